@@ -1,0 +1,1 @@
+"""The ground floor: what is written down, in pydantic only."""

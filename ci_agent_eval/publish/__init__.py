@@ -1,0 +1,1 @@
+"""GitHub: comment, check run, annotations, step summary, outputs."""

@@ -1,0 +1,1 @@
+"""A report in, text out: terminal, Markdown, annotations, JSON."""

@@ -1,0 +1,1 @@
+"""The files: result files in, loaded results out."""
