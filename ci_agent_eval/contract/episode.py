@@ -1,0 +1,171 @@
+"""The episode: what one iteration of a scenario left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, Frozen, Rate, SchemaVersion
+from ci_agent_eval.contract.budgets import Budgets
+from ci_agent_eval.contract.measure import BudgetViolation, budget_violations, measure
+from ci_agent_eval.contract.trajectory import (
+    Trajectory,
+    TrajectorySummary,
+    summarize_trajectory,
+)
+
+Outcome = Literal["passed", "failed", "error", "skipped"]
+"""`failed` is the agent's fault; `error` is the world's (network, rate limit, harness)."""
+
+Gating = Literal["required", "advisory"]
+"""Whether a scenario gates the merge or only informs."""
+
+Severity = Literal["error", "warning"]
+
+
+class Assertion(Frozen):
+    """One thing that was checked, how it came out, and where it stands in the source."""
+
+    name: str
+    passed: bool
+    score: Rate | None = Field(default=None, description="0 to 1; 1 or 0 by `passed` if unset")
+    reason: str | None = None
+    severity: Severity = Field(default="error", description="a warning does not fail the episode")
+    file: str | None = Field(default=None, description="path relative to the repository root")
+    line: Count | None = Field(default=None, description="1-based line in `file`")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _score_from_passed(cls, value: Any) -> Any:
+        """Without a score of its own an assertion scores 1 or 0."""
+        if isinstance(value, Mapping) and value.get("score") is None and "passed" in value:
+            return {**value, "score": 1.0 if value["passed"] is True else 0.0}
+        return value
+
+
+class Score(Frozen):
+    """A named figure that informs and never gates by itself."""
+
+    name: str
+    value: float
+    reason: str | None = None
+
+
+class Episode(Frozen):
+    """One iteration of a scenario: outcome, assertions, budgets, trajectory."""
+
+    schema_version: SchemaVersion = SCHEMA_VERSION
+    scenario_id: str = Field(min_length=1)
+    thread_id: str | None = None
+    nodeid: str | None = Field(default=None, description="pytest's node id of the test")
+    file: str | None = Field(default=None, description="path relative to the repository root")
+    line: Count | None = Field(default=None, description="1-based line of the test")
+    iteration: Count = Field(default=1, description="1-based repeat of the scenario")
+    attempt: Count = Field(default=1, description="1-based retry of the iteration")
+    gate: Gating = "required"
+    min_pass_rate: Rate | None = Field(
+        default=None, description="required pass rate of the scenario; unset: the suite's"
+    )
+    outcome: Outcome = "passed"
+    reason: str | None = Field(default=None, description="why it failed, errored or was skipped")
+    agent: str | None = None
+    model: str | None = None
+    assertions: tuple[Assertion, ...] = ()
+    scores: tuple[Score, ...] = ()
+    budgets: Budgets = Field(default_factory=Budgets)
+    trajectory: Trajectory | None = None
+    trajectory_summary: TrajectorySummary = Field(default_factory=TrajectorySummary)
+    duration_ms: Amount | None = None
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _derive(self) -> Self:
+        """Measure budgets, summarise the trajectory, and never call a failed check passed."""
+        derived: dict[str, object] = {}
+        if self.trajectory is not None and self.trajectory.turns:
+            derived["budgets"] = measure(self.budgets, self.trajectory)
+            derived["trajectory_summary"] = self._summary_from(self.trajectory)
+        elif "steps_count" in self.trajectory_summary.model_fields_set:
+            derived["budgets"] = self._measure_from_summary()
+        if self.outcome == "passed" and self.failed_assertions:
+            derived["outcome"] = "failed"
+        # `model_copy` would return another object than the one being validated.
+        for name, value in derived.items():
+            if value != getattr(self, name):
+                object.__setattr__(self, name, value)
+                self.__dict__[name] = value
+        return self
+
+    def _summary_from(self, trajectory: Trajectory) -> TrajectorySummary:
+        counted = summarize_trajectory(trajectory)
+        extra = self.trajectory_summary.model_extra or {}
+        return TrajectorySummary(**{**extra, **counted.model_dump()})
+
+    def _measure_from_summary(self) -> Budgets:
+        """Fill turn and tool-call budgets that have no figure from the short form."""
+        shown = {
+            "max_turns": self.trajectory_summary.steps_count,
+            "tool_calls": self.trajectory_summary.tool_calls_count,
+        }
+        updates = {
+            name: budget.model_copy(update={"used": float(shown[name])})
+            for name, budget in self.budgets.named()
+            if name in shown and name not in self.budgets.custom and budget.used is None
+        }
+        return self.budgets.model_copy(update=updates)
+
+    @property
+    def failed_assertions(self) -> tuple[Assertion, ...]:
+        """Assertions that failed and are no warnings."""
+        return tuple(a for a in self.assertions if not a.passed and a.severity == "error")
+
+    @property
+    def violations(self) -> tuple[BudgetViolation, ...]:
+        """Budgets exceeded or not measured."""
+        return budget_violations(self.budgets)
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        """What identifies and orders an episode: scenario, node id, iteration, attempt."""
+        return (self.scenario_id, self.nodeid or "", self.iteration, self.attempt)
+
+    def is_passing(self) -> bool:
+        """Whether it passed, within its hard budgets."""
+        return self.outcome == "passed" and not any(v.hard for v in self.violations)
+
+    def assert_is_passing(self) -> None:
+        """Raise AssertionError naming every failed assertion and exceeded hard budget."""
+        if self.is_passing():
+            return
+        parts = [f"{a.name}: {a.reason or 'failed'}" for a in self.failed_assertions]
+        parts += [describe_violation(v) for v in self.violations if v.hard]
+        raise AssertionError(
+            f"episode {self.scenario_id!r} {self.outcome}: "
+            + ("; ".join(parts) or self.reason or "no reason given")
+        )
+
+    @classmethod
+    def from_any(cls, value: Any) -> Episode:
+        """Read an episode from an Episode, a mapping, a JSON text, or an object with `to_dict`.
+
+        Raises pydantic's ValidationError, which names the key that is wrong.
+        """
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str | bytes | bytearray):
+            return cls.model_validate_json(value)
+        if hasattr(value, "to_dict"):
+            return cls.model_validate(value.to_dict())
+        return cls.model_validate(value, from_attributes=not isinstance(value, Mapping))
+
+
+def describe_violation(violation: BudgetViolation) -> str:
+    """One line for a terminal or a failure message: name, observed, limit."""
+    name = violation.budget
+    if violation.statistic is not None:
+        name = f"{name} ({violation.statistic})"
+    observed = "not measured" if violation.observed is None else f"{violation.observed:g}"
+    kind = "hard" if violation.hard else "soft"
+    return f"budget {name}: {observed}, limit {violation.limit:g} ({kind})"

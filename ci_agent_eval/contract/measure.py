@@ -1,0 +1,101 @@
+"""Measuring: a trajectory's figures, the budgets they fill, the violations that follow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ci_agent_eval.contract.budgets import Budget, Budgets, LatencyBudget, Statistic
+from ci_agent_eval.contract.trajectory import Trajectory
+
+_PERCENTILES: dict[str, float] = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetViolation:
+    """A budget that was exceeded, or has a limit and no measurement."""
+
+    budget: str
+    """Name of the budget: `tool_calls`, `latency_ms`, or the custom name."""
+    limit: float
+    observed: float | None
+    """None: not measured."""
+    hard: bool = True
+    statistic: Statistic | None = None
+    unit: str | None = None
+
+    @property
+    def over_by(self) -> float | None:
+        """The overshoot as a share of the limit; None if not measured or the limit is 0."""
+        if self.observed is None or self.limit == 0:
+            return None
+        return (self.observed - self.limit) / self.limit
+
+
+def latency_statistic(latencies: Sequence[float], statistic: Statistic) -> float | None:
+    """Return one statistic of the latencies, in their unit; None for no latencies.
+
+    Percentiles are nearest-rank: the smallest measured value that at least p % of
+    the values do not exceed (NIST/SEMATECH e-Handbook 7.2.6.2, without interpolation),
+    so the figure is always one that was really observed.
+    """
+    if not latencies:
+        return None
+    if statistic == "total":
+        return math.fsum(latencies)
+    if statistic == "mean":
+        return math.fsum(latencies) / len(latencies)
+    ordered = sorted(latencies)
+    if statistic == "max":
+        return ordered[-1]
+    # Rounding first keeps 0.95 * 20 from becoming 19.000000000000004.
+    rank = math.ceil(round(_PERCENTILES[statistic] * len(ordered), 9))
+    return ordered[max(rank, 1) - 1]
+
+
+def measure(budgets: Budgets, trajectory: Trajectory | None) -> Budgets:
+    """Fill in `used` from the trajectory; where both are known, the larger one stands.
+
+    A producer that claims less than its trajectory shows is not believed.
+    """
+    if trajectory is None or not trajectory.turns:
+        return budgets
+    counts: dict[str, float | None] = {
+        "max_turns": float(len(trajectory.agent_turns)),
+        "tool_calls": float(sum(1 for _ in trajectory.tool_calls())),
+        "token_usage": trajectory.total_tokens,
+        "cost_usd": trajectory.cost_usd,
+    }
+    updates: dict[str, Budget] = {}
+    for name, budget in budgets.named():
+        if name in budgets.custom:
+            continue
+        shown = (
+            latency_statistic(trajectory.latencies_ms, budget.statistic)
+            if isinstance(budget, LatencyBudget)
+            else counts[name]
+        )
+        updates[name] = _with_used(budget, shown)
+    return budgets.model_copy(update=updates)
+
+
+def _with_used(budget: Budget, shown: float | None) -> Budget:
+    known = [figure for figure in (budget.used, shown) if figure is not None]
+    return budget.model_copy(update={"used": max(known)}) if known else budget
+
+
+def budget_violations(budgets: Budgets) -> tuple[BudgetViolation, ...]:
+    """Every budget over its limit or not measured, in the order of the budgets."""
+    return tuple(
+        BudgetViolation(
+            budget=name,
+            limit=budget.limit,
+            observed=budget.used,
+            hard=budget.hard,
+            statistic=budget.statistic if isinstance(budget, LatencyBudget) else None,
+            unit=budget.unit,
+        )
+        for name, budget in budgets.named()
+        if budget.used is None or budget.used > budget.limit
+    )

@@ -1,0 +1,64 @@
+"""The files between the wings: the journal's lines, the session, the results."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, Frozen, SchemaVersion
+from ci_agent_eval.contract.episode import Episode
+
+RESULTS_NAME = "results.json"
+SESSION_NAME = "session.json"
+JOURNAL_DIR = "episodes"
+JUNIT_NAME = "junit.xml"
+
+SessionState = Literal["running", "finished", "interrupted"]
+
+
+class JournalLine(Frozen):
+    """One line of `episodes/<worker>.jsonl`, flushed as it happens.
+
+    A `started` line already holds the episode that is true if nothing more is ever
+    written (outcome error, interrupted). The last line of a key is the one that counts.
+    """
+
+    event: Literal["started", "ended"]
+    episode: Episode
+
+
+class CollectionError(Frozen):
+    """A file or item that pytest could not collect."""
+
+    nodeid: str
+    message: str
+
+
+class Shard(Frozen):
+    """Which part of the suite a session ran: `index` of `count`, 1-based."""
+
+    index: int = Field(ge=1)
+    count: int = Field(ge=1)
+
+
+class Session(Frozen):
+    """`session.json`: how a run went as a whole; the only place for what differs run by run."""
+
+    schema_version: SchemaVersion = SCHEMA_VERSION
+    state: SessionState
+    suite: str = "default"
+    exit_status: int | None = Field(default=None, description="pytest's exit status")
+    selected: Count | None = Field(default=None, description="episodes selected to run")
+    collection_errors: tuple[CollectionError, ...] = ()
+    wall_time_s: Amount | None = None
+    commit: str | None = None
+    shard: Shard | None = None
+
+
+class Results(Frozen):
+    """`results.json`: every episode of a run, ordered by key, one a line."""
+
+    schema_version: SchemaVersion = SCHEMA_VERSION
+    suite: str = "default"
+    episodes: tuple[Episode, ...] = ()

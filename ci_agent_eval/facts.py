@@ -1,0 +1,207 @@
+"""What the report wing keeps of an episode or a JUnit case once its file is read.
+
+A trajectory may be large and is needed for a few figures only; facts are small, so
+that memory grows with the number of episodes and not with what they said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from ci_agent_eval.contract.episode import Assertion, Episode, Gating, Outcome
+from ci_agent_eval.contract.findings import Finding, SourceFile
+from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.contract.results import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How many of the agent's replies came from a model, a recording or a script."""
+
+    live: int = 0
+    replayed: int = 0
+    scripted: int = 0
+
+    def __add__(self, other: Calls) -> Calls:
+        return Calls(
+            self.live + other.live,
+            self.replayed + other.replayed,
+            self.scripted + other.scripted,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeFacts:
+    """One episode, reduced to what summary, gate and report need of it."""
+
+    scenario_id: str
+    nodeid: str | None
+    file: str | None
+    line: int | None
+    iteration: int
+    attempt: int
+    gate: Gating
+    min_pass_rate: float | None
+    outcome: Outcome
+    reason: str | None
+    failed_assertions: tuple[Assertion, ...]
+    warnings: tuple[Assertion, ...]
+    violations: tuple[BudgetViolation, ...]
+    turns: int
+    tool_calls: int
+    tokens: int | None
+    cost_usd: float | None
+    latencies_ms: tuple[float, ...]
+    calls: Calls
+    agent: str | None = None
+    model: str | None = None
+
+
+def facts_of(episode: Episode) -> EpisodeFacts:
+    """Reduce an episode to its facts."""
+    trajectory = episode.trajectory
+    return EpisodeFacts(
+        scenario_id=episode.scenario_id,
+        nodeid=episode.nodeid,
+        file=episode.file,
+        line=episode.line,
+        iteration=episode.iteration,
+        attempt=episode.attempt,
+        gate=episode.gate,
+        min_pass_rate=episode.min_pass_rate,
+        outcome=episode.outcome,
+        reason=episode.reason,
+        failed_assertions=episode.failed_assertions,
+        warnings=tuple(a for a in episode.assertions if not a.passed and a.severity == "warning"),
+        violations=episode.violations,
+        turns=episode.trajectory_summary.steps_count,
+        tool_calls=episode.trajectory_summary.tool_calls_count,
+        tokens=_tokens(episode),
+        cost_usd=_cost(episode),
+        latencies_ms=trajectory.latencies_ms if trajectory else (),
+        calls=_calls(episode),
+        agent=episode.agent,
+        model=episode.model,
+    )
+
+
+def _tokens(episode: Episode) -> int | None:
+    shown = episode.trajectory.total_tokens if episode.trajectory else None
+    budget = episode.budgets.token_usage
+    return shown if shown is not None or budget is None or budget.used is None else int(budget.used)
+
+
+def _cost(episode: Episode) -> float | None:
+    shown = episode.trajectory.cost_usd if episode.trajectory else None
+    budget = episode.budgets.cost_usd
+    return shown if shown is not None or budget is None else budget.used
+
+
+def _calls(episode: Episode) -> Calls:
+    turns = episode.trajectory.agent_turns if episode.trajectory else ()
+    sources = [turn.source for turn in turns]
+    return Calls(
+        live=sources.count("live"),
+        replayed=sources.count("replayed"),
+        scripted=sources.count("scripted"),
+    )
+
+
+class TestCase(NamedTuple):
+    """One case of a JUnit file, as its producer meant it. A tuple, because there may be 100,000."""
+
+    classname: str
+    name: str
+    outcome: Outcome
+    message: str | None = None
+    """First line of the failure, error or skip."""
+    detail: str | None = None
+    """Text of the failure: usually a traceback."""
+    file: str | None = None
+    line: int | None = None
+    flaky: bool = False
+    """It failed first and passed on a rerun inside the same file."""
+    nodeid: str | None = None
+    """pytest's node id, where our plugin left it as a property."""
+
+    @property
+    def title(self) -> str:
+        """How a person finds it: class name and name."""
+        return f"{self.classname}::{self.name}" if self.classname else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many passed, failed, errored and were skipped."""
+
+    passed: int = 0
+    failed: int = 0
+    error: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.passed + other.passed,
+            self.failed + other.failed,
+            self.error + other.error,
+            self.skipped + other.skipped,
+        )
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.passed + self.failed + self.error + self.skipped
+
+    @property
+    def judged(self) -> int:
+        """Those that say something about the agent: passed or failed."""
+        return self.passed + self.failed
+
+    @property
+    def ran(self) -> int:
+        """Those that were not skipped."""
+        return self.judged + self.error
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Passed over judged; None where nothing was judged."""
+        return self.passed / self.judged if self.judged else None
+
+
+def tally_of(outcome: Outcome) -> Tally:
+    """One outcome as a tally."""
+    return _ONE[outcome]
+
+
+_ONE: dict[Outcome, Tally] = {
+    "passed": Tally(passed=1),
+    "failed": Tally(failed=1),
+    "error": Tally(error=1),
+    "skipped": Tally(skipped=1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlainTests:
+    """The JUnit cases that are no episodes: counts, and the ones that did not pass."""
+
+    tally: Tally = Tally()
+    failing: tuple[TestCase, ...] = ()
+    """Failed and errored cases, ordered by title."""
+    flaky: tuple[str, ...] = ()
+    """Titles of cases that passed only on a rerun."""
+
+
+ResultFormat = Literal["episodes", "junit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Everything the result files said, in a fixed order whatever order they were read in."""
+
+    episodes: tuple[EpisodeFacts, ...] = ()
+    tests: PlainTests = field(default_factory=PlainTests)
+    sessions: tuple[Session, ...] = ()
+    sources: tuple[SourceFile, ...] = ()
+    findings: tuple[Finding, ...] = ()
