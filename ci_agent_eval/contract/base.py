@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION: Final = "1"
 """Version of every file this program writes; readers refuse any other."""
 
 SchemaVersion = Literal["1"]

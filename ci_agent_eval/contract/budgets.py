@@ -11,8 +11,13 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, get_args
 
-from pydantic import Field, ModelWrapValidatorHandler, SerializerFunctionWrapHandler
-from pydantic import model_serializer, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from ci_agent_eval.contract.base import Amount, Frozen
 
@@ -94,6 +99,14 @@ class Budgets(Frozen):
             if budget is not None:
                 yield name, budget
         yield from sorted(self.custom.items())
+
+
+class SuiteBudgets(Frozen):
+    """The budgets of the suite as a whole."""
+
+    total_cost_usd: Budget | None = Field(default=None, description="cost in US dollars")
+    total_tokens: Budget | None = Field(default=None, description="tokens, input and output")
+    total_wall_time_s: Budget | None = Field(default=None, description="seconds of all sessions")
 
 
 def unknown_key(key: str, known: tuple[str, ...]) -> str:

@@ -1,0 +1,182 @@
+"""The gate: a summary and a policy in, a verdict out. What did not prove itself does not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_agent_eval.contract.episode import Gating
+from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.summary import ScenarioSummary, Summary
+
+Conclusion = Literal["success", "failure"]
+
+Status = Literal["passing", "failing", "errored", "skipped"]
+"""`errored` and `skipped`: no iteration of the scenario was judged."""
+
+ReasonKind = Literal[
+    "finding",
+    "no_evidence",
+    "scenario",
+    "error_budget",
+    "skipped",
+    "tests",
+    "budget",
+    "suite_budget",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class GatePolicy:
+    """What a run must show for the gate to open."""
+
+    min_pass_rate: float = 1.0
+    """Required share of judged iterations that pass, 0 to 1; a scenario's own rate wins."""
+    max_error_rate: float = 0.0
+    """Share of the required episodes that ran which may end in an error, 0 to 1."""
+    allow_skipped: bool = False
+    """Whether a required scenario may be skipped in every iteration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason for a verdict, or one warning beside it."""
+
+    kind: ReasonKind
+    message: str
+    scenario_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How one scenario stands against the pass rate it needs."""
+
+    scenario_id: str
+    gate: Gating
+    status: Status
+    required_pass_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The conclusion, every reason against it, and what is worth saying beside it."""
+
+    conclusion: Conclusion
+    reasons: tuple[Reason, ...] = ()
+    warnings: tuple[Reason, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
+    """One for each scenario, in the summary's order."""
+
+
+def decide(summary: Summary, policy: GatePolicy) -> Verdict:
+    """Judge a summary by a policy."""
+    judgements = tuple(_judge(scenario, policy) for scenario in summary.scenarios)
+    reasons = tuple(_reasons(summary, judgements, policy))
+    return Verdict(
+        conclusion="failure" if reasons else "success",
+        reasons=reasons,
+        warnings=tuple(_warnings(summary, judgements, policy)),
+        judgements=judgements,
+    )
+
+
+def _judge(scenario: ScenarioSummary, policy: GatePolicy) -> Judgement:
+    required = policy.min_pass_rate if scenario.min_pass_rate is None else scenario.min_pass_rate
+    return Judgement(scenario.scenario_id, scenario.gate, _status(scenario, required), required)
+
+
+def _status(scenario: ScenarioSummary, required: float) -> Status:
+    rate = scenario.tally.pass_rate
+    if rate is None:
+        return "errored" if scenario.tally.error else "skipped"
+    return "passing" if rate >= required else "failing"
+
+
+def _reasons(
+    summary: Summary, judgements: tuple[Judgement, ...], policy: GatePolicy
+) -> Iterator[Reason]:
+    yield from _finding_reasons(summary, blocking=True)
+    yield from _no_evidence(summary)
+    for scenario, judgement in zip(summary.scenarios, judgements, strict=True):
+        if judgement.gate == "required":
+            yield from _scenario_reasons(scenario, judgement, policy)
+    yield from _error_reasons(summary, policy)
+    yield from _test_reasons(summary)
+    yield from _budget_reasons(summary, hard=True)
+
+
+def _warnings(
+    summary: Summary, judgements: tuple[Judgement, ...], policy: GatePolicy
+) -> Iterator[Reason]:
+    yield from _finding_reasons(summary, blocking=False)
+    for scenario, judgement in zip(summary.scenarios, judgements, strict=True):
+        if judgement.gate == "advisory":
+            yield from _scenario_reasons(scenario, judgement, policy)
+    yield from _budget_reasons(summary, hard=False)
+
+
+def _finding_reasons(summary: Summary, *, blocking: bool) -> Iterator[Reason]:
+    for finding in summary.findings:
+        if finding.blocking is blocking:
+            yield Reason("finding", f"{finding.where}: {finding.message}")
+
+
+def _no_evidence(summary: Summary) -> Iterator[Reason]:
+    """Nothing judged is nothing proved, whatever else is green."""
+    if summary.tally.judged:
+        return
+    if summary.expects_episodes or not summary.tests.tally.judged:
+        counted = f"{summary.tally.total} episodes found, none passed or failed"
+        yield Reason("no_evidence", f"no evidence: {counted}")
+
+
+def _scenario_reasons(
+    scenario: ScenarioSummary, judgement: Judgement, policy: GatePolicy
+) -> Iterator[Reason]:
+    tally = scenario.tally
+    name = scenario.scenario_id
+    if judgement.status == "failing":
+        needs = f"{judgement.required_pass_rate:.0%} required"
+        message = f"{tally.passed} of {tally.judged} iterations pass, {needs}"
+        yield Reason("scenario", message, name)
+    elif judgement.status == "errored":
+        yield Reason("scenario", f"not judged: all {tally.ran} iterations ended in an error", name)
+    elif judgement.status == "skipped" and not policy.allow_skipped:
+        yield Reason("skipped", "not judged: every iteration was skipped", name)
+
+
+def _error_reasons(summary: Summary, policy: GatePolicy) -> Iterator[Reason]:
+    gated = summary.gated
+    if gated.error > policy.max_error_rate * gated.ran:
+        allowed = f"{policy.max_error_rate:.1%} allowed"
+        message = f"{gated.error} of {gated.ran} required episodes ended in an error, {allowed}"
+        yield Reason("error_budget", message)
+
+
+def _test_reasons(summary: Summary) -> Iterator[Reason]:
+    tally = summary.tests.tally
+    if tally.failed or tally.error:
+        counts = f"{tally.failed} failed, {tally.error} errored"
+        yield Reason("tests", f"{counts} of {tally.total} tests that are no episodes")
+
+
+def _budget_reasons(summary: Summary, *, hard: bool) -> Iterator[Reason]:
+    for scenario in summary.scenarios:
+        for item in scenario.violations:
+            # A budget of a scenario that only informs never gates.
+            gates = item.violation.hard and scenario.gate == "required"
+            if gates is hard:
+                yield Reason("budget", _budget_message(item.violation), scenario.scenario_id)
+    for violation in summary.suite_violations:
+        if violation.hard is hard:
+            yield Reason("suite_budget", _budget_message(violation))
+
+
+def _budget_message(violation: BudgetViolation) -> str:
+    name = violation.budget
+    if violation.statistic:
+        name = f"{name} {violation.statistic}"
+    if violation.observed is None:
+        return f"{name}: not measured, limit {violation.limit:g}"
+    return f"{name}: {violation.observed:g} over limit {violation.limit:g}"

@@ -1,0 +1,70 @@
+"""The report: summary and verdict together, and the views of them that renderers share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ci_agent_eval.contract.base import SCHEMA_VERSION, SchemaVersion
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.facts import Loaded
+from ci_agent_eval.gate import GatePolicy, Judgement, Verdict, decide
+from ci_agent_eval.summary import ScenarioSummary, ScenarioViolation, Summary, summarize
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A scenario with its judgement."""
+
+    scenario: ScenarioSummary
+    judgement: Judgement
+
+    @property
+    def passing(self) -> bool:
+        """Whether it reached its required pass rate."""
+        return self.judgement.status == "passing"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is rendered and published; as JSON it is `verdict.json`."""
+
+    summary: Summary
+    verdict: Verdict
+    schema_version: SchemaVersion = SCHEMA_VERSION
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gate opens."""
+        return self.verdict.conclusion == "success"
+
+    def judged(self) -> Iterator[Judged]:
+        """Every scenario with its judgement, by scenario id."""
+        for scenario, judgement in zip(
+            self.summary.scenarios, self.verdict.judgements, strict=True
+        ):
+            yield Judged(scenario, judgement)
+
+    @property
+    def required(self) -> tuple[Judged, ...]:
+        """The scenarios that gate."""
+        return tuple(item for item in self.judged() if item.judgement.gate == "required")
+
+    @property
+    def advisory(self) -> tuple[Judged, ...]:
+        """The scenarios that only inform."""
+        return tuple(item for item in self.judged() if item.judgement.gate == "advisory")
+
+    def violations(self) -> Iterator[tuple[ScenarioSummary, ScenarioViolation]]:
+        """Every budget violation of a scenario."""
+        for scenario in self.summary.scenarios:
+            for violation in scenario.violations:
+                yield scenario, violation
+
+
+def build_report(
+    loaded: Loaded, *, suite: str, budgets: SuiteBudgets, policy: GatePolicy
+) -> Report:
+    """Fold, judge, and put both together."""
+    summary = summarize(loaded, suite=suite, budgets=budgets)
+    return Report(summary=summary, verdict=decide(summary, policy))
