@@ -1,0 +1,208 @@
+"""The state as GitHub's JSON; ``base`` is the address the API was called at, without a slash."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.github_fake.spec import filled
+from tests.github_fake.state import Artifact, CheckRun, Comment, Pull, Repository
+
+Json = dict[str, Any]
+ACTIONS_APP_ID = 15368
+"""Id of the app whose token ``GITHUB_TOKEN`` is, on github.com."""
+
+
+def _site(base: str) -> str:
+    """Return the address of the web pages that belong to the API at ``base``."""
+    parts = urlsplit(base)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _number(text: str) -> int:
+    """Return a small stable number for a name, for ids of users and repositories."""
+    return 1 + sum(ord(letter) * place for place, letter in enumerate(text, 1))
+
+
+def user(login: str, base: str, schema: str = "simple-user") -> Json:
+    """Return an account; ``[bot]`` logins are bots."""
+    url = f"{base}/users/{login}"
+    return filled(
+        schema,
+        {
+            "login": login,
+            "id": _number(login),
+            "type": "Bot" if login.endswith("[bot]") else "User",
+            "url": url,
+            "html_url": f"{_site(base)}/{login}",
+        },
+    )
+
+
+def authenticated_user(login: str, base: str) -> Json:
+    """Return the token's own account, as its owner sees it."""
+    return {**user(login, base, "private-user"), "user_view_type": "private"}
+
+
+def repository(repo: Repository, base: str, schema: str = "full-repository") -> Json:
+    """Return a repository."""
+    owner, name = repo.full_name.split("/")
+    return filled(
+        schema,
+        {
+            "id": repo.id,
+            "name": name,
+            "full_name": repo.full_name,
+            "owner": user(owner, base),
+            "private": repo.private,
+            "has_issues": repo.has_issues,
+            "default_branch": repo.default_branch,
+            "url": f"{base}/repos/{repo.full_name}",
+            "html_url": f"{_site(base)}/{repo.full_name}",
+        },
+    )
+
+
+def comment(repo: Repository, one: Comment, base: str) -> Json:
+    """Return an issue comment."""
+    kind = "pull" if one.issue in repo.pulls else "issues"
+    page = f"{_site(base)}/{repo.full_name}/{kind}/{one.issue}"
+    return filled(
+        "issue-comment",
+        {
+            "id": one.id,
+            "node_id": f"IC_{one.id}",
+            "body": one.body,
+            "user": user(one.author, base),
+            "url": f"{base}/repos/{repo.full_name}/issues/comments/{one.id}",
+            "html_url": f"{page}#issuecomment-{one.id}",
+            "issue_url": f"{base}/repos/{repo.full_name}/issues/{one.issue}",
+            "created_at": one.created_at,
+            "updated_at": one.updated_at,
+        },
+    )
+
+
+def app(slug: str, base: str) -> Json:
+    """Return the GitHub App that made a check run."""
+    return filled(
+        "nullable-integration",
+        {
+            "id": ACTIONS_APP_ID if slug == "github-actions" else _number(slug),
+            "slug": slug,
+            "name": slug,
+            "owner": user("github", base),
+            "html_url": f"{_site(base)}/apps/{slug}",
+        },
+    )
+
+
+def check_run(repo: Repository, run: CheckRun, base: str) -> Json:
+    """Return a check run; annotations are counted here and listed by their own address."""
+    url = f"{base}/repos/{repo.full_name}/check-runs/{run.id}"
+    return filled(
+        "check-run",
+        {
+            "id": run.id,
+            "node_id": f"CR_{run.id}",
+            "name": run.name,
+            "head_sha": run.head_sha,
+            "status": run.status,
+            "conclusion": run.conclusion,
+            "external_id": run.external_id or "",
+            "details_url": run.details_url,
+            "started_at": run.started_at,
+            "completed_at": run.completed_at,
+            "url": url,
+            "html_url": f"{_site(base)}/{repo.full_name}/runs/{run.id}",
+            "app": app(run.app, base),
+            "check_suite": {"id": _number(run.head_sha)},
+            "output": {
+                "title": run.title,
+                "summary": run.summary,
+                "text": run.text,
+                "annotations_count": len(run.annotations),
+                "annotations_url": f"{url}/annotations",
+            },
+        },
+    )
+
+
+def annotation(repo: Repository, run: CheckRun, sent: Json, base: str) -> Json:
+    """Return an annotation as GitHub lists it."""
+    page = f"{_site(base)}/{repo.full_name}/blob/{run.head_sha}/{sent['path']}"
+    return filled("check-annotation", {**sent, "blob_href": page})
+
+
+def _side(repo: Repository, full_name: str, ref: str, sha: str, base: str) -> Json:
+    """Return the head or base of a pull request."""
+    owner, name = full_name.split("/")
+    shown = repository(repo, base, "repository")
+    if full_name != repo.full_name:
+        url = f"{base}/repos/{full_name}"
+        shown |= {"id": _number(full_name), "name": name, "full_name": full_name}
+        shown |= {"owner": user(owner, base), "fork": True, "url": url}
+    return {
+        "label": f"{owner}:{ref}",
+        "ref": ref,
+        "sha": sha,
+        "repo": shown,
+        "user": user(owner, base),
+    }
+
+
+def pull(repo: Repository, one: Pull, base: str, schema: str = "pull-request") -> Json:
+    """Return a pull request, whole or (``pull-request-simple``) as it is listed."""
+    root = f"{base}/repos/{repo.full_name}"
+    url = f"{root}/pulls/{one.number}"
+    issue = f"{root}/issues/{one.number}"
+    page = f"{_site(base)}/{repo.full_name}/pull/{one.number}"
+    return filled(
+        schema,
+        {
+            "id": _number(url),
+            "number": one.number,
+            "state": one.state,
+            "title": f"Pull request {one.number}",
+            "user": user(one.author, base),
+            "head": _side(repo, one.head_repo, one.head_ref, one.head_sha, base),
+            "base": _side(repo, repo.full_name, one.base_ref, one.base_sha, base),
+            "merge_commit_sha": one.merge_commit_sha,
+            "url": url,
+            "html_url": page,
+            "issue_url": issue,
+            "comments_url": f"{issue}/comments",
+            "commits_url": f"{url}/commits",
+            "_links": {"self": {"href": url}, "html": {"href": page}, "issue": {"href": issue}},
+        },
+    )
+
+
+def artifact(repo: Repository, one: Artifact, base: str) -> Json:
+    """Return an artifact of a workflow run."""
+    url = f"{base}/repos/{repo.full_name}/actions/artifacts/{one.id}"
+    return filled(
+        "artifact",
+        {
+            "id": one.id,
+            "name": one.name,
+            "size_in_bytes": one.size_in_bytes,
+            "url": url,
+            "archive_download_url": f"{url}/zip",
+            "created_at": one.created_at,
+        },
+    )
+
+
+def rate_limit(limit: int, remaining: int, reset_at: int) -> Json:
+    """Return the rate-limit overview; the same figures for every resource."""
+    figures = {
+        "limit": limit,
+        "remaining": remaining,
+        "reset": reset_at,
+        "used": limit - remaining,
+    }
+    return filled(
+        "rate-limit-overview",
+        {"rate": figures, "resources": {"core": figures, "search": figures}},
+    )
