@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PlainSerializer,
+    model_validator,
+)
 
 SCHEMA_VERSION: Final = "1"
 """Version of every file this program writes; readers refuse any other."""
@@ -37,3 +46,22 @@ class Frozen(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants"
     )
+
+
+class KnownKeys(Frozen):
+    """A frozen value that names the nearest known key when it meets an unknown one."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _name_nearest_key(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        for key in value if isinstance(value, Mapping) else ():
+            if key not in cls.model_fields:
+                raise ValueError(unknown_key(str(key), tuple(cls.model_fields)))
+        return handler(value)
+
+
+def unknown_key(key: str, known: tuple[str, ...]) -> str:
+    """Return the sentence for an unknown key: the nearest known one, or all of them."""
+    nearest = get_close_matches(key, known, n=1)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
+    return f"unknown key {key!r}; {hint}"

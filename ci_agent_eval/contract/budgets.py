@@ -8,18 +8,19 @@ place of `used`: `{"p95": 1200, "limit": 2000}`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, Literal, get_args
 
 from pydantic import (
     Field,
-    ModelWrapValidatorHandler,
+    GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
     model_serializer,
     model_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
-from ci_agent_eval.contract.base import Amount, Frozen
+from ci_agent_eval.contract.base import Amount, Frozen, KnownKeys
 
 Statistic = Literal["p50", "p90", "p95", "p99", "max", "mean", "total"]
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
@@ -41,6 +42,18 @@ class Budget(Frozen):
         if isinstance(value, bool):
             raise ValueError("a budget is a limit or an object with a limit, not true or false")  # noqa: TRY004 - pydantic turns ValueError into its own error
         return {"limit": value} if isinstance(value, int | float) else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Say in the schema, too, that a bare limit will do."""
+        full = handler.resolve_ref_schema(handler(core))
+        return {"anyOf": [{"type": "number", "minimum": 0}, *cls._object_forms(full)]}
+
+    @classmethod
+    def _object_forms(cls, full: JsonSchemaValue) -> list[JsonSchemaValue]:
+        return [full]
 
 
 class LatencyBudget(Budget):
@@ -64,6 +77,14 @@ class LatencyBudget(Budget):
         rest = {key: item for key, item in value.items() if key != named[0]}
         return {"statistic": named[0], "used": value[named[0]], **rest}
 
+    @classmethod
+    def _object_forms(cls, full: JsonSchemaValue) -> list[JsonSchemaValue]:
+        """Give the form with a field, and one form for each statistic that can be named."""
+        figure = full["properties"]["used"]
+        rest = {k: v for k, v in full["properties"].items() if k not in ("used", "statistic")}
+        named = [{**full, "properties": {name: figure, **rest}} for name in STATISTICS]
+        return [full, *named]
+
     @model_serializer(mode="wrap")
     def _name_statistic(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         fields: dict[str, Any] = handler(self)
@@ -72,7 +93,7 @@ class LatencyBudget(Budget):
         return {self.statistic: used, **fields}
 
 
-class Budgets(Frozen):
+class Budgets(KnownKeys):
     """The budgets of one episode."""
 
     max_turns: Budget | None = Field(default=None, description="turns of the agent")
@@ -81,16 +102,6 @@ class Budgets(Frozen):
     token_usage: Budget | None = Field(default=None, description="tokens, input and output")
     cost_usd: Budget | None = Field(default=None, description="cost in US dollars")
     custom: dict[str, Budget] = Field(default_factory=dict, description="budgets of your own")
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _name_nearest_key(cls, value: Any, handler: ModelWrapValidatorHandler[Budgets]) -> Budgets:
-        """Say which known key an unknown one was probably meant to be."""
-        if isinstance(value, Mapping):
-            for key in value:
-                if key not in cls.model_fields:
-                    raise ValueError(unknown_key(str(key), tuple(cls.model_fields)))
-        return handler(value)
 
     def named(self) -> Iterator[tuple[str, Budget]]:
         """Every budget that is set, with its name, in a fixed order; custom ones sorted."""
@@ -101,16 +112,9 @@ class Budgets(Frozen):
         yield from sorted(self.custom.items())
 
 
-class SuiteBudgets(Frozen):
+class SuiteBudgets(KnownKeys):
     """The budgets of the suite as a whole."""
 
     total_cost_usd: Budget | None = Field(default=None, description="cost in US dollars")
     total_tokens: Budget | None = Field(default=None, description="tokens, input and output")
     total_wall_time_s: Budget | None = Field(default=None, description="seconds of all sessions")
-
-
-def unknown_key(key: str, known: tuple[str, ...]) -> str:
-    """Return the sentence for an unknown key: the nearest known one, or all of them."""
-    nearest = get_close_matches(key, known, n=1)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
-    return f"unknown key {key!r}; {hint}"

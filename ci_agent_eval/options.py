@@ -1,0 +1,108 @@
+"""The one table of options: configuration key, environment variable, flag and action input.
+
+Each option is written once. `key` is its place in the configuration file, its
+environment variable is `AGENT_EVAL_<NAME>`, its flag and its action input `<name>`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+OptionKind = Literal["text", "flag", "number", "choice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting that flags, environment, file and action inputs all can give."""
+
+    name: str
+    """The flag and action input, in kebab case."""
+    key: tuple[str, ...]
+    """Its place in the configuration file."""
+    kind: OptionKind
+    help: str
+    choices: tuple[str, ...] = ()
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable."""
+        return "AGENT_EVAL_" + self.name.upper().replace("-", "_")
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "suite",
+        ("suite",),
+        "text",
+        "Name of the suite; each suite has its own comment and its own check run.",
+    ),
+    Option(
+        "report-dir",
+        ("report_dir",),
+        "text",
+        "Folder that the report is written to.",
+    ),
+    Option(
+        "min-pass-rate",
+        ("gate", "min_pass_rate"),
+        "number",
+        "Share of a scenario's judged iterations that must pass, 0 to 1; "
+        "a scenario's own min_pass_rate wins.",
+    ),
+    Option(
+        "max-error-rate",
+        ("gate", "max_error_rate"),
+        "number",
+        "Share of the required episodes that may end in an error (the world's fault), 0 to 1.",
+    ),
+    Option(
+        "allow-skipped",
+        ("gate", "allow_skipped"),
+        "flag",
+        "Let the gate pass although a required scenario was skipped.",
+    ),
+    Option(
+        "max-cost-usd",
+        ("budgets", "total_cost_usd"),
+        "number",
+        "Hard budget of the whole suite, in US dollars.",
+    ),
+    Option(
+        "max-tokens",
+        ("budgets", "total_tokens"),
+        "number",
+        "Hard budget of the whole suite, in tokens.",
+    ),
+    Option(
+        "max-wall-time-s",
+        ("budgets", "total_wall_time_s"),
+        "number",
+        "Hard budget of the whole suite, in seconds.",
+    ),
+    Option(
+        "comment",
+        ("publish", "comment"),
+        "choice",
+        "Whether to post and update a pull request comment.",
+        ("update", "off"),
+    ),
+    Option(
+        "comment-author",
+        ("publish", "comment_author"),
+        "text",
+        "Login that the comments are posted as; needed only for the token of an app of your own.",
+    ),
+    Option(
+        "check-run",
+        ("publish", "check_run"),
+        "flag",
+        "Whether to create a check run with annotations.",
+    ),
+    Option(
+        "check-name",
+        ("publish", "check_name"),
+        "text",
+        "Name of the check run, the one that branch protection requires.",
+    ),
+)
