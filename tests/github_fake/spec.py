@@ -89,7 +89,12 @@ def _errors(validator: Any, value: Any, where: str) -> Iterator[str]:
     """Yield one sentence for each way in which ``value`` breaks the schema."""
     for error in validator.iter_errors(value):
         path = "".join(f"[{step!r}]" for step in error.absolute_path)
-        yield f"{where}{path}: {error.message[:300]}"
+        yield f"{where}{path}: {_shortened(error.message)}"
+
+
+def _shortened(message: str) -> str:
+    """Return the message without the middle of a long value: its end says what is wrong."""
+    return message if len(message) <= 300 else f"{message[:60]} ... {message[-200:]}"
 
 
 def _typed(text: str, schema: Schema) -> Any:
