@@ -90,11 +90,11 @@ class Api:
         self.requests: list[Request] = []
         self.violations: list[str] = []
         self._validate = validate
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
     def exchange(self, asked: Incoming) -> Reply | None:
         """Answer one request; None means: close the connection without a word."""
-        with self._lock:
+        with self.lock:
             return self._exchange(asked)
 
     def _exchange(self, asked: Incoming) -> Reply | None:

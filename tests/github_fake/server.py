@@ -91,17 +91,14 @@ class _Server(ThreadingTCPServer):
         super().shutdown_request(request)
 
     def dump(self) -> dict[str, Any]:
-        return {
-            "repositories": {
-                name: {
-                    "comments": [asdict(one) for one in repo.comments.values()],
-                    "check_runs": [asdict(run) for run in repo.check_runs.values()],
-                }
-                for name, repo in self.api.world.repositories.items()
-            },
-            "requests": [asdict(request) for request in self.api.requests],
-            "violations": list(self.api.violations),
-        }
+        """Return all that a test may ask about, at one moment."""
+        with self.api.lock:
+            repositories = self.api.world.repositories
+            return {
+                "repositories": {name: _everything(repo) for name, repo in repositories.items()},
+                "requests": [asdict(request) for request in self.api.requests],
+                "violations": list(self.api.violations),
+            }
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Record a crash of ours as a violation; a client that went away is none."""
@@ -116,6 +113,13 @@ class _Server(ThreadingTCPServer):
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
                 continue
+
+
+def _everything(repo: Repository) -> dict[str, Any]:
+    return {
+        "comments": [asdict(one) for one in repo.comments.values()],
+        "check_runs": [asdict(run) for run in repo.check_runs.values()],
+    }
 
 
 class FakeGitHub:

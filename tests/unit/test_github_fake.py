@@ -235,6 +235,17 @@ def test_comments_come_in_pages_with_links(fake):
     assert fake.violations == []
 
 
+def test_comments_are_listed_by_issue_and_by_when_they_changed(fake):
+    fake.add_pull(REPO, 8, "c" * 40)
+    fake.add_comment(REPO, 8, "mona", "elsewhere")
+    fake.add_comment(REPO, 7, "mona", "early")
+    late = fake.add_comment(REPO, 7, "mona", "late")
+    assert [one["body"] for one in raw(fake, "GET", COMMENTS)[1]] == ["early", "late"]
+    since = raw(fake, "GET", f"{COMMENTS}?since={late.updated_at}")[1]
+    assert [one["body"] for one in since] == ["late"]
+    assert fake.violations == []
+
+
 def test_the_newest_check_run_of_a_name_is_the_latest(fake):
     old, new = (raw(fake, "POST", RUNS, run_body())[1]["id"] for _ in range(2))
     other = raw(fake, "POST", RUNS, run_body(name="lint"))[1]["id"]
@@ -297,6 +308,14 @@ def test_a_reply_of_ours_off_the_description_is_recorded(fake):
     raw(fake, "GET", COMMENTS)
     assert len(fake.violations) == 1
     assert "reply 200[0]['created_at']: 'yesterday' is not a 'date-time'" in fake.violations[0]
+
+
+def test_a_crash_of_the_fake_itself_is_recorded(fake):
+    fake.world.repositories[REPO].comments = None
+    with pytest.raises(http.client.RemoteDisconnected):
+        raw(fake, "GET", COMMENTS)
+    assert len(fake.violations) == 1
+    assert fake.violations[0].startswith("the fake itself failed: AttributeError(")
 
 
 @pytest.mark.parametrize("place", ["status", "uri", "extra"])
