@@ -1,0 +1,40 @@
+# The image of the GitHub Action. Two environments live in it side by side:
+#   /opt/agent-eval           the reporter, with its own pins
+#   /opt/suite                the suite: pytest and pydantic; the `install` input installs here
+#   /opt/agent-eval-plugin    the package's source alone, for the suite's PYTHONPATH. It has no
+#                             metadata, so pip in /opt/suite never asks for the reporter's pins.
+ARG BASE=python:3.13-slim-trixie
+
+FROM ${BASE} AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /src
+COPY requirements/ requirements/
+RUN python3 -m venv /build \
+    && /build/bin/pip install --quiet --require-hashes --requirement requirements/build.txt \
+    && python3 -m venv --without-pip /opt/agent-eval \
+    && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --require-hashes --requirement requirements/action.txt \
+    && python3 -m venv /opt/suite \
+    && /build/bin/pip --python /opt/suite/bin/python install --quiet --no-compile --require-hashes --requirement requirements/suite.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY ci_agent_eval/ ci_agent_eval/
+# Bytecode that is never checked against its source starts fastest, and nothing here changes.
+# The build backend comes from /build, so that it is not in the image.
+RUN /build/bin/pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir dist . \
+    && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --no-deps --no-index dist/*.whl \
+    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt \
+    && mkdir /opt/agent-eval-plugin \
+    && ln -s /opt/agent-eval/lib/python3.*/site-packages/ci_agent_eval /opt/agent-eval-plugin/ci_agent_eval
+
+FROM ${BASE}
+LABEL org.opencontainers.image.title="agent-eval" \
+      org.opencontainers.image.description="Agent tests as a required status check" \
+      org.opencontainers.image.licenses="MIT"
+COPY --from=build /opt /opt
+# Official slim images carry no bytecode of the standard library: this import leaves what we use.
+RUN ["/opt/agent-eval/bin/python", "-c", "import asyncio, sqlite3, github, junitparser, markdown_it"]
+# A suite run as root leaves no root-owned bytecode in the user's workspace, progress is printed
+# at once, and the user's `install` command needs no cache and no advice.
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \
+    PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+# Actions run as root (the workspace is root's), so there is no USER.
+ENTRYPOINT ["/opt/agent-eval/bin/agent-eval", "action"]

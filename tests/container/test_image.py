@@ -1,0 +1,76 @@
+"""What the image is, apart from what the action does."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.container.engine import BASE, run
+
+pytestmark = pytest.mark.container
+
+
+def inside(image: str, *command: str) -> str:
+    """Return what ``command`` prints in a fresh container."""
+    program, *arguments = command
+    start = ["docker", "run", "--rm", "--network", "none", "--entrypoint", program, image]
+    done = run([*start, *arguments])
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def inspected(image: str) -> dict:
+    return json.loads(run(["docker", "image", "inspect", image]).stdout)[0]
+
+
+def test_entrypoint_is_absolute_and_the_user_is_root(image):
+    config = inspected(image)["Config"]
+
+    assert config["Entrypoint"] == ["/opt/agent-eval/bin/agent-eval", "action"]
+    assert config["User"] == ""
+    assert config["Labels"]["org.opencontainers.image.title"] == "agent-eval"
+
+
+def test_adds_less_than_a_hundred_megabytes_to_its_base(image):
+    added = inspected(image)["Size"] - inspected(BASE)["Size"]
+
+    assert added < 100_000_000
+
+
+def test_reporter_and_suite_have_their_own_environments(image):
+    script = "import sys, importlib.util as u; print(sys.prefix, u.find_spec(sys.argv[1]) is None)"
+
+    assert inside(image, "/opt/agent-eval/bin/python", "-c", script, "pytest").split() == [
+        "/opt/agent-eval",
+        "True",
+    ]
+    assert inside(image, "/opt/suite/bin/python", "-c", script, "github").split() == [
+        "/opt/suite",
+        "True",
+    ]
+
+
+def test_suite_environment_is_consistent_for_pip(image):
+    assert "No broken requirements" in inside(image, "/opt/suite/bin/pip", "check")
+    assert "ci-agent-eval" not in inside(image, "/opt/suite/bin/pip", "list")
+
+
+def test_plugin_folder_holds_only_the_package(image):
+    assert inside(image, "ls", "-A", "/opt/agent-eval-plugin").split() == ["ci_agent_eval"]
+
+    plugin = "import ci_agent_eval.pytest_plugin as p; print(p.__file__)"
+    found = inside(
+        image, "env", "PYTHONPATH=/opt/agent-eval-plugin", "/opt/suite/bin/python", "-c", plugin
+    )
+    assert found.startswith("/opt/agent-eval-plugin/ci_agent_eval/")
+
+
+def test_bytecode_is_there_and_never_checked_against_its_source(image):
+    script = (
+        "import ci_agent_eval, importlib.util as u, sys\n"
+        "flags = int.from_bytes(open(u.cache_from_source(ci_agent_eval.__file__), 'rb').read()[4:8], 'little')\n"
+        "print(flags)"
+    )
+
+    assert inside(image, "/opt/agent-eval/bin/python", "-c", script).strip() == "1"
