@@ -108,7 +108,7 @@ def _calls(episode: Episode) -> Calls:
     )
 
 
-class TestCase(NamedTuple):
+class JUnitCase(NamedTuple):
     """One case of a JUnit file, as its producer meant it. A tuple, because there may be 100,000."""
 
     classname: str
@@ -187,7 +187,7 @@ class PlainTests:
     """The JUnit cases that are no episodes: counts, and the ones that did not pass."""
 
     tally: Tally = Tally()
-    failing: tuple[TestCase, ...] = ()
+    failing: tuple[JUnitCase, ...] = ()
     """Failed and errored cases, ordered by title."""
     flaky: tuple[str, ...] = ()
     """Titles of cases that passed only on a rerun."""

@@ -1,0 +1,29 @@
+"""Writing a workflow and a first episode test into a user's repository."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from ci_agent_eval.errors import InputError
+
+# Template -> where it goes, relative to the repository's root.
+FILES: dict[str, str] = {
+    "agent-eval.yml": ".github/workflows/agent-eval.yml",
+    "test_first_episode.py": "tests/episodes/test_first_episode.py",
+}
+
+
+def write_first_files(root: Path) -> tuple[str, ...]:
+    """Write the files and return their paths; nothing is written if any of them exists.
+
+    Raises InputError naming the file that is in the way.
+    """
+    for target in FILES.values():
+        if (root / target).exists():
+            raise InputError(f"{target}: exists already and was left as it is; move it away first")
+    for template, target in FILES.items():
+        text = resources.files("ci_agent_eval").joinpath("templates", template).read_text("utf-8")
+        (root / target).parent.mkdir(parents=True, exist_ok=True)
+        (root / target).write_text(text, encoding="utf-8")
+    return tuple(FILES.values())

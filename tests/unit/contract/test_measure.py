@@ -1,0 +1,59 @@
+"""Latency statistics against their definition, and the violations that follow."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.contract.budgets import STATISTICS, Budgets
+from ci_agent_eval.contract.measure import budget_violations, latency_statistic
+
+
+@pytest.mark.parametrize(
+    ("statistic", "expected"),
+    [
+        ("p50", 10),
+        ("p90", 18),
+        ("p95", 19),
+        ("p99", 20),
+        ("max", 20),
+        ("mean", 10.5),
+        ("total", 210),
+    ],
+)
+def test_statistics_of_one_to_twenty(statistic, expected):
+    assert latency_statistic(range(20, 0, -1), statistic) == expected
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_nothing_measured_is_none(statistic):
+    assert latency_statistic([], statistic) is None
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1), st.sampled_from(["p50", "p90", "p95", "p99"]))
+def test_a_percentile_is_the_smallest_value_that_covers_its_share(values, statistic):
+    share = int(statistic[1:])
+    found = latency_statistic(values, statistic)
+    assert found in values
+    assert sum(v <= found for v in values) * 100 >= share * len(values)
+    assert sum(v < found for v in values) * 100 < share * len(values)
+
+
+def test_a_limit_without_a_measurement_is_a_violation():
+    (violation,) = budget_violations(Budgets.model_validate({"cost_usd": 0.5}))
+    assert violation.observed is None
+    assert violation.over_by is None
+
+
+def test_a_limit_that_is_just_reached_is_kept():
+    budgets = Budgets.model_validate({"tool_calls": {"used": 4, "limit": 4}})
+    assert budget_violations(budgets) == ()
+
+
+def test_overshoot_is_a_share_of_the_limit_and_unknown_for_a_limit_of_zero():
+    budgets = Budgets.model_validate(
+        {"tool_calls": {"used": 6, "limit": 4}, "custom": {"retries": {"used": 1, "limit": 0}}}
+    )
+    over = {v.budget: v.over_by for v in budget_violations(budgets)}
+    assert over == {"tool_calls": 0.5, "retries": None}

@@ -1,0 +1,208 @@
+"""The fail-closed table of the design, row by row, and the policy around it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.findings import SourceFile
+from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
+from ci_agent_eval.gate import GatePolicy
+from tests.builders import episode, failing, finding, report
+
+
+def kinds(built):
+    return [reason.kind for reason in built.verdict.reasons]
+
+
+def test_everything_gated_passed_is_a_success():
+    built = report(episode("a"), episode("b"))
+    assert built.verdict.conclusion == "success"
+    assert kinds(built) == []
+
+
+def test_zero_episodes_are_no_evidence():
+    assert kinds(report()) == ["no_evidence"]
+
+
+def test_nothing_read_at_all_is_no_evidence():
+    assert kinds(report(sources=(), sessions=())) == ["no_evidence"]
+
+
+def test_a_plain_junit_run_is_evidence_enough_without_episodes():
+    tests = PlainTests(Tally(passed=3))
+    built = report(tests=tests, sources=(SourceFile("junit.xml", "junit", cases=3),), sessions=())
+    assert built.passed
+
+
+def test_plain_tests_do_not_stand_in_for_missing_episodes():
+    built = report(tests=PlainTests(Tally(passed=3)))
+    assert kinds(built) == ["no_evidence"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "no_results",
+        "unreadable_file",
+        "declared_counts_differ",
+        "disagreement",
+        "collection_error",
+        "interrupted",
+        "duplicate",
+    ],
+)
+def test_a_blocking_finding_fails_an_otherwise_green_run(kind):
+    built = report(episode(), findings=(finding(kind),))
+    assert built.verdict.conclusion == "failure"
+    assert kinds(built) == ["finding"]
+    assert "junit.xml" in built.verdict.reasons[0].message
+
+
+def test_a_finding_that_does_not_block_is_a_warning():
+    built = report(episode(), findings=(finding("repaired_file", blocking=False),))
+    assert built.passed
+    assert [warning.kind for warning in built.verdict.warnings] == ["finding"]
+
+
+def test_a_failing_required_scenario_fails():
+    built = report(episode("a"), failing("b"))
+    assert [(r.kind, r.scenario_id) for r in built.verdict.reasons] == [("scenario", "b")]
+
+
+def test_a_failing_advisory_scenario_only_warns():
+    built = report(episode("a"), failing("b", gate="advisory"))
+    assert built.passed
+    assert [(w.kind, w.scenario_id) for w in built.verdict.warnings] == [("scenario", "b")]
+
+
+def test_only_advisory_scenarios_that_fail_is_still_a_success_that_says_so():
+    built = report(failing("b", gate="advisory"))
+    assert built.passed
+    assert built.verdict.warnings
+
+
+def test_a_hard_budget_over_its_limit_fails_though_the_scenario_passes():
+    built = report(episode(budgets={"tool_calls": {"used": 6, "limit": 4}}))
+    assert kinds(built) == ["budget"]
+    assert built.verdict.judgements[0].status == "passing"
+
+
+def test_a_soft_budget_over_its_limit_warns():
+    built = report(episode(budgets={"tool_calls": {"used": 6, "limit": 4, "hard": False}}))
+    assert built.passed
+    assert [w.kind for w in built.verdict.warnings] == ["budget"]
+
+
+def test_a_hard_budget_that_was_not_measured_fails():
+    built = report(episode(budgets={"cost_usd": 0.5}))
+    assert kinds(built) == ["budget"]
+    assert "not measured" in built.verdict.reasons[0].message
+
+
+def test_a_hard_budget_of_an_advisory_scenario_does_not_gate():
+    built = report(episode("a"), episode("b", gate="advisory", budgets={"cost_usd": 0.5}))
+    assert built.passed
+    assert [w.scenario_id for w in built.verdict.warnings] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("budgets", "reason"),
+    [
+        ({"total_wall_time_s": 2}, "total_wall_time_s: 2.5 over limit 2"),
+        ({"total_cost_usd": 1}, "total_cost_usd: not measured, limit 1"),
+    ],
+)
+def test_suite_budgets_gate(budgets, reason):
+    built = report(episode(), budgets=SuiteBudgets.model_validate(budgets))
+    assert [(r.kind, r.message) for r in built.verdict.reasons] == [("suite_budget", reason)]
+
+
+def test_a_soft_suite_budget_warns():
+    budgets = SuiteBudgets.model_validate({"total_tokens": {"limit": 5, "hard": False}})
+    built = report(episode(), budgets=budgets)
+    assert built.passed
+    assert [w.kind for w in built.verdict.warnings] == ["suite_budget"]
+
+
+def test_a_failing_plain_test_fails():
+    tests = PlainTests(Tally(passed=2, failed=1), (JUnitCase("tests.test_x", "test_y", "failed"),))
+    assert kinds(report(episode(), tests=tests)) == ["tests"]
+
+
+def test_an_errored_plain_test_fails():
+    assert kinds(report(episode(), tests=PlainTests(Tally(error=1)))) == ["tests"]
+
+
+def test_a_scenario_that_only_errored_was_not_judged():
+    built = report(episode("a"), episode("b", outcome="error", reason="429"))
+    assert [(r.kind, r.scenario_id) for r in built.verdict.reasons] == [
+        ("scenario", "b"),
+        ("error_budget", None),
+    ]
+
+
+def test_errors_have_a_budget_of_their_own():
+    runs = [episode(iteration=n) for n in range(1, 10)]
+    errored = episode(iteration=10, outcome="error", reason="429")
+    assert kinds(report(*runs, errored)) == ["error_budget"]
+    assert report(*runs, errored, policy=GatePolicy(max_error_rate=0.1)).passed
+
+
+def test_an_error_in_an_advisory_scenario_does_not_count_against_the_budget():
+    assert report(episode("a"), episode("b", gate="advisory", outcome="error")).passed
+
+
+def test_a_required_scenario_that_was_skipped_did_not_prove_itself():
+    built = report(episode("a"), episode("b", outcome="skipped", reason="no key"))
+    assert kinds(built) == ["skipped"]
+
+
+def test_skips_can_be_allowed_but_not_instead_of_all_evidence():
+    policy = GatePolicy(allow_skipped=True)
+    skipped = episode("b", outcome="skipped")
+    assert report(episode("a"), skipped, policy=policy).passed
+    assert kinds(report(skipped, policy=policy)) == ["no_evidence"]
+
+
+def test_a_skipped_episode_owes_no_measurement():
+    built = report(
+        episode("a"),
+        episode("b", outcome="skipped", trajectory=None, budgets={"tool_calls": 3}),
+        policy=GatePolicy(allow_skipped=True),
+    )
+    assert built.passed
+
+
+def iterations(passed, failed, **overrides):
+    good = [episode(iteration=n, **overrides) for n in range(1, passed + 1)]
+    return good + [
+        failing(iteration=n, **overrides) for n in range(passed + 1, passed + failed + 1)
+    ]
+
+
+def test_a_pass_rate_below_what_is_required_fails():
+    assert kinds(report(*iterations(4, 1))) == ["scenario"]
+    assert report(*iterations(4, 1), policy=GatePolicy(min_pass_rate=0.8)).passed
+
+
+def test_a_scenario_s_own_pass_rate_tolerates_as_well_as_tightens():
+    assert report(*iterations(3, 2, min_pass_rate=0.6)).passed
+    strict = report(*iterations(4, 1, min_pass_rate=1.0), policy=GatePolicy(min_pass_rate=0.5))
+    assert kinds(strict) == ["scenario"]
+
+
+def test_errors_count_neither_for_nor_against_the_pass_rate():
+    runs = [episode(iteration=1), episode(iteration=2, outcome="error")]
+    built = report(*runs, policy=GatePolicy(max_error_rate=1.0))
+    assert built.passed
+    assert built.summary.scenarios[0].tally.pass_rate == 1.0
+
+
+@given(st.lists(st.sampled_from(["passed", "failed", "error", "skipped"]), max_size=8))
+def test_success_always_has_evidence_and_no_failure(outcomes):
+    runs = [episode(f"s{n}", outcome=outcome) for n, outcome in enumerate(outcomes)]
+    built = report(*runs)
+    assert built.passed == (bool(outcomes) and set(outcomes) == {"passed"})
