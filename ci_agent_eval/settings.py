@@ -14,7 +14,7 @@ from ci_agent_eval.contract.base import KnownKeys, Rate
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
-from ci_agent_eval.options import OPTIONS
+from ci_agent_eval.options import OPTIONS, Option
 
 CONFIG_NAME = "agent-eval.toml"
 PYPROJECT_TABLE = "tool.ci_agent_eval"
@@ -87,7 +87,7 @@ def load_settings(
             (f"option --{option.name}", flags.get(option.name)),
         ):
             if given is not None:
-                _set(values, option.key, given)
+                _set(values, option.key, _typed(option, given, origin))
                 origins[option.key] = origin
     try:
         return Settings.model_validate(values)
@@ -133,6 +133,16 @@ def _parse(name: str, text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{name}: is not valid TOML: {error}") from None
+
+
+def _typed(option: Option, given: object, origin: str) -> object:
+    """Turn the text of a number into one; all other texts are read as the file's would be."""
+    if option.kind != "number" or not isinstance(given, str):
+        return given
+    try:
+        return float(given)
+    except ValueError:
+        raise InputError(f"{origin}: must be a number (given: {given!r})") from None
 
 
 def _set(values: dict[str, Any], key: tuple[str, ...], given: object) -> None:

@@ -1,0 +1,108 @@
+"""Settings: what wins over what, and what a wrong one is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.options import OPTIONS
+from ci_agent_eval.settings import Settings, load_settings
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(text="", name="agent-eval.toml", environ=None, **flags):
+        (tmp_path / name).write_text(text)
+        named = {key.replace("_", "-"): value for key, value in flags.items()}
+        return load_settings(root=tmp_path, environ=environ or {}, flags=named)
+
+    return load
+
+
+def test_without_anything_the_defaults_hold(tmp_path):
+    assert load_settings(root=tmp_path, environ={}, flags={}) == Settings()
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(load):
+    text = "[gate]\nmin_pass_rate = 0.5\nmax_error_rate = 0.5\nallow_skipped = true\n"
+    environ = {"AGENT_EVAL_MIN_PASS_RATE": "0.6", "AGENT_EVAL_MAX_ERROR_RATE": "0.6"}
+    settings = load(text, environ=environ, min_pass_rate=0.7)
+    assert settings.gate.min_pass_rate == 0.7
+    assert settings.gate.max_error_rate == 0.6
+    assert settings.gate.allow_skipped is True
+
+
+def test_pyproject_s_table_is_read(load):
+    settings = load('[tool.ci_agent_eval]\nsuite = "billing"\n', name="pyproject.toml")
+    assert settings.suite == "billing"
+    assert settings.check_name == "agent-eval (billing)"
+
+
+def test_the_file_of_its_own_wins_over_pyproject(load, tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.ci_agent_eval]\nsuite = "a"\n')
+    assert load('suite = "b"\n').suite == "b"
+
+
+def test_a_budget_of_the_suite_can_be_soft(load):
+    budget = load("[budgets]\ntotal_cost_usd = {limit = 2, hard = false}\n").budgets.total_cost_usd
+    assert (budget.limit, budget.hard) == (2, False)
+
+
+def test_an_empty_environment_variable_is_no_setting(load):
+    assert load(environ={"AGENT_EVAL_SUITE": ""}).suite == "default"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "[gate]\nmin_pas_rate = 0.9\n",
+            "agent-eval.toml:2: gate: unknown key 'min_pas_rate'; did you mean 'min_pass_rate'?",
+        ),
+        ("suite = 'a'\n[gates]\nx = 1\n", "agent-eval.toml:2: unknown key 'gates'; did you mean"),
+        (
+            "[gate]\n\nmin_pass_rate = 90\n",
+            "agent-eval.toml:3: gate.min_pass_rate: Input should be",
+        ),
+        ("[gate]\nmin_pass_rate = nan\n", "agent-eval.toml:2: gate.min_pass_rate: Input should be"),
+        ("[budgets]\ntotal_costs = 1\n", "agent-eval.toml:2: budgets: unknown key 'total_costs'"),
+        ("[budgets]\ntotal_tokens = -1\n", "agent-eval.toml:2: budgets.total_tokens.limit: Input"),
+        ("suite = 'a b'\n", "agent-eval.toml:1: suite: String should match"),
+        ("suite = \n", "agent-eval.toml: is not valid TOML: Invalid value (at line 1"),
+        ("publish = 3\n", "agent-eval.toml:1: publish: Input should be a valid dictionary"),
+    ],
+)
+def test_a_wrong_file_is_told_where_and_what(load, text, sentence):
+    with pytest.raises(InputError) as caught:
+        load(text)
+    assert str(caught.value).startswith(sentence)
+    assert caught.value.exit_code == 2
+
+
+def test_a_wrong_variable_and_a_wrong_flag_are_named(load):
+    with pytest.raises(InputError, match="environment variable AGENT_EVAL_ALLOW_SKIPPED: "):
+        load(environ={"AGENT_EVAL_ALLOW_SKIPPED": "perhaps"})
+    with pytest.raises(InputError, match="option --comment: .* 'update' or 'off'"):
+        load(comment="maybe")
+
+
+def test_a_configuration_file_that_was_named_must_be_there(tmp_path):
+    with pytest.raises(InputError, match=r"gone\.toml: cannot be read .*check --config"):
+        load_settings(root=tmp_path, environ={}, flags={}, config=tmp_path / "gone.toml")
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "agent-eval.toml").write_bytes(b"suite = '\xff'")
+    with pytest.raises(InputError, match="is not UTF-8"):
+        load_settings(root=tmp_path, environ={}, flags={})
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_every_option_reaches_the_key_it_names(option, tmp_path):
+    given = {"number": "0.25", "flag": "false", "text": "some-text"}
+    value = option.choices[-1] if option.kind == "choice" else given[option.kind]
+    settings = load_settings(root=tmp_path, environ={option.variable: value}, flags={})
+    read = settings
+    for name in option.key:
+        read = getattr(read, name)
+    assert str(getattr(read, "limit", read)).lower() == value
