@@ -1,0 +1,90 @@
+"""Any Python value as JSON: what tools take and return is data, never an error."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, JsonValue
+
+MAX_DEPTH = 64
+"""Deeper values, and values that hold themselves, are written as their `repr`."""
+
+LARGEST_INTEGER = 2**63
+"""Larger integers are written as text: few JSON readers keep them exact."""
+
+
+def clean_text(text: str) -> str:
+    """Replace lone surrogates, which no UTF-8 file can hold, by U+FFFD."""
+    if not isinstance(text, str):
+        return text  # the contract refuses it with a sentence that names the key
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def without_addresses(text: str) -> str:
+    """Drop the memory addresses Python's default reprs carry: they differ run by run."""
+    return _ADDRESS.sub("", text)
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+\b")
+
+
+def jsonable(value: Any, path: tuple[int, ...] = ()) -> JsonValue:
+    """Return `value` as JSON: mappings, sequences, dataclasses, models; anything else as text.
+
+    `path` holds the ids of the containers around the value.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return clean_text(str(value))
+    if isinstance(value, int | float):
+        return _number(value)
+    if id(value) in path or len(path) >= MAX_DEPTH:
+        return _text(value)
+    return _container(value, (*path, id(value)))
+
+
+def _number(value: float) -> JsonValue:
+    """Write NaN, the infinities and very large integers as text: JSON cannot hold them."""
+    if isinstance(value, int):
+        return int(value) if -LARGEST_INTEGER <= value < LARGEST_INTEGER else _text(value)
+    return float(value) if math.isfinite(value) else repr(float(value))
+
+
+def _container(value: Any, path: tuple[int, ...]) -> JsonValue:
+    if isinstance(value, BaseModel):
+        return jsonable(dict(value), path)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value)]
+        return _mapping({name: getattr(value, name) for name in names}, path)
+    if isinstance(value, Mapping):
+        return _mapping(value, path)
+    if isinstance(value, list | tuple):
+        return _sequence(value, path)
+    if isinstance(value, set | frozenset):
+        return _sequence(sorted(value, key=repr), path)
+    return _text(value)
+
+
+def _mapping(value: Mapping[Any, Any], path: tuple[int, ...]) -> JsonValue:
+    return {clean_text(str(key)): jsonable(item, path) for key, item in value.items()}
+
+
+def _sequence(value: Iterable[Any], path: tuple[int, ...]) -> JsonValue:
+    return [jsonable(item, path) for item in value]
+
+
+def _text(value: object) -> str:
+    """Return `repr(value)`, or the type's name where that fails."""
+    try:
+        return without_addresses(clean_text(repr(value)))
+    except Exception:  # noqa: BLE001 - a broken repr of the agent's must not end the episode
+        return f"<{type(value).__name__}>"

@@ -1,0 +1,27 @@
+"""Building contract values from what a test says: a bad one is an error that names its key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ci_agent_eval.contract.problems import describe_problem
+from ci_agent_eval.errors import InputError
+
+Value = TypeVar("Value")
+
+Clock = Callable[[], float]
+"""Seconds from any fixed point, never going back."""
+
+
+def checked(where: str, model: Callable[..., Value], **values: Any) -> Value:
+    """Build a contract value; raise InputError naming what is wrong where."""
+    try:
+        return model(**values)
+    except ValueError as error:
+        raise InputError(f"{where}: {describe_problem(error)}") from None
+
+
+def milliseconds(seconds: float) -> float:
+    """Return seconds as milliseconds, to the microsecond, so that sums read well."""
+    return round(max(seconds, 0.0) * 1000, 3)

@@ -1,0 +1,236 @@
+"""The recorder: what a test tells about its episode, turned into an Episode.
+
+All state is in the recorder itself, so that episodes may run side by side. The clock
+(seconds) and the way to find the caller's line are given, so that nothing is read here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Unpack
+
+from ci_agent_eval.contract.budgets import Budget, Budgets, LatencyBudget, Statistic
+from ci_agent_eval.contract.episode import Assertion, Episode, Outcome, Score, Severity
+from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract.trajectory import ToolCall, Trajectory, Turn
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.recorder.checked import Clock, checked, milliseconds
+from ci_agent_eval.recorder.draft import EpisodeFields, draft_episode
+from ci_agent_eval.recorder.turn import TurnRecorder
+
+Locate = Callable[[], tuple[str, int] | None]
+"""Finds the test's file (relative, posix) and line that called the recorder."""
+
+
+class EpisodeRecorder:
+    """Records one episode: turns, checks, scores and budgets, until `finish` freezes it."""
+
+    agent: str | None
+    """Name of the agent under test."""
+    model: str | None
+    """Model the agent runs on."""
+    thread_id: str | None
+    """Id of the conversation in the agent's own system."""
+
+    def __init__(
+        self,
+        scenario_id: str,
+        *,
+        clock: Clock,
+        locate: Locate = lambda: None,
+        **fields: Unpack[EpisodeFields],
+    ) -> None:
+        self._draft = draft_episode(scenario_id, **fields)
+        self.agent = self._draft.agent
+        self.model = self._draft.model
+        self.thread_id = self._draft.thread_id
+        self._metadata: dict[str, Any] = dict(self._draft.metadata)
+        self._budgets = self._draft.budgets
+        self._locate = locate
+        self._turns: list[Turn] = []
+        self._assertions: list[Assertion] = []
+        self._scores: list[Score] = []
+        self._open: TurnRecorder | None = None
+        self._ended = False
+        self._clock = clock
+        self._started = clock()
+
+    @property
+    def scenario_id(self) -> str:
+        """What is tested."""
+        return self._draft.scenario_id
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Anything else to keep with the episode; written as JSON."""
+        return self._metadata
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns so far, without the one that is still open."""
+        return tuple(self._turns)
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The turns so far, with their totals."""
+        return Trajectory(turns=self.turns)
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """Every tool call so far, in order."""
+        return tuple(self.trajectory.tool_calls())
+
+    def turn(self, message: str) -> TurnRecorder:
+        """Open a turn: `with episode.turn("Hello") as turn: …`."""
+        self._must_be_running("turn")
+        if self._open is not None:
+            raise InputError(
+                f"episode {self.scenario_id!r}: a turn is still open; leave its `with` block first"
+            )
+        self._open = TurnRecorder(message, self._clock, self._keep)
+        return self._open
+
+    def _keep(self, turns: list[Turn]) -> None:
+        self._turns += turns
+        self._open = None
+
+    def tool_call(
+        self,
+        name: str,
+        arguments: object = None,
+        result: object = None,
+        error: str | BaseException | None = None,
+        *,
+        id: str | None = None,  # noqa: A002 - the contract's word for it
+        duration_ms: float | None = None,
+    ) -> None:
+        """Record a tool call in the turn that is open."""
+        if self._open is None:
+            raise InputError(
+                f"episode {self.scenario_id!r}: tool call {name!r} outside a turn; "
+                "record it inside `with episode.turn(...)`"
+            )
+        self._open.tool_call(name, arguments, result, error, id=id, duration_ms=duration_ms)
+
+    def check(
+        self,
+        name: str,
+        passed: object,
+        reason: str | None = None,
+        *,
+        score: float | None = None,
+        severity: Severity = "error",
+    ) -> bool:
+        """Record an assertion and go on; a failed one fails the test at its end.
+
+        Returns whether it passed. A failed check of severity `warning` only warns.
+        """
+        self._must_be_running(f"check {name!r}")
+        file, line = self._locate() or (None, None)
+        assertion = checked(
+            f"check {name!r}",
+            Assertion,
+            name=clean_text(name),
+            passed=_verdict(name, passed),
+            score=score,
+            reason=_optional_text(reason),
+            severity=severity,
+            file=file,
+            line=line,
+        )
+        self._assertions.append(assertion)
+        return assertion.passed
+
+    def score(self, name: str, value: float, reason: str | None = None) -> None:
+        """Record a figure that informs and never fails the test."""
+        self._must_be_running(f"score {name!r}")
+        values = {"name": clean_text(name), "value": value, "reason": _optional_text(reason)}
+        self._scores.append(checked(f"score {name!r}", Score, **values))
+
+    def budget(
+        self,
+        name: str,
+        limit: float,
+        used: float | None = None,
+        *,
+        hard: bool = True,
+        statistic: Statistic | None = None,
+        unit: str | None = None,
+    ) -> None:
+        """Set a budget: one that is measured by itself, or by any other name one of your own.
+
+        `max_turns`, `tool_calls`, `latency_ms`, `token_usage` and `cost_usd` are measured
+        from the turns; `statistic` (p50 to total) is for `latency_ms`. A budget of your
+        own needs `used`: without a measurement it counts as exceeded.
+        """
+        self._must_be_running(f"budget {name!r}")
+        values: dict[str, Any] = {"limit": limit, "used": used, "hard": hard}
+        values |= {} if unit is None else {"unit": unit}
+        values |= {} if statistic is None else {"statistic": statistic}
+        kind: type[Budget] = LatencyBudget if name == "latency_ms" else Budget
+        budget = checked(f"budget {name!r}", kind.model_validate, obj=values)
+        self._budgets = _with_budget(self._budgets, clean_text(name), budget)
+
+    def finish(
+        self,
+        outcome: Outcome = "passed",
+        reason: str | None = None,
+        *,
+        failed_assertion: Assertion | None = None,
+    ) -> Episode:
+        """Freeze what was recorded into an Episode; nothing can be recorded afterwards.
+
+        A failed check makes a `passed` outcome `failed`; a budget never changes it.
+        """
+        duration = milliseconds(self._clock() - self._started)
+        if self._open is not None:
+            self._open.close(broken=True)
+        self._ended = True
+        assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
+        return checked(
+            f"episode {self.scenario_id!r}",
+            Episode.model_validate,
+            obj={
+                **dict(self._draft),
+                "outcome": outcome,
+                "reason": reason,
+                "agent": _optional_text(self.agent),
+                "model": _optional_text(self.model),
+                "thread_id": _optional_text(self.thread_id),
+                "metadata": jsonable(self.metadata),
+                "budgets": self._budgets,
+                "assertions": assertions,
+                "scores": self._scores,
+                "trajectory": self.trajectory if self._turns else None,
+                "duration_ms": duration,
+            },
+        )
+
+    def _must_be_running(self, what: str) -> None:
+        if self._ended:
+            raise InputError(
+                f"episode {self.scenario_id!r} has ended: record the {what} before the test returns"
+            )
+
+
+def _with_budget(budgets: Budgets, name: str, budget: Budget) -> Budgets:
+    if name in Budgets.model_fields and name != "custom":
+        return budgets.model_copy(update={name: budget})
+    return budgets.model_copy(update={"custom": {**budgets.custom, name: budget}})
+
+
+def _optional_text(value: object) -> str | None:
+    return None if value is None else clean_text(str(value))
+
+
+def _verdict(name: str, passed: object) -> bool:
+    """Refuse what is only true by accident: a function or a coroutine that was not called."""
+    if inspect.isawaitable(passed) or callable(passed):
+        if inspect.iscoroutine(passed):
+            passed.close()
+        raise InputError(
+            f"check {name!r}: `passed` is a {type(passed).__name__}, which is always true; "
+            "call or await it first"
+        )
+    return bool(passed)
