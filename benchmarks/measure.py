@@ -1,0 +1,230 @@
+"""`make bench`: measure what RESULTS.md records, side by side, and write it anew.
+
+Every figure is a whole process, start-up included: wall time and peak resident memory as
+the kernel counts them (`wait4`). Medians of alternating runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from data import write_junit, write_results
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = 7
+SHA = "a" * 40
+
+BARE_PARSE = """
+import sys
+from xml.parsers.expat import ParserCreate
+for path in sys.argv[1:]:
+    parser = ParserCreate()
+    parser.StartElementHandler = lambda tag, attributes: None
+    with open(path, "rb") as file:
+        parser.ParseFile(file)
+"""
+JUNITPARSER = """
+import sys
+from junitparser import JUnitXml
+total = JUnitXml()
+for path in sys.argv[1:]:
+    total += JUnitXml.fromfile(path)
+sum(1 for suite in total for case in suite)
+"""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured process."""
+
+    seconds: float
+    megabytes: float
+
+
+def run(command: list[str], cwd: Path, env: dict[str, str], allowed: tuple[int, ...]) -> Figure:
+    """Run a command to its end and measure it."""
+    started = perf_counter()
+    with (cwd / "benchmark.log").open("wb") as log:
+        process = subprocess.Popen(
+            command, cwd=cwd, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+    seconds = perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in allowed:
+        sys.exit(f"{command} exited with {process.returncode}:\n{(cwd / 'benchmark.log').read_text()}")
+    return Figure(seconds, usage.ru_maxrss / 1024)
+
+
+def median(measure: Callable[[], Figure], runs: int = RUNS) -> Figure:
+    """Return the median time and the highest peak of some runs."""
+    figures = [measure() for _ in range(runs)]
+    return Figure(
+        statistics.median(figure.seconds for figure in figures),
+        max(figure.megabytes for figure in figures),
+    )
+
+
+@contextmanager
+def fake_github(folder: Path) -> Iterator[str]:
+    """Serve the project's GitHub fake in a process of its own; yields its address."""
+    port_file = folder / "port"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.github_fake", "--no-validate", "--port-file", port_file],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()  # it says so once it serves
+    try:
+        yield f"http://127.0.0.1:{port_file.read_text().strip()}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def workspace_env(folder: Path, api: str) -> dict[str, str]:
+    """Return the environment the action sees in a pull request."""
+    event = folder / "event.json"
+    pull = {"number": 7, "head": {"sha": SHA, "repo": {"full_name": "octo/shop"}}}
+    event.write_text(json.dumps({"pull_request": pull, "repository": {"full_name": "octo/shop"}}))
+    return {
+        "PATH": os.environ["PATH"],
+        "GITHUB_WORKSPACE": str(folder),
+        "GITHUB_EVENT_NAME": "pull_request",
+        "GITHUB_EVENT_PATH": str(event),
+        "GITHUB_REPOSITORY": "octo/shop",
+        "GITHUB_SHA": "b" * 40,
+        "GITHUB_API_URL": api,
+        "GITHUB_STEP_SUMMARY": str(folder / "step_summary.md"),
+        "GITHUB_OUTPUT": str(folder / "output.txt"),
+        "INPUT_MODE": "report",
+        "INPUT_GITHUB-TOKEN": "ghs_fake",
+    }
+
+
+def action(folder: Path, **inputs: str) -> Figure:
+    """Measure the action from load to published comment, against a fresh fake."""
+    with fake_github(folder) as api:
+        env = workspace_env(folder, api) | {f"INPUT_{k.upper()}": v for k, v in inputs.items()}
+        return run([sys.executable, "-m", "ci_agent_eval", "action"], folder, env, (1,))
+
+
+def plugin_cost(folder: Path) -> tuple[Figure, Figure]:
+    """Measure pytest on an unrelated suite without the plugin and with it, in turns."""
+    (folder / "test_unrelated.py").write_text("def test_nothing():\n    pass\n")
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    base = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    env = dict(os.environ)
+    pairs = [
+        (
+            run([*base, "-p", "no:ci_agent_eval"], folder, env, (0,)),
+            run(base, folder, env, (0,)),
+        )
+        for _ in range(3 * RUNS)
+    ]
+    without, with_it = zip(*pairs, strict=True)
+    middle = lambda figures: Figure(  # noqa: E731 - two uses, one line
+        statistics.median(f.seconds for f in figures), max(f.megabytes for f in figures)
+    )
+    return middle(without), middle(with_it)
+
+
+def small_file(folder: Path) -> Figure:
+    """Measure `agent-eval report` on one small file."""
+    write_junit(folder, 1, 5)
+    command = [sys.executable, "-m", "ci_agent_eval", "report", "--junit", "junit-*.xml"]
+    return median(lambda: run(command, folder, dict(os.environ), (1,)), 3 * RUNS)
+
+
+def measure_all(folder: Path) -> list[tuple[str, Figure, str]]:
+    """Measure everything; each row is a name, its figure, and a remark."""
+    for name in ("plugin", "small", "junit", "episodes"):
+        (folder / name).mkdir()
+    rows: list[tuple[str, Figure, str]] = []
+    without, with_it = plugin_cost(folder / "plugin")
+    cost = (with_it.seconds - without.seconds) * 1000
+    rows.append(("pytest on an unrelated suite, plugin off", without, ""))
+    rows.append(("the same, plugin on", with_it, f"{cost:+.0f} ms; target under 50 ms"))
+    python = median(lambda: run([sys.executable, "-c", ""], folder, dict(os.environ), (0,)))
+    small = small_file(folder / "small")
+    rows.append(("Python itself", python, ""))
+    rows.append(("`agent-eval report`, one file of 5 cases", small, "target under 0.3 s"))
+    rows += junit_rows(folder / "junit")
+    write_results(folder / "episodes/results.json", 20_000)
+    episodes = median(lambda: action(folder / "episodes", results="results.json"), 3)
+    size = (folder / "episodes/results.json").stat().st_size / 1e6
+    rows.append(
+        ("20,000 episodes of JSON, load to published comment", episodes, f"{size:.0f} MB of JSON")
+    )
+    return rows
+
+
+def junit_rows(folder: Path) -> list[tuple[str, Figure, str]]:
+    """Measure 100 files of 1,000 cases: a bare parse, junitparser alone, and the whole job."""
+    write_junit(folder, 100, 1000)
+    files = sorted(str(path) for path in folder.glob("*.xml"))
+    env = dict(os.environ)
+    bare = median(lambda: run([sys.executable, "-c", BARE_PARSE, *files], folder, env, (0,)))
+    alone = median(lambda: run([sys.executable, "-c", JUNITPARSER, *files], folder, env, (0,)), 3)
+    whole = median(lambda: action(folder, junit="junit-*.xml"))
+    return [
+        ("100,000 JUnit cases: expat alone, nothing kept", bare, "1.0 ×"),
+        ("100,000 JUnit cases: junitparser alone", alone, f"{alone.seconds / bare.seconds:.1f} ×"),
+        (
+            "100,000 JUnit cases: load to published comment",
+            whole,
+            f"{whole.seconds / bare.seconds:.1f} ×; target under 1.2 s and 100 MB",
+        ),
+    ]
+
+
+def machine() -> str:
+    """Name the machine in a line."""
+    info = Path("/proc/cpuinfo")
+    names = [x.split(":")[1].strip() for x in info.read_text().splitlines() if "model name" in x]
+    name = names[0] if names else platform.machine()
+    return f"{os.cpu_count()} cores, {name}, Python {platform.python_version()}, {platform.system()}"
+
+
+def table(rows: list[tuple[str, Figure, str]]) -> str:
+    """Render the page that records the figures."""
+    lines = [f"| {name} | {f.seconds:.3f} s | {f.megabytes:.0f} MB | {note} |" for name, f, note in rows]
+    return "\n".join(
+        [
+            "# Benchmark results",
+            "",
+            f"Measured by `make bench` on: {machine()}. Whole processes, start-up included; medians",
+            "of alternating runs, peaks of memory. The published runs talk to a fake of GitHub on",
+            "loopback, in a process of its own that is not counted.",
+            "",
+            "| what | wall time | peak memory | remark |",
+            "|---|---:|---:|---|",
+            *lines,
+            "",
+        ]
+    )
+
+
+def main() -> None:
+    """Measure, print and record."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = table(measure_all(Path(folder)))
+    print(page)
+    (ROOT / "benchmarks/RESULTS.md").write_text(page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""The command line: parse, build, call. The only home of click."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ci_agent_eval import __version__
+from ci_agent_eval.errors import AgentEvalError
+from ci_agent_eval.options import OPTIONS, Option
+
+if TYPE_CHECKING:
+    from ci_agent_eval.report import Report
+    from ci_agent_eval.settings import Settings
+
+EXIT_CODES = """\b
+Exit codes:
+  0    the gate passed
+  1    the gate failed
+  2    usage, configuration or input error
+  3    unexpected error, or what was asked for could not be published
+  130  interrupted
+"""
+
+
+@click.group(epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="agent-eval")
+def cli() -> None:
+    """Agent tests as a required status check.
+
+    Run a suite of agent episodes, judge it, report it. Start with `agent-eval init`.
+    """
+
+
+def _click_option(option: Option) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    name, text = f"--{option.name}", f"{option.help} [{option.variable}]"
+    if option.kind == "flag":
+        return click.option(f"{name}/--no-{option.name}", default=None, help=text)
+    if option.kind == "choice":
+        return click.option(name, type=click.Choice(option.choices), help=text)
+    return click.option(name, type=float if option.kind == "number" else str, help=text)
+
+
+def _settings_options(*, publishing: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options of the one table: those about publishing, or all the others."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(OPTIONS):
+            if (option.key[0] == "publish") is publishing:
+                command = _click_option(option)(command)
+        config = click.option(
+            "--config",
+            type=click.Path(path_type=Path),
+            help="Configuration file; default: agent-eval.toml, else pyproject.toml's "
+            "[tool.ci_agent_eval].",
+        )
+        return config(command)
+
+    return decorate
+
+
+def _load_settings(config: Path | None, flags: Mapping[str, object]) -> Settings:
+    from ci_agent_eval.settings import load_settings
+
+    named = {key.replace("_", "-"): value for key, value in flags.items()}
+    return load_settings(root=Path.cwd(), environ=os.environ, flags=named, config=config)
+
+
+@cli.command(epilog=EXIT_CODES)
+@click.argument("paths", nargs=-1)
+@_settings_options(publishing=False)
+@click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
+@click.pass_obj
+def run(
+    pytest_args: tuple[str, ...],
+    paths: tuple[str, ...],
+    config: Path | None,
+    python: str | None,
+    **flags: object,
+) -> int:
+    """Run the suite at PATHS with pytest, judge it, and leave a report.
+
+    \b
+    agent-eval run tests/episodes
+    agent-eval run tests/episodes -- -k refund -n 4
+
+    Everything after -- goes to pytest as it is. The exit code is the gate's, not pytest's.
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
+    from ci_agent_eval.pipeline import run_and_report
+
+    return run_and_report(
+        _load_settings(config, flags),
+        paths=paths,
+        pytest_args=pytest_args,
+        python=python,
+        root=Path.cwd(),
+        environ=os.environ,
+    )
+
+
+@cli.command(epilog=EXIT_CODES)
+@click.option("--results", multiple=True, help="Report folder, file or glob of our JSON.")
+@click.option("--junit", multiple=True, help="File or glob of JUnit XML from any producer.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    help="What to print.",
+)
+@_settings_options(publishing=False)
+def report(
+    results: tuple[str, ...],
+    junit: tuple[str, ...],
+    format_: str,
+    config: Path | None,
+    **flags: object,
+) -> int:
+    """Judge result files that are there already, and leave a report.
+
+    \b
+    agent-eval report --results agent-eval-report
+    agent-eval report --junit 'build/test-results/**/*.xml' --format json
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
+    from ci_agent_eval.pipeline import links_from, report_files
+
+    settings = _load_settings(config, flags)
+    built = report_files(
+        settings,
+        results=results or settings.results,
+        junit=junit or settings.junit,
+        root=Path.cwd(),
+        links=links_from(os.environ),
+    )
+    _print_report(built, format_)
+    return 0 if built.passed else 1
+
+
+def _print_report(built: Report, format_: str) -> None:
+    from ci_agent_eval.pipeline import links_from, render_as
+
+    click.echo(render_as(built, format_, links_from(os.environ), color=sys.stdout.isatty()), nl=False)
+
+
+@cli.command(epilog=EXIT_CODES)
+@click.argument("report_dir", type=click.Path(path_type=Path), default="agent-eval-report")
+@_settings_options(publishing=True)
+@click.option("--dry-run", is_flag=True, help="Print the requests, send nothing.")
+def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: object) -> int:
+    """Publish the report in REPORT_DIR to GitHub: comment, check run, step summary, outputs.
+
+    The token is read from GITHUB_TOKEN, the rest from what GitHub's runner sets. The exit
+    code is the gate's, or 3 if what was asked for could not be published.
+    """
+    from ci_agent_eval.pipeline import publish_folder
+
+    return publish_folder(
+        _load_settings(config, flags), report_dir, environ=os.environ, dry_run=dry_run
+    )
+
+
+@cli.command()
+def schema() -> int:
+    """Print the JSON Schema of the files that hold episodes."""
+    from ci_agent_eval.contract.schema import render_schema
+
+    click.echo(render_schema(), nl=False)
+    return 0
+
+
+@cli.command()
+def init() -> int:
+    """Write a workflow and a first episode test into the repository you are in."""
+    from ci_agent_eval.init import write_first_files
+
+    for path in write_first_files(Path.cwd()):
+        click.echo(f"wrote {path}")
+    click.echo("Next: agent-eval run tests/episodes")
+    return 0
+
+
+@cli.command(epilog=EXIT_CODES)
+def action() -> int:
+    """Be the GitHub Action: read its inputs from the environment and do the whole job."""
+    from ci_agent_eval.action import run_action
+
+    return run_action(os.environ)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code: the one boundary where errors end."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    before, after = _split_at_dashes(given)
+    try:
+        status = cli.main(before, prog_name="agent-eval", standalone_mode=False, obj=after)
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("agent-eval: interrupted", err=True)
+        return 130
+    except AgentEvalError as error:
+        _complain(str(error))
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - the boundary: nothing ends in a traceback by default
+        return _unexpected(error)
+    return int(status or 0)
+
+
+def _split_at_dashes(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Cut the arguments at the first `--` of `run`: what follows is pytest's."""
+    if argv[:1] != ["run"] or "--" not in argv:
+        return list(argv), ()
+    at = list(argv).index("--")
+    return list(argv[:at]), tuple(argv[at + 1 :])
+
+
+def _complain(sentence: str) -> None:
+    """Say it on stderr; inside a workflow as a command, so that it is seen on the run's page."""
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        from ci_agent_eval.render.commands import workflow_command
+
+        click.echo(workflow_command("error", sentence))
+    click.echo(f"agent-eval: {sentence}", err=True)
+
+
+def _unexpected(error: Exception) -> int:
+    if os.environ.get("AGENT_EVAL_DEBUG"):
+        raise error
+    _complain(
+        f"unexpected {type(error).__name__}: {error}. "
+        "This is a bug; set AGENT_EVAL_DEBUG=1 for the traceback."
+    )
+    return 3
