@@ -1,0 +1,221 @@
+"""Episode files of every layout, read as a stream of episodes and of what is wrong with them.
+
+`results.json` in its own layout (one episode a line) and `.jsonl` files are read line by
+line; any other JSON (pretty-printed results, a list, a single episode) as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from ci_agent_eval.contract.canonical import HEADER_END
+from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.problems import describe_problem
+from ci_agent_eval.contract.results import JournalLine, Results
+
+LARGEST_PIECE = 64 * 1024 * 1024
+"""Bytes of the longest line, and of the largest file that is read as a whole."""
+
+_Model = TypeVar("_Model", Episode, JournalLine, Results)
+_LONGEST_PROBLEM = 300
+_LINES_SUFFIXES = (".jsonl", ".ndjson")
+_POSITION = re.compile(r" at line (\d+) column (\d+)$")
+_BOM = b"\xef\xbb\xbf"
+
+
+class Lines(Protocol):
+    """The two methods of a binary file that are needed here."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to `size` bytes."""
+        ...
+
+    def readline(self, size: int, /) -> bytes:
+        """Return one line with its newline, or up to `size` bytes of it."""
+        ...
+
+
+class Record(NamedTuple):
+    """One episode as it was read."""
+
+    episode: Episode
+    line: int = 0
+    """1-based line; 0 where the file was read as a whole."""
+    event: Literal["started", "ended"] = "ended"
+    unnumbered: bool = False
+    """It says neither its node id nor its iteration, so its place in the file is its iteration."""
+
+
+class Problem(NamedTuple):
+    """Something that is wrong in the file; reading goes on after it where it can."""
+
+    message: str
+    line: int = 0
+    cut: bool = False
+    """It is the file's last line, cut in the middle: its writer was killed."""
+
+
+_TOO_LONG = Problem("its episode is longer than 64 MiB")
+
+
+class _MalformedError(Exception):
+    """A piece of text that is no episode; says why, and on which of its lines (0: none)."""
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+def read_episodes(file: Lines, name: str) -> Iterator[Record | Problem]:
+    """Read every episode of a file; the layout is told by its first line and its name."""
+    first = file.readline(LARGEST_PIECE).removeprefix(_BOM)
+    if not first.strip():
+        rest = file.read(1)
+        if not rest:
+            yield Problem("it is empty")
+            return
+        first += rest
+    if first.rstrip().endswith(HEADER_END.encode()):
+        yield from _read_canonical(first, file)
+    elif name.lower().endswith(_LINES_SUFFIXES):
+        yield from _read_lines(first, file)
+    else:
+        yield from _read_whole(first, file)
+
+
+def _read_canonical(header: bytes, file: Lines) -> Iterator[Record | Problem]:
+    try:
+        _validated(Results, _parsed(header.rstrip() + b"]}"))
+    except _MalformedError as error:
+        yield Problem(str(error), 1)
+        return
+    number, closed = 1, False
+    for number, line in _numbered_lines(file, 2):
+        if line is None:
+            yield _TOO_LONG._replace(line=number)
+        elif line.strip() == b"]}":
+            closed = True
+            break
+        elif line.endswith(b"\n"):  # else it is cut off in the middle: said below, once
+            yield _record_or_problem(line.strip().removesuffix(b","), number)
+    if not closed:
+        yield Problem("it is cut off before its list of episodes ends", number)
+    elif file.read(LARGEST_PIECE).strip():
+        yield Problem("it goes on after its end", number + 1)
+
+
+def _read_lines(first: bytes, file: Lines) -> Iterator[Record | Problem]:
+    yield from _one_line(first, 1)
+    for number, line in _numbered_lines(file, 2):
+        yield from _one_line(line, number)
+
+
+def _one_line(line: bytes | None, number: int) -> Iterator[Record | Problem]:
+    if line is None:
+        yield _TOO_LONG._replace(line=number)
+        return
+    if not line.strip():
+        return
+    found = _record_or_problem(line.strip(), number)
+    if isinstance(found, Problem) and not line.endswith(b"\n"):
+        found = Problem("its last line is cut off", number, cut=True)
+    yield found
+
+
+def _numbered_lines(file: Lines, start: int) -> Iterator[tuple[int, bytes | None]]:
+    """Yield lines with their numbers; None for one over the limit, which is not kept."""
+    number = start
+    while line := file.readline(LARGEST_PIECE):
+        if len(line) == LARGEST_PIECE and not line.endswith(b"\n"):
+            while line and not line.endswith(b"\n"):
+                line = file.readline(LARGEST_PIECE)
+            yield number, None
+        else:
+            yield number, line
+        number += 1
+
+
+def _read_whole(first: bytes, file: Lines) -> Iterator[Record | Problem]:
+    data = first + file.read(LARGEST_PIECE + 1 - len(first))
+    if len(data) > LARGEST_PIECE:
+        yield Problem(
+            "it is larger than 64 MiB and not in the layout of one episode a line; "
+            "write its episodes as .jsonl"
+        )
+        return
+    try:
+        value = _parsed(data)
+        items = _items(value)
+    except _MalformedError as error:
+        yield Problem(str(error), error.line)
+        return
+    for place, item in items:
+        try:
+            yield _record(item)
+        except _MalformedError as error:
+            yield Problem(f"{place}{error}")
+
+
+def _items(value: Any) -> list[tuple[str, Any]]:
+    """Find the episodes in a document, each with the place that a problem in it is named by."""
+    if isinstance(value, dict) and "episodes" in value:
+        _validated(Results, {**value, "episodes": ()})
+        value, prefix = value["episodes"], "episodes"
+    else:
+        prefix = ""
+    if isinstance(value, list):
+        return [(f"{prefix}[{index}].", item) for index, item in enumerate(value)]
+    if isinstance(value, dict) and not prefix and ("scenario_id" in value or "episode" in value):
+        return [("", value)]
+    raise _MalformedError(
+        "it holds no episodes: neither a list, nor a key 'episodes', nor a key 'scenario_id'"
+    )
+
+
+def _record_or_problem(text: bytes, number: int) -> Record | Problem:
+    try:
+        return _record(_parsed(text), number)
+    except _MalformedError as error:
+        return Problem(str(error), number)
+
+
+def _record(value: Any, line: int = 0) -> Record:
+    if isinstance(value, dict) and "event" in value and "episode" in value:
+        entry = _validated(JournalLine, value)
+        return Record(entry.episode, line, entry.event)
+    episode = _validated(Episode, value)
+    unnumbered = episode.nodeid is None and "iteration" not in episode.model_fields_set
+    return Record(episode, line, unnumbered=unnumbered)
+
+
+def _parsed(text: bytes) -> Any:
+    """Parse JSON; the syntax error names its column, and its line where there are several."""
+    try:
+        return from_json(text)
+    except ValueError as error:
+        position = _POSITION.search(str(error))
+        reason = _POSITION.sub("", str(error))
+        if position is None:
+            raise _MalformedError(_clipped(f"it is not JSON: {reason}")) from error
+        line, column = int(position[1]), position[2]
+        sentence = _clipped(f"it is not JSON: {reason} at column {column}")
+        raise _MalformedError(sentence, line) from error
+
+
+def _validated(kind: type[_Model], value: Any) -> _Model:
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        sentence = describe_problem(error).removeprefix("episode.")
+        more = error.error_count() - 1
+        rest = f" (and {more} more in this episode)" if more else ""
+        raise _MalformedError(_clipped(sentence) + rest) from error
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _LONGEST_PROBLEM else f"{text[:_LONGEST_PROBLEM]}…"

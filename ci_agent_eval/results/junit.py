@@ -1,0 +1,326 @@
+"""JUnit XML of any producer: streamed by expat, each case read by junitparser's eyes.
+
+The only door to junitparser. A case without children is what most files are made of;
+it needs no interpretation and costs nothing but its counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from xml.etree import ElementTree as ET  # only builds elements, parses nothing
+from xml.parsers import expat
+
+import junitparser
+from junitparser import xunit2
+
+from ci_agent_eval.contract.episode import Outcome
+from ci_agent_eval.facts import JUnitCase
+from ci_agent_eval.results.declared import Counts, Difference, difference
+from ci_agent_eval.results.expat import NotReadableError, StreamEnd, stream
+from ci_agent_eval.results.sanitize import Readable
+
+NODEID_PROPERTY = "agent_eval.nodeid"
+"""The property in which our pytest plugin leaves the node id of a case."""
+
+_ROOTS = ("testsuites", "testsuite")
+_RESULTS = tuple(xunit2.TestCase.ITER_TYPES.keys() - {"system-out", "system-err"})
+_KNOWN = frozenset((*_ROOTS, *_RESULTS, "testcase", "properties", "property"))
+_WORST_FIRST: tuple[tuple[type[junitparser.junitparser.FinalResult], Outcome], ...] = (
+    (junitparser.Error, "error"),
+    (junitparser.Failure, "failed"),
+    (junitparser.Skipped, "skipped"),
+)
+_STATUS_OUTCOMES: dict[str, Outcome] = {
+    # GoogleTest and tst write the status of a case that did not run as an attribute only.
+    **dict.fromkeys(("disabled", "notrun", "skipped", "ignored", "pending"), "skipped"),
+    **dict.fromkeys(("failed", "failure", "fail"), "failed"),
+    **dict.fromkeys(("error", "errored"), "error"),
+}
+_DEEPEST_SUITE = 200
+_MOST_CHILDREN = 1000
+_LONGEST_TEXT = 8000
+_LONGEST_MESSAGE = 1000
+_MOST_DIFFERENCES = 3
+
+
+@dataclass(slots=True)
+class JUnitFile:
+    """What one file holds, counted from its cases."""
+
+    counts: Counts = field(default_factory=Counts)
+    failing: list[JUnitCase] = field(default_factory=list)
+    """Plain cases that failed or errored."""
+    flaky: list[str] = field(default_factory=list)
+    """Titles of plain cases that passed only on a rerun."""
+    joined: list[JUnitCase] = field(default_factory=list)
+    """Cases that belong, or claim to belong, to an episode, whatever their outcome."""
+    differences: list[Difference] = field(default_factory=list)
+    end: StreamEnd = field(default_factory=StreamEnd)
+
+
+def read_junit(raw: Readable, episode_addresses: Container[tuple[str, str]] = ()) -> JUnitFile:
+    """Read one file to its end, or as far as it can be read.
+
+    `episode_addresses` are the (classname, name) pairs under which pytest would write
+    the episodes; such cases are kept for the join.
+    """
+    listener = _Listener(episode_addresses)
+    listener.file.end = stream(raw, listener)
+    listener.file.counts = Counts(*listener.counts)
+    return listener.file
+
+
+class _Suite(NamedTuple):
+    """An open suite: what it declares, the counts when it began, those of its inner suites."""
+
+    attributes: Mapping[str, str]
+    before: Counts
+    inner: list[int]
+
+
+_SLOTS: dict[Outcome, int] = {"passed": 0, "failed": 1, "error": 2, "skipped": 3}
+_ELEMENT_SLOTS = {"failure": 4, "error": 5, "skipped": 6}
+
+
+class _Listener:
+    """Counts cases as they end and keeps only those that are needed later."""
+
+    def __init__(self, episode_addresses: Container[tuple[str, str]]) -> None:
+        self.file = JUnitFile()
+        self.counts = [0] * len(Counts._fields)
+        self._episode_addresses = episode_addresses
+        self._suites: list[_Suite] = []
+        self._case: dict[str, str] | None = None
+        self._children: _Children | None = None
+        self._zero_based = False
+        self._parser: expat.XMLParserType
+
+    def attach(self, parser: expat.XMLParserType) -> None:
+        """Listen to the parser."""
+        self._parser = parser
+        parser.StartElementHandler = self._start_root
+        parser.EndElementHandler = self._end
+
+    def _start_root(self, tag: str, attributes: dict[str, str]) -> None:
+        if _local(tag) not in _ROOTS:
+            raise NotReadableError(
+                f"its root element {tag[:40]!r} is neither 'testsuites' nor 'testsuite'"
+            )
+        self._parser.StartElementHandler = self._start
+        self._start(tag, attributes)
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag not in _KNOWN:
+            tag = _local(tag)
+        if self._case is not None:
+            self._start_in_case(tag, attributes)
+        elif tag == "testcase":
+            self._case = attributes
+        elif tag in _ROOTS:
+            self._start_suite(attributes)
+
+    def _start_suite(self, attributes: dict[str, str]) -> None:
+        if len(self._suites) >= _DEEPEST_SUITE:
+            raise NotReadableError(f"its suites are nested more than {_DEEPEST_SUITE} deep")
+        # pytest counts lines from 0 in this file (`_pytest/junitxml.py`); others from 1.
+        self._zero_based = attributes.get("name") in ("pytest", "pytest tests") or (
+            self._zero_based and bool(self._suites)
+        )
+        inner = [0] * len(Counts._fields)
+        self._suites.append(_Suite(attributes, Counts(*self.counts), inner))
+
+    def _start_in_case(self, tag: str, attributes: dict[str, str]) -> None:
+        if self._children is None:
+            self._children = _Children(self._case or {})
+        wants_text = self._children.start(tag, attributes)
+        self._parser.CharacterDataHandler = self._text if wants_text else None
+
+    def _text(self, text: str) -> None:
+        if self._children is not None:
+            self._children.add_text(text)
+
+    def _end(self, tag: str) -> None:
+        if tag not in _KNOWN:
+            tag = _local(tag)
+        if self._case is None:
+            if tag in _ROOTS:
+                self._end_suite(self._suites.pop())
+        elif self._children is None:
+            self._end_plain(self._case)
+            self._case = None
+        elif self._children.depth:
+            self._children.end()
+        else:
+            self._end_case(self._children)
+            self._case = self._children = None
+
+    def _end_suite(self, suite: _Suite) -> None:
+        inside = Counts(*self.counts) - suite.before
+        found = difference(suite.attributes, inside, inside - Counts(*suite.inner))
+        if found is not None and len(self.file.differences) < _MOST_DIFFERENCES:
+            self.file.differences.append(found)
+        if self._suites:
+            outer = self._suites[-1].inner
+            outer[:] = [a + b for a, b in zip(outer, inside, strict=True)]
+
+    def _end_plain(self, attributes: dict[str, str]) -> None:
+        """End a case without children: the road that nearly all cases take."""
+        outcome: Outcome = "passed"
+        if "status" in attributes or "result" in attributes:
+            outcome = _stated_outcome(attributes)
+        self.counts[_SLOTS[outcome]] += 1
+        address = (attributes.get("classname", ""), attributes.get("name", ""))
+        if outcome in ("failed", "error") or address in self._episode_addresses:
+            self._keep(_case(attributes, outcome, zero_based=self._zero_based))
+
+    def _end_case(self, children: _Children) -> None:
+        for tag, slot in _ELEMENT_SLOTS.items():
+            self.counts[slot] += children.seen.get(tag, 0)
+        case = _interpret(children.element, zero_based=self._zero_based)
+        self.counts[_SLOTS[case.outcome]] += 1
+        self._keep(case)
+
+    def _keep(self, case: JUnitCase) -> None:
+        if case.nodeid is not None or (case.classname, case.name) in self._episode_addresses:
+            self.file.joined.append(case)
+        elif case.outcome in ("failed", "error"):
+            self.file.failing.append(case)
+        elif case.flaky:
+            self.file.flaky.append(case.title)
+
+
+class _Children:
+    """Builds the element of a case from those children that say how it came out.
+
+    Nested results are lifted to the case itself, as junitparser's iteration reads them.
+    Captured output is never kept; texts and numbers of children are bounded.
+    """
+
+    def __init__(self, attributes: dict[str, str]) -> None:
+        self.element = ET.Element("testcase", attributes)
+        self.depth = 0
+        self.seen: dict[str, int] = {}
+        self._properties: ET.Element | None = None
+        self._open: ET.Element | None = None
+        self._open_depth = 0
+        self._texts: list[str] = []
+        self._length = 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> bool:
+        """Open a child; whether its text is wanted."""
+        self.depth += 1
+        if tag in _RESULTS and self._is_room_for(tag):
+            self._close_text()
+            self._open = ET.SubElement(self.element, tag, attributes)
+            self._open_depth = self.depth
+        elif tag == "property" and self._is_room_for(tag):
+            if self._properties is None:
+                self._properties = ET.SubElement(self.element, "properties")
+            ET.SubElement(self._properties, "property", attributes)
+        # Inside a result everything is its text, but for what the program printed.
+        return self._open is not None and tag not in ("system-out", "system-err")
+
+    def add_text(self, text: str) -> None:
+        """Take text of the open result as long as there is room for it."""
+        if self._length <= _LONGEST_TEXT:
+            self._texts.append(text[: _LONGEST_TEXT + 1 - self._length])
+            self._length += len(text)
+
+    def end(self) -> None:
+        """Close the innermost child."""
+        if self._open is not None and self.depth == self._open_depth:
+            self._close_text()
+        self.depth -= 1
+
+    def _is_room_for(self, tag: str) -> bool:
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+        return self.seen[tag] <= _MOST_CHILDREN
+
+    def _close_text(self) -> None:
+        if self._open is not None:
+            self._open.text = "".join(self._texts) or None
+        self._open = None
+        self._texts = []
+        self._length = 0
+
+
+def _local(tag: str) -> str:
+    """Return the name of an element without its namespace prefix."""
+    return tag.rpartition(":")[2]
+
+
+def _stated_outcome(attributes: Mapping[str, str]) -> Outcome:
+    """Read the attributes `status` and `result`; passed where they say nothing."""
+    for name in ("status", "result"):
+        outcome = _STATUS_OUTCOMES.get(attributes.get(name, "").lower())
+        if outcome is not None:
+            return outcome
+    return "passed"
+
+
+def _interpret(element: ET.Element, *, zero_based: bool) -> JUnitCase:
+    """Read a case with children: the worst of its results is its outcome."""
+    case = xunit2.TestCase.fromelem(element)  # type: ignore[no-untyped-call]
+    results = case.result
+    attributes = element.attrib
+    nodeid = next((p.value for p in case.properties() if p.name == NODEID_PROPERTY), None)
+    if not results:
+        outcome = _stated_outcome(attributes)
+        flaky = outcome == "passed" and bool(case.interim_result)
+        return _case(attributes, outcome, None, nodeid, flaky=flaky, zero_based=zero_based)
+    outcome, worst = next(
+        (outcome, result)
+        for kind, outcome in _WORST_FIRST
+        for result in results
+        if isinstance(result, kind)
+    )
+    return _case(attributes, outcome, worst, nodeid, zero_based=zero_based)
+
+
+def _case(
+    attributes: Mapping[str, str],
+    outcome: Outcome,
+    result: junitparser.junitparser.FinalResult | None = None,
+    nodeid: str | None = None,
+    *,
+    flaky: bool = False,
+    zero_based: bool,
+) -> JUnitCase:
+    text = result.text if result is not None else None
+    message = result.message if result is not None else None
+    return JUnitCase(
+        classname=attributes.get("classname", ""),
+        name=attributes.get("name", ""),
+        outcome=outcome,
+        message=_first_line(message) or _first_line(text),
+        detail=_clipped(text),
+        file=attributes.get("file") or None,
+        line=_line(attributes.get("line", ""), zero_based=zero_based),
+        flaky=flaky,
+        nodeid=nodeid,
+    )
+
+
+def _first_line(text: str | None) -> str | None:
+    """Return the first line that is not blank, cut to its limit; None for none."""
+    for line in (text or "").splitlines():
+        if line.strip():
+            return line.strip()[:_LONGEST_MESSAGE]
+    return None
+
+
+def _clipped(text: str | None) -> str | None:
+    if text is None or not text.strip():
+        return None
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    return f"{text[:_LONGEST_TEXT]}\n… (cut after {_LONGEST_TEXT} characters)"
+
+
+def _line(text: str, *, zero_based: bool) -> int | None:
+    """Return the 1-based line of an attribute; None for none."""
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        return None
+    return (int(text) + zero_based) or None

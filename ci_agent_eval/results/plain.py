@@ -1,0 +1,128 @@
+"""JUnit files folded to plain tests: their tally, what failed, and what an episode may claim."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ci_agent_eval.contract.findings import Finding, SourceFile
+from ci_agent_eval.facts import JUnitCase, PlainTests, Tally, tally_of
+from ci_agent_eval.results.junit import JUnitFile, read_junit
+from ci_agent_eval.results.sources import Input
+
+MOST_DETAILS = 1000
+"""Failing cases that keep the text of their failure; the others keep its first line."""
+
+
+@dataclass(slots=True)
+class Tests:
+    """What all JUnit files hold together."""
+
+    __test__ = False  # pytest would take the name for a test class
+
+    tally: Tally = field(default_factory=Tally)
+    """Every case but the joined ones."""
+    failing: list[JUnitCase] = field(default_factory=list)
+    flaky: list[str] = field(default_factory=list)
+    joined: list[JUnitCase] = field(default_factory=list)
+    sources: list[SourceFile] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    complete: bool = True
+    """Whether every file could be read to its end."""
+
+    def plain_with(self, unclaimed: Sequence[JUnitCase]) -> PlainTests:
+        """Return the plain tests, with those joined cases that no episode claimed."""
+        failing = [*self.failing, *(case for case in unclaimed if _is_bad(case))]
+        flaky = [*self.flaky, *(case.title for case in unclaimed if case.flaky)]
+        tally = sum((tally_of(case.outcome) for case in unclaimed), self.tally)
+        return PlainTests(tally, tuple(sorted(failing, key=_order)), tuple(sorted(flaky)))
+
+
+def read_tests(files: Iterable[Input], episode_addresses: Container[tuple[str, str]]) -> Tests:
+    """Read the files one after the other; memory grows with what failed, not with the files."""
+    tests = Tests()
+    for file in files:
+        try:
+            with file.path.open("rb", buffering=0) as opened:
+                _add(tests, file.where, read_junit(opened, episode_addresses))
+        except OSError as error:
+            problem = f"it cannot be read: {error.strerror}"
+            tests.findings.append(Finding("unreadable_file", file.where, problem))
+            tests.sources.append(SourceFile(file.where, "junit", readable=False))
+            tests.complete = False
+    return tests
+
+
+def _add(tests: Tests, where: str, file: JUnitFile) -> None:
+    counts = file.counts
+    tests.tally += Tally(counts.passed, counts.failed, counts.error, counts.skipped)
+    tests.tally = _without(tests.tally, file.joined)
+    room = max(0, MOST_DETAILS - len(tests.failing))
+    tests.failing += file.failing[:room]
+    tests.failing += [case._replace(detail=None) for case in file.failing[room:]]
+    tests.flaky += file.flaky
+    tests.joined += file.joined
+    tests.sources.append(_source(where, file))
+    tests.findings += _findings(where, file)
+    tests.complete = tests.complete and file.end.problem is None
+
+
+def _without(tally: Tally, cases: Iterable[JUnitCase]) -> Tally:
+    for case in cases:
+        one = tally_of(case.outcome)
+        tally = Tally(
+            tally.passed - one.passed,
+            tally.failed - one.failed,
+            tally.error - one.error,
+            tally.skipped - one.skipped,
+        )
+    return tally
+
+
+def _source(where: str, file: JUnitFile) -> SourceFile:
+    counts = file.counts
+    return SourceFile(
+        path=where,
+        kind="junit",
+        cases=counts.cases,
+        passed=counts.passed,
+        failures=counts.failed,
+        errors=counts.error,
+        skipped=counts.skipped,
+        readable=file.end.problem is None,
+    )
+
+
+def _findings(where: str, file: JUnitFile) -> list[Finding]:
+    findings = [
+        Finding("declared_counts_differ", where, _sentence(difference.text), difference.loses)
+        for difference in file.differences
+    ]
+    if file.end.problem is not None:
+        place = f"{where}:{file.end.line}" if file.end.line else where
+        rest = f"{file.end.problem}; {file.counts.cases} cases before that are counted"
+        findings.append(Finding("unreadable_file", place, rest))
+    if file.end.replaced:
+        number = file.end.replaced
+        message = f"{number} character{'s' if number > 1 else ''} that XML forbids were replaced"
+        findings.append(Finding("repaired_file", where, message, blocking=False))
+    return findings
+
+
+def _sentence(difference: str) -> str:
+    return f"{difference}; the cases found are what counts"
+
+
+def _is_bad(case: JUnitCase) -> bool:
+    return case.outcome in ("failed", "error")
+
+
+def _order(case: JUnitCase) -> tuple[str, str, str, str, str, int]:
+    return (
+        case.title,
+        case.outcome,
+        case.message or "",
+        case.detail or "",
+        case.file or "",
+        case.line or 0,
+    )

@@ -1,0 +1,167 @@
+"""Reading XML of any encoding as UTF-8 in which no character is forbidden.
+
+Test runners paste terminal output into XML; one ESC byte would lose the whole file.
+What XML 1.0 forbids (https://www.w3.org/TR/xml/#charsets) becomes U+FFFD and is counted.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import Protocol
+
+REPLACEMENT = "\ufffd"
+_FORBIDDEN_MARK = "\uffff"
+"""Stands for bytes that do not decode; itself forbidden, so that one rule counts both."""
+
+_CONTROLS = bytes(set(range(0x20)) - set(b"\t\n\r"))
+_FORBIDDEN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
+    r"|&#(?:x([0-9a-fA-F]{1,32})|([0-9]{1,32}));"
+)
+_OPEN_REFERENCE = re.compile(r"&(?:#(?:x[0-9a-fA-F]{0,32}|[0-9]{0,32})?)?\Z")
+_OPEN_REFERENCE_LENGTH = 36
+_HEAD_LENGTH = 1024
+_DECLARED = re.compile(rb"""^\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})["']""")
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (b"<\0", "utf-16-le"),
+    (b"\0<", "utf-16-be"),
+)
+
+
+class Readable(Protocol):
+    """The one method of a binary file that is needed here."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to `size` bytes; none at the end."""
+        ...
+
+
+class EncodingError(Exception):
+    """The file declares an encoding that nobody knows, or that fails; says which."""
+
+
+def _mark_undecodable(error: UnicodeError) -> tuple[str, int]:
+    """Decode what does not decode as the forbidden mark."""
+    if isinstance(error, UnicodeDecodeError):
+        return _FORBIDDEN_MARK, error.end
+    raise error
+
+
+codecs.register_error("ci_agent_eval.mark", _mark_undecodable)
+
+
+class CleanReader:
+    """A binary reader that gives UTF-8 free of forbidden characters; the same for any chunking.
+
+    References inside CDATA sections, where they are plain text, are treated like others.
+    """
+
+    def __init__(self, raw: Readable) -> None:
+        self.replaced = 0
+        """How many characters were replaced so far."""
+        self._raw = raw
+        self._head = self._read_head()
+        self._encoding = _encoding_of(self._head)
+        self._decoder = _decoder_for(self._encoding)
+        self._ascii_is_plain = self._encoding == "utf-8"
+        self._held = ""
+        self._at_end = False
+
+    def read(self, size: int) -> bytes:
+        """Return about `size` clean bytes; none at the end. Raises EncodingError."""
+        while not self._at_end:
+            chunk = self._next_chunk(size)
+            self._at_end = not chunk
+            clean = chunk if self._is_clean(chunk) else self._clean(chunk)
+            if clean:
+                return clean
+        return b""
+
+    def _read_head(self) -> bytes:
+        head = b""
+        while len(head) < _HEAD_LENGTH and (more := self._raw.read(_HEAD_LENGTH - len(head))):
+            head += more
+        return head
+
+    def _next_chunk(self, size: int) -> bytes:
+        if self._head:
+            head, self._head = self._head, b""
+            return head
+        return self._raw.read(size)
+
+    def _is_clean(self, chunk: bytes) -> bool:
+        """Whether the chunk may pass as it is: the cheap question that is nearly always true."""
+        return (
+            bool(chunk)
+            and self._ascii_is_plain
+            and not self._held
+            and chunk.isascii()
+            and not chunk.endswith(b"&")
+            and b"&#" not in chunk
+            and len(chunk.translate(None, _CONTROLS)) == len(chunk)
+            and not self._decoder.getstate()[0]
+        )
+
+    def _clean(self, chunk: bytes) -> bytes:
+        try:
+            text = self._held + self._decoder.decode(chunk, final=self._at_end)
+        except UnicodeError as error:
+            raise EncodingError(f"its text is not {self._encoding}") from error
+        self._held = ""
+        if not self._at_end:
+            text = self._hold_open_reference(text)
+        return _FORBIDDEN.sub(self._replace, text).encode()
+
+    def _hold_open_reference(self, text: str) -> str:
+        """Keep back the beginning of a character reference that the next chunk may finish."""
+        start = max(0, len(text) - _OPEN_REFERENCE_LENGTH)
+        match = _OPEN_REFERENCE.search(text, start)
+        if match is None:
+            return text
+        self._held = match.group()
+        return text[: match.start()]
+
+    def _replace(self, match: re.Match[str]) -> str:
+        if match.lastindex is not None:
+            base = 16 if match.lastindex == 1 else 10
+            if _is_allowed(int(match.group(match.lastindex), base)):
+                return match.group()
+        self.replaced += 1
+        return REPLACEMENT
+
+
+def _is_allowed(code: int) -> bool:
+    """Whether XML 1.0 allows the character (production 2, Char)."""
+    return (
+        code in (0x9, 0xA, 0xD)
+        or 0x20 <= code <= 0xD7FF
+        or 0xE000 <= code <= 0xFFFD
+        or 0x10000 <= code <= 0x10FFFF
+    )
+
+
+def _encoding_of(head: bytes) -> str:
+    """Find the encoding by byte order mark, by its look, or as declared; else UTF-8."""
+    for mark, encoding in _BOMS:
+        if head.startswith(mark):
+            return encoding
+    declared = _DECLARED.match(head)
+    name = declared.group(1).decode("ascii").lower() if declared else "utf-8"
+    # A declaration that reads as ASCII is not UTF-16, whatever it says: .NET writes such files.
+    if name in ("utf-8", "utf8", "us-ascii", "ascii") or name.startswith(("utf-16", "utf-32")):
+        return "utf-8"
+    return name
+
+
+def _decoder_for(encoding: str) -> codecs.IncrementalDecoder:
+    try:
+        b" ".decode(encoding, "ignore")  # refuses codecs that are no text encodings, such as zip
+        return codecs.getincrementaldecoder(encoding)("ci_agent_eval.mark")
+    except (LookupError, UnicodeError) as error:
+        raise EncodingError(f"its encoding {encoding!r} is not known") from error

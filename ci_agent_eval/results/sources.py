@@ -1,0 +1,262 @@
+"""Which files to read: patterns and folders to a sorted list, the same on any file system."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.contract.results import JOURNAL_DIR, JUNIT_NAME, RESULTS_NAME, SESSION_NAME
+from ci_agent_eval.errors import InputError
+
+LARGEST_FILE = 2 * 1024**3
+"""Bytes above which a file is a finding, not an input."""
+
+_VERDICT_NAME = "verdict.json"
+_DEEPEST_FOLDER = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One file to read."""
+
+    path: Path
+    where: str
+    """How reports name it: posix, relative to the root where it lies inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The files that one run of our plugin left in a folder."""
+
+    folder: str
+    session: Input | None = None
+    results: Input | None = None
+    journal: tuple[Input, ...] = ()
+    junit: Input | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Everything to read, in the order in which to read it."""
+
+    runs: tuple[Run, ...] = ()
+    episodes: tuple[Input, ...] = ()
+    """Episode files that belong to no run of ours."""
+    junit: tuple[Input, ...] = ()
+    """JUnit files, those of the runs included."""
+    findings: tuple[Finding, ...] = ()
+
+
+def find_sources(results: Sequence[str], junit: Sequence[str], root: Path) -> Sources:
+    """Expand patterns, folders and file names, relative to `root`.
+
+    Raises InputError for a pattern that cannot mean anything.
+    """
+    search = _Search(_normal(root))
+    try:
+        for pattern in results:
+            search.add_results(pattern)
+        for pattern in junit:
+            search.add_junit(pattern)
+        return search.found()
+    except OSError as error:
+        raise InputError(
+            f"cannot list {error.filename!r}: {error.strerror}; make it readable, or name "
+            "the result files one by one"
+        ) from error
+
+
+@dataclass(slots=True)
+class _Search:
+    """What was found so far; each file once, however many patterns match it."""
+
+    root: Path
+    run_folders: set[Path] = field(default_factory=set)
+    junit_wanted: set[Path] = field(default_factory=set)
+    """Run folders that were named as folders, so that their JUnit file belongs."""
+    episode_files: set[Path] = field(default_factory=set)
+    junit_files: set[Path] = field(default_factory=set)
+    findings: list[Finding] = field(default_factory=list)
+    bases: list[str] = field(default_factory=list)
+    """Real folders that files may lie in: the root, and those outside it that were named."""
+
+    def add_results(self, pattern: str) -> None:
+        for path in self._expand(pattern, "result files"):
+            if path.is_dir():
+                self._add_folder(path, pattern)
+            else:
+                self._add_result_file(path)
+
+    def add_junit(self, pattern: str) -> None:
+        for path in self._expand(pattern, "JUnit files"):
+            if not path.is_dir():
+                self.junit_files.add(path)
+                continue
+            inside = [file for file in self._files_below(path) if file.suffix.lower() == ".xml"]
+            if not inside:
+                self._find_nothing(pattern, f"the folder {self._where(path)} holds no XML file")
+            self.junit_files.update(inside)
+
+    def found(self) -> Sources:
+        """Sort, check and bundle what was found."""
+        runs = tuple(
+            run
+            for folder in sorted(self.run_folders, key=_order)
+            if (run := self._run(folder)) is not None
+        )
+        inside = {run.junit.path for run in runs if run.junit is not None}
+        junit = sorted(self.junit_files | inside, key=_order)
+        return Sources(
+            runs=runs,
+            episodes=self._checked(sorted(self.episode_files, key=_order)),
+            junit=self._checked(junit),
+            findings=tuple(sorted(set(self.findings))),
+        )
+
+    def _expand(self, pattern: str, what: str) -> list[Path]:
+        """Return what matches; nothing is a finding that names the pattern."""
+        if not pattern.strip() or "\0" in pattern:
+            raise InputError(
+                f"{pattern!r} names no {what}; give a file, a folder, or a pattern such as "
+                "'reports/**/*.xml'"
+            )
+        self.bases.append(_base_of(pattern, self.root))
+        if os.path.lexists(self.root / pattern):
+            return [_normal(self.root / pattern)]
+        # Path.glob neither takes absolute patterns nor leaves out hidden files.
+        matches = glob.glob(pattern, root_dir=self.root, recursive=True)  # noqa: PTH207 - as said
+        if not matches:
+            self._find_nothing(pattern, f"no {what} match {pattern!r}")
+        return [_normal(self.root / match) for match in matches]
+
+    def _find_nothing(self, pattern: str, sentence: str) -> None:
+        hint = "check that the suite ran before and where it writes"
+        self.findings.append(Finding("no_results", _printable(pattern), f"{sentence}; {hint}"))
+
+    def _add_folder(self, folder: Path, pattern: str) -> None:
+        runs = [path for path in self._folders_from(folder) if _is_run(path)]
+        if not runs:
+            self._find_nothing(
+                pattern,
+                f"the folder {self._where(folder)} holds neither {RESULTS_NAME}, "
+                f"{JOURNAL_DIR}/*.jsonl nor {JUNIT_NAME}",
+            )
+        self.run_folders.update(runs)
+        self.junit_wanted.update(runs)
+
+    def _add_result_file(self, path: Path) -> None:
+        """Sort a named file to its run, to the JUnit files or to the other episode files."""
+        if path.name == _VERDICT_NAME:
+            return  # our own output beside the results; it holds no results
+        if path.name in (SESSION_NAME, RESULTS_NAME):
+            self.run_folders.add(path.parent)
+        elif path.parent.name == JOURNAL_DIR and (path.parent.parent / SESSION_NAME).exists():
+            self.run_folders.add(path.parent.parent)
+        elif path.suffix.lower() == ".xml":
+            self.junit_files.add(path)
+        else:
+            self.episode_files.add(path)
+
+    def _run(self, folder: Path) -> Run | None:
+        journal = sorted((folder / JOURNAL_DIR).glob("*.jsonl"), key=_order)
+        junit = self._optional(folder / JUNIT_NAME) if folder in self.junit_wanted else None
+        return Run(
+            folder=self._where(folder),
+            session=self._optional(folder / SESSION_NAME),
+            results=self._optional(folder / RESULTS_NAME),
+            journal=self._checked(journal),
+            junit=junit,
+        )
+
+    def _optional(self, path: Path) -> Input | None:
+        if not os.path.lexists(path):
+            return None
+        return next(iter(self._checked([path])), None)
+
+    def _checked(self, paths: Iterable[Path]) -> tuple[Input, ...]:
+        """Keep the files that may be read; the others are findings."""
+        inputs = []
+        for path in paths:
+            problem = self._problem_of(path)
+            if problem is None:
+                inputs.append(Input(path, self._where(path)))
+            else:
+                self.findings.append(Finding("unreadable_file", self._where(path), problem))
+        return tuple(inputs)
+
+    def _problem_of(self, path: Path) -> str | None:
+        try:
+            status = path.stat()
+        except OSError as error:
+            return f"it cannot be opened: {error.strerror}"
+        if not stat.S_ISREG(status.st_mode):
+            return "it is not a regular file"
+        if status.st_size > LARGEST_FILE:
+            return "it is larger than 2 GiB; split the run into shards"
+        real = os.path.realpath(path)
+        if not any(_lies_in(real, base) for base in (os.path.realpath(self.root), *self.bases)):
+            return "it is a symbolic link that leads outside; copy the file instead"
+        return None
+
+    def _where(self, path: Path) -> str:
+        inside = path.is_relative_to(self.root)
+        return _printable((path.relative_to(self.root) if inside else path).as_posix())
+
+    def _folders_from(self, folder: Path, depth: int = 0) -> Iterator[Path]:
+        """Yield the folder and those below it, without hidden and journal folders."""
+        yield folder
+        for entry in os.scandir(folder):
+            if entry.name.startswith(".") or entry.name == JOURNAL_DIR or not entry.is_dir():
+                continue
+            path = Path(entry.path)
+            if entry.is_symlink() or depth == _DEEPEST_FOLDER:
+                reason = "it is a linked or too deep folder, which is not searched; name it itself"
+                self.findings.append(Finding("unreadable_file", self._where(path), reason))
+            else:
+                yield from self._folders_from(path, depth + 1)
+
+    def _files_below(self, folder: Path) -> Iterator[Path]:
+        for inner in self._folders_from(folder):
+            yield from (path for path in inner.iterdir() if not path.is_dir())
+
+
+def _is_run(folder: Path) -> bool:
+    names = (SESSION_NAME, RESULTS_NAME, JUNIT_NAME)
+    return any((folder / name).exists() for name in names) or bool(
+        next((folder / JOURNAL_DIR).glob("*.jsonl"), None)
+    )
+
+
+def _normal(path: Path) -> Path:
+    """Make a path absolute and free of dots; symbolic links stay what they are."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
+
+
+def _base_of(pattern: str, root: Path) -> str:
+    """Return the real folder that a pattern names before its first wildcard."""
+    plain = Path(root)
+    for part in Path(pattern).parts:
+        if glob.has_magic(part):
+            break
+        plain /= part
+    if plain.is_dir():
+        return os.path.realpath(plain)
+    # The folder is what was named; a link in it may not lead elsewhere.
+    return os.path.realpath(plain.parent)
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _order(path: Path) -> bytes:
+    return os.fsencode(path.as_posix())
+
+
+def _printable(text: str) -> str:
+    return os.fsencode(text).decode("utf-8", "replace")

@@ -1,0 +1,77 @@
+"""Merging result files into one `results.json` without holding any episode in memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from ci_agent_eval.contract.canonical import canonical_json, render_results
+from ci_agent_eval.contract.episode import Episode
+
+EpisodeKey = tuple[str, str, int, int]
+"""`Episode.key`: scenario, node id, iteration, attempt."""
+
+
+class Place(NamedTuple):
+    """Where the spool holds a line."""
+
+    offset: int
+    length: int
+
+
+class Spool:
+    """The canonical lines of episodes on disk; only those kept are written out, by key."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._kept: list[tuple[EpisodeKey, Place]] = []
+        self._end = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the disk space back."""
+        self._file.close()
+
+    def put(self, episode: Episode) -> Place:
+        """Append the episode's line; it is written out only if its place is kept."""
+        line = canonical_json(episode).encode()
+        place = Place(self._end, len(line))
+        self._file.write(line)
+        self._end += len(line)
+        return place
+
+    def keep(self, key: EpisodeKey, place: Place) -> None:
+        """Mark the line at the place as the one that counts for the key."""
+        self._kept.append((key, place))
+
+    def lines(self) -> Iterator[str]:
+        """Yield the kept lines in the order of their keys."""
+        for _, place in sorted(self._kept):
+            self._file.seek(place.offset)
+            yield self._file.read(place.length).decode()
+        self._file.seek(self._end)
+
+
+def write_results(path: Path, suite: str, spool: Spool) -> None:
+    """Write `results.json` whole or not at all. Raises OSError."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(render_results(suite, spool.lines()))
+        os.replace(partial, path)  # noqa: PTH105 - atomic on every platform
+    finally:
+        partial.unlink(missing_ok=True)
