@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.facts import JUnitCase, PlainTests, Tally, tally_of
+from ci_agent_eval.results.declared import Difference
 from ci_agent_eval.results.junit import JUnitFile, read_junit
 from ci_agent_eval.results.sources import Input
 
@@ -95,22 +96,33 @@ def _source(where: str, file: JUnitFile) -> SourceFile:
 
 def _findings(where: str, file: JUnitFile) -> list[Finding]:
     findings = [
-        Finding("declared_counts_differ", where, _sentence(difference.text), difference.loses)
+        Finding("declared_counts_differ", where, _sentence(difference), difference.loses)
         for difference in file.differences
     ]
     if file.end.problem is not None:
         place = f"{where}:{file.end.line}" if file.end.line else where
-        rest = f"{file.end.problem}; {file.counts.cases} cases before that are counted"
-        findings.append(Finding("unreadable_file", place, rest))
+        message = f"{file.end.problem}; {_counted(file.counts.cases)}write it again"
+        findings.append(Finding("unreadable_file", place, message))
     if file.end.replaced:
         number = file.end.replaced
-        message = f"{number} character{'s' if number > 1 else ''} that XML forbids were replaced"
+        what = "1 character that XML forbids was" if number == 1 else f"{number} characters were"
+        message = f"{what} replaced by U+FFFD so that the file could be read"
         findings.append(Finding("repaired_file", where, message, blocking=False))
     return findings
 
 
-def _sentence(difference: str) -> str:
-    return f"{difference}; the cases found are what counts"
+def _sentence(difference: Difference) -> str:
+    if difference.loses:
+        return f"{difference.text}: something did not report; run its tests again"
+    return f"{difference.text}; only the cases count"
+
+
+def _counted(cases: int) -> str:
+    if not cases:
+        return ""
+    return (
+        "the case before that is counted; " if cases == 1 else f"{cases} cases before are counted; "
+    )
 
 
 def _is_bad(case: JUnitCase) -> bool:

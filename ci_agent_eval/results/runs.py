@@ -123,7 +123,7 @@ def _merge(record: Record, *, file: Input, read: Read, spool: Spool | None) -> N
     is_over = record.event == "ended"
     if known is not None and known.is_over:
         if is_over:
-            read.findings.append(_duplicate(key, known.source, file))
+            read.findings.append(duplicate(key, known.source.where, file.where))
         return
     place = spool.put(record.episode) if spool is not None else None
     read.entries[key] = Entry(facts_of(record.episode), file, place, is_over)
