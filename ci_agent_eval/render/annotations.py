@@ -1,0 +1,155 @@
+"""Annotations: what failed, at the line that made it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_agent_eval.contract.episode import Gating
+from ci_agent_eval.facts import JUnitCase
+from ci_agent_eval.render.escape import cut_bytes, many_lines, one_line
+from ci_agent_eval.render.links import line_number, repository_path
+from ci_agent_eval.render.numbers import NOT_MEASURED
+from ci_agent_eval.render.views import (
+    NO_REASON,
+    Cause,
+    Overrun,
+    cause_of,
+    causes,
+    error_cause,
+    of,
+    overruns,
+)
+from ci_agent_eval.report import Judged, Report
+
+Level = Literal["failure", "warning", "notice"]
+
+_LEVELS: tuple[Level, ...] = ("failure", "warning", "notice")
+
+# GitHub's limits are 64 KB and 255 characters; counted in bytes they hold however it counts.
+MESSAGE_BYTES = 64_000
+TITLE_BYTES = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One annotation of a check run, within GitHub's limits."""
+
+    path: str
+    """Relative to the repository's root, forward slashes, inside it."""
+    start_line: int
+    end_line: int
+    level: Level
+    title: str
+    message: str
+    raw_details: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """An annotation before it is known whether it has a place."""
+
+    file: str | None
+    line: int | None
+    level: Level
+    title: str
+    message: str
+    details: str | None = None
+
+
+def annotations(report: Report) -> tuple[Annotation, ...]:
+    """Return every annotation that has a file to stand in, failures first."""
+    placed = [annotation for draft in _drafts(report) if (annotation := _place(draft)) is not None]
+    return tuple(sorted(placed, key=_order))
+
+
+def unplaced(report: Report) -> int:
+    """Count what would be annotated if it named a file inside the repository."""
+    return sum(1 for draft in _drafts(report) if repository_path(draft.file) is None)
+
+
+def _order(annotation: Annotation) -> tuple[int, str, int, str, str]:
+    return (
+        _LEVELS.index(annotation.level),
+        annotation.path,
+        annotation.start_line,
+        annotation.title,
+        annotation.message,
+    )
+
+
+def _place(draft: _Draft) -> Annotation | None:
+    path = repository_path(draft.file)
+    if path is None:
+        return None
+    line = line_number(draft.line) or 1
+    return Annotation(
+        path=path,
+        start_line=line,
+        end_line=line,
+        level=draft.level,
+        title=cut_bytes(one_line(draft.title, TITLE_BYTES), TITLE_BYTES),
+        message=_message(draft.message),
+        raw_details=_message(draft.details) if draft.details else None,
+    )
+
+
+def _message(text: str) -> str:
+    shown = many_lines(text, MESSAGE_BYTES).strip()
+    return cut_bytes(shown, MESSAGE_BYTES) or NO_REASON
+
+
+def _drafts(report: Report) -> Iterator[_Draft]:
+    for item in report.judged():
+        yield from _scenario(item)
+    for overrun in overruns(report):
+        if overrun.scenario is not None:
+            yield _overrun(overrun)
+    for case in report.summary.tests.failing:
+        yield _test(case)
+
+
+def _scenario(item: Judged) -> Iterator[_Draft]:
+    scenario = item.scenario
+    # A scenario that reaches its pass rate with failed iterations does not gate.
+    level = "warning" if item.passing else _level(scenario.gate)
+    if scenario.tally.failed:
+        for cause in causes(scenario):
+            yield _cause(item, cause, level)
+    if scenario.tally.error:
+        title = f"{scenario.scenario_id}: {of(scenario.tally.error, scenario.tally.ran)} errors"
+        cause = error_cause(scenario)
+        yield _Draft(cause.file, cause.line, level, title, cause.reason or NO_REASON)
+    for failed in scenario.warnings:
+        yield _cause(item, cause_of(scenario, failed), "warning")
+
+
+def _cause(item: Judged, cause: Cause, level: Level) -> _Draft:
+    scenario = item.scenario
+    title = f"{scenario.scenario_id}: {cause.name or 'failed'}"
+    passes = f"passes {of(scenario.tally.passed, scenario.tally.judged)}"
+    message = f"{cause.reason or NO_REASON}\n{passes}"
+    return _Draft(cause.file, cause.line, level, title, message)
+
+
+def _overrun(overrun: Overrun) -> _Draft:
+    scenario = overrun.scenario
+    name = overrun.label or overrun.custom
+    message = f"limit {overrun.limit}, observed {overrun.observed} ({overrun.strength})"
+    if overrun.observed != NOT_MEASURED:
+        message = f"{message}, over by {overrun.over_by}"
+    return _Draft(
+        file=scenario.file if scenario else None,
+        line=scenario.line if scenario else None,
+        level="failure" if overrun.gates else "warning",
+        title=f"{scenario.scenario_id if scenario else 'suite'}: over budget, {name}",
+        message=message,
+    )
+
+
+def _test(case: JUnitCase) -> _Draft:
+    message = case.message or NO_REASON
+    return _Draft(case.file, case.line, "failure", case.title, message, case.detail)
+
+
+def _level(gate: Gating) -> Level:
+    return "failure" if gate == "required" else "warning"

@@ -1,0 +1,61 @@
+"""Blocks of Markdown: tables, folds, links, lists. What goes into them is escaped already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ci_agent_eval.render.escape import code_span
+from ci_agent_eval.render.links import Links, line_number
+from ci_agent_eval.render.numbers import ABSENT
+
+PATH_LIMIT = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A table's column: its title, and whether it holds figures."""
+
+    title: str
+    figures: bool = False
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; every row has a cell for every column and no newline in any."""
+    lines = [
+        _row([column.title for column in columns]),
+        "|" + "|".join("---:" if column.figures else "---" for column in columns) + "|",
+    ]
+    lines += [_row(row) for row in rows]
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def items(lines: Iterable[str]) -> str:
+    """Return a bullet list of one-line items."""
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def fold(summary: str, body: str) -> str:
+    """Return a folded block; `summary` is our own words, the blank lines let Markdown be read."""
+    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def link(text: str, url: str | None) -> str:
+    """Return a link, or only its text where there is no address."""
+    return f"[{text}]({url})" if url else text
+
+
+def place(file: str | None, line: int | None, links: Links, *, cell: bool = False) -> str:
+    """Return `file:line` in code, linked to the head commit where that is known."""
+    if not file:
+        return ABSENT
+    number = line_number(line)
+    url = links.blob(file, line)
+    # The address holds the folders, so the text need not.
+    name = file.replace("\\", "/").rpartition("/")[2] if url else file
+    shown = f"{name}:{number}" if number else name
+    return link(code_span(shown, limit=PATH_LIMIT, cell=cell), url)

@@ -1,0 +1,117 @@
+"""`verdict.json`: the whole report as canonical JSON, and back.
+
+Its first level answers what a consumer asks without knowing our insides: `conclusion`,
+`headline` and `counts`; `summary` and `verdict` hold everything else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+
+from ci_agent_eval.contract.base import SchemaVersion
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.gate import Conclusion, Verdict
+from ci_agent_eval.render.headline import headline
+from ci_agent_eval.report import Report
+from ci_agent_eval.summary import Summary
+
+VERDICT_NAME = "verdict.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    schema_version: SchemaVersion
+    conclusion: Conclusion
+    headline: str
+    counts: dict[str, JsonValue]
+    summary: Summary
+    verdict: Verdict
+
+
+def render_verdict(report: Report) -> str:
+    """Return `verdict.json`: sorted keys, two spaces, a newline at the end."""
+    document = {
+        **to_jsonable_python(report),
+        "conclusion": report.verdict.conclusion,
+        "headline": headline(report),
+        "counts": _counts(report),
+    }
+    # A named tuple would become a list that says nothing about itself.
+    failing = [case._asdict() for case in report.summary.tests.failing]
+    document["summary"]["tests"]["failing"] = failing
+    return json.dumps(document, indent=2, sort_keys=True) + "\n"
+
+
+def _counts(report: Report) -> dict[str, Any]:
+    statuses = Counter(item.judgement.status for item in report.judged())
+    return {
+        "episodes": asdict(report.summary.tally),
+        "tests": asdict(report.summary.tests.tally),
+        "scenarios": {
+            status: statuses[status] for status in ("passing", "failing", "errored", "skipped")
+        },
+        "budget_violations": sum(1 for _ in report.violations())
+        + len(report.summary.suite_violations),
+        "findings": len(report.summary.findings),
+    }
+
+
+def parse_verdict(text: str | bytes, *, name: str = VERDICT_NAME) -> Report:
+    """Read a `verdict.json` back.
+
+    Raises InputError, naming the line or the key, if it is no report of this version or
+    if its parts contradict each other.
+    """
+    try:
+        (document,) = _adapter().validate_json(_listed(text), strict=True)
+    except ValidationError as error:
+        raise InputError(_sentence(error, name)) from None
+    report = Report(document.summary, document.verdict, document.schema_version)
+    for problem in _contradictions(document, report):
+        raise InputError(_advise(f"{name}: {problem}"))
+    return report
+
+
+@cache
+def _adapter() -> TypeAdapter[tuple[_Document]]:
+    # Only a type without a config of its own takes one, and hands it down to the dataclasses.
+    config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    return TypeAdapter(tuple[_Document], config=config)
+
+
+def _listed(text: str | bytes) -> bytes:
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    return b"[" + data + b"]"
+
+
+def _sentence(error: ValidationError, name: str) -> str:
+    first, *others = error.errors(include_url=False, include_input=False)
+    key = ".".join(str(part) for part in first["loc"][1:])
+    where = f"{name}, key {key}" if key else name
+    more = f" (and {len(others)} more)" if others else ""
+    return _advise(f"{where}: {first['msg']}{more}")
+
+
+def _contradictions(document: _Document, report: Report) -> list[str]:
+    verdict = report.verdict
+    scenarios = [scenario.scenario_id for scenario in report.summary.scenarios]
+    checks = (
+        (document.conclusion != verdict.conclusion, "conclusion differs from the verdict's"),
+        (report.passed is bool(verdict.reasons), "the conclusion contradicts the reasons"),
+        (
+            scenarios != [judgement.scenario_id for judgement in verdict.judgements],
+            "the judgements are not those of its scenarios",
+        ),
+    )
+    return [problem for wrong, problem in checks if wrong]
+
+
+def _advise(problem: str) -> str:
+    return f"{problem}; write it anew with `agent-eval report`"

@@ -1,0 +1,115 @@
+"""Hostile text made harmless: in Markdown, in a terminal, in an HTML comment.
+
+Whatever an episode, a test, a file or an API says is data. In Markdown it stands in
+code spans and fenced blocks only, because GitHub's filters for mentions, issue
+references, commits, URLs and emoji leave code alone; a character reference such as
+`&#64;` would not help, they run after it is decoded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from urllib.parse import quote
+
+EMPTY = "(empty)"
+"""What stands for a text with nothing to see in it."""
+
+_LINE_ENDS = re.compile("\r\n|[\n\v\f\r\x85\u2028\u2029]")
+
+# Ranges instead of unicodedata: its tables differ between versions of Python, our bytes must not.
+_UNSEEN = re.compile(
+    "["
+    "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"  # controls but tabs and line ends
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0"  # fillers, soft hyphens
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # zero width, bidi, interlinear
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"  # shorthand, music, tags
+    "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"  # surrogates, noncharacters
+    "]"
+)
+
+_BACKTICKS = re.compile("`+")
+
+# The runner reads `::command::` at the start of a line, blanks trimmed, and `##[command]`
+# anywhere in it (ActionCommand.cs).
+_COMMAND_START = re.compile(r"^(\s*:)(?=:)", re.MULTILINE)
+_OLD_COMMAND = re.compile(r"##(?=\[)")
+
+_MARKER_LIMIT = 60
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return the text on one line, every character seen, at most `limit` of them and a count."""
+    shown = _LINE_ENDS.sub("⏎", _seen(text[:limit])).replace("\t", " ")
+    return shown + more_characters(len(text) - limit)
+
+
+def many_lines(text: str, limit: int) -> str:
+    """Return the text with its line ends as newlines, every other character seen, and cut."""
+    shown = _LINE_ENDS.sub("\n", _seen(text[:limit]))
+    return shown + more_characters(len(text) - limit)
+
+
+def more_characters(left_out: int) -> str:
+    """Say how much was cut off; nothing where nothing was."""
+    return f"… ({left_out:,} more characters)" if left_out > 0 else ""
+
+
+def cut_bytes(text: str, limit: int) -> str:
+    """Cut the text to at most `limit` UTF-8 bytes, whole characters, an ellipsis where cut."""
+    data = text.encode("utf-8", "backslashreplace")
+    if len(data) <= limit:
+        return data.decode("utf-8")
+    return data[: limit - len("…".encode())].decode("utf-8", "ignore") + "…"
+
+
+def code_span(text: str, *, limit: int = 200, cell: bool = False) -> str:
+    """Return the text as a code span; `cell`: it stands in a table and its pipes are escaped."""
+    shown = one_line(text, limit)
+    if not shown.strip():
+        shown = EMPTY
+    if cell:
+        shown = _escape_pipes(shown)
+    fence = "`" * (_longest_run(shown) + 1)
+    # CommonMark strips one space from both ends if both are there.
+    pad = " " if shown[0] in "` " or shown[-1] in "` " else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def fenced(text: str, limit: int) -> str:
+    """Return the text as a fenced code block."""
+    shown = many_lines(text, limit)
+    fence = "`" * max(3, _longest_run(shown) + 1)
+    return f"{fence}text\n{shown}\n{fence}"
+
+
+def terminal(text: str, limit: int = 400) -> str:
+    """Return the text on one line without control characters and workflow commands."""
+    return without_commands(one_line(text, limit).strip() or EMPTY)
+
+
+def without_commands(text: str) -> str:
+    """Break up what the runner of GitHub Actions would read as a workflow command."""
+    return _OLD_COMMAND.sub("## ", _COMMAND_START.sub(r"\1 ", text))
+
+
+def comment_token(text: str) -> str:
+    """Return the text as one word for an HTML comment; different texts stay different words."""
+    word = quote(text.encode("utf-8", "backslashreplace"), safe="").replace("-", "%2D")
+    if len(word) <= _MARKER_LIMIT:
+        return word
+    digest = hashlib.sha256(word.encode()).hexdigest()[:16]
+    return f"{word[:40].rstrip('%')}.{digest}"
+
+
+def _seen(text: str) -> str:
+    return _UNSEEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+
+
+def _escape_pipes(text: str) -> str:
+    # Parsers disagree on a backslash before an escaped pipe, so that pair gets another bar.
+    return text.replace("\\|", "\\¦").replace("|", "\\|")

@@ -1,0 +1,127 @@
+"""The last look at Markdown before it is published: what in it is not ours.
+
+An independent reading of the finished text with a Markdown parser. Whatever GitHub
+would turn into a link, a mention, a reference, an image or markup must be ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+_OUR_HTML = re.compile(
+    r"</?(?:details|summary)>|<br>|<!-- agent-eval suite=[A-Za-z0-9._%~]+ -->", re.ASCII
+)
+_OUR_HEADING = re.compile(r"(?:✅|❌) Agent evals (?:passed|failed): ")
+
+_OUR_BLOCKS = frozenset(
+    f"{block}_{end}"
+    for block in (
+        "paragraph",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "bullet_list",
+        "list_item",
+    )
+    for end in ("open", "close")
+) | {"fence", "inline", "heading_close"}
+_OUR_INLINES = frozenset(
+    {"code_inline", "softbreak", "strong_open", "strong_close", "em_open", "em_close", "link_close"}
+)
+
+# What GitHub's filters look for in text outside code, drawn wider than they draw it.
+_REFERENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("mention or e-mail address", re.compile(r"\S*@\S*")),
+    ("URL", re.compile(r"\S*(?:://|\bwww\.)\S*", re.IGNORECASE)),
+    ("issue reference", re.compile(r"\S*#\d+|\bGH-\d+", re.IGNORECASE)),
+    ("commit", re.compile(r"\b[0-9a-f]{7,64}\b", re.IGNORECASE | re.ASCII)),
+    ("emoji code", re.compile(r":[A-Za-z0-9_+-]+:")),
+    ("footnote", re.compile(r"\[\^")),
+    ("formula", re.compile(r"\$\$|\$`|`\$")),
+)
+
+
+def foreign_elements(markdown: str, allowed_prefixes: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for everything in the text that is not ours; empty: it may be sent.
+
+    `allowed_prefixes` are the addresses a link may lead to: exactly, below one that ends
+    with a slash, or to a part of one.
+    """
+    environment: dict[str, Any] = {}
+    tokens = _parser().parse(markdown, environment)
+    found = [f"link definition {name!r}" for name in environment.get("references", {})]
+    found += _blocks(tokens, tuple(allowed_prefixes))
+    found += _folds(tokens)
+    return tuple(found)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    # Imported here: only what is about to be published is looked at, and start-up is counted.
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - see above
+
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def _blocks(tokens: Sequence[Token], allowed: tuple[str, ...]) -> Iterator[str]:
+    headings = 0
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.type == "heading_open":
+            headings += 1
+            content = following.content if following else ""
+            if headings > 1 or token.tag != "h3" or not _OUR_HEADING.match(content):
+                yield f"heading {content!r}"
+        elif token.type == "html_block":
+            yield from _html(token.content)
+        elif token.type not in _OUR_BLOCKS:
+            yield f"{token.type} {token.content!r}"
+        for child in token.children or ():
+            yield from _inline(child, allowed)
+
+
+def _inline(token: Token, allowed: tuple[str, ...]) -> Iterator[str]:
+    if token.type == "text":
+        yield from _text(token.content)
+    elif token.type == "link_open":
+        address = str(token.attrs.get("href", ""))
+        if not any(_leads_to(address, prefix) for prefix in allowed):
+            yield f"link to {address!r}"
+    elif token.type not in _OUR_INLINES:
+        yield f"{token.type} {token.content or token.attrs!r}"
+
+
+def _leads_to(address: str, prefix: str) -> bool:
+    if address == prefix:
+        return True
+    below = prefix.endswith("/") and "/../" not in address
+    return address.startswith(prefix if below else f"{prefix}#")
+
+
+def _html(content: str) -> Iterator[str]:
+    rest = _OUR_HTML.sub(" ", content)
+    if "<" in rest or ">" in rest or "&" in rest:
+        yield f"HTML {rest.strip()!r}"
+    yield from _text(rest)
+
+
+def _text(text: str) -> Iterator[str]:
+    for kind, pattern in _REFERENCES:
+        for match in pattern.finditer(text):
+            yield f"{kind} {match[0]!r}"
+
+
+def _folds(tokens: Sequence[Token]) -> Iterator[str]:
+    html = "".join(token.content for token in tokens if token.type == "html_block")
+    for tag in ("details", "summary"):
+        if html.count(f"<{tag}>") != html.count(f"</{tag}>"):
+            yield f"<{tag}> that is not closed"

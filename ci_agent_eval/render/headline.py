@@ -1,0 +1,162 @@
+"""The verdict in one sentence, the same in every rendering; built from counts, never from text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ci_agent_eval.contract.findings import FindingKind
+from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.gate import Status
+from ci_agent_eval.render.numbers import count, counted
+from ci_agent_eval.report import Judged, Report
+
+_FINDINGS: dict[FindingKind, tuple[str, str]] = {
+    "no_results": ("no results were found", "no results were found"),
+    "interrupted": ("the run was interrupted", "the run was interrupted"),
+    "collection_error": ("1 collection error", "{} collection errors"),
+    "unreadable_file": ("1 result file cannot be read", "{} result files cannot be read"),
+    "disagreement": ("1 disagreement between files", "{} disagreements between files"),
+    "declared_counts_differ": ("1 file misstates its counts", "{} files misstate their counts"),
+    "duplicate": ("1 duplicate episode", "{} duplicate episodes"),
+    "repaired_file": ("1 result file was repaired", "{} result files were repaired"),
+}
+"""In the order of the sentence, which is the order of weight."""
+
+_NOT_PASSING: tuple[tuple[Status, str, str], ...] = (
+    ("failing", "fails", "fail"),
+    ("errored", "was not judged", "were not judged"),
+    ("skipped", "was skipped", "were skipped"),
+)
+
+
+def headline(report: Report) -> str:
+    """Return the verdict in one sentence that names every kind of reason for it."""
+    parts = list(_passed(report) if report.passed else _failed(report))
+    return f"Agent evals {'passed' if report.passed else 'failed'}: {', '.join(parts)}"
+
+
+def _failed(report: Report) -> Iterator[str]:
+    parts = [
+        *_findings(report, blocking=True),
+        *_no_evidence(report),
+        *_scenarios(report),
+        *_errors(report),
+        *_tests(report),
+        *_budgets(report, gating=True),
+    ]
+    yield from parts or [counted(len(report.verdict.reasons), "reason")]
+
+
+def _passed(report: Report) -> Iterator[str]:
+    yield from _required(report)
+    yield from _episodes(report)
+    yield from _plain_tests(report)
+    yield from _advisory(report)
+    yield from _budgets(report, gating=False)
+    yield from _findings(report, blocking=False)
+
+
+def _findings(report: Report, *, blocking: bool) -> Iterator[str]:
+    kinds = Counter(f.kind for f in report.summary.findings if f.blocking is blocking)
+    for kind, (one, many) in _FINDINGS.items():
+        if kind == "interrupted" and kinds[kind] and report.summary.tally.total:
+            finished = report.summary.tally.judged
+            yield f"{one} ({counted(finished, 'episode')} judged)"
+        elif kinds[kind]:
+            yield one if kinds[kind] == 1 else many.format(count(kinds[kind]))
+
+
+def _no_evidence(report: Report) -> Iterator[str]:
+    kinds = {finding.kind for finding in report.summary.findings if finding.blocking}
+    if _reasons(report, "no_evidence") and "no_results" not in kinds:
+        total = report.summary.tally.total
+        yield f"none of {counted(total, 'episode')} was judged" if total else "no episode was found"
+
+
+def _scenarios(report: Report) -> Iterator[str]:
+    statuses = _statuses(report.required)
+    total = counted(len(report.required), "required scenario")
+    of_total = f" of {total}"
+    for status, verb, verbs in _NOT_PASSING:
+        number = statuses[status]
+        if number and (status != "skipped" or _reasons(report, "skipped")):
+            does = verb if number == 1 else verbs
+            yield f"{count(number)}{of_total} {does}"
+            of_total = ""
+
+
+def _errors(report: Report) -> Iterator[str]:
+    if _reasons(report, "error_budget"):
+        yield f"{counted(report.summary.gated.error, 'episode')} ended in an error"
+
+
+def _tests(report: Report) -> Iterator[str]:
+    tally = report.summary.tests.tally
+    tests = counted(tally.total, "test")
+    if tally.failed:
+        yield f"{count(tally.failed)} of {tests} failed"
+    if tally.error:
+        yield f"{count(tally.error)} of {tests} ended in an error"
+
+
+def _budgets(report: Report, *, gating: bool) -> Iterator[str]:
+    kind = "" if gating else "soft "
+    suite = [v for v in report.summary.suite_violations if v.hard is gating]
+    scenario = [
+        item.violation
+        for summary, item in report.violations()
+        if (item.violation.hard and summary.gate == "required") is gating
+    ]
+    yield from _exceeded(scenario, f"{kind}budget")
+    yield from _exceeded(suite, f"{kind}suite budget")
+
+
+def _exceeded(violations: list[BudgetViolation], noun: str) -> Iterator[str]:
+    unmeasured = sum(1 for violation in violations if violation.observed is None)
+    if exceeded := len(violations) - unmeasured:
+        yield f"{counted(exceeded, noun)} exceeded"
+    if unmeasured:
+        yield f"{counted(unmeasured, noun)} not measured"
+
+
+def _required(report: Report) -> Iterator[str]:
+    statuses = _statuses(report.required)
+    total = len(report.required)
+    if total:
+        yield f"{count(statuses['passing'])} of {counted(total, 'required scenario')}"
+    if statuses["skipped"]:
+        yield f"{count(statuses['skipped'])} skipped"
+    if statuses["errored"]:
+        yield f"{count(statuses['errored'])} not judged"
+
+
+def _episodes(report: Report) -> Iterator[str]:
+    tally = report.summary.tally
+    if tally.judged:
+        yield counted(tally.judged, "episode")
+    if tally.error:
+        yield f"{counted(tally.error, 'episode')} ended in an error"
+
+
+def _plain_tests(report: Report) -> Iterator[str]:
+    tally = report.summary.tests.tally
+    if tally.total:
+        skipped = f" ({count(tally.skipped)} skipped)" if tally.skipped else ""
+        yield f"{count(tally.passed)} of {counted(tally.total, 'test')} passed{skipped}"
+
+
+def _advisory(report: Report) -> Iterator[str]:
+    statuses = _statuses(report.advisory)
+    if statuses["failing"]:
+        yield f"only advisory scenarios failed ({count(statuses['failing'])})"
+    if statuses["errored"]:
+        yield f"{counted(statuses['errored'], 'advisory scenario')} not judged"
+
+
+def _statuses(items: tuple[Judged, ...]) -> Counter[Status]:
+    return Counter(item.judgement.status for item in items)
+
+
+def _reasons(report: Report, kind: str) -> bool:
+    return any(reason.kind == kind for reason in report.verdict.reasons)

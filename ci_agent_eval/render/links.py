@@ -1,0 +1,80 @@
+"""Links to the lines of the head commit, to the run and to the report; none on a laptop."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote
+
+MAX_PATH = 4_096
+MAX_LINE = 2**31 - 1
+"""GitHub refuses a line that is no 32-bit number."""
+
+_NOT_IN_A_PATH = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^[A-Za-z]:")
+
+
+def repository_path(file: str | None) -> str | None:
+    """Return the path as GitHub takes it: relative, forward slashes; None if it leaves the root."""
+    if not file or len(file) > MAX_PATH or _NOT_IN_A_PATH.search(file):
+        return None
+    path = file.replace("\\", "/").removeprefix("./")
+    parts = path.split("/")
+    return path if all(part not in ("", ".", "..") for part in parts) else None
+
+
+def line_number(line: int | None) -> int | None:
+    """Return a 1-based line that GitHub takes, or None."""
+    return line if line is not None and 1 <= line <= MAX_LINE else None
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where the report's links lead; without a repository and a commit there are none."""
+
+    server_url: str | None = None
+    """Such as `https://github.com`."""
+    repository: str | None = None
+    """`owner/name`."""
+    sha: str | None = None
+    """The head commit."""
+    run_url: str | None = None
+    """The page of the workflow run."""
+    artifact_url: str | None = None
+    """The report folder as an artifact."""
+
+    @property
+    def repository_url(self) -> str | None:
+        """The repository's page, or None without context."""
+        if not self.server_url or not self.repository:
+            return None
+        return f"{quoted_url(self.server_url.rstrip('/'))}/{_quoted_path(self.repository)}"
+
+    def blob(self, file: str | None, line: int | None) -> str | None:
+        """Return the address of a line at the head commit, or None."""
+        path, root = repository_path(file), self.repository_url
+        if path is None or root is None or not self.sha:
+            return None
+        number = line_number(line)
+        anchor = f"#L{number}" if number else ""
+        return f"{root}/blob/{_quoted_path(self.sha)}/{_quoted_path(path)}{anchor}"
+
+    def commit(self) -> str | None:
+        """Return the address of the head commit, or None."""
+        root = self.repository_url
+        return f"{root}/commit/{_quoted_path(self.sha)}" if root and self.sha else None
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """What an address in our text may start with."""
+        root = self.repository_url
+        pages = (quoted_url(url) for url in (self.run_url, self.artifact_url) if url)
+        return (*((f"{root}/",) if root else ()), *pages)
+
+
+def quoted_url(url: str) -> str:
+    """Return the address with everything quoted that Markdown could read as its end."""
+    return quote(url.encode("utf-8", "replace"), safe=":/?#@!$&*+,;=%~")
+
+
+def _quoted_path(path: str) -> str:
+    return quote(path.encode("utf-8", "replace"), safe="/~")

@@ -1,0 +1,109 @@
+"""One place for how a number is written; no locale, one format for each kind of figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+ABSENT = "–"  # noqa: RUF001 - a dash is what is meant
+"""What stands where a figure does not apply."""
+
+NOT_MEASURED = "not measured"
+"""What stands where a figure should have been measured and was not."""
+
+SCIENTIFIC_FROM = 1e15
+"""From here on digits only take room."""
+SMALL_MS = 10
+"""Below this many milliseconds one decimal is shown."""
+LONG_MS = 100_000
+"""From this many milliseconds on seconds are shown."""
+LONG_S = 120
+"""From this many seconds on minutes are shown."""
+SMALL_MONEY = 1e-8
+"""Below this many dollars only the bound is shown."""
+SIGNIFICANT = 2
+"""Significant digits of an amount under one dollar."""
+MAX_DIGITS = 12
+"""How far two figures are written out to look different."""
+
+
+def count(number: float) -> str:
+    """Write a whole number with commas between thousands: `12,345`."""
+    if abs(number) >= SCIENTIFIC_FROM:
+        return f"{float(number):.3g}" if abs(number) < 1e300 else "over 1e+300"
+    return f"{number:,.0f}"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Write a count with its noun: `1 episode`, `2 episodes`."""
+    return f"{count(number)} {noun if number == 1 else plural or noun + 's'}"
+
+
+def percent(share: float) -> str:
+    """Write a share of 1 with one decimal; only exactly all is 100.0 %, only nothing is 0.0 %."""
+    shown = round(share * 100, 1)
+    if share not in (0, 1):
+        shown = max(shown, 0.1) if share < 0.5 else shown
+        shown = min(shown, 99.9) if share < 1 else shown
+    return f"{shown:,.1f} %"
+
+
+def overshoot(share: float | None) -> str:
+    """Write how far over its limit something is, as a share of the limit: `+50 %`."""
+    if share is None:
+        return ABSENT
+    shown = share * 100
+    if shown >= 10:
+        return f"+{count(shown)} %"
+    return f"+{max(round(shown, 1), 0.1):g} %"
+
+
+def money(dollars: float, digits: int = SIGNIFICANT) -> str:
+    """Write US dollars: cents from one dollar on, `digits` significant digits below it."""
+    if dollars >= 1 or dollars == 0:
+        return f"${_decimals(dollars, max(2, digits))}"
+    if dollars < SMALL_MONEY:
+        return "under $0.00000001"
+    places = max(2, digits - 1 - math.floor(math.log10(dollars)))
+    whole, _, cents = f"{dollars:.{places}f}".partition(".")
+    return f"${whole}.{cents[:2]}{cents[2:].rstrip('0')}"
+
+
+def milliseconds(value: float, digits: int = 1) -> str:
+    """Write a latency: `4.2 ms`, `1,380 ms`, `132.5 s`."""
+    if value < SMALL_MS:
+        return f"{_decimals(value, digits, trim=True)} ms"
+    if value < LONG_MS:
+        return f"{_decimals(value, digits - 1, trim=True)} ms"
+    return f"{_decimals(value / 1000, digits)} s"
+
+
+def seconds(value: float, digits: int = 1) -> str:
+    """Write a duration: `12.3 s`, `5 min 12 s`."""
+    if value < LONG_S or digits > 1 or value >= SCIENTIFIC_FROM:
+        return f"{_decimals(value, digits)} s"
+    whole = round(value)
+    return f"{count(whole // 60)} min {whole % 60} s"
+
+
+def amount(value: float, digits: int = SIGNIFICANT) -> str:
+    """Write a figure of no known unit: whole numbers whole, others with up to `digits` decimals."""
+    return _decimals(value, digits, trim=True)
+
+
+def told_apart(
+    write: Callable[[float, int], str], low: float, high: float, digits: int
+) -> tuple[str, str]:
+    """Write two different figures with as many digits as it takes for them to look different."""
+    for more in range(digits, MAX_DIGITS):
+        pair = write(low, more), write(high, more)
+        if pair[0] != pair[1] or low == high:
+            return pair
+    return repr(low), repr(high)
+
+
+def _decimals(value: float, places: int, *, trim: bool = False) -> str:
+    if abs(value) >= SCIENTIFIC_FROM:
+        return count(value)
+    text = f"{value:,.{places}f}"
+    return text.rstrip("0").rstrip(".") if trim and "." in text else text

@@ -1,0 +1,200 @@
+"""The report for a terminal: what fails, what is over budget, what was found, the verdict last."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ci_agent_eval.facts import JUnitCase
+from ci_agent_eval.render.escape import terminal, without_commands
+from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.links import line_number
+from ci_agent_eval.render.numbers import NOT_MEASURED, count, counted
+from ci_agent_eval.render.views import (
+    Cause,
+    Overrun,
+    error_cause,
+    evidence,
+    figures,
+    first_cause,
+    overruns,
+)
+from ci_agent_eval.report import Judged, Report
+
+T = TypeVar("T")
+
+MIN_WIDTH = 40
+MIN_TEXT = 30
+"""With less room than this a text starts on a line of its own."""
+MOST_LINES = 50
+"""Of one section; the rest is counted."""
+NAME_LIMIT = 60
+
+_RED, _GREEN, _YELLOW, _BOLD, _DIM = "31", "32", "33", "1", "2"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One thing to say: what it is about, a figure, and a text that may be long."""
+
+    name: str
+    figure: str
+    text: str
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Paper:
+    """How wide to write, and whether in colour."""
+
+    width: int
+    color: bool
+
+    def paint(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.color else text
+
+
+def render_terminal(report: Report, *, color: bool, width: int) -> str:
+    """Return the report as lines of about `width` characters; colour adds nothing but colour."""
+    paper = _Paper(max(width, MIN_WIDTH), color)
+    blocks = [block for block in _blocks(report, paper) if block]
+    blocks.append("\n".join(_ending(report, paper)))
+    # Wrapping may have moved a command to the start of a line.
+    return without_commands("\n\n".join(blocks)) + "\n"
+
+
+def _blocks(report: Report, paper: _Paper) -> Iterator[str]:
+    failing = [item for item in report.required if item.judgement.status == "failing"]
+    advisory = [item for item in report.advisory if item.judgement.status == "failing"]
+    errored = [item for item in report.judged() if item.scenario.tally.error]
+    skipped = [item for item in report.judged() if item.judgement.status == "skipped"]
+    over = overruns(report)
+    gating = [overrun for overrun in over if overrun.gates]
+    soft = [overrun for overrun in over if not overrun.gates]
+    yield _block("Failing scenarios", failing, _failing, paper, _RED)
+    yield _block("Failing tests", report.summary.tests.failing, _test, paper, _RED)
+    yield _block("Over budget", gating, _overrun, paper, _RED)
+    yield _block("Errors, not the agent's fault", errored, _error, paper, _RED)
+    yield _block("Skipped scenarios", skipped, _skipped, paper, _YELLOW)
+    yield _block("Over a budget that does not gate", soft, _overrun, paper, _YELLOW)
+    yield _block("Failing, but advisory", advisory, _failing, paper, _YELLOW)
+    yield _findings(report, paper)
+
+
+def _block(
+    title: str, found: Sequence[T], entry: Callable[[T], _Entry], paper: _Paper, code: str
+) -> str:
+    if not found:
+        return ""
+    entries = [entry(item) for item in found[:MOST_LINES]]
+    names = max(len(entry.name) for entry in entries)
+    figure_width = max(len(entry.figure) for entry in entries)
+    lines = [paper.paint(f"{title} ({count(len(found))})", f"{_BOLD};{code}")]
+    for item in entries:
+        lines += _entry(item, names, figure_width, paper)
+    if rest := len(found) - len(entries):
+        lines.append(f"  and {count(rest)} more, in verdict.json")
+    return "\n".join(lines)
+
+
+def _entry(item: _Entry, names: int, figures_: int, paper: _Paper) -> Iterator[str]:
+    head = f"  {item.name:<{names}}  {item.figure:<{figures_}}".rstrip()
+    start = 2 + names + 2 + (figures_ + 2 if figures_ else 0)
+    if paper.width - start < MIN_TEXT:
+        start = 6
+        yield head
+        head = ""
+    texts = [*_wrapped(item.text, paper.width - start)]
+    for number, line in enumerate(texts):
+        yield f"{head if number == 0 else '':<{start}}{line}"
+    if item.place:
+        yield paper.paint(f"{'':<{start}}{item.place}", _DIM)
+
+
+def _wrapped(text: str, width: int) -> Sequence[str]:
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+
+
+def _failing(item: Judged) -> _Entry:
+    tally = item.scenario.tally
+    cause = first_cause(item.scenario)
+    passes = f"{count(tally.passed)}/{count(tally.judged)}"
+    return _Entry(_name(item), passes, _text(cause), _place(cause.file, cause.line))
+
+
+def _error(item: Judged) -> _Entry:
+    tally = item.scenario.tally
+    cause = error_cause(item.scenario)
+    errors = f"{count(tally.error)}/{count(tally.ran)}"
+    return _Entry(_name(item), errors, _text(cause), _place(cause.file, cause.line))
+
+
+def _skipped(item: Judged) -> _Entry:
+    cause = error_cause(item.scenario)
+    return _Entry(_name(item), "", _text(cause), _place(cause.file, cause.line))
+
+
+def _test(case: JUnitCase) -> _Entry:
+    message = terminal(case.message) if case.message else ""
+    return _Entry(
+        terminal(case.title, NAME_LIMIT), case.outcome, message, _place(case.file, case.line)
+    )
+
+
+def _overrun(overrun: Overrun) -> _Entry:
+    scenario = overrun.scenario
+    name = terminal(scenario.scenario_id, NAME_LIMIT) if scenario else "the whole suite"
+    label = overrun.label or terminal(overrun.custom, NAME_LIMIT)
+    over = "" if overrun.observed == NOT_MEASURED else f" ({overrun.over_by})"
+    text = f"{overrun.observed}, limit {overrun.limit}{over}"
+    return _Entry(name, f"{label} ({overrun.strength})", text)
+
+
+def _name(item: Judged) -> str:
+    return terminal(item.scenario.scenario_id, NAME_LIMIT)
+
+
+def _text(cause: Cause) -> str:
+    return ": ".join(terminal(text) for text in (cause.name, cause.reason) if text)
+
+
+def _place(file: str | None, line: int | None) -> str:
+    if not file:
+        return ""
+    number = line_number(line)
+    return terminal(f"{file}:{number}" if number else file)
+
+
+def _findings(report: Report, paper: _Paper) -> str:
+    found = sorted(report.summary.findings, key=lambda finding: not finding.blocking)
+    if not found:
+        return ""
+    code = _RED if found[0].blocking else _YELLOW
+    lines = [
+        paper.paint(f"Findings about the result files ({count(len(found))})", f"{_BOLD};{code}")
+    ]
+    for finding in found[:MOST_LINES]:
+        note = "" if finding.blocking else " (does not gate)"
+        text = f"{terminal(finding.where)}: {terminal(finding.message)}{note}"
+        lines += [f"  {line}" for line in _wrapped(text, paper.width - 2)]
+    if rest := len(found) - MOST_LINES:
+        lines += [f"  and {count(rest)} more, in verdict.json"] if rest > 0 else []
+    return "\n".join(lines)
+
+
+def _ending(report: Report, paper: _Paper) -> Iterator[str]:
+    found = list(figures(report))
+    labels = max((len(label) for label, _ in found), default=0)
+    values = max((len(value) for _, value in found), default=0)
+    for label, value in found:
+        yield f"  {label:<{labels}}  {value:>{values}}"
+    if flaky := sum(1 for scenario in report.summary.scenarios if scenario.flaky):
+        yield f"  {counted(flaky, 'scenario')} flaky: passed only on a retry"
+    if found:
+        yield ""
+    yield from _wrapped(" · ".join(evidence(report)), paper.width)
+    sentence = _wrapped(headline(report), paper.width)
+    for line in sentence:
+        yield paper.paint(line, f"{_BOLD};{_GREEN if report.passed else _RED}")

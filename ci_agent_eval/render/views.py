@@ -1,0 +1,209 @@
+"""What several renderings show, before it is escaped for one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.facts import Tally
+from ci_agent_eval.render import numbers
+from ci_agent_eval.render.numbers import NOT_MEASURED, count, counted
+from ci_agent_eval.report import Report
+from ci_agent_eval.summary import FailedAssertion, ScenarioSummary
+
+NO_REASON = "no reason given"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a scenario fails, as its test says it, and where; name and reason are hostile text."""
+
+    name: str | None
+    reason: str | None
+    file: str | None
+    line: int | None
+    iterations: int | None = None
+    """In how many iterations, where that is known."""
+
+
+def causes(scenario: ScenarioSummary) -> Iterator[Cause]:
+    """Every failed assertion; without any, every reason given."""
+    for failed in scenario.failures:
+        yield cause_of(scenario, failed)
+    # Beside failed assertions a reason is that of an error, which is not the agent's fault.
+    for reason in () if scenario.failures else scenario.reasons:
+        yield Cause(None, reason, scenario.file, scenario.line)
+
+
+def cause_of(scenario: ScenarioSummary, failed: FailedAssertion) -> Cause:
+    """Return a failed assertion where it stands, or where its test stands."""
+    assertion = failed.assertion
+    stands = assertion if assertion.file else scenario
+    return Cause(assertion.name, assertion.reason, stands.file, stands.line, failed.iterations)
+
+
+def first_cause(scenario: ScenarioSummary) -> Cause:
+    """Return the first of the causes, or one that says that none was given."""
+    nothing = Cause(None, NO_REASON, scenario.file, scenario.line)
+    return next(causes(scenario), nothing)
+
+
+def error_cause(scenario: ScenarioSummary) -> Cause:
+    """Return the first reason of an iteration that was not judged."""
+    reason = scenario.reasons[0] if scenario.reasons else NO_REASON
+    return Cause(None, reason, scenario.file, scenario.line)
+
+
+@dataclass(frozen=True, slots=True)
+class Overrun:
+    """One budget violation with its figures written out."""
+
+    scenario: ScenarioSummary | None
+    """None: a budget of the suite."""
+    label: str | None
+    """Our own name of the budget; None: it is one of the user's own."""
+    custom: str
+    """The user's name of the budget, hostile; empty if it is ours."""
+    hard: bool
+    gates: bool
+    limit: str
+    observed: str
+    over_by: str
+    iterations: int = 1
+
+    @property
+    def strength(self) -> str:
+        """Hard or soft."""
+        return "hard" if self.hard else "soft"
+
+
+def overruns(report: Report) -> tuple[Overrun, ...]:
+    """Every budget violation: the ones that gate first, the suite's before the scenarios'."""
+    found = [
+        _overrun(None, violation, gates=violation.hard)
+        for violation in report.summary.suite_violations
+    ]
+    found += [
+        _overrun(
+            scenario,
+            item.violation,
+            gates=item.violation.hard and scenario.gate == "required",
+            iterations=item.iterations,
+        )
+        for scenario, item in report.violations()
+    ]
+    return tuple(sorted(found, key=lambda overrun: not overrun.gates))
+
+
+_LABELS = {
+    "max_turns": "turns",
+    "tool_calls": "tool calls",
+    "latency_ms": "latency",
+    "token_usage": "tokens",
+    "cost_usd": "cost",
+    "total_cost_usd": "total cost",
+    "total_tokens": "total tokens",
+    "total_wall_time_s": "total wall time",
+}
+
+_WRITERS: dict[str, tuple[Callable[[float, int], str], int]] = {
+    "latency_ms": (numbers.milliseconds, 1),
+    "cost_usd": (numbers.money, numbers.SIGNIFICANT),
+    "total_cost_usd": (numbers.money, numbers.SIGNIFICANT),
+    "total_wall_time_s": (numbers.seconds, 1),
+}
+
+
+def _overrun(
+    scenario: ScenarioSummary | None,
+    violation: BudgetViolation,
+    *,
+    gates: bool,
+    iterations: int = 1,
+) -> Overrun:
+    label = _LABELS.get(violation.budget)
+    if label and violation.statistic:
+        label = f"{label}, {violation.statistic}"
+    unit = f" ({violation.unit})" if violation.unit and not label else ""
+    limit, observed = _figures(violation)
+    return Overrun(
+        scenario=scenario,
+        label=label,
+        custom="" if label else f"{violation.budget}{unit}",
+        hard=violation.hard,
+        gates=gates,
+        limit=limit,
+        observed=observed,
+        over_by=numbers.overshoot(violation.over_by),
+        iterations=iterations,
+    )
+
+
+def _figures(violation: BudgetViolation) -> tuple[str, str]:
+    write, digits = _WRITERS.get(violation.budget, (numbers.amount, numbers.SIGNIFICANT))
+    if violation.observed is None:
+        return write(violation.limit, digits), NOT_MEASURED
+    return numbers.told_apart(write, violation.limit, violation.observed, digits)
+
+
+def figures(report: Report) -> Iterator[tuple[str, str]]:
+    """Every figure of the suite that was measured: what it is, and its value."""
+    yield from _pass_figures(report)
+    totals, ran = report.summary.totals, report.summary.tally.ran
+    if totals.cost_usd is not None and ran:
+        yield "cost per episode", numbers.money(totals.cost_usd / ran)
+        yield "total cost", numbers.money(totals.cost_usd)
+    if totals.tokens is not None and ran:
+        yield "tokens per episode", count(totals.tokens / ran)
+    if totals.p95_latency_ms is not None:
+        yield "p95 turn latency", numbers.milliseconds(totals.p95_latency_ms)
+
+
+def _pass_figures(report: Report) -> Iterator[tuple[str, str]]:
+    tally, tests = report.summary.tally, report.summary.tests.tally
+    items = list(report.judged())
+    if items:
+        passing = sum(1 for item in items if item.passing)
+        yield "scenarios passing", of(passing, len(items))
+    if tally.pass_rate is not None:
+        yield f"pass rate ({counted(tally.judged, 'episode')})", numbers.percent(tally.pass_rate)
+    if tests.total:
+        yield "tests passing", of(tests.passed, tests.total)
+
+
+def of(part: int, whole: int) -> str:
+    """Write a part of a whole: `4 / 5`."""
+    return f"{count(part)} / {count(whole)}"
+
+
+def evidence(report: Report) -> tuple[str, ...]:
+    """Return the parts of the evidence line: what ran, how it ended, where replies came from."""
+    summary = report.summary
+    calls = summary.calls
+    parts = [_episodes_ran(summary.tally)]
+    if summary.tests.tally.total:
+        parts.append(_tests_ran(summary.tests.tally))
+    parts.append(
+        f"calls: {count(calls.live)} live, {count(calls.replayed)} replayed, "
+        f"{count(calls.scripted)} scripted"
+    )
+    # A script or a recording costs nothing; only a live reply without a price is a gap.
+    if calls.live and (unpriced := summary.totals.unpriced):
+        parts.append(f"{counted(unpriced, 'episode')} without a cost")
+    return tuple(parts)
+
+
+def _episodes_ran(tally: Tally) -> str:
+    if not tally.total:
+        return "no episodes ran"
+    ended = f"{counted(tally.error, 'error')}, {count(tally.skipped)} skipped"
+    return f"{counted(tally.ran, 'episode')} ran: {count(tally.judged)} judged, {ended}"
+
+
+def _tests_ran(tally: Tally) -> str:
+    return (
+        f"{counted(tally.ran, 'test')} ran: {count(tally.passed)} passed, "
+        f"{count(tally.failed)} failed, {counted(tally.error, 'error')}, "
+        f"{count(tally.skipped)} skipped"
+    )
