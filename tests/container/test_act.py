@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from tests.container.conftest import HEAD, pull_request_event
 from tests.container.engine import BASE, ROOT, run
 
-pytestmark = pytest.mark.container
+pytestmark = [pytest.mark.container, pytest.mark.timeout(1200)]
 
 ACT = "v0.2.89"
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.container.conftest import HEAD
 
-pytestmark = pytest.mark.container
+pytestmark = [pytest.mark.container, pytest.mark.timeout(1200)]
 
 JUNIT = """<?xml version="1.0"?>
 <testsuite name="shop" tests="2" failures="0">

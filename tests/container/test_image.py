@@ -8,7 +8,7 @@ import pytest
 
 from tests.container.engine import BASE, run
 
-pytestmark = pytest.mark.container
+pytestmark = [pytest.mark.container, pytest.mark.timeout(1200)]
 
 
 def inside(image: str, *command: str) -> str:
