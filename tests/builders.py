@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import Finding, SourceFile
-from ci_agent_eval.contract.results import Session
+from ci_agent_eval.contract.results import JournalLine, Session
 from ci_agent_eval.facts import Loaded, facts_of
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.report import Report, build_report
+from ci_agent_eval.results.join import pytest_address
 
 
 def turn(content: str = "hi", **overrides: Any) -> dict[str, Any]:
@@ -86,3 +90,54 @@ def report(
 def finding(kind: Any = "unreadable_file", **overrides: Any) -> Finding:
     fields: dict[str, Any] = {"where": "junit.xml", "message": "it is cut off", **overrides}
     return Finding(kind, **fields)
+
+
+def junit_case(body: str = "", **attributes: str) -> str:
+    """One `<testcase>`; attributes are written as they are."""
+    fields = {"classname": "tests.test_math", "name": "test_sum", "time": "0.001", **attributes}
+    written = " ".join(f'{name}="{value}"' for name, value in fields.items())
+    return f"<testcase {written}>{body}</testcase>" if body else f"<testcase {written} />"
+
+
+def junit_xml(*cases: str, **attributes: str) -> str:
+    """A JUnit document of one suite, as pytest lays it out."""
+    written = "".join(f' {name}="{value}"' for name, value in attributes.items())
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        f"<testsuites><testsuite{written}>{''.join(cases)}</testsuite></testsuites>\n"
+    )
+
+
+def junit_case_of(item: Episode, body: str = "") -> str:
+    """The `<testcase>` that pytest and our plugin write for an episode."""
+    classname, name = pytest_address(item.nodeid or "")
+    node = f'<properties><property name="agent_eval.nodeid" value="{item.nodeid}"/></properties>'
+    return junit_case(node + body, classname=classname, name=name)
+
+
+def write_run(
+    folder: Path,
+    *episodes: Episode,
+    session: Session | None = None,
+    results: bool = True,
+    journal: Mapping[str, Sequence[str]] | None = None,
+    junit: str | None = None,
+) -> Path:
+    """Write the folder that a run of our plugin leaves behind; `journal` is file name to lines."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = session or Session(state="finished", selected=len(episodes))
+    (folder / "session.json").write_text(canonical_json(written), encoding="utf-8")
+    if results:
+        lines = [canonical_json(item) for item in sorted(episodes, key=lambda item: item.key)]
+        text = "".join(render_results(written.suite, lines))
+        (folder / "results.json").write_text(text, encoding="utf-8")
+    for name, journal_lines in (journal or {}).items():
+        (folder / "episodes").mkdir(exist_ok=True)
+        (folder / "episodes" / name).write_text("".join(journal_lines), encoding="utf-8")
+    if junit is not None:
+        (folder / "junit.xml").write_text(junit, encoding="utf-8")
+    return folder
+
+
+def journal_line(item: Episode, event: Any = "ended") -> str:
+    return canonical_json(JournalLine(event=event, episode=item)) + "\n"
