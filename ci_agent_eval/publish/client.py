@@ -1,0 +1,284 @@
+"""The only door to PyGithub. Import it only when publishing: PyGithub takes 0.15 to 0.35 s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+import github
+import requests
+from github.CheckRun import CheckRun as GithubCheckRun
+from github.GithubRetry import GithubRetry
+from github.IssueComment import IssueComment
+from urllib3.connectionpool import ConnectionPool
+from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError
+
+from ci_agent_eval.errors import PublishError
+from ci_agent_eval.publish.api import CheckRun, Comment, Pull
+from ci_agent_eval.publish.failures import (
+    AmbiguousWriteError,
+    NotAllowedError,
+    Purpose,
+    failure,
+    one_line,
+)
+from ci_agent_eval.publish.waiting import (
+    TRIES,
+    Clock,
+    Log,
+    Pace,
+    Patience,
+    Sleep,
+    may_retry,
+    pause_before_retry,
+)
+from ci_agent_eval.publish.writes import Write
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How to reach GitHub."""
+
+    repository: str
+    """`owner/name`."""
+    token: str = field(repr=False)
+    api_url: str = "https://api.github.com"
+    """GITHUB_API_URL; an enterprise server's ends in `/api/v3`."""
+    timeout_s: int = 30
+    """Longest wait for a connection, and for each piece of an answer."""
+    patience_s: float = 300.0
+    """Longest wait in all that rate limits and GitHub's troubles may cost."""
+
+
+@contextmanager
+def connect(connection: Connection, *, sleep: Sleep, clock: Clock, log: Log) -> Iterator[GitHubApi]:
+    """Open the API; `clock` is seconds since 1970. Nothing is sent yet."""
+    patience = Patience(connection.patience_s, sleep, log)
+    session = github.Github(
+        auth=github.Auth.Token(connection.token),
+        base_url=connection.api_url,
+        timeout=connection.timeout_s,
+        user_agent="ci-agent-eval",
+        per_page=100,
+        retry=_Retry(patience=patience, clock=clock),
+        # PyGithub's own pauses use the real clock and slow every run; `Pace` stands in for them.
+        seconds_between_requests=None,
+        seconds_between_writes=None,
+        lazy=True,
+    )
+    try:
+        yield GitHubApi(session, connection, patience, Pace(clock, sleep))
+    finally:
+        session.close()
+
+
+class _Retry(GithubRetry):
+    """Decides with `waiting` whether and when urllib3 sends a request again.
+
+    PyGithub's own never retries a PATCH or a 429 without Retry-After, and repeats a POST after
+    a 502, which doubles what the server had already made.
+    """
+
+    def __init__(self, *, patience: Patience, clock: Clock, **rest: Any) -> None:
+        rest = {"total": TRIES - 1, "allowed_methods": frozenset({"GET"}), **rest}
+        super().__init__(**rest)
+        self._patience = patience
+        self._clock = clock
+        self._pause = (0.0, "")
+
+    def new(self, **kw: Any) -> _Retry:
+        return super().new(patience=self._patience, clock=self._clock, **kw)
+
+    def is_retry(
+        self,
+        method: str,
+        status_code: int,
+        has_retry_after: bool = False,  # noqa: ARG002 - urllib3's signature
+    ) -> bool:
+        return may_retry(method, status_code)
+
+    def increment(
+        self,
+        method: str | None = None,
+        url: str | None = None,
+        response: Any = None,
+        error: Exception | None = None,
+        _pool: ConnectionPool | None = None,
+        _stacktrace: TracebackType | None = None,
+    ) -> _Retry:
+        if error is not None and method != "GET" and not _never_sent(error):
+            raise error.with_traceback(_stacktrace)
+        request = f"{method} {url}"
+        try:
+            following = super().increment(method, url, response, error, _pool, _stacktrace)
+        except MaxRetryError:
+            if response is None:
+                raise
+            raise PublishError(
+                f"GitHub answered {response.status} to {request} {TRIES} times. "
+                "Run the job again later."
+            ) from None
+        # `new` makes the next one of our own class, whatever the base class promises.
+        planned = cast("_Retry", following)
+        planned._plan(request, response)  # noqa: SLF001 - the same class
+        return planned
+
+    def _plan(self, request: str, response: Any) -> None:
+        """Note how long to wait and why, before urllib3 asks for it."""
+        status = None if response is None else int(response.status)
+        headers = {} if response is None else {k.lower(): v for k, v in response.headers.items()}
+        seconds = pause_before_retry(status, headers, failures=len(self.history), now=self._clock())
+        said = "No answer from GitHub" if status is None else f"GitHub answered {status}"
+        self._pause = (seconds, f"{said} to {request}")
+
+    def sleep(self, response: Any = None) -> None:  # noqa: ARG002 - urllib3's signature
+        self._patience.wait(*self._pause)
+
+
+def _never_sent(error: Exception) -> bool:
+    """Tell whether a connection failed before the request was on its way."""
+    cause = getattr(error, "original_error", error)
+    return isinstance(cause, NewConnectionError | ConnectTimeoutError)
+
+
+class GitHubApi:
+    """One repository on GitHub; see the protocol `api.Api` for what each method promises."""
+
+    def __init__(
+        self, session: github.Github, connection: Connection, patience: Patience, pace: Pace
+    ) -> None:
+        self._session = session
+        self._repository = session.get_repo(connection.repository)
+        self._path = f"/repos/{connection.repository}"
+        self._secret = connection.token
+        self._patience = patience
+        self._pace = pace
+
+    def login(self) -> str | None:
+        """Return the token's own login; None for an app's token, which may not ask."""
+        try:
+            with self._reading("ask whose token this is"):
+                return self._session.get_user().login
+        except NotAllowedError:
+            return None
+
+    def comments(self, issue: int) -> Sequence[Comment]:
+        """Return every comment of a pull request, oldest first."""
+        with self._reading(f"read the comments of #{issue}", "pull-requests"):
+            found = [_comment(one) for one in self._repository.get_issue(issue).get_comments()]
+        return sorted(found, key=lambda comment: comment.id)
+
+    def pulls_of_commit(self, sha: str) -> Sequence[Pull]:
+        """Return the pull requests that contain a commit."""
+        with self._reading(f"look up the pull requests of {sha[:7]}", "pull-requests"):
+            found = self._repository.get_commit(sha).get_pulls()
+            return [Pull(one.number, one.state == "open", one.head.sha) for one in found]
+
+    def check_runs_of(self, sha: str, name: str) -> Sequence[CheckRun]:
+        """Return every check run of that name on a commit."""
+        with self._reading(f"read the check runs of {sha[:7]}", "checks"):
+            found = self._repository.get_commit(sha).get_check_runs(check_name=name, filter="all")
+            return [_check_run(one) for one in found]
+
+    def check_run(self, run_id: int) -> CheckRun:
+        """Return a check run as it is now."""
+        with self._reading("read the check run again", "checks"):
+            found = self._repository.get_check_run(run_id)
+            found.complete()
+            return _check_run(found)
+
+    def send_comment(self, write: Write) -> Comment:
+        """Create or change a comment."""
+        return self._send(
+            write, lambda headers, data: _comment(IssueComment(self._requester, headers, data))
+        )
+
+    def send_check_run(self, write: Write) -> CheckRun:
+        """Create or change a check run."""
+        return self._send(
+            write, lambda headers, data: _check_run(GithubCheckRun(self._requester, headers, data))
+        )
+
+    def wait(self, seconds: float, why: str) -> None:
+        """Wait before a look at what GitHub did; OutOfPatienceError after too much of it."""
+        self._patience.wait(seconds, why)
+
+    @property
+    def _requester(self) -> github.Requester.Requester:
+        return self._session.requester
+
+    @contextmanager
+    def _reading(self, what: str, permission: str = "") -> Iterator[None]:
+        purpose = Purpose(what, permission)
+        try:
+            yield
+        except PublishError:
+            raise
+        except github.GithubException as error:
+            raise self._refused(purpose, error) from None
+        except requests.RequestException as error:
+            raise PublishError(self._unanswered(purpose, error)) from None
+        except Exception as error:  # noqa: BLE001 - a proxy's page may fail PyGithub in any way
+            raise PublishError(self._unreadable(purpose, error)) from None
+
+    def _send(self, write: Write, read: Callable[[dict[str, Any], Any], T]) -> T:
+        """Send a write; whatever does not tell that nothing was done is ambiguous."""
+        self._pace.before_write()
+        try:
+            return read(
+                *self._requester.requestJsonAndCheck(
+                    write.method, self._path + write.path, input=dict(write.body)
+                )
+            )
+        except PublishError:
+            raise
+        except github.GithubException as error:
+            raise self._refused(write.purpose, error, is_write=True) from None
+        except requests.RequestException as error:
+            raise AmbiguousWriteError(self._unanswered(write.purpose, error)) from None
+        except Exception as error:  # noqa: BLE001 - as in _reading
+            raise AmbiguousWriteError(self._unreadable(write.purpose, error)) from None
+
+    def _refused(
+        self, purpose: Purpose, error: github.GithubException, *, is_write: bool = False
+    ) -> PublishError:
+        refusal = failure(purpose, error.status, error.data, secret=self._secret)
+        if is_write and error.status >= 500:
+            return AmbiguousWriteError(str(refusal))
+        return refusal
+
+    def _unanswered(self, purpose: Purpose, error: Exception) -> str:
+        return (
+            f"Could not {purpose.what}: no answer from GitHub "
+            f"({one_line(str(error), secret=self._secret)}). "
+            "Check the network, and GITHUB_API_URL where GitHub is your own server."
+        )
+
+    def _unreadable(self, purpose: Purpose, error: Exception) -> str:
+        shown = one_line(f"{type(error).__name__}: {error}", secret=self._secret)
+        return (
+            f"Could not {purpose.what}: the answer is not GitHub's ({shown}). "
+            "Check GITHUB_API_URL and any proxy on the way."
+        )
+
+
+def _comment(one: IssueComment) -> Comment:
+    author = one.user.login if one.user else ""
+    return Comment(id=one.id, author=author, body=one.body or "", url=one.html_url)
+
+
+def _check_run(one: GithubCheckRun) -> CheckRun:
+    return CheckRun(
+        id=one.id,
+        name=one.name,
+        status=one.status,
+        conclusion=one.conclusion,
+        external_id=one.external_id or "",
+        annotations_count=one.output.annotations_count or 0,
+        url=one.html_url or "",
+    )

@@ -1,0 +1,227 @@
+"""What started the workflow run, out of GitHub's event payload and environment values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ci_agent_eval.errors import InputError
+
+DEPENDABOT = "dependabot[bot]"
+"""Login of the account whose pull requests get a read-only token, as a fork's do."""
+
+_SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?", re.ASCII)
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+_URL = re.compile(r"https?://[^\s/]+(/\S*)?", re.ASCII)
+_RUN_ID = re.compile(r"[0-9]+", re.ASCII)
+_PULL_EVENTS = ("pull_request", "pull_request_target")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Where to publish: one commit of one repository, and its pull requests if known."""
+
+    name: str
+    """GitHub's name of the event, such as `pull_request`."""
+    repository: str
+    """`owner/name` of the repository the workflow runs in."""
+    head_sha: str
+    """The commit the results are about: a pull request's head, never its merge commit."""
+    pulls: tuple[int, ...] | None
+    """Numbers of the pull requests; None means: look them up by commit."""
+    is_fork: bool = False
+    """Whether the commit comes from another repository."""
+    actor: str = ""
+    """Login of whoever started the run."""
+    run_url: str | None = None
+    """Page of the workflow run; None outside of one."""
+    server_url: str = "https://github.com"
+    """Address of the web pages, without a final slash."""
+    api_url: str = "https://api.github.com"
+    """Address of the API, without a final slash."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The part of an event that depends on its kind."""
+
+    sha: str
+    pulls: tuple[int, ...] | None
+    is_fork: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Payload:
+    """The event's payload, with errors that name the file and the key."""
+
+    data: Mapping[str, Any]
+    file: str
+    environ: Mapping[str, str]
+
+    def value(self, path: str) -> Any:
+        """Return what stands at a dotted path; None where anything on the way is missing."""
+        found: Any = self.data
+        for key in path.split("."):
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found
+
+    def sha(self, path: str) -> str:
+        """Return the commit at a dotted path; InputError when there is none."""
+        found = self.value(path)
+        if not isinstance(found, str) or not _SHA.fullmatch(found):
+            raise self.odd(path, "the SHA of a commit", found)
+        return found
+
+    def number(self, path: str) -> int:
+        """Return the positive number at a dotted path; InputError when there is none."""
+        return self.as_number(path, self.value(path))
+
+    def as_number(self, path: str, found: object) -> int:
+        """Return `found` as a positive number; InputError that names `path` otherwise."""
+        if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+            raise self.odd(path, "a positive number", found)
+        return found
+
+    def odd(self, path: str, wanted: str, found: object) -> InputError:
+        """Return the error for a key that does not hold what it should."""
+        shown = "is missing" if found is None else f"is {str(found)[:80]!r}"
+        return InputError(
+            f"{self.file}: {path} {shown}, not {wanted}. "
+            "Pass GitHub's own event file, unchanged, as GITHUB_EVENT_PATH."
+        )
+
+
+def parse_event(
+    name: str, payload: object, environ: Mapping[str, str], *, file: str = "GITHUB_EVENT_PATH"
+) -> Event:
+    """Read an event; `environ` holds the GITHUB_* values, `file` is named in errors.
+
+    Raises InputError for a payload or value that is not what GitHub writes.
+    """
+    if not isinstance(payload, Mapping):
+        raise InputError(f"{file}: not a JSON object. Pass GitHub's own event file, unchanged.")
+    source = _Payload(payload, file, environ)
+    head = _READERS.get(name, _any_head)(source)
+    repository = _repository(source)
+    server_url = _url(environ, "GITHUB_SERVER_URL", "https://github.com")
+    return Event(
+        name=name,
+        repository=repository,
+        head_sha=head.sha,
+        pulls=head.pulls,
+        is_fork=head.is_fork,
+        actor=environ.get("GITHUB_ACTOR", ""),
+        run_url=_run_url(environ, server_url, repository),
+        server_url=server_url,
+        api_url=_url(environ, "GITHUB_API_URL", "https://api.github.com"),
+    )
+
+
+def _repository(source: _Payload) -> str:
+    given = source.environ.get("GITHUB_REPOSITORY", "")
+    found = given or source.value("repository.full_name")
+    if not isinstance(found, str) or not _REPOSITORY.fullmatch(found):
+        if given:
+            raise InputError(f"GITHUB_REPOSITORY is {given[:80]!r}: write it as owner/name.")
+        raise source.odd("repository.full_name", "owner/name", found)
+    return found
+
+
+def _url(environ: Mapping[str, str], key: str, default: str) -> str:
+    found = (environ.get(key) or default).rstrip("/")
+    if not _URL.fullmatch(found):
+        raise InputError(f"{key} is {found[:80]!r}: write a whole http or https address.")
+    return found
+
+
+def _run_url(environ: Mapping[str, str], server_url: str, repository: str) -> str | None:
+    run_id = environ.get("GITHUB_RUN_ID", "")
+    if not run_id:
+        return None
+    if not _RUN_ID.fullmatch(run_id):
+        raise InputError(f"GITHUB_RUN_ID is {run_id[:80]!r}: it should be a number.")
+    return f"{server_url}/{repository}/actions/runs/{run_id}"
+
+
+def _from_fork(source: _Payload, head: str) -> bool:
+    """Tell whether the repository at `head` is another one; a deleted fork has none."""
+    here = source.value("repository.full_name") or source.environ.get("GITHUB_REPOSITORY")
+    return bool(source.value(f"{head}.full_name") != here)
+
+
+def _pull_head(source: _Payload) -> _Head:
+    return _Head(
+        sha=source.sha("pull_request.head.sha"),
+        pulls=(source.number("pull_request.number"),),
+        is_fork=_from_fork(source, "pull_request.head.repo"),
+    )
+
+
+def _merge_group_head(source: _Payload) -> _Head:
+    return _Head(sha=source.sha("merge_group.head_sha"), pulls=())
+
+
+def _push_head(source: _Payload) -> _Head:
+    if source.value("deleted") is True:
+        raise InputError(
+            f"{source.file}: the push deleted a branch, so there is no commit to report on. "
+            "Leave such events out with `if: ${{ !github.event.deleted }}`."
+        )
+    # `after` is the tag itself, not its commit, when an annotated tag was pushed.
+    return _Head(sha=_environ_sha(source) or source.sha("after"), pulls=None)
+
+
+def _workflow_run_head(source: _Payload) -> _Head:
+    sha = source.sha("workflow_run.head_sha")
+    listed = source.value("workflow_run.pull_requests")
+    if not isinstance(listed, list | tuple):
+        raise source.odd("workflow_run.pull_requests", "a list", listed)
+    # GitHub lists none for a fork's pull request; the API finds those by their commit.
+    return _Head(
+        sha=sha,
+        pulls=tuple(_listed_pulls(source, listed)) or None,
+        is_fork=_from_fork(source, "workflow_run.head_repository"),
+    )
+
+
+def _listed_pulls(source: _Payload, listed: list[Any] | tuple[Any, ...]) -> list[int]:
+    path = "workflow_run.pull_requests"
+    numbers = []
+    for index, pull in enumerate(listed):
+        found = pull.get("number") if isinstance(pull, Mapping) else None
+        numbers.append(source.as_number(f"{path}[{index}].number", found))
+    return numbers
+
+
+def _commit_head(source: _Payload) -> _Head:
+    sha = _environ_sha(source)
+    if sha is None:
+        raise InputError(
+            "GITHUB_SHA is not set, and this event's file names no commit. "
+            "Run inside a GitHub workflow, or set GITHUB_SHA to the tested commit."
+        )
+    return _Head(sha=sha, pulls=None)
+
+
+def _any_head(source: _Payload) -> _Head:
+    """Read an event this program does not know: by its pull request, or by its commit."""
+    return _pull_head(source) if source.value("pull_request.head") else _commit_head(source)
+
+
+def _environ_sha(source: _Payload) -> str | None:
+    found = source.environ.get("GITHUB_SHA", "")
+    if found and not _SHA.fullmatch(found):
+        raise InputError(f"GITHUB_SHA is {found[:80]!r}: it should be the SHA of a commit.")
+    return found or None
+
+
+_READERS: dict[str, Callable[[_Payload], _Head]] = {
+    **dict.fromkeys(_PULL_EVENTS, _pull_head),
+    "merge_group": _merge_group_head,
+    "push": _push_head,
+    "schedule": _commit_head,
+    "workflow_dispatch": _commit_head,
+    "workflow_run": _workflow_run_head,
+}
