@@ -1,1 +1,142 @@
-"""The pytest plugin: hooks of a few lines that call a session object."""
+"""The pytest plugin: hooks of a few lines that call a session object.
+
+pytest imports this module at every start in every project that has the package
+installed. It stays inert until it meets an episode or a report directory: until then
+neither pydantic nor the contract is imported, and nothing is printed or written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ci_agent_eval.pytest_plugin import detection, options
+from ci_agent_eval.pytest_plugin.terminal import EpisodeReports
+
+if TYPE_CHECKING:
+    from ci_agent_eval.pytest_plugin.session import EpisodeSession
+    from ci_agent_eval.recorder import EpisodeRecorder
+
+SESSION = pytest.StashKey["EpisodeSession"]()
+
+
+@pytest.fixture
+def episode_clock() -> Callable[[], float]:
+    """Clock of the `episode` fixture, in seconds; override it to script the time."""
+    return time.perf_counter
+
+
+@pytest.fixture(name=detection.RECORDER)
+def _recorder(
+    request: pytest.FixtureRequest, episode_clock: Callable[[], float]
+) -> EpisodeRecorder:
+    return _episodes(request.config).recorder(request.node, episode_clock)
+
+
+@pytest.fixture
+def episode(_agent_eval_recorder: EpisodeRecorder) -> EpisodeRecorder:
+    """Record this test's episode: turns, tool calls, checks, scores, budgets."""
+    return _agent_eval_recorder
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of episodes."""
+    options.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker, and on the main process what collects the terminal summary."""
+    config.addinivalue_line("markers", options.MARKER_HELP)
+    if not options.is_worker(config):
+        config.pluginmanager.register(EpisodeReports(), "ci_agent_eval_reports")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Open the report directory, where one was asked for, before any test runs."""
+    directory = options.report_dir(session.config)
+    if directory is not None and not options.is_worker(session.config):
+        from ci_agent_eval.pytest_plugin.run import Run  # noqa: PLC0415 - inert until used
+
+        Run.start(session.config, directory)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell an xdist worker where the report directory is: its working directory may differ."""
+    directory = options.report_dir(node.config)
+    node.workerinput[options.WORKER_DIR] = None if directory is None else str(directory)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Turn a marker that cannot be read into a collection error that names it."""
+    report = yield
+    marked = [item for item in report.result if detection.is_marked(item)] if report.passed else []
+    if not marked:
+        return report
+    from ci_agent_eval.pytest_plugin import marker  # noqa: PLC0415 - inert until used
+
+    return marker.collect_report(report, marked)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Take up the episodes among the items that were selected."""
+    items = [item for item in session.items if detection.is_episode(item)]
+    if items or options.report_dir(session.config) is not None:
+        _episodes(session.config).select(items)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    """Write the episode down as started before anything of the test runs."""
+    if detection.EPISODE in item.stash:
+        _episodes(item.config).begin(item)
+    return (yield)
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an `async def` episode, unless another plugin has claimed it."""
+    if detection.EPISODE in pyfuncitem.stash and detection.is_unclaimed_coroutine(pyfuncitem):
+        from ci_agent_eval.pytest_plugin import coroutines  # noqa: PLC0415 - inert until used
+
+        coroutines.run_coroutine_test(pyfuncitem)
+        return True
+    return None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Judge the episode when its test has returned: checks and hard budgets fail the test."""
+    try:
+        result = yield
+    except (KeyboardInterrupt, pytest.exit.Exception) as interruption:
+        if detection.EPISODE in item.stash:
+            _episodes(item.config).interrupt(item, interruption)
+        raise
+    if detection.EPISODE in item.stash:
+        _episodes(item.config).judge(item)
+    return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Write the episode down as it ended, and hand its figures to JUnit and the summary."""
+    report = yield
+    if detection.EPISODE in item.stash:
+        _episodes(item.config).record(item, call, report)
+    return report
+
+
+def _episodes(config: pytest.Config) -> EpisodeSession:
+    """Return the session's episodes; the contract is imported when the first is met."""
+    if SESSION not in config.stash:
+        from ci_agent_eval.pytest_plugin import session  # noqa: PLC0415 - inert until used
+
+        config.stash[SESSION] = session.EpisodeSession.of(config)
+    return config.stash[SESSION]

@@ -7,7 +7,7 @@ All state is in the recorder itself, so that episodes may run side by side. The 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 from ci_agent_eval.contract.budgets import Budget, Budgets, LatencyBudget, Statistic
@@ -55,6 +55,14 @@ class EpisodeRecorder:
         self._ended = False
         self._clock = clock
         self._started = clock()
+
+    @classmethod
+    def from_draft(
+        cls, draft: Episode, *, clock: Clock, locate: Locate = lambda: None
+    ) -> EpisodeRecorder:
+        """Record the episode that `draft_episode` drew up."""
+        fields: Any = {name: getattr(draft, name) for name in EpisodeFields.__annotations__}
+        return cls(draft.scenario_id, clock=clock, locate=locate, **fields)
 
     @property
     def scenario_id(self) -> str:
@@ -188,6 +196,8 @@ class EpisodeRecorder:
             self._open.close(broken=True)
         self._ended = True
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
+        if outcome == "passed" and reason is None:
+            reason = _failed_checks(assertions)
         return checked(
             f"episode {self.scenario_id!r}",
             Episode.model_validate,
@@ -218,6 +228,11 @@ def _with_budget(budgets: Budgets, name: str, budget: Budget) -> Budgets:
     if name in Budgets.model_fields and name != "custom":
         return budgets.model_copy(update={name: budget})
     return budgets.model_copy(update={"custom": {**budgets.custom, name: budget}})
+
+
+def _failed_checks(assertions: Sequence[Assertion]) -> str | None:
+    names = [a.name for a in assertions if not a.passed and a.severity == "error"]
+    return f"failed: {'; '.join(names)}" if names else None
 
 
 def _optional_text(value: object) -> str | None:

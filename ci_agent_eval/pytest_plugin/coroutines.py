@@ -1,0 +1,18 @@
+"""Running an `async def` test, each in an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+
+def run_coroutine_test(item: pytest.Function) -> None:
+    """Call the test with its fixtures and run what it returns to its end.
+
+    `_fixtureinfo.argnames` is how pytest's own `pytest_pyfunc_call` tells the test's
+    arguments from the other fixtures; there is no public name for it.
+    """
+    arguments = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}  # noqa: SLF001 - see above
+    with asyncio.Runner() as runner:
+        runner.run(item.obj(**arguments))

@@ -1,0 +1,102 @@
+"""Which items are episodes; cheap, since every item of every project is asked."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ci_agent_eval.pytest_plugin.options import MARKER_HELP
+
+if TYPE_CHECKING:
+    from ci_agent_eval.contract.episode import Episode
+    from ci_agent_eval.recorder import EpisodeRecorder
+
+NAME = "episode"
+"""Name of the marker and of the fixture."""
+
+RECORDER = "_agent_eval_recorder"
+"""Name of the fixture that every episode's item gets; `episode` is another name for it."""
+
+FIXTURES = "ci_agent_eval.pytest_plugin"
+"""Module that holds our fixtures."""
+
+_FOREIGN_MARKER = pytest.StashKey[bool]()
+
+
+@dataclass(slots=True)
+class EpisodeItem:
+    """What is kept of an episode's item from its selection to its teardown."""
+
+    nodeid: str
+    """Without secrets, and unlike any other item's."""
+    iteration: int = 1
+    attempt: int = 0
+    problem: str | None = None
+    """Why its marker cannot be read."""
+    draft: Episode | None = None
+    recorder: EpisodeRecorder | None = None
+    ended: Episode | None = None
+
+
+EPISODE = pytest.StashKey[EpisodeItem]()
+
+
+def is_episode(item: pytest.Item) -> bool:
+    """Say whether the item has our marker or asks for our fixture."""
+    return asks_for_fixture(item) or is_marked(item)
+
+
+def is_marked(node: pytest.Item | pytest.Collector) -> bool:
+    """Say whether the node is an item that bears our marker."""
+    if not isinstance(node, pytest.Item) or node.get_closest_marker(NAME) is None:
+        return False
+    return not _has_marker_of_its_own(node.config)
+
+
+def _has_marker_of_its_own(config: pytest.Config) -> bool:
+    """Say whether the project registers a marker `episode` that is not ours: then it keeps it."""
+    if _FOREIGN_MARKER not in config.stash:
+        config.stash[_FOREIGN_MARKER] = any(
+            line.partition("(")[0].partition(":")[0].strip() == NAME and line != MARKER_HELP
+            for line in config.getini("markers")
+        )
+    return config.stash[_FOREIGN_MARKER]
+
+
+def asks_for_fixture(item: pytest.Item) -> bool:
+    """Say whether the fixture `episode` of the item is ours, or extends ours.
+
+    pytest has no public way to ask which definition of a fixture an item will get;
+    `_fixtureinfo` is what its own `--fixtures-per-test` reads.
+    """
+    if NAME not in getattr(item, "fixturenames", ()):
+        return False
+    info = getattr(item, "_fixtureinfo", None)
+    definitions = info.name2fixturedefs.get(NAME, ()) if info is not None else ()
+    for definition in reversed(definitions):
+        if definition.func.__module__ == FIXTURES:
+            return True
+        if NAME not in definition.argnames:
+            return False
+    return False
+
+
+def is_unclaimed_coroutine(item: pytest.Function) -> bool:
+    """Say whether the item is an `async def` test that no other plugin runs."""
+    return inspect.iscoroutinefunction(item.obj) and not _is_claimed(item)
+
+
+def _is_claimed(item: pytest.Item) -> bool:
+    if any(item.get_closest_marker(name) for name in ("asyncio", "anyio", "trio", "tornado")):
+        return True
+    plugins = item.config.pluginmanager
+    return plugins.hasplugin("asyncio") and _asyncio_mode(item.config) == "auto"
+
+
+def _asyncio_mode(config: pytest.Config) -> str:
+    """Return pytest-asyncio's mode, from its option or its ini setting."""
+    chosen: Any = getattr(config.option, "asyncio_mode", None)
+    return str(chosen or config.getini("asyncio_mode"))

@@ -1,0 +1,59 @@
+"""An episode in few words: JUnit properties, and plain data for the terminal summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ci_agent_eval.contract.budgets import Budget
+from ci_agent_eval.contract.episode import Assertion, Episode, describe_violation
+
+PREFIX = "agent_eval."
+"""Begins the name of every JUnit property of ours."""
+
+
+def junit_properties(episode: Episode) -> Iterator[tuple[str, str]]:
+    """Yield the properties of the episode's test case."""
+    yield f"{PREFIX}nodeid", episode.nodeid or ""
+    yield f"{PREFIX}scenario_id", episode.scenario_id
+    yield f"{PREFIX}outcome", episode.outcome
+    yield f"{PREFIX}gate", episode.gate
+    for name, budget in episode.budgets.named():
+        yield f"{PREFIX}budget.{name}", _spent(budget)
+
+
+def _spent(budget: Budget) -> str:
+    used = "not measured" if budget.used is None else _number(budget.used)
+    return f"{used}/{_number(budget.limit)}"
+
+
+def _number(figure: float) -> str:
+    return str(int(figure)) if figure.is_integer() else repr(figure)
+
+
+def summary_facts(episode: Episode) -> dict[str, Any]:
+    """Return what the terminal summary says of the episode, as data that xdist can carry."""
+    ran = episode.outcome in {"passed", "failed"}
+    return {
+        "key": list(episode.key),
+        "scenario_id": episode.scenario_id,
+        "outcome": episode.outcome,
+        "reason": episode.reason,
+        "failed": [_place_and_name(assertion) for assertion in episode.failed_assertions],
+        "violations": [describe_violation(v) for v in episode.violations] if ran else [],
+        "cost_usd": _cost(episode),
+    }
+
+
+def _place_and_name(assertion: Assertion) -> str:
+    return (
+        f"{assertion.name} ({assertion.file}:{assertion.line})"
+        if assertion.file
+        else assertion.name
+    )
+
+
+def _cost(episode: Episode) -> float | None:
+    shown = episode.trajectory.cost_usd if episode.trajectory else None
+    budget = episode.budgets.cost_usd
+    return shown if shown is not None or budget is None else budget.used

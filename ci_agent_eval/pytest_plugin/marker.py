@@ -1,0 +1,75 @@
+"""The marker `episode`: what it says of an episode, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from ci_agent_eval.contract.base import unknown_key
+from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin.detection import NAME
+from ci_agent_eval.recorder import draft_episode
+
+ARGUMENTS = ("scenario_id", "budgets", "gate", "min_pass_rate", "agent", "model", "metadata")
+_MERGED = ("budgets", "metadata")
+
+
+def draft_from_marker(item: pytest.Item | pytest.Collector, **identity: Any) -> Episode:
+    """Return the draft of the item's episode; its node id is the default scenario.
+
+    Raises InputError with a sentence that names the test and the key.
+    """
+    try:
+        values = {"scenario_id": identity.get("nodeid"), **marker_arguments(item)}
+        return draft_episode(**{**values, **identity})
+    except InputError as error:
+        raise InputError(f"{item.nodeid}: @pytest.mark.episode: {error}") from None
+
+
+def marker_arguments(item: pytest.Item | pytest.Collector) -> dict[str, Any]:
+    """Return the arguments of the item's markers; the closest one to the test counts.
+
+    Budgets and metadata of a class or module are kept beside those of the test.
+    """
+    arguments: dict[str, Any] = {}
+    for mark in reversed(list(item.iter_markers(NAME))):
+        for key, value in _named(mark).items():
+            if key in _MERGED and isinstance(value, Mapping):
+                arguments[key] = {**arguments.get(key, {}), **value}
+            elif value is not None:
+                arguments[key] = value
+    return arguments
+
+
+def _named(mark: pytest.Mark) -> Mapping[str, Any]:
+    """Return a marker's arguments by name; the only one without a name is `scenario_id`."""
+    if len(mark.args) > 1:
+        raise InputError("give everything after `scenario_id` by name")
+    for key in mark.kwargs:
+        if key not in ARGUMENTS:
+            raise InputError(unknown_key(key, ARGUMENTS))
+    if mark.args and "scenario_id" in mark.kwargs:
+        raise InputError("`scenario_id` is given twice")
+    return {"scenario_id": mark.args[0], **mark.kwargs} if mark.args else mark.kwargs
+
+
+def collect_report(
+    report: pytest.CollectReport, items: Sequence[pytest.Item | pytest.Collector]
+) -> pytest.CollectReport:
+    """Return the report, or a failed one that lists every marker that cannot be read."""
+    problems = [problem for item in items if (problem := marker_problem(item)) is not None]
+    if not problems:
+        return report
+    return pytest.CollectReport(report.nodeid, "failed", "\n".join(problems), [])
+
+
+def marker_problem(item: pytest.Item | pytest.Collector) -> str | None:
+    """Return what is wrong with the item's markers, or None."""
+    try:
+        draft_from_marker(item, nodeid=item.nodeid)
+    except InputError as error:
+        return str(error)
+    return None

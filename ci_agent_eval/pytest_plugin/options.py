@@ -1,0 +1,64 @@
+"""The plugin's options, ini settings and marker, and how the rest of it reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WORKER_DIR = "episode_report_dir"
+"""Key under which an xdist worker is told the report directory."""
+
+MARKER_HELP = (
+    "episode(scenario_id=None, budgets=None, gate='required', min_pass_rate=None, agent=None, "
+    "model=None, metadata=None): an agent episode; scenario_id defaults to the node id, "
+    "gate is 'required' or 'advisory' (ci-agent-eval)"
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add the options and the ini settings of the same names."""
+    group = parser.getgroup("episodes", "agent episodes (ci-agent-eval)")
+    group.addoption(
+        "--episode-report-dir",
+        metavar="DIR",
+        help="write episodes, session.json and results.json to DIR (default: write nothing)",
+    )
+    group.addoption(
+        "--episode-suite",
+        metavar="NAME",
+        help="name of the suite in the results (default: default)",
+    )
+    group.addoption(
+        "--episode-commit", metavar="SHA", help="commit under test, kept in session.json"
+    )
+    parser.addini("episode_report_dir", "as --episode-report-dir", default="")
+    parser.addini("episode_suite", "as --episode-suite", default="default")
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Say whether this process is an xdist worker."""
+    return hasattr(config, "workerinput")
+
+
+def worker_id(config: pytest.Config) -> str:
+    """Return xdist's id of this worker, or `main`."""
+    workerinput: dict[str, Any] = getattr(config, "workerinput", {})
+    return str(workerinput.get("workerid", "main"))
+
+
+def report_dir(config: pytest.Config) -> Path | None:
+    """Return the report directory, or None where nothing is to be written."""
+    if config.option.collectonly:
+        return None
+    if is_worker(config):
+        told = config.workerinput.get(WORKER_DIR)  # type: ignore[attr-defined]
+        return Path(told) if told else None
+    given = config.option.episode_report_dir or config.getini("episode_report_dir")
+    return config.invocation_params.dir / given if given else None
+
+
+def suite_name(config: pytest.Config) -> str:
+    """Return the suite's name: the option, the ini setting, or `default`."""
+    return str(config.option.episode_suite or config.getini("episode_suite"))

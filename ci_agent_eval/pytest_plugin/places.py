@@ -1,0 +1,57 @@
+"""Where something stands in the source: file relative to the repository root, and line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+import ci_agent_eval
+
+_PACKAGE = str(Path(ci_agent_eval.__file__).parent)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Turns files into paths relative to the root of the repository under test."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, rootdir: Path) -> Places:
+        """Take the repository that pytest's rootdir is in, or the rootdir itself."""
+        for folder in (rootdir, *rootdir.parents):
+            if (folder / ".git").exists():
+                return cls(folder)
+        return cls(rootdir)
+
+    def relative(self, path: str | Path) -> str | None:
+        """Return the posix path below the root; None for a file of a library or elsewhere."""
+        try:
+            relative = Path(path).relative_to(self.root)
+        except ValueError:
+            return None
+        return None if "site-packages" in relative.parts else relative.as_posix()
+
+    def of_item(self, item: pytest.Item) -> tuple[str | None, int | None]:
+        """Return the file and the 1-based line of a test."""
+        line = item.location[1]
+        return self.relative(item.path), None if line is None else line + 1
+
+    def of_caller(self) -> tuple[str, int] | None:
+        """Return the closest line below the root that led here and is not of this package."""
+        for frame in _frames(sys._getframe(1)):  # noqa: SLF001 - inspect.stack reads whole files
+            name = frame.f_code.co_filename
+            if not name.startswith(_PACKAGE) and (file := self.relative(name)):
+                return file, frame.f_lineno
+        return None
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

@@ -1,0 +1,87 @@
+"""The run as a whole, on the main process: `session.json` first and last, `results.json`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from ci_agent_eval.contract.results import CollectionError, Session
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.endings import first_lines
+from ci_agent_eval.pytest_plugin.folder import ReportFolder
+from ci_agent_eval.redact import Redactor
+
+
+class Run:
+    """Watches the session from its start to its end; a plugin object of its own."""
+
+    def __init__(self, folder: ReportFolder, session: Session, redactor: Redactor) -> None:
+        self._folder = folder
+        self._session = session
+        self._redactor = redactor
+        self._started = time.perf_counter()
+        self._interrupted = False
+        self._errors: dict[str, str] = {}
+
+    @classmethod
+    def start(cls, config: pytest.Config, directory: Path) -> Run:
+        """Clear the directory, write that the run has begun, and listen."""
+        folder = ReportFolder(directory)
+        session = Session(
+            state="running",
+            suite=options.suite_name(config),
+            commit=config.option.episode_commit or None,
+        )
+        try:
+            folder.clear()
+            folder.write_session(session)
+        except (InputError, OSError) as error:
+            raise pytest.UsageError(f"--episode-report-dir: {error}") from None
+        run = cls(folder, session, Redactor.from_environ(os.environ))
+        config.pluginmanager.register(run, "ci_agent_eval_run")
+        return run
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep what could not be collected; every xdist worker reports the same."""
+        if report.failed:
+            self._errors[self._redactor.text(report.nodeid)] = report.longreprtext
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Note that the run did not end by itself.
+
+        pytest also stops this way after collection errors, which are told apart below.
+        """
+        planned = isinstance(excinfo.value, pytest.Session.Interrupted) and bool(self._errors)
+        self._interrupted = self._interrupted or not planned
+
+    def pytest_internalerror(self) -> None:
+        """Note that the run broke."""
+        self._interrupted = True
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        """Write the results when every worker is down, then how the run went."""
+        yield
+        unreadable = self._folder.write_results(self._session.suite)
+        self._errors.update(dict.fromkeys(unreadable, "this line of the journal is broken"))
+        self._folder.write_session(
+            self._session.model_copy(
+                update={
+                    "state": "interrupted" if self._interrupted else "finished",
+                    "exit_status": int(session.exitstatus),
+                    "selected": self._folder.session().selected,
+                    "collection_errors": tuple(self._collection_errors()),
+                    "wall_time_s": round(time.perf_counter() - self._started, 3),
+                }
+            )
+        )
+
+    def _collection_errors(self) -> Generator[CollectionError, None, None]:
+        for nodeid, text in sorted(self._errors.items()):
+            message = first_lines(self._redactor.text(text))
+            yield CollectionError(nodeid=nodeid, message=message)

@@ -1,0 +1,90 @@
+"""The terminal summary: failing scenarios, then budgets not kept, then totals.
+
+Works on the plain data that reports carry, so that it is the same with and without
+xdist and costs nothing where there were no episodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+ATTRIBUTE = "agent_eval"
+"""Attribute of a test report that carries the facts of its episode."""
+
+Facts = Mapping[str, Any]
+
+
+class EpisodeReports:
+    """Keeps the last facts of each episode and says them at the end."""
+
+    def __init__(self) -> None:
+        self._facts: dict[tuple[Any, ...], Facts] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what the report says of an episode; a later phase or attempt stands."""
+        facts: Facts | None = getattr(report, ATTRIBUTE, None)
+        if facts is not None:
+            self._facts[tuple(facts["key"])] = facts
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write the summary, where there were episodes."""
+        if self._facts:
+            terminalreporter.write_sep("=", "episodes")
+            for line in summary_lines([self._facts[key] for key in sorted(self._facts)]):
+                terminalreporter.write_line(printable(line))
+
+
+def summary_lines(episodes: Sequence[Facts]) -> Iterator[str]:
+    """Yield the lines of the summary for episodes in their order."""
+    for facts in episodes:
+        if facts["outcome"] == "failed":
+            yield f"FAILED {facts['scenario_id']}: {_why(facts)}"
+    for facts in episodes:
+        if facts["outcome"] == "error":
+            yield f"ERROR  {facts['scenario_id']}: {_first_line(facts['reason'])}"
+    for facts in episodes:
+        for violation in facts["violations"]:
+            yield f"BUDGET {facts['scenario_id']}: {violation.removeprefix('budget ')}"
+    yield _totals(episodes)
+
+
+def _why(facts: Facts) -> str:
+    failed: Sequence[str] = facts["failed"]
+    if not failed:
+        return _first_line(facts["reason"])
+    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    return _first_line(failed[0]) + more
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "no reason given").partition("\n")[0]
+
+
+def _totals(episodes: Sequence[Facts]) -> str:
+    outcomes = [facts["outcome"] for facts in episodes]
+    counts = [
+        f"{outcomes.count(outcome)} {word}"
+        for outcome, word in _WORDS.items()
+        if outcomes.count(outcome)
+    ]
+    violations = sum(len(facts["violations"]) for facts in episodes)
+    costs = [facts["cost_usd"] for facts in episodes if facts["cost_usd"] is not None]
+    parts = [f"{_plural(len(episodes), 'episode')}: {', '.join(counts)}"]
+    parts += [_plural(violations, "budget violation")] if violations else []
+    parts += [f"${sum(costs):.4f}"] if costs else []
+    return "; ".join(parts)
+
+
+_WORDS = {"passed": "passed", "failed": "failed", "error": "errored", "skipped": "skipped"}
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def printable(text: str) -> str:
+    """Replace control characters: an episode's text must not steer the terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
