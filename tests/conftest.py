@@ -1,0 +1,37 @@
+"""What every test may ask for: golden files, written anew with `--update-golden`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        # `make golden` runs pytest through xdist, whose workers inherit the environment.
+        default=os.environ.get("UPDATE_GOLDEN") == "1",
+        help="write the golden files anew instead of comparing; read the diff before you commit it",
+    )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Hold a whole output against a file under tests/golden, byte for byte."""
+    update = request.config.getoption("--update-golden")
+
+    def hold(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode())
+        assert path.is_file(), f"no golden file {name}; `make golden` writes it"
+        assert text == path.read_bytes().decode()
+
+    return hold
