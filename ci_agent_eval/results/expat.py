@@ -16,6 +16,16 @@ _CHUNK = 64 * 1024
 _LARGEST_TOKEN = 64 * 1024 * 1024
 _LONGEST_ENTITY = 64
 _MOST_ENTITIES = 100
+_CUT_OFF = {
+    expat.errors.codes[message]
+    for message in (
+        expat.errors.XML_ERROR_NO_ELEMENTS,
+        expat.errors.XML_ERROR_UNCLOSED_TOKEN,
+        expat.errors.XML_ERROR_PARTIAL_CHAR,
+        expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
+    )
+}
+"""What expat says at the end of a document that should go on."""
 
 
 class NotReadableError(Exception):
@@ -59,7 +69,7 @@ def stream(raw: Readable, listener: Listener) -> StreamEnd:
 
 
 def _reason(error: expat.ExpatError) -> str:
-    if error.code == expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS]:
+    if error.code in _CUT_OFF:
         return "it is cut off" if error.offset or error.lineno > 1 else "it is empty"
     return f"it is not well-formed XML ({expat.errors.messages[error.code]})"
 

@@ -38,7 +38,8 @@ def pytest_address(nodeid: str) -> tuple[str, str]:
     path, _, tail = nodeid.partition("::")
     names, bracket, params = tail.partition("[")
     parts = [re.sub(r"\.py$", "", path.replace("/", ".")), *names.split("::")]
-    return ".".join(parts[:-1]), _escaped(parts[-1] + bracket + params)
+    params = f"[{params.removesuffix(']')}]" if bracket else ""
+    return ".".join(parts[:-1]), _escaped(parts[-1] + params)
 
 
 def join(
@@ -51,7 +52,7 @@ def join(
     """
     by_nodeid = _last_attempts(episodes)
     claims, plain = _claims(by_nodeid, cases)
-    findings = [_without_episode(case) for case in plain]
+    findings = [_without_episode(case.nodeid) for case in plain if case.nodeid is not None]
     findings += [
         finding
         for nodeid, claimed in claims.items()
@@ -136,10 +137,9 @@ def _case_state(group: Iterable[EpisodeFacts], cases: Sequence[JUnitCase]) -> St
     return "passing" if case.outcome == "passed" else "failing"
 
 
-def _without_episode(case: JUnitCase) -> Finding:
-    where = case.nodeid or case.title
+def _without_episode(nodeid: str) -> Finding:
     return Finding(
-        "disagreement", where, f"its JUnit case is an episode that the JSON lacks; {_ADVICE}"
+        "disagreement", nodeid, f"its JUnit case is an episode that the JSON lacks; {_ADVICE}"
     )
 
 

@@ -34,7 +34,7 @@ def load(
     for number, file in enumerate(sources.episodes, len(sources.runs)):
         loading.add(read_loose(file, spool), number)
     if sources.junit:
-        loading.add_junit(sources.junit)
+        loading.add_junit(sources.junit, with_json=bool(results))
     if spool is not None:
         loading.keep_in(spool)
     return loading.loaded()
@@ -63,8 +63,11 @@ class _Loading:
         if read.session is not None:
             self.sessions.append(read.session)
 
-    def add_junit(self, files: Sequence[Input]) -> None:
-        """Read JUnit files and join their cases to the episodes read before."""
+    def add_junit(self, files: Sequence[Input], *, with_json: bool) -> None:
+        """Read JUnit files and join their cases to the episodes read before.
+
+        Where no JSON was asked for, a case cannot disagree with it.
+        """
         # junitparser is not worth its start-up time to a user who has no JUnit file.
         from ci_agent_eval.results.plain import read_tests  # noqa: PLC0415 - as said
 
@@ -73,7 +76,7 @@ class _Loading:
         joined = join(self.episodes(), tests.joined, complete=tests.complete)
         self.tests = tests.plain_with(joined.plain)
         self.sources += tests.sources
-        self.findings += (*tests.findings, *joined.findings)
+        self.findings += (*tests.findings, *(joined.findings if with_json else ()))
 
     def episodes(self) -> list[tuple[int, EpisodeFacts]]:
         """Every episode with the number of its run, by key."""

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import pytest
+from _pytest.junitxml import bin_xml_escape, mangle_test_address
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.facts import JUnitCase, facts_of
+from ci_agent_eval.results.join import Joined, join, pytest_address
+from tests.builders import episode
+
+NODE = "tests/test_refunds.py::test_refund"
+
+
+def case(
+    outcome: str = "passed", nodeid: str | None = NODE, name: str = "test_refund"
+) -> JUnitCase:
+    return JUnitCase("tests.test_refunds", name, outcome, nodeid=nodeid)  # type: ignore[arg-type]
+
+
+def joined(episodes: list[Episode], cases: list[JUnitCase], *, complete: bool = True) -> Joined:
+    return join([(0, facts_of(item)) for item in episodes], cases, complete=complete)
+
+
+names = st.from_regex(r"[a-zA-Z_\[\]:./ é\x01\x7f-]+", fullmatch=True)
+
+
+@given(names, names)
+def test_the_address_is_the_one_pytest_writes(path: str, tail: str) -> None:
+    nodeid = f"{path}::{tail}"
+    *classnames, name = mangle_test_address(nodeid)
+    assert pytest_address(nodeid) == (".".join(classnames), bin_xml_escape(name))
+
+
+BUDGET = {"tool_calls": {"used": 5, "limit": 4}}
+SOFT = {"tool_calls": {"used": 5, "limit": 4, "hard": False}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome", "agrees"),
+    [
+        ({}, "passed", True),
+        ({}, "failed", False),
+        ({}, "skipped", False),
+        ({"outcome": "failed"}, "failed", True),
+        ({"outcome": "failed"}, "passed", False),
+        ({"outcome": "error"}, "error", True),
+        ({"outcome": "error"}, "failed", True),
+        ({"outcome": "error"}, "skipped", False),
+        ({"outcome": "skipped"}, "skipped", True),
+        ({"outcome": "skipped"}, "passed", False),
+        ({"budgets": BUDGET, "trajectory": None}, "failed", True),
+        ({"budgets": BUDGET, "trajectory": None}, "passed", False),
+        ({"budgets": SOFT, "trajectory": None}, "passed", True),
+    ],
+)
+def test_a_case_agrees_or_is_listed(fields: dict, outcome: str, agrees: bool) -> None:
+    found = joined([episode(**fields)], [case(outcome)])
+    assert found.plain == ()
+    assert [(f.kind, f.where, f.blocking) for f in found.findings] == (
+        [] if agrees else [("disagreement", NODE, True)]
+    )
+
+
+def test_a_case_without_property_joins_by_its_address() -> None:
+    found = joined([episode(outcome="failed")], [case("passed", nodeid=None)])
+    assert [f.where for f in found.findings] == [NODE]
+
+
+def test_a_plain_case_is_left_alone() -> None:
+    other = case("failed", nodeid=None, name="test_other")
+    found = joined([episode(nodeid=None)], [other])
+    assert (found.plain, found.findings) == ((other,), ())
+
+
+def test_a_case_of_ours_without_episode_is_listed_and_stays_a_test() -> None:
+    lost = case("failed", nodeid="tests/test_refunds.py::test_lost")
+    found = joined([episode()], [case(), lost])
+    assert found.plain == (lost,)
+    assert [(f.where, "the JSON lacks" in f.message) for f in found.findings] == [
+        ("tests/test_refunds.py::test_lost", True)
+    ]
+
+
+def test_an_episode_without_case_is_listed_when_its_run_has_cases() -> None:
+    found = joined([episode(), episode("b")], [case()])
+    assert [f.where for f in found.findings] == ["tests/test_refunds.py::test_b"]
+
+
+def test_an_episode_without_case_says_nothing_when_the_junit_file_is_incomplete() -> None:
+    assert joined([episode(), episode("b")], [case()], complete=False).findings == ()
+
+
+def test_an_episode_of_a_run_without_junit_file_needs_no_case() -> None:
+    runs = [(0, facts_of(episode())), (1, facts_of(episode("b")))]
+    assert join(runs, [case()], complete=True).findings == ()
+
+
+def test_only_the_last_attempt_of_an_episode_counts() -> None:
+    tries = [episode(attempt=1, outcome="failed"), episode(attempt=2)]
+    assert joined(tries, [case("passed")]).findings == ()
+    assert joined(tries[::-1], [case("passed")]).findings == ()
+    assert joined(tries, [case("failed"), case("passed")]).findings == ()
+    assert len(joined(tries, [case("failed")]).findings) == 1
+
+
+@pytest.mark.parametrize(("outcome", "agrees"), [("passed", False), ("failed", True)])
+def test_one_failing_episode_of_several_fails_their_test(outcome: str, agrees: bool) -> None:
+    several = [episode(nodeid=NODE), episode("b", nodeid=NODE, outcome="failed")]
+    assert (joined(several, [case(outcome)]).findings == ()) is agrees
+
+
+def test_the_worst_of_several_cases_of_one_test_counts() -> None:
+    # pytest writes two cases where a test failed and its teardown errored.
+    assert joined([episode(outcome="failed")], [case("failed"), case("error")]).findings == ()
+    assert len(joined([episode()], [case("passed"), case("error")]).findings) == 1
+
+
+def test_many_disagreements_are_capped_and_counted() -> None:
+    many = [episode(f"s{n:04}", outcome="failed") for n in range(250)]
+    cases = [case("passed", nodeid=item.nodeid) for item in many]
+    findings = joined(many, cases).findings
+    assert len(findings) == 101
+    assert findings[-1].message == "and 150 more disagreements of JSON and JUnit"
+
+
+def test_the_order_of_episodes_and_cases_does_not_matter() -> None:
+    many = [episode(f"s{n}", outcome="failed") for n in range(9)]
+    cases = [case("passed", nodeid=item.nodeid) for item in many]
+    assert joined(many, cases).findings == joined(many[::-1], cases[::-1]).findings

@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import io
+import time
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.results.declared import Counts
+from ci_agent_eval.results.junit import JUnitFile, read_junit
+from tests.builders import junit_case, junit_xml
+
+
+def read(document: str | bytes, **kwargs) -> JUnitFile:
+    data = document.encode() if isinstance(document, str) else document
+    return read_junit(io.BytesIO(data), **kwargs)
+
+
+def tally(file: JUnitFile) -> tuple[int, int, int, int]:
+    counts = file.counts
+    return counts.passed, counts.failed, counts.error, counts.skipped
+
+
+def outcomes(*bodies: str) -> tuple[int, int, int, int]:
+    return tally(read(junit_xml(*(junit_case(body) for body in bodies))))
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("", (1, 0, 0, 0)),
+        ("<system-out>hello</system-out>", (1, 0, 0, 0)),
+        ("<failure/>", (0, 1, 0, 0)),
+        ("<error/>", (0, 0, 1, 0)),
+        ("<skipped/>", (0, 0, 0, 1)),
+        ("<skipped/><failure/><error/>", (0, 0, 1, 0)),
+        ("<failure/><skipped/>", (0, 1, 0, 0)),
+        ("<failure/><failure/>", (0, 1, 0, 0)),
+        ("<failure/><rerunFailure/>", (0, 1, 0, 0)),
+        ("<rerunFailure/>", (1, 0, 0, 0)),
+        ("<flakyFailure/>", (1, 0, 0, 0)),
+        ("<flakyError><stackTrace>x</stackTrace></flakyError>", (1, 0, 0, 0)),
+        ("<wrapped><failure/></wrapped>", (0, 1, 0, 0)),
+    ],
+)
+def test_a_case_counts_once_by_its_worst_result(body: str, expected: tuple) -> None:
+    assert outcomes(body) == expected
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({"status": "run"}, (1, 0, 0, 0)),
+        ({"status": "notrun"}, (0, 0, 0, 1)),
+        ({"status": "disabled"}, (0, 0, 0, 1)),
+        ({"status": "run", "result": "skipped"}, (0, 0, 0, 1)),
+        ({"status": "FAILED"}, (0, 1, 0, 0)),
+        ({"result": "error"}, (0, 0, 1, 0)),
+    ],
+)
+def test_a_case_without_results_is_what_its_status_says(attributes: dict, expected: tuple) -> None:
+    assert tally(read(junit_xml(junit_case(**attributes)))) == expected
+
+
+def test_a_failing_case_keeps_what_a_reader_needs() -> None:
+    failure = '<failure message="assert 1 == 2">Traceback\n  line</failure>'
+    case = junit_case(failure, file="tests/test_math.py", line="7")
+    (kept,) = read(junit_xml(case)).failing
+    assert (kept.title, kept.outcome) == ("tests.test_math::test_sum", "failed")
+    assert (kept.message, kept.detail) == ("assert 1 == 2", "Traceback\n  line")
+    assert (kept.file, kept.line) == ("tests/test_math.py", 7)
+
+
+def test_lines_of_pytest_count_from_one_like_all_others() -> None:
+    case = junit_case("<failure/>", file="a.py", line="0")
+    assert read(junit_xml(case, name="pytest")).failing[0].line == 1
+    assert read(junit_xml(case, name="mocha")).failing[0].line is None
+
+
+def test_without_a_message_the_first_line_of_the_text_stands_for_it() -> None:
+    (kept,) = read(junit_xml(junit_case("<error>\n\n  boom\nrest</error>"))).failing
+    assert kept.message == "boom"
+
+
+def test_a_case_that_passed_on_a_rerun_is_flaky() -> None:
+    body = '<flakyFailure message="once"/><system-out>x</system-out>'
+    assert read(junit_xml(junit_case(body))).flaky == ["tests.test_math::test_sum"]
+
+
+def test_a_case_that_bears_a_node_id_is_kept_for_the_join() -> None:
+    node = '<properties><property name="agent_eval.nodeid" value="t.py::test_a"/></properties>'
+    file = read(junit_xml(junit_case(node), junit_case()))
+    assert [case.nodeid for case in file.joined] == ["t.py::test_a"]
+    assert tally(file) == (2, 0, 0, 0)
+
+
+def test_a_case_at_the_address_of_an_episode_is_kept_for_the_join() -> None:
+    document = junit_xml(junit_case(name="test_a"), junit_case(name="test_b"))
+    file = read(document, episode_addresses={("tests.test_math", "test_b")})
+    assert [case.name for case in file.joined] == ["test_b"]
+
+
+def test_suites_may_nest_and_cases_may_stand_anywhere() -> None:
+    case = junit_case()
+    document = (
+        f"<testsuites>{case}<testsuite>{case}<testsuite><testsuite>{case}</testsuite></testsuite>"
+        f"{case}</testsuite></testsuites>"
+    )
+    assert tally(read(document)) == (4, 0, 0, 0)
+
+
+def test_a_suite_may_be_the_root_and_a_case_bare() -> None:
+    assert tally(read("<testsuite><testcase/><testcase><error/></testcase></testsuite>")) == (
+        1,
+        0,
+        1,
+        0,
+    )
+
+
+def test_namespaces_do_not_hide_cases() -> None:
+    document = (
+        '<j:testsuites xmlns:j="urn:x"><j:testsuite><j:testcase><j:failure/></j:testcase>'
+        "</j:testsuite></j:testsuites>"
+    )
+    assert tally(read(document)) == (0, 1, 0, 0)
+
+
+def test_a_truncated_file_counts_what_came_before_and_names_the_line() -> None:
+    document = junit_xml(junit_case() + "\n", junit_case("<failure/>") + "\n", junit_case())
+    file = read(document[: document.rindex("<testcase") + 20])
+    assert tally(file) == (1, 1, 0, 0)
+    assert (file.end.problem, file.end.line) == ("it is cut off", 4)
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ("", "it is empty"),
+        ("hello", "not well-formed"),
+        ("<html><testcase/></html>", "its root element 'html'"),
+        ("<testsuite>&nbsp;</testsuite>", "undefined entity"),
+        ("<testsuite></testsuite><testsuite/>", "junk after document element"),
+        ("<testsuite>" * 300, "nested more than 200 deep"),
+    ],
+)
+def test_what_is_no_junit_file_is_named(document: str, problem: str) -> None:
+    assert problem in (read(document).end.problem or "")
+
+
+def test_simple_entities_work() -> None:
+    document = (
+        '<!DOCTYPE testsuite [<!ENTITY who "world">]>'
+        '<testsuite><testcase name="&who;"><failure>&lt;&who;&gt;</failure></testcase></testsuite>'
+    )
+    (kept,) = read(document).failing
+    assert (kept.name, kept.detail) == ("world", "<world>")
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        '<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;"><!ENTITY c "&b;&b;&b;">',
+        f'<!ENTITY a "{"ha" * 1000}">',
+        "".join(f'<!ENTITY a{n} "x">' for n in range(200)),
+        '<!ENTITY a SYSTEM "file:///etc/passwd">',
+        '<!ENTITY % a SYSTEM "http://127.0.0.1:9/x.dtd"> %a;',
+        '<!ENTITY % a "ha">',
+    ],
+    ids=["expanding", "long", "many", "file", "network", "parameter"],
+)
+def test_entities_that_expand_or_reach_outside_are_refused(declaration: str) -> None:
+    started = time.perf_counter()
+    file = read(f"<!DOCTYPE t [{declaration}]><testsuite><testcase name='&a;'/></testsuite>")
+    assert "it declares" in (file.end.problem or "")
+    assert time.perf_counter() - started < 5
+
+
+def test_an_external_dtd_is_not_fetched() -> None:
+    document = '<!DOCTYPE t SYSTEM "file:///nowhere/junit.dtd"><testsuite><testcase/></testsuite>'
+    assert tally(read(document)) == (1, 0, 0, 0)
+
+
+def test_control_characters_do_not_lose_the_file() -> None:
+    file = read(junit_xml(junit_case("<failure>\x1b[31mred&#x1b;[0m</failure>")))
+    assert file.failing[0].detail == "\ufffd[31mred\ufffd[0m"
+    assert file.end.replaced == 2
+
+
+def test_huge_texts_are_cut_and_captured_output_is_not_kept() -> None:
+    line = "x" * 99 + "\n"
+    body = f"<system-out>{line * 120_000}</system-out><failure>{line * 1000}</failure>"
+    document = io.BytesIO(junit_xml(junit_case(body)).encode())
+    tracemalloc.start()
+    file = read_junit(document)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "cut after 8000 characters" in (file.failing[0].detail or "")
+    assert peak < 3_000_000  # the text node alone has 12,000,000 characters
+
+
+def test_a_token_without_end_takes_linear_time() -> None:
+    started = time.perf_counter()
+    file = read(b'<testsuite name="' + b"y" * 20_000_000 + b'"><testcase/></testsuite>')
+    assert tally(file) == (1, 0, 0, 0)
+    assert time.perf_counter() - started < 10
+
+
+def test_a_thousand_results_do_not_hide_a_worse_one() -> None:
+    assert outcomes("<skipped/>" * 3000 + "<property name='a' value='b'/>" * 3000 + "<error/>") == (
+        0,
+        0,
+        1,
+        0,
+    )
+
+
+def test_passing_cases_are_not_kept() -> None:
+    file = read(junit_xml(*(junit_case() for _ in range(1000))))
+    assert (file.failing, file.joined, file.flaky) == ([], [], [])
+    assert file.counts == Counts(passed=1000)
+
+
+def differences(document: str) -> list[tuple[str, bool]]:
+    return [(found.text, found.loses) for found in read(document).differences]
+
+
+def test_declared_totals_that_hide_a_failure_are_told() -> None:
+    document = junit_xml(junit_case("<failure/>"), name="s", tests="1", failures="0")
+    assert differences(document) == [("suite 's' declares failures 0 (found 1)", False)]
+
+
+@pytest.mark.parametrize("declared", [{"tests": "6"}, {"failures": "1"}, {"errors": "1"}])
+def test_declared_cases_and_failures_that_are_not_there_are_lost(declared: dict) -> None:
+    ((_, loses),) = differences(junit_xml(junit_case(), **declared))
+    assert loses
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        junit_xml(junit_case(), tests="1", failures="0", errors="", skipped="many"),
+        junit_xml(junit_case(status="disabled"), tests="1", skipped="0", disabled="1"),
+        # A case that failed and then errored is declared under both by some.
+        junit_xml(junit_case("<failure/><error/>"), tests="1", failures="1", errors="1"),
+        # Totals with and without those of inner suites.
+        '<testsuite tests="2"><testsuite tests="1"><testcase/></testsuite><testcase/></testsuite>',
+        '<testsuite tests="1"><testsuite tests="1"><testcase/></testsuite><testcase/></testsuite>',
+    ],
+)
+def test_the_ways_of_declaring_that_producers_have_are_no_difference(document: str) -> None:
+    assert differences(document) == []
+
+
+def test_a_lost_case_is_not_balanced_by_another_suite() -> None:
+    document = (
+        '<testsuites><testsuite tests="1"/><testsuite tests="0"><testcase/></testsuite>'
+        "</testsuites>"
+    )
+    assert [loses for _, loses in differences(document)] == [True, False]
+
+
+markup = st.sampled_from(
+    ["<testsuites>", "</testsuites>", "<testsuite tests='2'>", "</testsuite>", "<testcase>",
+     "<testcase status='failed'/>", "</testcase>", "<failure>", "</failure>", "<skipped/>", "x",
+     "<property name='agent_eval.nodeid' value='x'/>", "<flakyError/>", "&amp;", "\x00", "<a:b/>"]
+)  # fmt: skip
+
+
+@given(st.one_of(st.binary(max_size=300), st.lists(markup).map(lambda m: "".join(m).encode())))
+def test_no_bytes_raise(data: bytes) -> None:
+    file = read(b"<testsuites>" + data)
+    assert file.counts.cases >= len(file.failing)

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.results import sources as module
+from ci_agent_eval.results.sources import Sources, find_sources
+from tests.builders import episode, journal_line, junit_xml, write_run
+
+
+def touch(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x", encoding="utf-8")
+
+
+def junit_names(found: Sources) -> list[str]:
+    return [file.where for file in found.junit]
+
+
+def test_a_folder_is_a_run_with_all_its_files(tmp_path: Path) -> None:
+    write_run(tmp_path / "out", episode(), journal={"gw0.jsonl": []}, junit=junit_xml())
+    found = find_sources(["out"], [], tmp_path)
+    (run,) = found.runs
+    assert run.session is not None
+    assert run.results is not None
+    assert (run.session.where, run.results.where) == ("out/session.json", "out/results.json")
+    assert [file.where for file in run.journal] == ["out/episodes/gw0.jsonl"]
+    assert junit_names(found) == ["out/junit.xml"]
+
+
+def test_shards_lie_in_folders_of_the_folder(tmp_path: Path) -> None:
+    for name in ("b", "a", "deep/c"):
+        write_run(tmp_path / "out" / name, episode(name))
+    found = find_sources(["out"], [], tmp_path)
+    assert [run.folder for run in found.runs] == ["out/a", "out/b", "out/deep/c"]
+
+
+def test_a_named_results_file_brings_its_session_and_journal(tmp_path: Path) -> None:
+    write_run(tmp_path / "out", episode(), journal={"gw0.jsonl": []}, junit=junit_xml())
+    for pattern in ("out/results.json", "*/results.json", "out/episodes/*.jsonl"):
+        (run,) = find_sources([pattern], [], tmp_path).runs
+        assert run.session is not None
+        assert run.journal
+        assert run.junit is None
+
+
+def test_other_files_are_sorted_by_what_they_are(tmp_path: Path) -> None:
+    touch(tmp_path, "a.json", "b.jsonl", "c.xml", "d.XML", "verdict.json")
+    found = find_sources(["*"], [], tmp_path)
+    assert [file.where for file in found.episodes] == ["a.json", "b.jsonl"]
+    assert junit_names(found) == ["c.xml", "d.XML"]
+    assert found.findings == ()
+
+
+def test_order_is_by_bytes_and_each_file_comes_once(tmp_path: Path) -> None:
+    touch(tmp_path, "b.xml", "a.xml", "é.xml", "Z.xml", "sub/a.xml")
+    patterns = ["*.xml", "a.xml", "./b.xml", "sub/../a.xml", "**/*.xml", str(tmp_path / "b.xml")]
+    expected = ["Z.xml", "a.xml", "b.xml", "sub/a.xml", "é.xml"]
+    assert junit_names(find_sources([], patterns, tmp_path)) == expected
+    assert junit_names(find_sources([], patterns[::-1], tmp_path)) == expected
+
+
+def test_a_folder_of_junit_files_is_searched(tmp_path: Path) -> None:
+    touch(tmp_path, "reports/x/TEST-a.xml", "reports/b.xml", "reports/note.txt")
+    found = find_sources([], ["reports"], tmp_path)
+    assert junit_names(found) == ["reports/b.xml", "reports/x/TEST-a.xml"]
+
+
+@pytest.mark.parametrize(
+    ("results", "junit"), [(["no/*.json"], []), ([], ["no/*.xml"]), (["gone.json"], [])]
+)
+def test_a_pattern_that_matches_nothing_is_a_finding(results, junit, tmp_path: Path) -> None:
+    (finding,) = find_sources(results, junit, tmp_path).findings
+    assert (finding.kind, finding.blocking) == ("no_results", True)
+    assert finding.where == (results + junit)[0]
+    assert repr(finding.where) in finding.message
+
+
+def test_a_folder_without_results_is_a_finding(tmp_path: Path) -> None:
+    touch(tmp_path, "empty/readme.txt")
+    assert [f.kind for f in find_sources(["empty"], [], tmp_path).findings] == ["no_results"]
+    assert [f.kind for f in find_sources([], ["empty"], tmp_path).findings] == ["no_results"]
+
+
+@pytest.mark.parametrize("pattern", ["", "  ", "a\0b"])
+def test_a_pattern_without_meaning_is_a_usage_error(pattern: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="give a file, a folder, or a pattern"):
+        find_sources([pattern], [], tmp_path)
+
+
+def test_unclosed_brackets_are_plain_text(tmp_path: Path) -> None:
+    touch(tmp_path, "shard[1.xml")
+    assert junit_names(find_sources([], ["shard[1.xml"], tmp_path)) == ["shard[1.xml"]
+
+
+def test_files_outside_of_the_root_may_be_named(tmp_path: Path) -> None:
+    touch(tmp_path, "elsewhere/a.xml", "root/keep")
+    found = find_sources([], [str(tmp_path / "elsewhere/*.xml")], tmp_path / "root")
+    assert junit_names(found) == [(tmp_path / "elsewhere/a.xml").as_posix()]
+    assert found.findings == ()
+
+
+def test_a_link_that_leads_outside_is_a_finding(tmp_path: Path) -> None:
+    touch(tmp_path, "secret.xml", "root/reports/a.xml")
+    (tmp_path / "root/reports/b.xml").symlink_to(tmp_path / "secret.xml")
+    (tmp_path / "root/reports/c.xml").symlink_to("a.xml")
+    found = find_sources([], ["reports/*.xml"], tmp_path / "root")
+    assert junit_names(found) == ["reports/a.xml", "reports/c.xml"]
+    assert [(f.where, "leads outside" in f.message) for f in found.findings] == [
+        ("reports/b.xml", True)
+    ]
+
+
+def test_a_linked_folder_is_not_searched_silently(tmp_path: Path) -> None:
+    write_run(tmp_path / "out/a", episode())
+    (tmp_path / "out/b").symlink_to("a")
+    found = find_sources(["out"], [], tmp_path)
+    assert [f.where for f in found.findings] == ["out/b"]
+
+
+def test_what_is_no_regular_file_is_a_finding(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.xml")
+    (tmp_path / "broken.xml").symlink_to("gone")
+    found = find_sources([], ["*.xml", "broken.xml"], tmp_path)
+    assert found.junit == ()
+    assert sorted(f.where for f in found.findings) == ["broken.xml", "pipe.xml"]
+
+
+def test_a_file_over_the_limit_is_a_finding(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(module, "LARGEST_FILE", 10)
+    (tmp_path / "big.xml").write_text("x" * 11, encoding="utf-8")
+    found = find_sources([], ["big.xml"], tmp_path)
+    assert (found.junit, [f.where for f in found.findings]) == ((), ["big.xml"])
+
+
+def test_names_that_are_no_utf8_can_be_shown(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.xml")).write_text("x", encoding="utf-8")
+    assert junit_names(find_sources([], ["*.xml"], tmp_path)) == ["caf\ufffd.xml"]
+
+
+def test_journals_without_results_are_a_run(tmp_path: Path) -> None:
+    journal = {"gw0.jsonl": [journal_line(episode())]}
+    write_run(tmp_path / "out", results=False, journal=journal)
+    (tmp_path / "out/session.json").unlink()
+    (run,) = find_sources(["out"], [], tmp_path).runs
+    assert (run.session, run.results, len(run.journal)) == (None, None, 1)
