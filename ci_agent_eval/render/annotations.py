@@ -134,9 +134,9 @@ def _cause(item: Judged, cause: Cause, level: Level) -> _Draft:
 def _overrun(overrun: Overrun) -> _Draft:
     scenario = overrun.scenario
     name = overrun.label or overrun.custom
-    message = f"limit {overrun.limit}, observed {overrun.observed} ({overrun.strength})"
-    if overrun.observed != NOT_MEASURED:
-        message = f"{message}, over by {overrun.over_by}"
+    measured = overrun.observed != NOT_MEASURED
+    observed = f"observed {overrun.observed} ({overrun.over_by})" if measured else NOT_MEASURED
+    message = f"{overrun.strength} limit {overrun.limit}, {observed}"
     return _Draft(
         file=scenario.file if scenario else None,
         line=scenario.line if scenario else None,

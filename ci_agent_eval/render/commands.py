@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Literal
 
 from ci_agent_eval.render.annotations import Annotation, Level
 from ci_agent_eval.render.escape import cut_bytes
@@ -25,8 +26,13 @@ def render_commands(annotations: Sequence[Annotation]) -> str:
     lines = [_command(annotation) for annotation in shown]
     if rest := len(annotations) - len(shown):
         left_out = f"{counted(rest, 'annotation')} more than the runner shows; see the report"
-        lines.append(f"::notice title=agent-eval::{escape_data(left_out)}")
+        lines.append(workflow_command("notice", left_out))
     return "".join(f"{line}\n" for line in lines)
+
+
+def workflow_command(kind: Literal["error", "warning", "notice"], sentence: str) -> str:
+    """Return the command that shows one sentence of our own on the run's page."""
+    return f"::{kind} title=agent-eval::{escape_data(cut_bytes(sentence, MESSAGE_BYTES))}"
 
 
 def escape_data(text: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ci_agent_eval.render.numbers import count
-from ci_agent_eval.render.sections import NAMES, Section, SectionName
+from ci_agent_eval.render.section import NAMES, Section, SectionName
 
 NO_LINES: Final = 0
 FEW_LINES: Final = 3

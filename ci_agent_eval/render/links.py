@@ -12,6 +12,8 @@ MAX_LINE = 2**31 - 1
 
 _NOT_IN_A_PATH = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^[A-Za-z]:")
 
+_LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
 
 def repository_path(file: str | None) -> str | None:
     """Return the path as GitHub takes it: relative, forward slashes; None if it leaves the root."""
@@ -73,7 +75,9 @@ class Links:
 
 def quoted_url(url: str) -> str:
     """Return the address with everything quoted that Markdown could read as its end."""
-    return quote(url.encode("utf-8", "replace"), safe=":/?#@!$&*+,;=%~")
+    # Without the semicolon no part of it is a character reference.
+    quoted = quote(url.encode("utf-8", "replace"), safe=":/?#@!$&*+,=%~")
+    return _LONE_PERCENT.sub("%25", quoted)
 
 
 def _quoted_path(path: str) -> str:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ci_agent_eval.render.annotations import unplaced
 from ci_agent_eval.render.blocks import fold, link
 from ci_agent_eval.render.escape import code_span, comment_token
 from ci_agent_eval.render.fit import Lines, cuts, fit, size
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import Links, quoted_url
-from ci_agent_eval.render.numbers import count
-from ci_agent_eval.render.sections import Section, sections
+from ci_agent_eval.render.numbers import count, counted
+from ci_agent_eval.render.section import Section
+from ci_agent_eval.render.sections import sections
 from ci_agent_eval.render.views import evidence
 from ci_agent_eval.report import Report
 
@@ -49,7 +51,9 @@ def render_step_summary(report: Report, links: Links, *, limit: int = STEP_SUMMA
 
 def render_check_summary(report: Report, links: Links, *, limit: int = CHECK_SUMMARY_LIMIT) -> str:
     """Return the check run's summary, whose title is the headline; limits as for the comment."""
-    return _render(report, links, "", COMMENT_LINES, limit)
+    missing = counted(unplaced(report), "problem")
+    note = f"Not annotated for want of a file: {missing}." if unplaced(report) else ""
+    return _render(report, links, "", COMMENT_LINES, limit, note)
 
 
 def render_headline_comment(report: Report, links: Links) -> str:
@@ -77,7 +81,7 @@ class _Frame:
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _render(report: Report, links: Links, head: str, most: int, limit: int) -> str:
+def _render(report: Report, links: Links, head: str, most: int, limit: int, note: str = "") -> str:
     if limit < MIN_LIMIT:
         raise ValueError(f"a report does not fit into {limit} bytes; give it {MIN_LIMIT} or more")
     frame = _Frame(head, _evidence_line(report, links), links, limit)
@@ -85,7 +89,8 @@ def _render(report: Report, links: Links, head: str, most: int, limit: int) -> s
     body = _folded if report.passed else _open
 
     def compose(lines: Lines) -> str:
-        return frame.wrap(body(built, lines, _whole(links)), _left_out(frame, built, lines, most))
+        shown = body(built, lines, _whole(links))
+        return frame.wrap(shown, _left_out(frame, built, lines, most), note)
 
     return fit(compose, most, limit) or _bare(report, frame)
 

@@ -13,6 +13,7 @@ from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import line_number
 from ci_agent_eval.render.numbers import NOT_MEASURED, count, counted
 from ci_agent_eval.render.views import (
+    FINDING_KINDS,
     Cause,
     Overrun,
     error_cause,
@@ -31,6 +32,8 @@ MIN_TEXT = 30
 MOST_LINES = 50
 """Of one section; the rest is counted."""
 NAME_LIMIT = 60
+WHOLE_LIMIT = 1_000
+"""Of a sentence that says what to do."""
 
 _RED, _GREEN, _YELLOW, _BOLD, _DIM = "31", "32", "33", "1", "2"
 
@@ -108,7 +111,7 @@ def _entry(item: _Entry, names: int, figures_: int, paper: _Paper) -> Iterator[s
         head = ""
     texts = [*_wrapped(item.text, paper.width - start)]
     for number, line in enumerate(texts):
-        yield f"{head if number == 0 else '':<{start}}{line}"
+        yield f"{head if number == 0 else '':<{start}}{line}".rstrip()
     if item.place:
         yield paper.paint(f"{'':<{start}}{item.place}", _DIM)
 
@@ -177,7 +180,8 @@ def _findings(report: Report, paper: _Paper) -> str:
     ]
     for finding in found[:MOST_LINES]:
         note = "" if finding.blocking else " (does not gate)"
-        text = f"{terminal(finding.where)}: {terminal(finding.message)}{note}"
+        where = f"{FINDING_KINDS[finding.kind]} in {terminal(finding.where)}{note}"
+        text = f"{where}: {terminal(finding.message, WHOLE_LIMIT)}"
         lines += [f"  {line}" for line in _wrapped(text, paper.width - 2)]
     if rest := len(found) - MOST_LINES:
         lines += [f"  and {count(rest)} more, in verdict.json"] if rest > 0 else []

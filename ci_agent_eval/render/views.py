@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ci_agent_eval.contract.findings import FindingKind
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.facts import Tally
 from ci_agent_eval.render import numbers
@@ -13,6 +14,18 @@ from ci_agent_eval.report import Report
 from ci_agent_eval.summary import FailedAssertion, ScenarioSummary
 
 NO_REASON = "no reason given"
+
+FINDING_KINDS: dict[FindingKind, str] = {
+    "no_results": "no results",
+    "interrupted": "interrupted",
+    "collection_error": "collection error",
+    "unreadable_file": "unreadable file",
+    "disagreement": "disagreement",
+    "declared_counts_differ": "misstated counts",
+    "duplicate": "duplicate",
+    "repaired_file": "repaired file",
+}
+"""What each kind of finding is called."""
 
 
 @dataclass(frozen=True, slots=True)

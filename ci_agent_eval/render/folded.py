@@ -1,0 +1,192 @@
+"""The sections that are folded: everything in full, what passed, where it was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ci_agent_eval.contract.findings import SourceFile
+from ci_agent_eval.facts import JUnitCase
+from ci_agent_eval.render.blocks import Column, place
+from ci_agent_eval.render.escape import code_span, fenced
+from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.numbers import ABSENT, count, counted, milliseconds, money
+from ci_agent_eval.render.section import (
+    ID_LIMIT,
+    OUTPUT_LIMIT,
+    REASON_LIMIT,
+    SCENARIO,
+    WHERE,
+    WHOLE_REASON_LIMIT,
+    Section,
+    cause_cell,
+    failing_row,
+    of_list,
+    of_table,
+    passes_cell,
+    scenario_cell,
+)
+from ci_agent_eval.render.views import Cause, cause_of, causes
+from ci_agent_eval.report import Judged, Report
+from ci_agent_eval.summary import FailedAssertion, ScenarioSummary
+
+
+def assertions(report: Report, links: Links) -> Section:
+    """Return every failed assertion that a table above does not tell in full."""
+    found = [
+        (item.scenario, cause)
+        for item in report.judged()
+        if item.scenario.tally.failed and not _told_by_table(item)
+        for cause in causes(item.scenario)
+    ]
+    title = counted(len(found), "failed assertion", "failed assertions")
+    return Section(
+        "assertions",
+        f"{title} in full",
+        ("failing assertion", "failing assertions"),
+        len(found),
+        of_list(found, lambda pair: _assertion_line(pair[0], pair[1], links)),
+        folded=True,
+    )
+
+
+def _told_by_table(item: Judged) -> bool:
+    """Whether the one row of a failing scenario says all there is to say."""
+    found = list(causes(item.scenario))
+    texts = [text or "" for cause in found for text in (cause.name, cause.reason)]
+    short = all(len(text) <= REASON_LIMIT for text in texts)
+    return item.judgement.status == "failing" and len(found) <= 1 and short
+
+
+def _assertion_line(scenario: ScenarioSummary, cause: Cause, links: Links) -> str:
+    where = place(cause.file, cause.line, links)
+    times = ""
+    if cause.iterations is not None and scenario.tally.ran > 1:
+        times = f" in {count(cause.iterations)} of {count(scenario.tally.ran)} iterations"
+    name = scenario_cell(scenario, cell=False)
+    return f"{name}{times}: {cause_cell(cause, WHOLE_REASON_LIMIT)}, {where}"
+
+
+def outputs(report: Report) -> Section:
+    """Return what failing tests printed, mostly tracebacks."""
+    found = [case for case in report.summary.tests.failing if case.detail]
+    return Section(
+        "outputs",
+        f"Output of {counted(len(found), 'failing test')}",
+        ("output of a test", "outputs of tests"),
+        len(found),
+        lambda lines: "\n\n".join(_output(case) for case in found[:lines]),
+        folded=True,
+    )
+
+
+def _output(case: JUnitCase) -> str:
+    return f"{code_span(case.title)}\n\n{fenced(case.detail or '', OUTPUT_LIMIT)}"
+
+
+def advisory(report: Report, links: Links) -> Section:
+    """Return scenarios that fail and only inform."""
+    found = [item for item in report.advisory if item.judgement.status == "failing"]
+    columns = (SCENARIO, Column("passes", figures=True), Column("first failing assertion"), WHERE)
+    return Section(
+        "advisory",
+        f"Advisory, not gating: {counted(len(found), 'failing scenario')}",
+        ("failing advisory scenario", "failing advisory scenarios"),
+        len(found),
+        of_table(columns, found, lambda item: failing_row(item, links)),
+        folded=True,
+    )
+
+
+def warnings(report: Report, links: Links) -> Section:
+    """Return failed assertions that are warnings."""
+    found = [
+        (scenario, failed) for scenario in report.summary.scenarios for failed in scenario.warnings
+    ]
+    return Section(
+        "warnings",
+        counted(len(found), "warning"),
+        ("warning", "warnings"),
+        len(found),
+        of_list(found, lambda pair: _warning_line(pair, links)),
+        folded=True,
+    )
+
+
+def _warning_line(pair: tuple[ScenarioSummary, FailedAssertion], links: Links) -> str:
+    scenario, failed = pair
+    return _assertion_line(scenario, cause_of(scenario, failed), links)
+
+
+def flaky(report: Report, links: Links) -> Section:
+    """Return what passed only on a retry."""
+    found = [
+        f"{scenario_cell(scenario, cell=False)}, {counted(scenario.flaky, 'iteration')}, "
+        f"{place(scenario.file, scenario.line, links)}"
+        for scenario in report.summary.scenarios
+        if scenario.flaky
+    ]
+    found += [code_span(title) for title in report.summary.tests.flaky]
+    return Section(
+        "flaky",
+        f"{count(len(found))} flaky: passed only on a retry",
+        ("flaky scenario or test", "flaky scenarios or tests"),
+        len(found),
+        of_list(found, str),
+        folded=True,
+    )
+
+
+def passing(report: Report, links: Links) -> Section:
+    """Return what passed, with its cost and latency."""
+    found = [item for item in report.judged() if item.passing]
+    columns = (
+        SCENARIO,
+        Column("passes", figures=True),
+        Column("cost per episode", figures=True),
+        Column("p95 turn latency", figures=True),
+        WHERE,
+    )
+    return Section(
+        "passing",
+        counted(len(found), "passing scenario"),
+        ("passing scenario", "passing scenarios"),
+        len(found),
+        of_table(columns, found, lambda item: _passing_row(item, links)),
+        folded=True,
+    )
+
+
+def _passing_row(item: Judged, links: Links) -> Sequence[str]:
+    scenario = item.scenario
+    cost, latency = scenario.cost_usd, scenario.p95_latency_ms
+    return (
+        scenario_cell(scenario),
+        passes_cell(item),
+        ABSENT if cost is None else money(cost / max(scenario.tally.ran, 1)),
+        ABSENT if latency is None else milliseconds(latency),
+        place(scenario.file, scenario.line, links, cell=True),
+    )
+
+
+def sources(report: Report) -> Section:
+    """Return the files, with the counts of their cases."""
+    found = report.summary.sources
+    figure_columns = ("cases", "passed", "failures", "errors", "skipped")
+    columns = (Column("file"), *(Column(title, figures=True) for title in figure_columns))
+    return Section(
+        "sources",
+        counted(len(found), "result file"),
+        ("result file", "result files"),
+        len(found),
+        of_table(columns, found, _source_row),
+        folded=True,
+    )
+
+
+def _source_row(source: SourceFile) -> Sequence[str]:
+    unreadable = "" if source.readable else " (not read to its end)"
+    figures_ = (source.cases, source.passed, source.failures, source.errors, source.skipped)
+    return (
+        f"{code_span(source.path, limit=ID_LIMIT, cell=True)}{unreadable}",
+        *(count(figure) for figure in figures_),
+    )

@@ -1,0 +1,118 @@
+"""A section of the Markdown report, and the cells that its tables share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeVar, get_args
+
+from ci_agent_eval.render.blocks import Column, fold, items, place, table
+from ci_agent_eval.render.escape import code_span
+from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.numbers import ABSENT, count, percent
+from ci_agent_eval.render.views import Cause, first_cause, of
+from ci_agent_eval.report import Judged
+from ci_agent_eval.summary import ScenarioSummary
+
+T = TypeVar("T")
+
+SectionName = Literal[
+    "figures",
+    "failing",
+    "tests",
+    "errors",
+    "skipped",
+    "overruns",
+    "findings",
+    "assertions",
+    "outputs",
+    "advisory",
+    "warnings",
+    "flaky",
+    "passing",
+    "sources",
+]
+
+NAMES: tuple[SectionName, ...] = get_args(SectionName)
+
+ID_LIMIT: Final = 120
+REASON_LIMIT: Final = 300
+WHOLE_REASON_LIMIT: Final = 1_000
+OUTPUT_LIMIT: Final = 2_000
+
+SCENARIO: Final = Column("scenario")
+WHERE: Final = Column("where")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the report that can be shortened to its first lines, or left out."""
+
+    name: SectionName
+    title: str
+    noun: tuple[str, str]
+    """What one of its lines is called, and several."""
+    total: int
+    """How many lines it has."""
+    body: Callable[[int], str]
+    """Its Markdown with that many lines, at least one."""
+    folded: bool = False
+    """Whether it is folded in a report of a run that failed."""
+
+    def render(self, lines: int, *, folded: bool, whole: str) -> str:
+        """Return the section with at most so many lines, saying how many more there are.
+
+        `whole` says where all of them are.
+        """
+        shown = min(lines, self.total)
+        if not shown:
+            return ""
+        body = self.body(shown)
+        if rest := self.total - shown:
+            body = f"{body}\n\nand {count(rest)} more; {whole}"
+        if self.name == "figures":
+            return body
+        return fold(self.title, body) if folded else f"**{self.title}**\n\n{body}"
+
+
+def of_table(
+    columns: Sequence[Column], found: Sequence[T], row: Callable[[T], Sequence[str]]
+) -> Callable[[int], str]:
+    """Return a body that is a table with a row for each."""
+    return lambda lines: table(columns, [row(item) for item in found[:lines]])
+
+
+def of_list(found: Sequence[T], line: Callable[[T], str]) -> Callable[[int], str]:
+    """Return a body that is a list with a line for each."""
+    return lambda lines: items(line(item) for item in found[:lines])
+
+
+def failing_row(item: Judged, links: Links) -> Sequence[str]:
+    """Return scenario, passes, first failing assertion, place."""
+    scenario, cause = item.scenario, first_cause(item.scenario)
+    return (
+        scenario_cell(scenario),
+        passes_cell(item),
+        cause_cell(cause, REASON_LIMIT, cell=True),
+        place(cause.file, cause.line, links, cell=True),
+    )
+
+
+def passes_cell(item: Judged) -> str:
+    """Return how many iterations passed, and how many must where that is not all."""
+    passes = of(item.scenario.tally.passed, item.scenario.tally.judged)
+    required = item.judgement.required_pass_rate
+    return passes if required == 1 else f"{passes} ({percent(required)} required)"
+
+
+def scenario_cell(scenario: ScenarioSummary, *, cell: bool = True) -> str:
+    """Return the scenario's name, and whether it only informs."""
+    name = code_span(scenario.scenario_id, limit=ID_LIMIT, cell=cell)
+    return f"{name} (advisory)" if scenario.gate == "advisory" else name
+
+
+def cause_cell(cause: Cause, limit: int, *, cell: bool = False) -> str:
+    """Return name and reason of a cause, each in code."""
+    texts = [text for text in (cause.name, cause.reason) if text]
+    shown = [code_span(text, limit=limit, cell=cell) for text in texts]
+    return ": ".join(shown) or ABSENT

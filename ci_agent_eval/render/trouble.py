@@ -1,0 +1,181 @@
+"""The sections that say what is wrong; in a report of a run that failed they stand open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.facts import JUnitCase
+from ci_agent_eval.render import views
+from ci_agent_eval.render.blocks import Column, place
+from ci_agent_eval.render.escape import code_span
+from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count, counted
+from ci_agent_eval.render.section import (
+    ID_LIMIT,
+    REASON_LIMIT,
+    SCENARIO,
+    WHERE,
+    WHOLE_REASON_LIMIT,
+    Section,
+    cause_cell,
+    failing_row,
+    of_list,
+    of_table,
+    scenario_cell,
+)
+from ci_agent_eval.render.views import FINDING_KINDS, Overrun, error_cause, of
+from ci_agent_eval.report import Judged, Report
+from ci_agent_eval.summary import ScenarioSummary
+
+
+def failing(report: Report, links: Links) -> Section:
+    """Return required scenarios below their pass rate, the first cause of each."""
+    found = [item for item in report.required if item.judgement.status == "failing"]
+    columns = (SCENARIO, Column("passes", figures=True), Column("first failing assertion"), WHERE)
+    return Section(
+        "failing",
+        "Failing",
+        ("failing scenario", "failing scenarios"),
+        len(found),
+        of_table(columns, found, lambda item: failing_row(item, links)),
+    )
+
+
+def tests(report: Report, links: Links) -> Section:
+    """Return JUnit cases that are no episodes and did not pass."""
+    found = report.summary.tests.failing
+    columns = (Column("test"), Column("ended"), Column("message"), WHERE)
+    return Section(
+        "tests",
+        "Failing tests",
+        ("failing test", "failing tests"),
+        len(found),
+        of_table(columns, found, lambda case: _test_row(case, links)),
+    )
+
+
+def _test_row(case: JUnitCase, links: Links) -> Sequence[str]:
+    return (
+        code_span(case.title, limit=ID_LIMIT, cell=True),
+        case.outcome,
+        code_span(case.message, limit=REASON_LIMIT, cell=True) if case.message else ABSENT,
+        place(case.file, case.line, links, cell=True),
+    )
+
+
+def errors(report: Report, links: Links) -> Section:
+    """Return scenarios with iterations that the world broke."""
+    found = [item for item in report.judged() if item.scenario.tally.error]
+    columns = (SCENARIO, Column("errors", figures=True), Column("first reason"), WHERE)
+    return Section(
+        "errors",
+        "Errors, not the agent's fault",
+        ("scenario with errors", "scenarios with errors"),
+        len(found),
+        of_table(columns, found, lambda item: _error_row(item, links)),
+    )
+
+
+def _error_row(item: Judged, links: Links) -> Sequence[str]:
+    scenario, cause = item.scenario, error_cause(item.scenario)
+    return (
+        scenario_cell(scenario),
+        of(scenario.tally.error, scenario.tally.ran),
+        cause_cell(cause, REASON_LIMIT, cell=True) + _more_reasons(scenario),
+        place(cause.file, cause.line, links, cell=True),
+    )
+
+
+def _more_reasons(scenario: ScenarioSummary) -> str:
+    more = len(scenario.reasons) - 1
+    return f" (and {counted(more, 'other reason')})" if more > 0 else ""
+
+
+def skipped(report: Report, links: Links) -> Section:
+    """Return scenarios of which every iteration was skipped."""
+    found = [item for item in report.judged() if item.judgement.status == "skipped"]
+    columns = (SCENARIO, Column("reason"), WHERE)
+    gating = any(reason.kind == "skipped" for reason in report.verdict.reasons)
+    return Section(
+        "skipped",
+        "Skipped",
+        ("skipped scenario", "skipped scenarios"),
+        len(found),
+        of_table(columns, found, lambda item: _skipped_row(item, links)),
+        folded=not gating,
+    )
+
+
+def _skipped_row(item: Judged, links: Links) -> Sequence[str]:
+    scenario, cause = item.scenario, error_cause(item.scenario)
+    return (
+        scenario_cell(scenario),
+        cause_cell(cause, REASON_LIMIT, cell=True),
+        place(cause.file, cause.line, links, cell=True),
+    )
+
+
+def overruns(report: Report, links: Links) -> Section:
+    """Return the budgets that were exceeded or not measured."""
+    found = views.overruns(report)
+    columns = (
+        SCENARIO,
+        Column("budget"),
+        Column("limit", figures=True),
+        Column("observed", figures=True),
+        Column("over by", figures=True),
+        WHERE,
+    )
+    return Section(
+        "overruns",
+        "Over budget",
+        ("line of budgets", "lines of budgets"),
+        len(found),
+        of_table(columns, found, lambda overrun: _overrun_row(overrun, links)),
+        folded=not any(overrun.gates for overrun in found),
+    )
+
+
+def _overrun_row(overrun: Overrun, links: Links) -> Sequence[str]:
+    scenario = overrun.scenario
+    label = overrun.label or code_span(overrun.custom, limit=ID_LIMIT, cell=True)
+    return (
+        scenario_cell(scenario) if scenario else "the whole suite",
+        f"{label} ({overrun.strength})",
+        overrun.limit,
+        _observed(overrun),
+        overrun.over_by,
+        place(scenario.file, scenario.line, links, cell=True) if scenario else ABSENT,
+    )
+
+
+def _observed(overrun: Overrun) -> str:
+    if overrun.observed == NOT_MEASURED:
+        return f"*{NOT_MEASURED}*"
+    worst = f" (worst of {count(overrun.iterations)})" if overrun.iterations > 1 else ""
+    return overrun.observed + worst
+
+
+def findings(report: Report) -> Section:
+    """Return what the loader found out about the files."""
+    found = sorted(report.summary.findings, key=lambda finding: not finding.blocking)
+    blocking = any(finding.blocking for finding in found)
+    return Section(
+        "findings",
+        "Findings about the result files",
+        ("finding", "findings"),
+        len(found),
+        of_list(found, _finding_line),
+        folded=not blocking,
+    )
+
+
+def _finding_line(finding: Finding) -> str:
+    where = code_span(finding.where, limit=ID_LIMIT)
+    kind = (
+        FINDING_KINDS[finding.kind]
+        if finding.blocking
+        else f"{FINDING_KINDS[finding.kind]} (does not gate)"
+    )
+    return f"{kind} in {where}: {code_span(finding.message, limit=WHOLE_REASON_LIMIT)}"

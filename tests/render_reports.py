@@ -1,0 +1,208 @@
+"""The reports that the golden files of `render` show, one for each thing a reader may meet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.findings import SourceFile
+from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
+from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.render.links import Links
+from ci_agent_eval.report import Report
+from tests.builders import episode, failed_assertion, failing, finding, report, turn
+
+LINKS = Links(
+    server_url="https://github.com",
+    repository="acme/support-agent",
+    sha="9c1d2e7aa0b1c2d3e4f5061728394a5b6c7d8e9f",
+    run_url="https://github.com/acme/support-agent/actions/runs/7",
+    artifact_url="https://github.com/acme/support-agent/actions/runs/7/artifacts/11",
+)
+
+HOSTILE = (
+    "@octocat see #12, acme/support-agent#3, GH-4, https://evil.example/x, www.evil.example,"
+    " me@evil.example, 9c1d2e7aa0b1c2d3e4f5061728394a5b6c7d8e9f :tada: $`x`$ &#64;octocat\r\n"
+    "# heading | cell \\| cell\n\n<img src=x onerror=alert(1)></details></code> ![i](http://e/i.png)"
+    " [l](http://e) ```fence``` ` `` <!-- --> \x1b[31mred\x1b[0m ::error::x ##[error]x"
+    "\n::set-output name=a::b\n[ref]: http://e\n\u202eRTL\u202c zero\u200bwidth \U000e0041tag"
+)
+
+
+def live(cost: float, latency: float = 900, tokens: int = 400) -> dict[str, Any]:
+    """A trajectory of one live turn."""
+    usage = {"input": tokens, "output": 50}
+    shown = turn(source="live", cost_usd=cost, latency_ms=latency, tokens=usage)
+    return {"turns": [{"role": "user", "content": "hello"}, shown]}
+
+
+def passing() -> Report:
+    return report(
+        *(
+            episode(name, iteration=number, trajectory=live(0.0041, 900 + 10 * number))
+            for name in ("refund_flow_v1", "refund_over_limit", "order_status")
+            for number in (1, 2, 3)
+        )
+    )
+
+
+def failing_over_budget() -> Report:
+    asked = failed_assertion(
+        "escalates refunds over $500", reason="called issue_refund before ask_manager"
+    )
+    told = failed_assertion("tells the customer", reason="no reply named the manager", line=52)
+    turns = live(0.0052, 1380)
+    return report(
+        *(episode("refund_over_limit", iteration=n, trajectory=turns) for n in (1, 2)),
+        failing("refund_over_limit", iteration=3, assertions=[asked, told], trajectory=turns),
+        failing("refund_over_limit", iteration=4, assertions=[asked], trajectory=turns),
+        episode(
+            "refund_flow_v1",
+            trajectory=live(0.004),
+            budgets={
+                "tool_calls": {"used": 6, "limit": 4},
+                "latency_ms": {"p95": 1250.5, "limit": 1250},
+                "cost_usd": {"limit": 0.003, "hard": False},
+                "custom": {"handovers": {"limit": 1, "unit": "people"}},
+            },
+        ),
+        episode("order_status", attempt=1, outcome="failed", reason="timed out"),
+        episode("order_status", attempt=2),
+        failing("small_talk", gate="advisory"),
+        budgets=SuiteBudgets.model_validate({"total_cost_usd": 0.02, "total_tokens": 5000}),
+        suite="refund desk",
+    )
+
+
+def interrupted() -> Report:
+    told = "3 of 8 episodes finished; look at the job's log, then run it again"
+    return report(
+        episode("a"),
+        episode("b"),
+        episode("c"),
+        episode("d", outcome="error", reason="interrupted"),
+        findings=(finding("interrupted", where="session.json", message=told),),
+    )
+
+
+def no_results() -> Report:
+    told = "no file matched; check that the tests ran and where they write"
+    where = "agent-eval-report/results.json"
+    return report(
+        sources=(), sessions=(), findings=(finding("no_results", where=where, message=told),)
+    )
+
+
+def junit_only() -> Report:
+    cases = (
+        JUnitCase(
+            "tests.test_api",
+            "test_timeout[30]",
+            "failed",
+            "assert 31 < 30",
+            "def test_timeout():\n>       assert 31 < 30\nE       assert 31 < 30",
+            "tests/test_api.py",
+            12,
+        ),
+        JUnitCase("tests.test_api", "test_upload", "error", "fixture 'bucket' not found"),
+    )
+    return report(
+        tests=PlainTests(Tally(117, 1, 1, 1), cases, flaky=("tests.test_api::test_slow",)),
+        sources=(SourceFile("junit.xml", "junit", 120, 117, 1, 1, 1),),
+        sessions=(),
+    )
+
+
+def errors_only() -> Report:
+    return report(
+        *(episode("refund", iteration=n, outcome="error", reason="429 rate limit") for n in (1, 2)),
+        episode("order_status"),
+    )
+
+
+def advisory_only() -> Report:
+    return report(
+        episode("refund"),
+        failing("small_talk", gate="advisory"),
+        failing(
+            "tone", gate="advisory", assertions=[failed_assertion("is kind", severity="error")]
+        ),
+    )
+
+
+def everything_wrong() -> Report:
+    """Every kind of reason and of finding in one report."""
+    kinds = (
+        "unreadable_file", "repaired_file", "declared_counts_differ", "disagreement",
+        "collection_error", "interrupted", "duplicate",
+    )  # fmt: skip
+    return report(
+        failing(
+            "fails",
+            budgets={"tool_calls": {"used": 5, "limit": 4}, "max_turns": {"used": 9, "limit": 3}},
+        ),
+        episode("errs", outcome="error", reason="connection reset"),
+        episode("skips", outcome="skipped", reason="no key"),
+        episode("costs", budgets={"cost_usd": 0.01}),
+        tests=PlainTests(
+            Tally(1, 1, 1), (JUnitCase("c", "t", "failed", "no"), JUnitCase("c", "u", "error"))
+        ),
+        findings=tuple(finding(kind) for kind in kinds),
+        budgets=SuiteBudgets.model_validate({"total_tokens": 10, "total_wall_time_s": 1}),
+    )
+
+
+def oversize() -> Report:
+    reason = "the answer did not name the order, " * 20
+    many = [failed_assertion(f"check {n}", reason=reason, line=n) for n in range(1, 41)]
+    return report(*(failing(f"scenario_{n:03}", assertions=many) for n in range(120)))
+
+
+def hostile(text: str = HOSTILE) -> Report:
+    """The text in every place that a test, an episode or a file fills."""
+    check = failed_assertion(text, reason=text, file=text, line=7)
+    return report(
+        failing(
+            text,
+            nodeid=text,
+            file=text,
+            assertions=[check, failed_assertion(text, severity="warning")],
+        ),
+        episode(f"{text}2", reason=text, outcome="error", file=text),
+        episode(f"{text}3", reason=text, outcome="skipped"),
+        episode(
+            f"{text}4",
+            attempt=2,
+            budgets={"custom": {text: {"used": 5, "limit": 4, "unit": text}}},
+            file=text,
+        ),
+        failing(f"{text}5", gate="advisory"),
+        tests=PlainTests(
+            Tally(1, 1, 1),
+            (
+                JUnitCase(text, text, "failed", text, text, text, 3),
+                JUnitCase("", text, "error", None, text),
+            ),
+            (text,),
+        ),
+        sources=(SourceFile(text, "junit", 1), SourceFile("r", "episodes", readable=False)),
+        findings=(
+            finding("unreadable_file", where=text, message=text),
+            finding("repaired_file", where=text, message=text, blocking=False),
+        ),
+        policy=GatePolicy(),
+        suite=text,
+    )
+
+
+REPORTS = {
+    "passing": passing,
+    "failing": failing_over_budget,
+    "interrupted": interrupted,
+    "no_results": no_results,
+    "junit_only": junit_only,
+    "errors_only": errors_only,
+    "advisory_only": advisory_only,
+    "everything_wrong": everything_wrong,
+    "hostile": hostile,
+}

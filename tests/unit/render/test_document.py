@@ -1,0 +1,105 @@
+"""verdict.json: what a consumer reads, and the way back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.render.document import parse_verdict, render_verdict
+from ci_agent_eval.render.headline import headline
+from tests.render_reports import REPORTS, failing_over_budget, hostile
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_round_trip_is_exact(name):
+    built = REPORTS[name]()
+    text = render_verdict(built)
+    assert parse_verdict(text) == built
+    assert render_verdict(parse_verdict(text.encode())) == text
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.text(st.characters(codec="utf-8"), min_size=1))
+def test_any_text_comes_back(text):
+    assert parse_verdict(render_verdict(hostile(text))) == hostile(text)
+
+
+def test_first_level_answers_a_consumer():
+    built = failing_over_budget()
+    document = json.loads(render_verdict(built))
+    assert document["schema_version"] == "1"
+    assert document["conclusion"] == "failure"
+    assert document["headline"] == headline(built)
+    assert document["counts"] == {
+        "episodes": {"passed": 4, "failed": 3, "error": 0, "skipped": 0},
+        "tests": {"passed": 0, "failed": 0, "error": 0, "skipped": 0},
+        "scenarios": {"passing": 2, "failing": 2, "errored": 0, "skipped": 0},
+        "budget_violations": 6,
+        "findings": 0,
+    }
+    assert document["summary"]["sources"][0]["cases"] == 8
+
+
+def edited(**changes):
+    document = json.loads(render_verdict(failing_over_budget()))
+    for path, value in changes.items():
+        *parents, key = path.split("__")
+        inner = document
+        for parent in parents:
+            inner = inner[int(parent) if parent.isdigit() else parent]
+        inner[key] = value
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "verdict.json"),
+        ("{", "verdict.json: Invalid JSON.* line 1 column"),
+        ("null", "verdict.json, key 0|verdict.json: "),
+        ("{}", "verdict.json, key schema_version: "),
+        ("{},{}", "verdict.json"),
+        ("[]", "verdict.json"),
+        (edited(schema_version="2"), "key schema_version: Input should be '1'"),
+        (edited(unknown=1), "key unknown: "),
+        (edited(summary__totals__unknown=1), "key summary.totals.unknown: "),
+        (edited(summary__tally__passed="4"), "key summary.tally.passed: "),
+        (
+            edited(summary__totals__p95_latency_ms=float("nan")),
+            "key summary.totals.p95_latency_ms: ",
+        ),
+        (edited(summary__scenarios__0__failures=[{}]), r"key summary.scenarios.0.failures.0"),
+        (edited(conclusion="success"), "conclusion differs"),
+        (edited(verdict__conclusion="success", conclusion="success"), "contradicts the reasons"),
+        (edited(verdict__reasons=[]), "contradicts the reasons"),
+        (edited(verdict__judgements=[]), "judgements are not those"),
+    ],
+)
+def test_anything_else_is_refused_in_one_sentence(text, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        parse_verdict(text)
+    assert "agent-eval report" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_file_is_named_as_the_caller_knows_it():
+    with pytest.raises(InputError, match=r"^out/verdict\.json: "):
+        parse_verdict("{", name="out/verdict.json")
+
+
+def test_writing_builds_no_parser():
+    code = (
+        "from ci_agent_eval.render import document\n"
+        "from ci_agent_eval.report import Report\n"
+        "from ci_agent_eval.summary import Summary\n"
+        "from ci_agent_eval.gate import Verdict\n"
+        "document.render_verdict(Report(Summary(), Verdict('success')))\n"
+        "assert document._adapter.cache_info().currsize == 0\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

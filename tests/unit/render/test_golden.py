@@ -1,0 +1,47 @@
+"""Whole outputs, as a reviewer reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ci_agent_eval.render.annotations import annotations
+from ci_agent_eval.render.commands import render_commands
+from ci_agent_eval.render.document import render_verdict
+from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.markdown import render_check_summary, render_comment, render_step_summary
+from ci_agent_eval.render.terminal import render_terminal
+from tests.conftest import GOLDEN
+from tests.render_reports import LINKS, REPORTS, oversize
+
+OUTPUTS = {
+    **{f"{name}.md": (name, lambda r: render_comment(r, LINKS)) for name in REPORTS},
+    **{
+        f"{name}.txt": (name, lambda r: render_terminal(r, color=False, width=100))
+        for name in REPORTS
+    },
+    "failing.laptop.md": ("failing", lambda r: render_comment(r, Links())),
+    "failing.step_summary.md": ("failing", lambda r: render_step_summary(r, LINKS)),
+    "junit_only.check_summary.md": ("junit_only", lambda r: render_check_summary(r, LINKS)),
+    "failing.narrow.txt": ("failing", lambda r: render_terminal(r, color=False, width=50)),
+    "failing.commands.txt": ("failing", lambda r: render_commands(annotations(r))),
+    "hostile.commands.txt": ("hostile", lambda r: render_commands(annotations(r))),
+    "failing.json": ("failing", render_verdict),
+    "junit_only.json": ("junit_only", render_verdict),
+}
+OVERSIZE = {"oversize.1000.md": 1_000, "oversize.4000.md": 4_000, "oversize.30000.md": 30_000}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_output_is_the_golden_one(name, golden):
+    report, render = OUTPUTS[name]
+    golden(f"render/{name}", render(REPORTS[report]()))
+
+
+@pytest.mark.parametrize("name", OVERSIZE)
+def test_oversize_comment_is_the_golden_one(name, golden):
+    golden(f"render/{name}", render_comment(oversize(), LINKS, limit=OVERSIZE[name]))
+
+
+def test_every_golden_file_is_held_against_something():
+    found = {path.name for path in (GOLDEN / "render").iterdir()}
+    assert found == {*OUTPUTS, *OVERSIZE}

@@ -1,0 +1,75 @@
+"""Links lead to lines of the head commit inside the repository, or nowhere."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from ci_agent_eval.render.blocks import place
+from ci_agent_eval.render.links import Links, line_number, repository_path
+from tests.render_reports import LINKS
+
+
+@pytest.mark.parametrize(
+    ("file", "path"),
+    [
+        ("tests/a.py", "tests/a.py"),
+        ("./tests/a.py", "tests/a.py"),
+        ("tests\\a.py", "tests/a.py"),
+        ("..a/b..c/...", "..a/b..c/..."),
+        (None, None),
+        ("", None),
+        (".", None),
+        ("/etc/passwd", None),
+        ("../a.py", None),
+        ("a/../../b.py", None),
+        ("a/./b.py", None),
+        ("a//b.py", None),
+        ("a/", None),
+        ("..\\a.py", None),
+        ("C:\\a.py", None),
+        ("a\nb.py", None),
+        ("a\x00b", None),
+        ("a/" * 3_000 + "b", None),
+    ],
+)
+def test_path_stays_in_the_repository(file, path):
+    assert repository_path(file) == path
+
+
+@pytest.mark.parametrize(("line", "number"), [(48, 48), (0, None), (None, None), (2**31, None)])
+def test_line(line, number):
+    assert line_number(line) == number
+
+
+def test_address_is_quoted():
+    root = f"https://github.com/acme/support-agent/blob/{LINKS.sha}"
+    assert LINKS.blob("a b/(c)[d]#é?.py", 3) == f"{root}/a%20b/%28c%29%5Bd%5D%23%C3%A9%3F.py#L3"
+    assert LINKS.blob("a.py", None) == f"{root}/a.py"
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        Links(),
+        Links("https://github.com", "o/r"),
+        Links(None, "o/r", "a" * 40),
+        Links(sha="a" * 40),
+    ],
+)
+def test_without_context_there_is_no_link(links):
+    assert links.blob("a.py", 1) is None
+    assert links.commit() is None
+    assert place("tests/a.py", 1, links) == "`tests/a.py:1`"
+
+
+@given(st.text(), st.text(), st.text())
+def test_any_link_is_one_link_under_its_prefix(file, run, server):
+    links = Links("https://github.com/" + server, "o/r", "abc", run_url="https://e.example/" + run)
+    shown = place(file + "x", 1, links)
+    (paragraph,) = [t for t in MarkdownIt("commonmark").parse(f"a {shown} b") if t.type == "inline"]
+    found = [t.attrs["href"] for t in paragraph.children if t.type == "link_open"]
+    assert all(address.startswith(links.prefixes[0]) for address in found)
+    assert len(found) == (repository_path(file + "x") is not None)

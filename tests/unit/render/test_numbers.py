@@ -1,0 +1,85 @@
+"""Every kind of figure has one format, and none of them lies by rounding."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.render import numbers
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (numbers.count(0), "0"),
+        (numbers.count(1234567), "1,234,567"),
+        (numbers.count(10**30), "1e+30"),
+        (numbers.count(10**400), "over 1e+300"),
+        (numbers.counted(1, "episode"), "1 episode"),
+        (numbers.counted(0, "episode"), "0 episodes"),
+        (numbers.counted(2, "entry", "entries"), "2 entries"),
+        (numbers.percent(1), "100.0 %"),
+        (numbers.percent(0.9997), "99.9 %"),
+        (numbers.percent(0.9333), "93.3 %"),
+        (numbers.percent(0.0002), "0.1 %"),
+        (numbers.percent(0), "0.0 %"),
+        (numbers.money(0), "$0.00"),
+        (numbers.money(0.0041), "$0.0041"),
+        (numbers.money(0.01), "$0.01"),
+        (numbers.money(0.5), "$0.50"),
+        (numbers.money(0.999), "$1.00"),
+        (numbers.money(12.3), "$12.30"),
+        (numbers.money(1234567.891), "$1,234,567.89"),
+        (numbers.money(4e-7), "$0.0000004"),
+        (numbers.money(1e-12), "under $0.00000001"),
+        (numbers.milliseconds(0), "0 ms"),
+        (numbers.milliseconds(4.24), "4.2 ms"),
+        (numbers.milliseconds(1380.2), "1,380 ms"),
+        (numbers.milliseconds(132_500), "132.5 s"),
+        (numbers.seconds(12.34), "12.3 s"),
+        (numbers.seconds(312), "5 min 12 s"),
+        (numbers.overshoot(0.5), "+50 %"),
+        (numbers.overshoot(0.004), "+0.4 %"),
+        (numbers.overshoot(0.00001), "+0.1 %"),
+        (numbers.overshoot(12.3), "+1,230 %"),
+        (numbers.overshoot(None), "–"),
+        (numbers.amount(4), "4"),
+        (numbers.amount(4.5), "4.5"),
+        (numbers.amount(1000), "1,000"),
+    ],
+)
+def test_format(shown, expected):
+    assert shown == expected
+
+
+@given(st.floats(0, 1))
+def test_only_all_is_all_and_only_nothing_is_nothing(share):
+    assert (numbers.percent(share) == "100.0 %") is (share == 1)
+    assert (numbers.percent(share) == "0.0 %") is (share == 0)
+
+
+WRITERS = [numbers.money, numbers.milliseconds, numbers.seconds, numbers.amount]
+FIGURES = st.floats(0, allow_infinity=False, allow_nan=False)
+
+
+@given(st.sampled_from(WRITERS), FIGURES, FIGURES)
+def test_limit_and_observed_never_look_the_same(write, limit, observed):
+    shown = numbers.told_apart(write, limit, observed, 1)
+    assert (shown[0] == shown[1]) is (limit == observed)
+
+
+@given(st.sampled_from(WRITERS), FIGURES)
+def test_no_figure_is_long(write, figure):
+    assert len(write(figure, 2)) < 30
+
+
+def test_figures_just_over_their_limit_look_over_it():
+    assert numbers.told_apart(numbers.money, 0.01, 0.0101, 2) == ("$0.01", "$0.0101")
+    assert numbers.told_apart(numbers.milliseconds, 1250, 1250.25, 1) == ("1,250 ms", "1,250.2 ms")
+    assert numbers.told_apart(numbers.amount, 1.0, math.nextafter(1, 2), 2) == (
+        "1.0",
+        "1.0000000000000002",
+    )
