@@ -59,6 +59,8 @@ def _shape(pattern: str, *words: str, replacement: str = REDACTED) -> _Shape:
     return _Shape(words, re.compile(pattern), replacement)
 
 
+_JWT = r"(?<![A-Za-z0-9_-])eyJ" + r"\.".join(["[A-Za-z0-9_-]{8,8192}"] * 3)
+
 # Each pattern begins with fixed text and goes on with one character class at a time, so that
 # a failed attempt is never repeated from the middle of its own run.
 _SHAPES: tuple[_Shape, ...] = (

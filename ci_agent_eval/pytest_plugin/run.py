@@ -13,8 +13,8 @@ from ci_agent_eval.contract.results import CollectionError, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.endings import first_lines
-from ci_agent_eval.pytest_plugin.folder import ReportFolder
 from ci_agent_eval.redact import Redactor
+from ci_agent_eval.run_folder import ReportFolder
 
 
 class Run:

@@ -16,13 +16,13 @@ from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.detection import EPISODE, RECORDER, EpisodeItem
 from ci_agent_eval.pytest_plugin.endings import Ending, EpisodeFailed, ending_of
 from ci_agent_eval.pytest_plugin.figures import PREFIX, junit_properties, summary_facts
-from ci_agent_eval.pytest_plugin.folder import Journal, ReportFolder
 from ci_agent_eval.pytest_plugin.marker import draft_from_marker
 from ci_agent_eval.pytest_plugin.places import Places
 from ci_agent_eval.pytest_plugin.redacted import redacted
 from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE
 from ci_agent_eval.recorder import EpisodeRecorder, complaints, draft_episode
 from ci_agent_eval.redact import Redactor
+from ci_agent_eval.run_folder import Journal, ReportFolder
 
 LOST = "the process ended before the episode did"
 """Reason of an episode that left nothing but its start."""

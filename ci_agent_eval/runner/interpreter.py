@@ -1,0 +1,123 @@
+"""The suite's interpreter: what it has installed, and how our plugin gets into it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import ci_agent_eval
+from ci_agent_eval.errors import InputError
+
+PACKAGES = ("ci-agent-eval", "pydantic", "pytest")
+MIN_PYTHON = (3, 11)
+MIN_PYTEST = 8
+PROBE_SECONDS = 60.0
+
+# Runs in the suite's interpreter, whatever its version: no syntax newer than its oldest.
+_PROBE = f"""
+import json, sys
+sys.path[:] = [entry for entry in sys.path if entry]
+from importlib import metadata
+found = {{}}
+for name in {PACKAGES!r}:
+    try:
+        found[name] = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        found[name] = None
+print(json.dumps({{"python": list(sys.version_info[:2]), "packages": found}}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """A Python and the versions of what matters here that it has installed."""
+
+    python: str
+    version: tuple[int, int]
+    packages: Mapping[str, str | None]
+
+    @property
+    def has_plugin(self) -> bool:
+        """Whether the plugin is installed, so that pytest finds it by its entry point."""
+        return self.packages["ci-agent-eval"] is not None
+
+    def must_run_suites(self) -> None:
+        """Raise InputError, saying what to install, where a suite cannot run."""
+        if self.version < MIN_PYTHON:
+            raise InputError(
+                f"{self.python} is Python {'.'.join(map(str, self.version))}; "
+                "the plugin needs 3.11 or newer: name another interpreter"
+            )
+        for name in ("pytest", "pydantic"):
+            if self.packages[name] is None:
+                raise InputError(
+                    f"{self.python} has no {name}; install ci-agent-eval[pytest] there"
+                )
+        pytest_version = self.packages["pytest"] or ""
+        if int(pytest_version.partition(".")[0]) < MIN_PYTEST:
+            raise InputError(
+                f"{self.python} has pytest {pytest_version}; "
+                f"the plugin needs {MIN_PYTEST} or newer: upgrade it"
+            )
+
+
+def probe(python: str, environ: Mapping[str, str]) -> Interpreter:
+    """Ask an interpreter what it has; our own is not started for it.
+
+    Raises InputError where it cannot be started.
+    """
+    if Path(python) == Path(sys.executable):
+        packages = {name: _version(name) for name in PACKAGES}
+        return Interpreter(python, sys.version_info[:2], packages)
+    try:
+        done = subprocess.run(
+            [python, "-c", _PROBE],
+            env=environ,
+            capture_output=True,
+            check=True,
+            timeout=PROBE_SECONDS,
+        )
+        answer = json.loads(done.stdout)
+        return Interpreter(python, tuple(answer["python"]), answer["packages"])
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise InputError(
+            f"{python} cannot run the suite ({_first_line(error)}); name the Python of its "
+            "virtual environment"
+        ) from None
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, subprocess.CalledProcessError) and error.stderr:
+        return str(error.stderr.decode("utf-8", "replace").strip().splitlines()[-1])
+    return str(error).partition("\n")[0]
+
+
+@contextmanager
+def plugin_path(interpreter: Interpreter) -> Iterator[tuple[str, Path | None]]:
+    """Yield the plugin's name for `-p`, and the folder it needs on PYTHONPATH, if any.
+
+    An installed plugin is named by its entry point, so that pytest does not load it twice.
+    Otherwise a folder is lent that holds this package and nothing else: the rest of what
+    the reporter has installed must not reach the suite.
+    """
+    if interpreter.has_plugin:
+        yield "ci_agent_eval", None
+        return
+    with tempfile.TemporaryDirectory(prefix="agent-eval-") as lent:
+        package = Path(ci_agent_eval.__file__).parent
+        (Path(lent) / package.name).symlink_to(package, target_is_directory=True)
+        yield "ci_agent_eval.pytest_plugin", Path(lent)

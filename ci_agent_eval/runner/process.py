@@ -1,0 +1,162 @@
+"""One child process in a group of its own: its lines, its signals, its end."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+DRAIN_SECONDS = 2.0
+"""How long the output of a child that has ended is waited for: a process it left may hold it."""
+
+MAX_LINE = 16 * 1024 * 1024
+"""Characters; a longer line is handed on in parts."""
+
+QUEUED_LINES = 10_000
+"""Lines that may wait; then the child waits for the reader."""
+
+_FORWARDED = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(slots=True)
+class Child:
+    """A running child and what happened to it."""
+
+    process: subprocess.Popen[str]
+    grace_s: float
+    clock: Callable[[], float] = time.monotonic
+    interrupted_by: signal.Signals | None = None
+    killed: bool = False
+    _deadline: float | None = None
+    _events: queue.Queue[str | None] = field(default_factory=lambda: queue.Queue(QUEUED_LINES))
+
+    def interrupt(self, number: int) -> None:
+        """Pass a signal on to the child's group; a second one kills it."""
+        if self.interrupted_by is not None:
+            self.kill()
+            return
+        self.interrupted_by = signal.Signals(number)
+        self._deadline = self.clock() + self.grace_s
+        self._signal(number)
+
+    def kill(self) -> None:
+        """End the whole group at once."""
+        self.killed = True
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Leave no child behind, whatever went wrong here."""
+        if self.process.poll() is None:
+            self.kill()
+            self.process.wait()
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, number)
+
+    def lines(self, interval_s: float) -> Iterator[str | None]:
+        """Yield the child's lines until it has ended; None whenever `interval_s` went by."""
+        assert self.process.stdout is not None  # noqa: S101 - `start` opens it
+        threading.Thread(target=self._pump, args=(self.process.stdout,), daemon=True).start()
+        ended_at: float | None = None
+        while True:
+            try:
+                line = self._events.get(timeout=interval_s)
+            except queue.Empty:
+                line = ""
+            if line is None:
+                break
+            yield line or None
+            if self._deadline is not None and self.clock() > self._deadline:
+                self.kill()
+            if self.process.poll() is not None:
+                ended_at = ended_at or self.clock()
+                if not self._is_draining(self.clock() - ended_at):
+                    break
+        self._wait()
+
+    def _is_draining(self, since_end_s: float) -> bool:
+        """Say whether the output of an ended child is still worth waiting for.
+
+        What the child left behind in its group is killed after a while; what has left the
+        group as well is not waited for.
+        """
+        if since_end_s > DRAIN_SECONDS:
+            self._signal(signal.SIGKILL)
+        return since_end_s <= 2 * DRAIN_SECONDS
+
+    def _pump(self, stream: IO[str]) -> None:
+        with suppress(ValueError):  # closed under us when the child is given up
+            while line := stream.readline(MAX_LINE):
+                self._events.put(line)
+        self._events.put(None)
+
+    def _wait(self) -> None:
+        """Wait for the end of a child that has closed its output, still minding the deadline."""
+        while True:
+            left = None if self._deadline is None else max(self._deadline - self.clock(), 0.0)
+            try:
+                self.process.wait(timeout=left if not self.killed else None)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                continue
+            return
+
+
+def start(
+    arguments: Sequence[str], environ: Mapping[str, str], cwd: Path | None, grace_s: float
+) -> Child:
+    """Start a child in a process group of its own, without input."""
+    process = subprocess.Popen(
+        arguments,
+        env=environ,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        process_group=0,
+        encoding="utf-8",
+        errors="replace",
+    )
+    return Child(process, grace_s)
+
+
+@contextmanager
+def signals_forwarded() -> Iterator[Callable[[Child], None]]:
+    """Hand SIGINT and SIGTERM to the child given to the yielded function.
+
+    A signal that comes before the child is there reaches it as soon as it is. Outside the
+    main thread Python allows no handlers, and nothing is forwarded.
+    """
+    children: list[Child] = []
+    waiting: list[int] = []
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        if children:
+            children[0].interrupt(number)
+        else:
+            waiting.append(number)
+
+    def adopt(child: Child) -> None:
+        children.append(child)
+        for number in waiting:
+            child.interrupt(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield adopt
+        return
+    before = {number: signal.signal(number, forward) for number in _FORWARDED}
+    try:
+        yield adopt
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

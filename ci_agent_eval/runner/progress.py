@@ -1,0 +1,72 @@
+"""How far a run is: counted from the journals while they grow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ci_agent_eval.contract.results import JOURNAL_DIR, SESSION_NAME, JournalLine, Session
+from ci_agent_eval.facts import EpisodeFacts, facts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What has ended so far."""
+
+    finished: int = 0
+    selected: int | None = None
+    """None until the suite is collected."""
+    failed: int = 0
+    errors: int = 0
+    violations: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(slots=True)
+class JournalTail:
+    """Reads what is new in the journals of a report directory each time it is asked."""
+
+    report_dir: Path
+    _offsets: dict[Path, int] = field(default_factory=dict)
+    _ended: dict[tuple[str, str, int, int], EpisodeFacts] = field(default_factory=dict)
+    _selected: int | None = None
+
+    def progress(self) -> Progress:
+        """Return how far the run is now."""
+        for journal in sorted((self.report_dir / JOURNAL_DIR).glob("*.jsonl")):
+            self._read(journal)
+        episodes = self._ended.values()
+        return Progress(
+            finished=len(episodes),
+            selected=self._count_selected(),
+            failed=sum(1 for episode in episodes if episode.outcome == "failed"),
+            errors=sum(1 for episode in episodes if episode.outcome == "error"),
+            violations=sum(len(episode.violations) for episode in episodes),
+            cost_usd=sum(episode.cost_usd or 0.0 for episode in episodes),
+        )
+
+    def _read(self, journal: Path) -> None:
+        """Read the whole lines that were not there before; the rest is not written yet."""
+        with journal.open("rb") as file:
+            file.seek(self._offsets.get(journal, 0))
+            new, newline, _ = file.read().rpartition(b"\n")
+        self._offsets[journal] = self._offsets.get(journal, 0) + len(new) + len(newline)
+        for raw in new.splitlines():
+            self._count(raw)
+
+    def _count(self, raw: bytes) -> None:
+        try:
+            line = JournalLine.model_validate_json(raw)
+        except ValueError:
+            return  # the loader names it when the run is over
+        if line.event == "ended":
+            self._ended[line.episode.key] = facts_of(line.episode)
+
+    def _count_selected(self) -> int | None:
+        if self._selected is None:
+            try:
+                text = (self.report_dir / SESSION_NAME).read_bytes()
+                self._selected = Session.model_validate_json(text).selected
+            except (OSError, ValueError):
+                return None
+        return self._selected

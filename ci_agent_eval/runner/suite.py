@@ -1,0 +1,196 @@
+"""Running a suite from its command to its files.
+
+The suite never sees the reporter's token. What it prints reaches the caller line by line
+without secrets, and secrets are taken out of the JUnit file that pytest itself writes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from ci_agent_eval.contract.results import JUNIT_NAME
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.redact import Redactor
+from ci_agent_eval.run_folder import ReportFolder
+from ci_agent_eval.runner.interpreter import plugin_path, probe
+from ci_agent_eval.runner.process import MAX_LINE, Child, signals_forwarded, start
+from ci_agent_eval.runner.progress import JournalTail, Progress
+
+REPORTER_TOKENS = frozenset(
+    {
+        "GITHUB_TOKEN",
+        "INPUT_GITHUB-TOKEN",
+        "ACTIONS_RUNTIME_TOKEN",
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+    }
+)
+"""Variables that let their bearer write to the repository; a suite gets none of them."""
+
+PROGRESS_SECONDS = 0.5
+GRACE_SECONDS = 10.0
+"""What an interrupted suite has for its teardown; GitHub's runner itself gives 7.5 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteCommand:
+    """Which suite to run, with what, and where its files go."""
+
+    report_dir: Path
+    paths: Sequence[str] = ()
+    pytest_args: Sequence[str] = ()
+    python: str = sys.executable
+    suite: str | None = None
+    cwd: Path | None = None
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables set for the suite on top of the inherited ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRun:
+    """How a run ended."""
+
+    exit_status: int
+    """pytest's, or 128 and the number of the signal that ended it."""
+    interrupted_by: signal.Signals | None = None
+    """The signal that reached this program and was passed on."""
+    killed_by: signal.Signals | None = None
+    """The signal that ended the suite's process."""
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether the suite did not end by itself."""
+        return self.interrupted_by is not None or self.killed_by is not None
+
+
+def run_suite(
+    command: SuiteCommand,
+    *,
+    environ: Mapping[str, str],
+    emit: Callable[[str], None],
+    on_progress: Callable[[Progress], None] | None = None,
+    grace_s: float = GRACE_SECONDS,
+) -> SuiteRun:
+    """Run the suite and return how it ended; both callbacks run on the caller's thread.
+
+    `emit` gets every line the suite prints, without secrets. `on_progress` gets a value
+    when it has changed, about twice a second. Raises InputError where the interpreter
+    cannot run the suite, or the report directory holds files of others under our names.
+    """
+    environ = {**environ, **command.environ}
+    redactor = Redactor.from_environ(environ)
+    for_suite = {key: value for key, value in environ.items() if key not in REPORTER_TOKENS}
+    interpreter = probe(command.python, for_suite)
+    interpreter.must_run_suites()
+    _clear(command.report_dir)
+    with ExitStack() as stack:
+        adopt = stack.enter_context(signals_forwarded())
+        plugin, lent = stack.enter_context(plugin_path(interpreter))
+        arguments = suite_arguments(command, plugin)
+        child = start(arguments, _with_path(for_suite, lent), command.cwd, grace_s)
+        stack.callback(child.stop)
+        adopt(child)
+        progress = _watch(child, redactor, JournalTail(command.report_dir), emit, on_progress)
+    redact_file(command.report_dir / JUNIT_NAME, redactor)
+    return _result(child, progress)
+
+
+def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
+    """Return the argument list; paths stand last, behind `--`, so that none is an option."""
+    report_dir = command.report_dir.absolute()
+    arguments = [
+        *(command.python, "-u", "-m", "pytest", "-p", plugin),
+        f"--episode-report-dir={report_dir}",
+        f"--junit-xml={report_dir / JUNIT_NAME}",
+    ]
+    if command.suite is not None:
+        arguments.append(f"--episode-suite={command.suite}")
+    return [*arguments, *command.pytest_args, "--", *command.paths]
+
+
+def _clear(report_dir: Path) -> None:
+    """Remove a former run's files, so that none of them is taken for this run's."""
+    try:
+        ReportFolder(report_dir).clear()
+        (report_dir / JUNIT_NAME).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{report_dir}: cannot be written ({error.strerror}); choose another --report-dir"
+        ) from None
+
+
+def _with_path(environ: Mapping[str, str], lent: Path | None) -> Mapping[str, str]:
+    if lent is None:
+        return environ
+    known = environ.get("PYTHONPATH")
+    return {**environ, "PYTHONPATH": f"{lent}{os.pathsep}{known}" if known else str(lent)}
+
+
+def _watch(
+    child: Child,
+    redactor: Redactor,
+    tail: JournalTail,
+    emit: Callable[[str], None],
+    on_progress: Callable[[Progress], None] | None,
+) -> Progress:
+    """Hand on lines and progress until the child has ended; return the last progress."""
+    shown = Progress()
+    next_look = 0.0
+
+    def look() -> None:
+        nonlocal shown, next_look
+        next_look = time.monotonic() + PROGRESS_SECONDS
+        progress = tail.progress()
+        changed = progress != shown
+        shown = progress
+        if changed and on_progress is not None:
+            on_progress(progress)
+
+    def lines() -> Iterator[str]:
+        for line in child.lines(PROGRESS_SECONDS):
+            if line is not None:
+                yield line
+            if time.monotonic() >= next_look:
+                look()
+
+    for line in redactor.lines(lines()):
+        emit(line)
+    look()
+    return shown
+
+
+def _result(child: Child, progress: Progress) -> SuiteRun:
+    status = child.process.returncode
+    killed_by = signal.Signals(-status) if status < 0 else None
+    return SuiteRun(
+        exit_status=status if killed_by is None else 128 + killed_by,
+        interrupted_by=child.interrupted_by,
+        killed_by=killed_by,
+        progress=progress,
+    )
+
+
+def redact_file(path: Path, redactor: Redactor) -> None:
+    """Take the secrets out of a text file, in one step; a file that is not there is left so."""
+    if not path.exists():
+        return
+    beside = path.with_name(f".{path.name}.redacted")
+    with (
+        path.open(encoding="utf-8", errors="surrogateescape", newline="") as source,
+        beside.open("w", encoding="utf-8", errors="surrogateescape", newline="") as target,
+    ):
+        target.writelines(redactor.lines(_parts(source)))
+    beside.replace(path)
+
+
+def _parts(file: IO[str]) -> Iterator[str]:
+    while line := file.readline(MAX_LINE):
+        yield line
