@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["pytester"]
+
 GOLDEN = Path(__file__).parent / "golden"
 
 

@@ -1,0 +1,283 @@
+"""The recorder: what a test says becomes an Episode, and nothing bad gets in."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.contract.canonical import canonical_json
+from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.trajectory import TokenUsage
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.recorder import EpisodeRecorder, complaints
+
+
+def stepping_clock(step: float = 0.1) -> Callable[[], float]:
+    """Each look at the clock is a step later than the one before."""
+    steps = itertools.count()
+    return lambda: next(steps) * step
+
+
+def a_recorder(**fields: Any) -> EpisodeRecorder:
+    fields.setdefault("clock", stepping_clock())
+    return EpisodeRecorder("refund", **fields)
+
+
+def test_a_turn_is_what_the_user_said_and_what_the_agent_did():
+    episode = a_recorder()
+    with episode.turn("Where is my order?") as turn:
+        turn.tool_call("lookup", {"order": 7}, result={"status": "sent"}, id="c1", duration_ms=12)
+        turn.reply("On its way.", tokens={"input": 20, "output": 5}, cost_usd=0.01)
+    user, agent = episode.turns
+    assert (user.role, user.content) == ("user", "Where is my order?")
+    assert (agent.role, agent.content, agent.source) == ("assistant", "On its way.", "live")
+    assert agent.tokens == TokenUsage(input=20, output=5)
+    assert agent.cost_usd == 0.01
+    assert [call.name for call in episode.tool_calls] == ["lookup"]
+    assert episode.tool_calls[0].result == {"status": "sent"}
+
+
+def test_latency_runs_to_the_reply_by_the_clock_that_was_given():
+    episode = a_recorder()  # looks: 0.0 start, 0.1 turn, 0.2 reply, 0.3 finish
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi", tokens=5)
+    ended = episode.finish()
+    assert episode.turns[1].latency_ms == 100
+    assert ended.duration_ms == 300
+
+
+def test_a_latency_of_ones_own_stands():
+    episode = a_recorder()
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi", latency_ms=7.5, source="replayed")
+    assert episode.turns[1].latency_ms == 7.5
+
+
+def test_a_turn_without_a_reply_is_still_a_turn_of_the_agent():
+    episode = a_recorder()
+    with episode.turn("Hello"):
+        pass
+    assert [turn.role for turn in episode.turns] == ["user", "assistant"]
+    assert episode.turns[1].latency_ms == 100
+
+
+def test_a_turn_that_breaks_keeps_what_was_there():
+    episode = a_recorder()
+
+    def talk():
+        with episode.turn("Hello") as turn:
+            turn.tool_call("lookup", error=TimeoutError("5 s"))
+            raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        talk()
+    assert [turn.role for turn in episode.turns] == ["user", "assistant"]
+    assert episode.tool_calls[0].error == "TimeoutError: 5 s"
+
+
+def test_a_turn_that_breaks_before_the_agent_did_anything_is_the_users_alone():
+    episode = a_recorder()
+    with pytest.raises(ConnectionError), episode.turn("Hello"):
+        raise ConnectionError
+    assert [turn.role for turn in episode.turns] == ["user"]
+
+
+def test_a_turn_still_open_at_the_end_is_kept():
+    episode = a_recorder()
+    turn = episode.turn("Hello").__enter__()
+    turn.tool_call("lookup")
+    trajectory = episode.finish("error", "timeout").trajectory
+    assert trajectory is not None
+    assert [call.name for call in trajectory.tool_calls()] == ["lookup"]
+
+
+def test_tool_calls_of_the_episode_go_to_the_open_turn():
+    episode = a_recorder()
+    with episode.turn("Hello"):
+        episode.tool_call("lookup", {"order": 7})
+    assert episode.turns[1].tool_calls[0].arguments == {"order": 7}
+
+
+def test_checks_go_on_and_fail_the_episode_at_its_end():
+    places = iter([("tests/test_a.py", 3), ("tests/test_a.py", 4)])
+    episode = a_recorder(locate=lambda: next(places))
+    assert episode.check("polite", True) is True
+    assert episode.check("asks first", [], "called refund at once", score=0.2) is False
+    ended = episode.finish()
+    assert ended.outcome == "failed"
+    assert ended.reason == "failed: asks first"
+    assert [(a.name, a.passed, a.file, a.line) for a in ended.assertions] == [
+        ("polite", True, "tests/test_a.py", 3),
+        ("asks first", False, "tests/test_a.py", 4),
+    ]
+    assert complaints(ended) == ("tests/test_a.py:4: asks first: called refund at once",)
+
+
+def test_a_failed_warning_does_not_fail_the_episode():
+    episode = a_recorder()
+    episode.check("short", False, severity="warning")
+    assert episode.finish().outcome == "passed"
+
+
+def test_a_budget_not_kept_is_a_complaint_and_no_outcome():
+    episode = a_recorder(budgets={"tool_calls": 1, "max_turns": {"limit": 0, "hard": False}})
+    with episode.turn("Hello") as turn:
+        turn.tool_call("a")
+        turn.tool_call("b")
+    ended = episode.finish()
+    assert ended.outcome == "passed"
+    assert complaints(ended) == ("budget tool_calls: 2, limit 1 (hard)",)
+
+
+def test_budgets_set_on_the_way_are_measured_or_not_kept():
+    episode = a_recorder()
+    episode.budget("latency_ms", 50, statistic="max")
+    episode.budget("emails", 2, used=1)
+    episode.budget("pages", 3, hard=False)
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi")
+    ended = episode.finish()
+    assert [(v.budget, v.observed, v.hard) for v in ended.violations] == [
+        ("latency_ms", 100, True),
+        ("pages", None, False),
+    ]
+    assert ended.budgets.custom["emails"].used == 1
+
+
+def test_identity_can_be_said_on_the_way():
+    episode = a_recorder(agent="desk", metadata={"region": "eu"})
+    episode.model = "m-1"
+    episode.thread_id = "t-9"
+    episode.metadata["tries"] = {1, 2}
+    ended = episode.finish()
+    assert (ended.agent, ended.model, ended.thread_id) == ("desk", "m-1", "t-9")
+    assert ended.metadata == {"region": "eu", "tries": [1, 2]}
+
+
+def test_two_recorders_share_nothing():
+    one, two = a_recorder(), a_recorder()
+    with one.turn("Hello"):
+        two.check("other", False)
+    assert one.finish().assertions == ()
+    assert two.finish().trajectory is None
+
+
+BAD: list[tuple[str, Callable[[EpisodeRecorder], object]]] = [
+    ("budget 'tool_calls': limit", lambda e: e.budget("tool_calls", math.nan)),
+    ("budget 'mine': limit", lambda e: e.budget("mine", -1)),
+    ("budget 'mine': used", lambda e: e.budget("mine", 1, used=math.inf)),
+    ("budget 'latency_ms': statistic", lambda e: e.budget("latency_ms", 1, statistic="p96")),
+    ("score 'tone': value", lambda e: e.score("tone", math.nan)),
+    ("check 'tone': score", lambda e: e.check("tone", True, score=1.5)),
+    ("check 'tone': severity", lambda e: e.check("tone", True, severity="fatal")),
+    ("check 'tone': `passed` is a function", lambda e: e.check("tone", lambda: False)),
+    ("tool call 'lookup' outside a turn", lambda e: e.tool_call("lookup")),
+    ("reply: cost_usd", lambda e: e.turn("x").reply("y", cost_usd=-1)),
+    ("reply: latency_ms", lambda e: e.turn("x").reply("y", latency_ms=math.nan)),
+    ("reply: source", lambda e: e.turn("x").reply("y", source="dreamt")),
+    ("reply: content", lambda e: e.turn("x").reply(None)),
+    ("tokens: output", lambda e: e.turn("x").reply("y", tokens=-5)),
+    ("tokens: total", lambda e: e.turn("x").reply("y", tokens={"total": 5})),
+    ("tool call 'a': duration_ms", lambda e: e.turn("x").tool_call("a", duration_ms=-1)),
+    ("a turn is still open", lambda e: (e.turn("x"), e.turn("y"))),
+]
+
+
+@pytest.mark.parametrize(("sentence", "call"), BAD, ids=[sentence for sentence, _ in BAD])
+def test_bad_values_raise_where_they_are_said(sentence, call):
+    with pytest.raises(InputError) as raised:
+        call(a_recorder())
+    assert sentence in str(raised.value)
+
+
+def test_a_coroutine_is_no_verdict():
+    async def verdict() -> bool:
+        return False
+
+    with pytest.raises(InputError, match="call or await it first"):
+        a_recorder().check("kind", verdict())
+
+
+def test_a_second_reply_needs_a_second_turn():
+    with a_recorder().turn("Hello") as turn:
+        turn.reply("one")
+        with pytest.raises(InputError, match="has a reply already"):
+            turn.reply("two")
+
+
+def test_nothing_is_recorded_after_the_end():
+    episode = a_recorder()
+    episode.finish()
+    for late in (
+        lambda: episode.check("late", True),
+        lambda: episode.score("late", 1),
+        lambda: episode.budget("late", 1),
+        lambda: episode.turn("late"),
+    ):
+        with pytest.raises(InputError, match="has ended"):
+            late()
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"budgets": {"tool_cals": 4}}, "unknown key 'tool_cals'; did you mean 'tool_calls'?"),
+        ({"budgets": {"tool_calls": {"limit": -4}}}, "budgets.tool_calls.limit"),
+        ({"gate": "blocking"}, "gate"),
+        ({"min_pass_rate": 2}, "min_pass_rate"),
+    ],
+)
+def test_a_bad_start_names_its_key(fields, sentence):
+    with pytest.raises(InputError) as raised:
+        a_recorder(**fields)
+    assert sentence in str(raised.value)
+
+
+@dataclass
+class Order:
+    number: int
+
+
+def test_any_value_of_a_tool_is_written_as_json():
+    loop: list[Any] = []
+    loop += [loop, loop]
+    value = {
+        1: Order(7),
+        "set": {2, 1},
+        "nan": math.nan,
+        "huge": 10**30,
+        "surrogate": "a\ud800b",
+        "object": object(),
+        "loop": loop,
+    }
+    assert jsonable(value) == {
+        "1": {"number": 7},
+        "set": [1, 2],
+        "nan": "nan",
+        "huge": "1" + "0" * 30,
+        "surrogate": "a\N{REPLACEMENT CHARACTER}b",
+        "object": "<object object>",
+        "loop": ["[[...], [...]]", "[[...], [...]]"],
+    }
+
+
+@given(st.text(), st.recursive(st.none() | st.floats() | st.binary() | st.text(), st.lists))
+def test_whatever_is_said_the_episode_can_be_written_and_read_again(text, value):
+    episode = a_recorder()
+    with episode.turn(text) as turn:
+        turn.tool_call(text, arguments=value, result={text: value}, error=text)
+        turn.reply(text)
+    episode.check(text, False, text)
+    ended = episode.finish("failed", text)
+    line = canonical_json(ended)
+    assert line.isascii()
+    assert "\n" not in line
+    assert Episode.model_validate_json(line) == ended
