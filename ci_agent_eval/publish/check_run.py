@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 from ci_agent_eval.errors import PublishError
 from ci_agent_eval.publish.api import Api, CheckRun
+from ci_agent_eval.publish.failures import AmbiguousWriteError
 from ci_agent_eval.publish.plan import Conclusion, Part
 from ci_agent_eval.publish.waiting import persist
 from ci_agent_eval.publish.writes import (
@@ -62,15 +63,18 @@ def publish_check_run(api: Api, content: CheckRunContent) -> Part:
     if found and _is_published(found[-1], content):
         sentence = "The check run already says this; it was not written again."
         return Part("check run", "unchanged", sentence, found[-1].url or None)
-    run = _unfinished(found, content) or _open(api, content)
+    run = _unfinished(found, content)
     try:
+        run = run or _open(api, content)
         _annotate(api, run, content)
         _complete(api, run, content.conclusion, content.external_id, content.output)
     except PublishError as error:
+        if run is None and not isinstance(error, AmbiguousWriteError):
+            raise
         raise PublishError(f"{error} {_give_up(api, run, content, str(error))}") from error
     except BaseException as error:
-        said = _give_up(api, run, content, f"Publishing was cut short by {type(error).__name__}.")
-        error.add_note(said)
+        why = f"Publishing was cut short by {type(error).__name__}."
+        error.add_note(_give_up(api, run, content, why))
         raise
     return Part("check run", "created", "Published the check run.", run.url or None)
 
@@ -146,17 +150,21 @@ def _complete(
     persist(attempt, api.wait)
 
 
-def _give_up(api: Api, run: CheckRun, content: CheckRunContent, why: str) -> str:
+def _give_up(api: Api, run: CheckRun | None, content: CheckRunContent, why: str) -> str:
     """Complete a check run that could not be filled, as failed: what is not whole is not green.
 
-    Returns a sentence on how that went.
+    `run` is None where it is not known whether one was opened. Returns a sentence on how it went.
     """
     try:
+        run = run or _unfinished(api.check_runs_of(content.head_sha, content.name), content)
+        if run is None:
+            return "No check run was opened."
         _complete(api, run, "failure", f"{content.external_id}:incomplete", _excuse(content, why))
     except PublishError as error:
+        which = f"Check run {run.id} still stands" if run else "A check run may stand"
         return (
-            f"The check run {run.id} could not be completed either and still says in progress "
-            f"({error}) Publish the same results again to complete it."
+            f"{which} in progress, and could not be completed ({error}) "
+            "Publish the same results again to complete it."
         )
     return "The check run was completed as failed and says why."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -58,6 +59,8 @@ class Connection:
 @contextmanager
 def connect(connection: Connection, *, sleep: Sleep, clock: Clock, log: Log) -> Iterator[GitHubApi]:
     """Open the API; `clock` is seconds since 1970. Nothing is sent yet."""
+    # On import PyGithub starts to print every refused request to standard error.
+    github.set_log_level(logging.WARNING)
     patience = Patience(connection.patience_s, sleep, log)
     session = github.Github(
         auth=github.Auth.Token(connection.token),
@@ -113,20 +116,23 @@ class _Retry(GithubRetry):
     ) -> _Retry:
         if error is not None and method != "GET" and not _never_sent(error):
             raise error.with_traceback(_stacktrace)
-        request = f"{method} {url}"
         try:
-            following = super().increment(method, url, response, error, _pool, _stacktrace)
-        except MaxRetryError:
-            if response is None:
+            # `new` makes the next one of our own class, whatever the base class promises.
+            following = cast(
+                "_Retry", super().increment(method, url, response, error, _pool, _stacktrace)
+            )
+        except Exception as gave_up:
+            if response is not None:
+                # urllib3 would leave the connection open: it expects MaxRetryError only.
+                response.drain_conn()
+            if response is None or not isinstance(gave_up, MaxRetryError):
                 raise
             raise PublishError(
-                f"GitHub answered {response.status} to {request} {TRIES} times. "
+                f"GitHub answered {response.status} to {method} {url} {TRIES} times. "
                 "Run the job again later."
             ) from None
-        # `new` makes the next one of our own class, whatever the base class promises.
-        planned = cast("_Retry", following)
-        planned._plan(request, response)  # noqa: SLF001 - the same class
-        return planned
+        following._plan(f"{method} {url}", response)  # noqa: SLF001 - the same class
+        return following
 
     def _plan(self, request: str, response: Any) -> None:
         """Note how long to wait and why, before urllib3 asks for it."""

@@ -188,10 +188,13 @@ def _workflow_run_head(source: _Payload) -> _Head:
 
 def _listed_pulls(source: _Payload, listed: list[Any] | tuple[Any, ...]) -> list[int]:
     path = "workflow_run.pull_requests"
+    here = source.value("repository.id")
     numbers = []
     for index, pull in enumerate(listed):
-        found = pull.get("number") if isinstance(pull, Mapping) else None
-        numbers.append(source.as_number(f"{path}[{index}].number", found))
+        one = _Payload(pull if isinstance(pull, Mapping) else {}, source.file, source.environ)
+        # In a fork GitHub lists pull requests to the upstream repository, with its numbers.
+        if here is None or one.value("base.repo.id") in {None, here}:
+            numbers.append(source.as_number(f"{path}[{index}].number", one.value("number")))
     return numbers
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from email.utils import mktime_tz, parsedate_tz
 from typing import Literal, TypeVar
 
+from ci_agent_eval.errors import PublishError
 from ci_agent_eval.publish.failures import AmbiguousWriteError, OutOfPatienceError
 
 T = TypeVar("T")
@@ -59,10 +60,11 @@ class Pace:
 
     def before_write(self) -> None:
         """Wait as long as the last write was too recent."""
+        too_soon = self._last + self._apart_s - self._clock()
         if self._free > 0:
             self._free -= 1
-        else:
-            self._sleep(max(0.0, self._last + self._apart_s - self._clock()))
+        elif too_soon > 0:
+            self._sleep(too_soon)
         self._last = self._clock()
 
 
@@ -110,11 +112,20 @@ def persist(attempt: Callable[[int], T], wait: Callable[[float, str], None]) -> 
     """Call `attempt(0)`, and after each ambiguous failure wait and call it with 1, 2, ….
 
     From 1 on `attempt` must look whether the earlier write took effect before it writes.
-    Raises what the last attempt raised.
+    Raises AmbiguousWriteError where it stays unclear, and what `attempt(0)` raises besides.
     """
-    for number in range(TRIES - 1):
+    unclear: AmbiguousWriteError | None = None
+    for number in range(TRIES):
         try:
+            if unclear is not None:
+                wait(2.0 ** (number - 1), str(unclear).rstrip("."))
             return attempt(number)
         except AmbiguousWriteError as error:
-            wait(2.0**number, str(error).rstrip("."))
-    return attempt(TRIES - 1)
+            unclear = error
+        except PublishError as error:
+            if unclear is None:
+                raise
+            raise AmbiguousWriteError(
+                f"{unclear} It is not known whether it was done all the same: {error}"
+            ) from error
+    raise unclear or AssertionError

@@ -70,6 +70,8 @@ class Rig:
     naps: list[float] = field(default_factory=list)
     said: list[tuple[str, str]] = field(default_factory=list)
     emitted: list[str] = field(default_factory=list)
+    interrupt_at: int = 0
+    """Which nap, from 1, ends in a KeyboardInterrupt; 0: none."""
 
     def __post_init__(self) -> None:
         self.fake.token(TOKEN)
@@ -114,10 +116,15 @@ class Rig:
     def connect(self, link: Connection) -> Any:
         return connect(
             link,
-            sleep=self.naps.append,
+            sleep=self.nap,
             clock=lambda: START + sum(self.naps),
             log=self.log,
         )
+
+    def nap(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        if len(self.naps) == self.interrupt_at:
+            raise KeyboardInterrupt
 
     def log(self, level: str, text: str) -> None:
         self.said.append((level, text))
