@@ -149,8 +149,10 @@ class EpisodeSession:
             return _end(state, Ending("skipped", "the test was set up but not called"))
         if state.ended is None:
             return _end(state, ending)
-        judged = call.excinfo is None or isinstance(call.excinfo.value, EpisodeFailed)
-        return state.ended if judged and not report.skipped else _with(state.ended, ending)
+        complained = call.excinfo is not None and isinstance(call.excinfo.value, EpisodeFailed)
+        if ending.outcome == "passed" or (complained and not report.skipped):
+            return state.ended
+        return _with(state.ended, ending)
 
     def _mark(self, item: pytest.Item, report: pytest.TestReport, episode: Episode) -> None:
         """Put the episode's figures where JUnit and the terminal summary find them."""

@@ -1,0 +1,98 @@
+"""A suite of episodes in a folder of its own, run by a pytest of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.results import JournalLine, Results, Session
+
+SCRIPTED_CLOCK = """
+import itertools
+import pytest
+
+@pytest.fixture
+def episode_clock():
+    steps = itertools.count()
+    return lambda: next(steps) / 10
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run: what pytest said, and the files it left."""
+
+    result: pytest.RunResult
+    folder: Path
+
+    @property
+    def session(self) -> Session:
+        return Session.model_validate_json((self.folder / "session.json").read_bytes())
+
+    @property
+    def results(self) -> Results:
+        return Results.model_validate_json((self.folder / "results.json").read_bytes())
+
+    @property
+    def episodes(self) -> dict[str, Episode]:
+        """By test name; the last attempt stands."""
+        return {(e.nodeid or "").rpartition("::")[2]: e for e in self.results.episodes}
+
+    @property
+    def journal(self) -> list[JournalLine]:
+        files = sorted((self.folder / "episodes").glob("*.jsonl"))
+        lines = [line for file in files for line in file.read_bytes().splitlines()]
+        return [JournalLine.model_validate_json(line) for line in lines]
+
+    @property
+    def properties(self) -> dict[str, dict[str, str]]:
+        """JUnit properties by test name."""
+        cases = ElementTree.parse(self.folder / "junit.xml").iter("testcase")
+        return {
+            case.attrib["name"]: {
+                p.attrib["name"]: p.attrib["value"] for p in case.iter("property")
+            }
+            for case in cases
+        }
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tests in a folder; `run` runs them in this process, `run_apart` in another one."""
+
+    pytester: pytest.Pytester
+
+    def write(self, tests: str, conftest: str = SCRIPTED_CLOCK) -> None:
+        self.pytester.makeconftest(conftest)
+        self.pytester.makepyfile(test_suite=tests)
+
+    def run(self, *arguments: str) -> Ran:
+        return self._ran(self.pytester.runpytest_inprocess(*self._with_files(arguments)))
+
+    def run_apart(self, *arguments: str) -> Ran:
+        return self._ran(self.pytester.runpytest_subprocess(*self._with_files(arguments)))
+
+    def _with_files(self, arguments: tuple[str, ...]) -> list[str]:
+        files = ["--episode-report-dir=report", "--junit-xml=report/junit.xml"]
+        return ["-p", "no:randomly", *files, *arguments]
+
+    def _ran(self, result: pytest.RunResult) -> Ran:
+        return Ran(result, self.pytester.path / "report")
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    # What the outer run sets for its own workers must not reach the inner one.
+    for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
+        monkeypatch.delenv(name, raising=False)
+    return Suite(pytester)
+
+
+@pytest.fixture(params=["-n0", "-n2"])
+def workers(request: pytest.FixtureRequest) -> str:
+    """Each option is shown without and with xdist."""
+    return request.param

@@ -1,0 +1,168 @@
+"""How each end of a test becomes the outcome of its episode."""
+
+from __future__ import annotations
+
+import pytest
+
+SUITE = """\
+import pytest
+
+pytestmark = pytest.mark.episode
+
+def test_passes(): pass
+
+def test_fails(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi")
+        answer = 30
+        assert answer == 45, "wrong sum"
+
+def test_fails_by_hand():
+    pytest.fail("no answer")
+
+def test_fails_in_a_group():
+    raise ExceptionGroup("checks", [AssertionError("a"), AssertionError("b")])
+
+def test_errors(episode):
+    with episode.turn("Hello") as turn:
+        turn.tool_call("lookup")
+        raise ConnectionError("refused by 10.0.0.1")
+
+def test_exits():
+    raise SystemExit(3)
+
+def test_mixed_group():
+    raise ExceptionGroup("checks", [AssertionError("a"), KeyError("b")])
+
+@pytest.fixture
+def broken():
+    raise OSError("no database")
+
+def test_setup_breaks(broken): pass
+
+@pytest.fixture
+def broken_later():
+    yield
+    raise OSError("cannot clean up")
+
+def test_teardown_breaks(broken_later): pass
+
+def test_fails_then_teardown_breaks(broken_later):
+    assert False
+
+@pytest.mark.skip(reason="not today")
+def test_skipped(): pass
+
+def test_skips_itself():
+    pytest.skip("no weather")
+
+@pytest.mark.xfail(reason="known")
+def test_expected():
+    assert False
+
+@pytest.mark.xfail(reason="known")
+def test_unexpected(): pass
+
+@pytest.mark.xfail(reason="known", strict=True)
+def test_unexpected_strict(): pass
+
+@pytest.mark.timeout(0.2)
+def test_times_out(episode):
+    with episode.turn("Hello") as turn:
+        turn.tool_call("lookup")
+        while True:
+            pass
+
+def test_checks(episode):
+    episode.check("polite", True)
+    episode.check("asks first", False, "did not ask")
+    episode.check("confirms", False)
+
+def test_over_budget(episode):
+    episode.budget("emails", 1, used=2)
+
+def test_over_soft_budget(episode):
+    episode.budget("emails", 1, used=2, hard=False)
+
+@pytest.mark.xfail
+def test_expected_check(episode):
+    episode.check("polite", False)
+
+def test_late_check(episode, request):
+    request.addfinalizer(lambda: episode.check("late", True))
+"""
+
+EXPECTED = {
+    "test_passes": ("passed", None),
+    "test_fails": ("failed", "wrong sum"),
+    "test_fails_by_hand": ("failed", "no answer"),
+    "test_fails_in_a_group": ("failed", "checks (2 sub-exceptions)"),
+    "test_errors": ("error", "ConnectionError: refused by 10.0.0.1"),
+    "test_exits": ("error", "SystemExit: 3"),
+    "test_mixed_group": ("error", "ExceptionGroup: checks (2 sub-exceptions)"),
+    "test_setup_breaks": ("error", "OSError: no database"),
+    "test_teardown_breaks": ("error", "in teardown: OSError: cannot clean up"),
+    "test_fails_then_teardown_breaks": (
+        "failed",
+        "assert False; then in teardown: OSError: cannot clean up",
+    ),
+    "test_skipped": ("skipped", "not today"),
+    "test_skips_itself": ("skipped", "no weather"),
+    "test_expected": ("skipped", "xfail: known"),
+    "test_unexpected": ("passed", None),
+    "test_unexpected_strict": ("failed", "[XPASS(strict)] known"),
+    "test_times_out": ("failed", "Timeout (>0.2s) from pytest-timeout."),
+    "test_checks": ("failed", "failed: asks first; confirms"),
+    "test_over_budget": ("passed", None),
+    "test_over_soft_budget": ("passed", None),
+    "test_expected_check": ("skipped", "xfail: "),
+    "test_late_check": (
+        "error",
+        "in teardown: InputError: episode 'test_suite.py::test_late_check' has ended: "
+        "record the check 'late' before the test returns",
+    ),
+}
+
+
+@pytest.fixture
+def ran(suite):
+    suite.write(SUITE)
+    return suite.run("--timeout-method=signal")
+
+
+def test_every_end_has_its_outcome(ran):
+    found = {name: (e.outcome, e.reason) for name, e in ran.episodes.items()}
+    assert found == EXPECTED
+    ran.result.assert_outcomes(passed=4, failed=11, errors=4, skipped=2, xfailed=2, xpassed=1)
+    # Each is started once; a broken teardown is a second end.
+    assert [line.event for line in ran.journal].count("started") == len(EXPECTED)
+    assert [line.event for line in ran.journal].count("ended") == len(EXPECTED) + 3
+
+
+def test_a_failed_assert_is_an_assertion_with_its_place(ran):
+    (assertion,) = ran.episodes["test_fails"].assertions
+    assert assertion.name == 'assert answer == 45, "wrong sum"'
+    assert assertion.reason is not None
+    assert assertion.reason.splitlines() == ["wrong sum", "assert 30 == 45"]
+    line = SUITE.splitlines().index('        assert answer == 45, "wrong sum"') + 1
+    assert (assertion.file, assertion.line) == ("test_suite.py", line)
+
+
+def test_what_was_said_before_the_end_is_kept(ran):
+    for name in ("test_errors", "test_times_out"):
+        trajectory = ran.episodes[name].trajectory
+        assert trajectory is not None, name
+        assert [call.name for call in trajectory.tool_calls()] == ["lookup"], name
+
+
+def test_checks_and_hard_budgets_fail_the_test_by_name_and_place(ran):
+    line = SUITE.splitlines().index('    episode.check("asks first", False, "did not ask")') + 1
+    ran.result.stdout.fnmatch_lines(
+        [
+            "episode 'test_suite.py::test_checks': 2 problems",
+            f"  test_suite.py:{line}: asks first: did not ask",
+            f"  test_suite.py:{line + 1}: confirms",
+            "episode 'test_suite.py::test_over_budget': budget emails: 2, limit 1 (hard)",
+        ]
+    )
+    assert [v.observed for v in ran.episodes["test_over_budget"].violations] == [2]
