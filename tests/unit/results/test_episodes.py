@@ -89,6 +89,11 @@ def test_a_bad_line_is_named_and_the_rest_is_read() -> None:
     )
 
 
+def test_a_bad_line_of_a_journal_names_the_key_of_the_episode() -> None:
+    text = journal_line(episode("a")).replace('"line":40', '"line":-1')
+    assert problems(read(text, "gw0.jsonl"))[0].message.startswith("line: Input should be greater")
+
+
 def test_a_bad_line_of_results_is_named_and_the_rest_is_read() -> None:
     text = canonical("a", "b", "c").replace('"scenario_id":"b"', '"scenario_idd":"b"')
     found = read(text)

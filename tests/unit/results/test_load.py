@@ -64,6 +64,13 @@ def test_disagreements_of_json_and_junit_are_findings(tmp_path: Path) -> None:
     assert kinds(found) == [("disagreement", "tests/test_refunds.py::test_bad", True)]
 
 
+def test_a_cut_junit_file_is_one_finding_and_not_one_for_each_lost_case(tmp_path: Path) -> None:
+    everything = [episode("a"), episode("b"), episode("c")]
+    junit = junit_xml(*(junit_case_of(item) for item in everything))
+    write_run(tmp_path / "out", *everything, junit=junit[: junit.index("test_b")])
+    assert kinds(load(["out"], [], root=tmp_path)) == [("unreadable_file", "out/junit.xml:2", True)]
+
+
 def test_cases_of_ours_are_plain_tests_where_no_json_was_asked_for(tmp_path: Path) -> None:
     write(tmp_path, a=junit_xml(junit_case_of(episode(), "<failure/>")))
     found = load([], ["a.xml"], root=tmp_path)
