@@ -11,18 +11,25 @@ from ci_agent_eval.contract.results import Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.facts import EpisodeFacts, Loaded, PlainTests
 from ci_agent_eval.results.join import join, pytest_address
+from ci_agent_eval.results.redacted import Redact, redacted
 from ci_agent_eval.results.runs import Entry, Read, duplicate, read_loose, read_run
 from ci_agent_eval.results.sources import Input, find_sources
 from ci_agent_eval.results.spool import EpisodeKey, Spool
 
 
 def load(
-    results: Sequence[str], junit: Sequence[str], *, root: Path, spool: Spool | None = None
+    results: Sequence[str],
+    junit: Sequence[str],
+    *,
+    root: Path,
+    spool: Spool | None = None,
+    redact: Redact | None = None,
 ) -> Loaded:
     """Read every file that the patterns name, relative to `root`.
 
     What is wrong with the files is a finding. Raises InputError only for patterns that
-    cannot mean anything. With a spool the episodes can be written out again, merged.
+    cannot mean anything. With a spool the episodes can be written out again, merged;
+    `redact` takes secrets out of every text.
     """
     if not results and not junit:
         raise InputError("no result files were named; give --results, --junit, or both")
@@ -37,7 +44,7 @@ def load(
         loading.add_junit(sources.junit, with_json=bool(results))
     if spool is not None:
         loading.keep_in(spool)
-    return loading.loaded()
+    return loading.loaded() if redact is None else redacted(loading.loaded(), redact)
 
 
 @dataclass(slots=True)

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.problems import describe_problem
@@ -77,7 +75,7 @@ def _read_session(file: Input, read: Read) -> Session | None:
     try:
         with file.path.open("rb") as opened:
             session = Session.model_validate_json(opened.read(_LARGEST_SESSION))
-    except ValidationError as error:
+    except ValueError as error:  # pydantic's errors are such
         read.findings.append(_unreadable(file, describe_problem(error)[:300]))
         return None
     except OSError as error:

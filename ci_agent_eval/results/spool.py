@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import NamedTuple, Self
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.results.redacted import Redact, redacted_json
 
 EpisodeKey = tuple[str, str, int, int]
 """`Episode.key`: scenario, node id, iteration, attempt."""
@@ -26,7 +28,9 @@ class Place(NamedTuple):
 class Spool:
     """The canonical lines of episodes on disk; only those kept are written out, by key."""
 
-    def __init__(self) -> None:
+    def __init__(self, redact: Redact | None = None) -> None:
+        """Spool to a temporary file; `redact` takes secrets out of every text."""
+        self._redact = redact
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._kept: list[tuple[EpisodeKey, Place]] = []
         self._end = 0
@@ -48,11 +52,19 @@ class Spool:
 
     def put(self, episode: Episode) -> Place:
         """Append the episode's line; it is written out only if its place is kept."""
-        line = canonical_json(episode).encode()
+        line = self._line(episode).encode()
         place = Place(self._end, len(line))
         self._file.write(line)
         self._end += len(line)
         return place
+
+    def _line(self, episode: Episode) -> str:
+        line = canonical_json(episode)
+        # Most lines hold no secret, and looking at the whole line at once is cheap.
+        if self._redact is None or self._redact(line) == line:
+            return line
+        clean = redacted_json(json.loads(line), self._redact)
+        return canonical_json(Episode.model_validate(clean))
 
     def keep(self, key: EpisodeKey, place: Place) -> None:
         """Mark the line at the place as the one that counts for the key."""
