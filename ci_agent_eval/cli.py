@@ -1,8 +1,14 @@
-"""The command line: parse, build, call. The only home of click."""
+"""The command line: parse, build, call. The only home of click.
+
+Each command imports what it needs when it runs, so that `--help` and `schema` start at once.
+"""
+
+# ruff: noqa: PLC0415 - as said above
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,8 +19,11 @@ import click
 from ci_agent_eval import __version__
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.options import OPTIONS, Option
+from ci_agent_eval.progress import ProgressLine
 
 if TYPE_CHECKING:
+    from ci_agent_eval.pipeline import Job
+    from ci_agent_eval.render.links import Links
     from ci_agent_eval.report import Report
     from ci_agent_eval.settings import Settings
 
@@ -71,6 +80,25 @@ def _load_settings(config: Path | None, flags: Mapping[str, object]) -> Settings
     return load_settings(root=Path.cwd(), environ=os.environ, flags=named, config=config)
 
 
+def _job(config: Path | None, flags: Mapping[str, object]) -> Job:
+    from ci_agent_eval.pipeline import Job
+
+    settings = _load_settings(config, flags)
+    return Job(settings, root=Path.cwd(), environ=os.environ, links=_links())
+
+
+def _links() -> Links:
+    """Return where links lead: into the repository inside a workflow, nowhere on a laptop."""
+    from ci_agent_eval.render.links import Links
+
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return Links()
+    from ci_agent_eval.announce import links_of
+    from ci_agent_eval.publish.files import load_event
+
+    return links_of(load_event(os.environ))
+
+
 @cli.command(epilog=EXIT_CODES)
 @click.argument("paths", nargs=-1)
 @_settings_options(publishing=False)
@@ -78,6 +106,7 @@ def _load_settings(config: Path | None, flags: Mapping[str, object]) -> Settings
 @click.pass_obj
 def run(
     pytest_args: tuple[str, ...],
+    /,
     paths: tuple[str, ...],
     config: Path | None,
     python: str | None,
@@ -91,16 +120,24 @@ def run(
 
     Everything after -- goes to pytest as it is. The exit code is the gate's, not pytest's.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
+    from ci_agent_eval.action import suite_python
     from ci_agent_eval.pipeline import run_and_report
 
-    return run_and_report(
-        _load_settings(config, flags),
+    job = _job(config, flags)
+    progress = ProgressLine(sys.stdout, sys.stderr)
+    suite, built = run_and_report(
+        job,
         paths=paths,
         pytest_args=pytest_args,
-        python=python,
-        root=Path.cwd(),
-        environ=os.environ,
+        python=python or suite_python(os.environ),
+        echo=progress.echo,
+        on_progress=progress.show,
     )
+    progress.end()
+    _print_report(built, "text", job.links)
+    if suite.interrupted_by is not None:
+        return 130
+    return 0 if built.passed else 1
 
 
 @cli.command(epilog=EXIT_CODES)
@@ -127,24 +164,35 @@ def report(
     agent-eval report --results agent-eval-report
     agent-eval report --junit 'build/test-results/**/*.xml' --format json
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
-    from ci_agent_eval.pipeline import links_from, report_files
+    from ci_agent_eval.pipeline import report_files
 
-    settings = _load_settings(config, flags)
+    job = _job(config, flags)
     built = report_files(
-        settings,
-        results=results or settings.results,
-        junit=junit or settings.junit,
-        root=Path.cwd(),
-        links=links_from(os.environ),
+        job, results=results or job.settings.results, junit=junit or job.settings.junit
     )
-    _print_report(built, format_)
+    _print_report(built, format_, job.links)
     return 0 if built.passed else 1
 
 
-def _print_report(built: Report, format_: str) -> None:
-    from ci_agent_eval.pipeline import links_from, render_as
+def _print_report(built: Report, format_: str, links: Links) -> None:
+    if format_ == "json":
+        from ci_agent_eval.render.document import render_verdict
 
-    click.echo(render_as(built, format_, links_from(os.environ), color=sys.stdout.isatty()), nl=False)
+        text = render_verdict(built)
+    elif format_ == "markdown":
+        from ci_agent_eval.render.markdown import render_comment
+
+        text = render_comment(built, links)
+    else:
+        from ci_agent_eval.render.terminal import render_terminal
+
+        width = shutil.get_terminal_size((100, 24)).columns
+        text = render_terminal(built, color=_wants_color(), width=width)
+    click.echo(text, nl=False)
+
+
+def _wants_color() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
 @cli.command(epilog=EXIT_CODES)
@@ -157,11 +205,24 @@ def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: ob
     The token is read from GITHUB_TOKEN, the rest from what GitHub's runner sets. The exit
     code is the gate's, or 3 if what was asked for could not be published.
     """
-    from ci_agent_eval.pipeline import publish_folder
+    from ci_agent_eval.action import exit_code
+    from ci_agent_eval.announce import announce
+    from ci_agent_eval.publish.files import load_event
+    from ci_agent_eval.report_folder import load_report
 
-    return publish_folder(
-        _load_settings(config, flags), report_dir, environ=os.environ, dry_run=dry_run
+    settings = _load_settings(config, flags)
+    built = load_report(report_dir)
+    result = announce(
+        built,
+        load_event(os.environ),
+        settings.model_copy(update={"suite": built.summary.suite}),
+        folder=report_dir,
+        token=os.environ.get("GITHUB_TOKEN", ""),
+        environ=os.environ,
+        echo=click.echo,
+        dry_run=dry_run,
     )
+    return exit_code(built, result)
 
 
 @cli.command()
@@ -189,7 +250,8 @@ def action() -> int:
     """Be the GitHub Action: read its inputs from the environment and do the whole job."""
     from ci_agent_eval.action import run_action
 
-    return run_action(os.environ)
+    progress = ProgressLine(sys.stdout, sys.stderr)
+    return run_action(os.environ, echo=progress.echo, on_progress=progress.show)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.render.annotations import annotations
-from ci_agent_eval.render.document import parse_verdict, render_annotations, render_verdict
+from ci_agent_eval.render.annotations import annotations as annotations_of
+from ci_agent_eval.render.annotations import render_annotations
+from ci_agent_eval.render.document import parse_verdict, render_verdict
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown import render_comment, render_step_summary
 from ci_agent_eval.report import Report
@@ -23,7 +24,7 @@ def write_report_folder(report: Report, folder: Path, links: Links) -> None:
         VERDICT_NAME: render_verdict(report),
         COMMENT_NAME: render_comment(report, links),
         SUMMARY_NAME: render_step_summary(report, links),
-        ANNOTATIONS_NAME: render_annotations(annotations(report)),
+        ANNOTATIONS_NAME: render_annotations(annotations_of(report)),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -31,8 +32,15 @@ def write_report_folder(report: Report, folder: Path, links: Links) -> None:
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise InputError(
-            f"{folder}: the report cannot be written ({error.strerror}); choose another --report-dir"
+            f"{folder}: the report cannot be written ({error.strerror}); "
+            "choose another --report-dir"
         ) from None
+
+
+def clear_report_folder(folder: Path) -> None:
+    """Remove a former report's files, so that none of them is taken for the next one's."""
+    for name in (VERDICT_NAME, COMMENT_NAME, SUMMARY_NAME, ANNOTATIONS_NAME):
+        (folder / name).unlink(missing_ok=True)
 
 
 def load_report(folder: Path) -> Report:
@@ -47,4 +55,4 @@ def load_report(folder: Path) -> Report:
         ) from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 (byte {error.start}); write it anew") from None
-    return parse_verdict(text, source=str(path))
+    return parse_verdict(text, name=str(path))

@@ -13,6 +13,7 @@ FindingKind = Literal[
     "disagreement",  # JSON and JUnit of one run say different things
     "collection_error",  # pytest could not collect a file
     "interrupted",  # the run ended before its episodes did
+    "install_failed",  # the suite could not be set up
     "duplicate",  # the same episode twice in different files
 ]
 

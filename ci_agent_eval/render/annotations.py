@@ -1,7 +1,8 @@
 """Annotations: what failed, at the line that made it."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from ci_agent_eval.contract.episode import Gating
@@ -60,6 +61,12 @@ def annotations(report: Report) -> tuple[Annotation, ...]:
     """Return every annotation that has a file to stand in, failures first."""
     placed = [annotation for draft in _drafts(report) if (annotation := _place(draft)) is not None]
     return tuple(sorted(placed, key=_order))
+
+
+def render_annotations(shown: Sequence[Annotation]) -> str:
+    """Return `annotations.json`: a list in the same order, for other tools to place."""
+    listed = [asdict(annotation) for annotation in shown]
+    return json.dumps(listed, indent=2, sort_keys=True) + "\n"
 
 
 def unplaced(report: Report) -> int:

@@ -1,0 +1,121 @@
+"""The GitHub Action: its inputs in, the whole job done, the exit code out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ci_agent_eval.announce import announce, links_of
+from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.facts import Loaded
+from ci_agent_eval.inputs import Inputs, parse_inputs
+from ci_agent_eval.pipeline import Job, report_files, report_loaded, run_and_report
+from ci_agent_eval.publish.event import Event
+from ci_agent_eval.publish.files import load_event
+from ci_agent_eval.publish.plan import PublishResult
+from ci_agent_eval.redact import Redactor
+from ci_agent_eval.render.headline import headline
+from ci_agent_eval.report import Report
+from ci_agent_eval.runner import REPORTER_TOKENS, Progress
+from ci_agent_eval.settings import load_settings
+
+Echo = Callable[[str], None]
+
+
+def run_action(
+    environ: Mapping[str, str], *, echo: Echo, on_progress: Callable[[Progress], None]
+) -> int:
+    """Do the whole job as the inputs in the environment ask; return the exit code."""
+    inputs = parse_inputs(environ)
+    event = load_event(environ)
+    job = _job(inputs, event, environ)
+    report = (
+        _run(inputs, job, echo, on_progress)
+        if inputs.mode == "run"
+        else report_files(
+            job,
+            results=inputs.results or job.settings.results,
+            junit=inputs.junit or job.settings.junit,
+        )
+    )
+    echo(headline(report))
+    result = announce(
+        report,
+        event,
+        job.settings,
+        folder=Path(job.settings.report_dir),
+        token=inputs.token,
+        environ=environ,
+        echo=echo,
+    )
+    return exit_code(report, result)
+
+
+def exit_code(report: Report, result: PublishResult) -> int:
+    """Return the gate's exit code; a passed gate that was not published as asked is 3."""
+    if not report.passed:
+        return 1
+    return 3 if result.failed else 0
+
+
+def suite_python(environ: Mapping[str, str]) -> str:
+    """Return the suite's interpreter: the one that is set, the active environment's, or ours."""
+    if chosen := environ.get("AGENT_EVAL_PYTHON"):
+        return chosen
+    active = environ.get("VIRTUAL_ENV")
+    return str(Path(active) / "bin/python") if active else sys.executable
+
+
+def _job(inputs: Inputs, event: Event, environ: Mapping[str, str]) -> Job:
+    root = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
+    config = root / inputs.config if inputs.config else None
+    settings = load_settings(root=root, environ=environ, flags=inputs.options, config=config)
+    return Job(settings, root=root, environ=environ, links=links_of(event))
+
+
+def _run(inputs: Inputs, job: Job, echo: Echo, on_progress: Callable[[Progress], None]) -> Report:
+    """Set the suite up and run it; a set-up that fails is reported like any other failure."""
+    python = suite_python(job.environ)
+    failed = _install(inputs.install, python, job, echo)
+    if failed is not None:
+        return report_loaded(job, Loaded(findings=(failed,)))
+    _, report = run_and_report(
+        job,
+        paths=inputs.paths,
+        pytest_args=inputs.pytest_args,
+        python=python,
+        echo=echo,
+        on_progress=on_progress,
+    )
+    return report
+
+
+def _install(
+    commands: Sequence[Sequence[str]], python: str, job: Job, echo: Echo
+) -> Finding | None:
+    """Run the set-up commands in turn; return what went wrong with the first that failed."""
+    environ = {k: v for k, v in job.environ.items() if k not in REPORTER_TOKENS}
+    folder = Path(python).parent
+    environ["PATH"] = f"{folder}{os.pathsep}{environ.get('PATH', os.defpath)}"
+    environ["VIRTUAL_ENV"] = str(folder.parent)
+    redactor = Redactor.from_environ(job.environ)
+    for words in commands:
+        shown = redactor.text(" ".join(words))
+        echo(f"$ {shown}")
+        problem = _start(words, environ, job.root)
+        if problem is not None:
+            message = f"`{shown}` {problem}; the suite did not run"
+            return Finding("install_failed", "input install", message)
+    return None
+
+
+def _start(words: Sequence[str], environ: Mapping[str, str], root: Path) -> str | None:
+    """Run one command; return what went wrong, or None."""
+    try:
+        done = subprocess.run(words, env=environ, cwd=root, stdin=subprocess.DEVNULL, check=False)
+    except OSError as error:
+        return f"could not be started ({error.strerror})"
+    return None if done.returncode == 0 else f"exited with status {done.returncode}"

@@ -1,0 +1,149 @@
+"""From a report to GitHub: what is published of it, and the call that does so."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from ci_agent_eval.publish.api import Api
+from ci_agent_eval.publish.dry_run import DryRun
+from ci_agent_eval.publish.event import Event
+from ci_agent_eval.publish.files import Files, append_outputs
+from ci_agent_eval.publish.plan import Publication, PublishResult, PublishSettings
+from ci_agent_eval.publish.publish import Connect, Surroundings, publish
+from ci_agent_eval.publish.waiting import Level
+from ci_agent_eval.render.annotations import annotations as annotations_of
+from ci_agent_eval.render.commands import workflow_command
+from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.markdown import (
+    marker,
+    render_check_summary,
+    render_comment,
+    render_headline_comment,
+    render_step_summary,
+)
+from ci_agent_eval.report import Report
+from ci_agent_eval.settings import Settings
+
+Echo = Callable[[str], None]
+"""Writes one line to standard output."""
+
+
+def links_of(event: Event) -> Links:
+    """Return where the links of an event's report lead."""
+    return Links(
+        server_url=event.server_url,
+        repository=event.repository,
+        sha=event.head_sha,
+        run_url=event.run_url,
+        artifact_url=f"{event.run_url}#artifacts" if event.run_url else None,
+    )
+
+
+def publication_of(report: Report, links: Links, settings: Settings, folder: Path) -> Publication:
+    """Render everything that a report puts on GitHub."""
+    return Publication(
+        headline=headline(report),
+        marker=marker(report.summary.suite),
+        comment_body=render_comment(report, links),
+        fallback_body=render_headline_comment(report, links),
+        link_prefixes=links.prefixes,
+        check_name=settings.check_name,
+        check_title=headline(report),
+        check_summary=render_check_summary(report, links),
+        conclusion=report.verdict.conclusion,
+        annotations=annotations_of(report),
+        step_summary=render_step_summary(report, links),
+        outputs=outputs_of(report, folder),
+    )
+
+
+def outputs_of(report: Report, folder: Path) -> dict[str, str]:
+    """Return the action's outputs, but for the addresses that only publishing finds out."""
+    required = report.required
+    violations = sum(1 for _ in report.violations()) + len(report.summary.suite_violations)
+    return {
+        "conclusion": report.verdict.conclusion,
+        "headline": headline(report),
+        "report-dir": folder.as_posix(),
+        "scenarios": str(len(required)),
+        "scenarios-passing": str(sum(1 for item in required if item.passing)),
+        "episodes": str(report.summary.tally.total),
+        "budget-violations": str(violations),
+    }
+
+
+def announce(
+    report: Report,
+    event: Event,
+    settings: Settings,
+    *,
+    folder: Path,
+    token: str,
+    environ: Mapping[str, str],
+    echo: Echo,
+    dry_run: bool = False,
+) -> PublishResult:
+    """Publish a report, say what became of each part, and set the outputs with addresses."""
+    in_workflow = environ.get("GITHUB_ACTIONS") == "true"
+    files = Files() if dry_run else _files(environ)
+
+    def log(level: Level, sentence: str) -> None:
+        echo(workflow_command(level, sentence) if in_workflow else f"{level}: {sentence}")
+
+    result = publish(
+        publication_of(report, links_of(event), settings, folder),
+        event,
+        PublishSettings(
+            comment=settings.publish.comment == "update",
+            check_run=settings.publish.check_run,
+            comment_author=settings.publish.comment_author,
+            in_workflow=in_workflow and not dry_run,
+        ),
+        connect=_connect(event, token, log, echo, dry_run=dry_run),
+        around=Surroundings(files=files, log=log, emit=echo, token=_random_word),
+    )
+    for part in result.parts:
+        level: Level = "warning" if part.status == "failed" else "notice"
+        log(level, part.sentence) if not part.published else echo(part.sentence)
+    _write_addresses(result, files)
+    return result
+
+
+def _files(environ: Mapping[str, str]) -> Files:
+    summary, outputs = environ.get("GITHUB_STEP_SUMMARY"), environ.get("GITHUB_OUTPUT")
+    return Files(Path(summary) if summary else None, Path(outputs) if outputs else None)
+
+
+def _random_word() -> str:
+    return secrets.token_hex(16)
+
+
+def _connect(
+    event: Event, token: str, log: Callable[[Level, str], None], echo: Echo, *, dry_run: bool
+) -> Connect | None:
+    if dry_run:
+        return lambda: nullcontext(DryRun(event.repository, echo, log))
+    if not token:
+        return None
+
+    def connect() -> AbstractContextManager[Api]:
+        # PyGithub is imported only by those who publish: it takes a third of a second.
+        from ci_agent_eval.publish import client  # noqa: PLC0415 - as said
+
+        connection = client.Connection(event.repository, token, event.api_url)
+        return client.connect(connection, sleep=time.sleep, clock=time.time, log=log)
+
+    return connect
+
+
+def _write_addresses(result: PublishResult, files: Files) -> None:
+    """Set the outputs that are known only once everything is published."""
+    parts = {"comment-url": result.comment, "check-run-url": result.check_run}
+    found = {name: part.url for name, part in parts.items() if part is not None and part.url}
+    if files.outputs is not None and found:
+        append_outputs(files.outputs, found, _random_word)

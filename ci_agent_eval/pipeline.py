@@ -1,0 +1,110 @@
+"""The order of the whole job: run the suite, read its files, judge, write, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
+from ci_agent_eval.facts import Loaded
+from ci_agent_eval.redact import Redactor
+from ci_agent_eval.render.links import Links
+from ci_agent_eval.report import Report, build_report
+from ci_agent_eval.report_folder import clear_report_folder, write_report_folder
+from ci_agent_eval.results.load import load
+from ci_agent_eval.results.spool import Spool, write_results
+from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
+from ci_agent_eval.settings import Settings
+
+Echo = Callable[[str], None]
+"""Writes one line to standard output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job: what is configured, where it works, and what it may see."""
+
+    settings: Settings
+    root: Path
+    """The folder that patterns and paths are relative to."""
+    environ: Mapping[str, str]
+    links: Links = Links()  # noqa: RUF009 - frozen
+
+    @property
+    def folder(self) -> Path:
+        """Where the report goes."""
+        return self.root / self.settings.report_dir
+
+
+def report_files(
+    job: Job,
+    *,
+    results: Sequence[str],
+    junit: Sequence[str],
+    findings: Sequence[Finding] = (),
+) -> Report:
+    """Read, judge and write the report of files that are there. Raises InputError.
+
+    `findings` are known before any file is read.
+    """
+    redactor = Redactor.from_environ(job.environ)
+    with Spool(redactor.text) as spool:
+        loaded = load(results, junit, root=job.root, spool=spool, redact=redactor.text)
+        loaded = replace(loaded, findings=(*loaded.findings, *findings))
+        report = report_loaded(job, loaded)
+        if not _has_own_results(job.folder):
+            write_results(job.folder / RESULTS_NAME, job.settings.suite, spool)
+    return report
+
+
+def report_loaded(job: Job, loaded: Loaded) -> Report:
+    """Judge what was loaded and write the report folder."""
+    report = build_report(
+        loaded,
+        suite=job.settings.suite,
+        budgets=job.settings.budgets,
+        policy=job.settings.policy,
+    )
+    write_report_folder(report, job.folder, job.links)
+    return report
+
+
+def _has_own_results(folder: Path) -> bool:
+    """Say whether a run wrote its results into this very folder; those stay as they are."""
+    return (folder / SESSION_NAME).exists() and (folder / RESULTS_NAME).exists()
+
+
+def run_and_report(
+    job: Job,
+    *,
+    paths: Sequence[str],
+    pytest_args: Sequence[str],
+    python: str,
+    echo: Echo,
+    on_progress: Callable[[Progress], None],
+) -> tuple[SuiteRun, Report]:
+    """Run the suite, then report what it left behind. Raises InputError."""
+    command = SuiteCommand(
+        report_dir=job.folder,
+        paths=tuple(paths) or job.settings.paths,
+        pytest_args=(*job.settings.pytest_args, *pytest_args),
+        python=python,
+        suite=job.settings.suite,
+        cwd=job.root,
+    )
+    clear_report_folder(job.folder)
+    run = run_suite(command, environ=job.environ, emit=echo, on_progress=on_progress)
+    report = report_files(
+        job, results=(job.settings.report_dir,), junit=(), findings=_never_started(job.folder, run)
+    )
+    return run, report
+
+
+def _never_started(folder: Path, run: SuiteRun) -> tuple[Finding, ...]:
+    """Say so where pytest gave up before its session: no file of it could say it."""
+    if (folder / SESSION_NAME).exists():
+        return ()
+    message = f"it ended with status {run.exit_status} before its session began; see its output"
+    return (Finding("collection_error", "pytest", message),)

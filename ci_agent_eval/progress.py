@@ -1,0 +1,73 @@
+"""The progress of a run as one line: rewritten on a terminal, repeated sparsely elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from ci_agent_eval.runner import Progress
+
+PLAIN_SECONDS = 10.0
+"""Least time between two plain lines, so that a job's log stays short."""
+
+_CLEAR = "\r\x1b[2K"
+
+
+class ProgressLine:
+    """Shows progress below what the suite prints; `clock` gives seconds."""
+
+    def __init__(
+        self, out: TextIO, stream: TextIO, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Show progress on `stream`, and what the suite prints on `out`."""
+        self._out = out
+        self._stream = stream
+        self._clock = clock
+        self._live = stream.isatty()
+        self._shown = ""
+        self._next = clock() + PLAIN_SECONDS
+
+    def echo(self, line: str) -> None:
+        """Print a line of the suite's above the progress line."""
+        self._erase()
+        self._out.write(line if line.endswith("\n") else f"{line}\n")
+        self._out.flush()
+        self._draw()
+
+    def show(self, progress: Progress) -> None:
+        """Show how far the run is."""
+        self._erase()
+        self._shown = describe(progress)
+        if self._live:
+            self._draw()
+        elif self._clock() >= self._next:
+            self._next = self._clock() + PLAIN_SECONDS
+            self._stream.write(f"{self._shown}\n")
+            self._stream.flush()
+
+    def end(self) -> None:
+        """Take the line away."""
+        self._erase()
+        self._shown = ""
+
+    def _draw(self) -> None:
+        if self._live and self._shown:
+            self._stream.write(self._shown)
+            self._stream.flush()
+
+    def _erase(self) -> None:
+        if self._live and self._shown:
+            self._stream.write(_CLEAR)
+            self._stream.flush()
+
+
+def describe(progress: Progress) -> str:
+    """Return the line: episodes, failures, errors, violations, cost."""
+    of = "" if progress.selected is None else f" of {progress.selected}"
+    return (
+        f"agent-eval: {progress.finished}{of} episodes ended, {progress.failed} failed, "
+        f"{progress.errors} errors, {progress.violations} budget violations, "
+        f"${progress.cost_usd:.4f}"
+    )
