@@ -41,19 +41,19 @@ def marker(suite: str) -> str:
 def render_comment(report: Report, links: Links, *, limit: int = COMMENT_LIMIT) -> str:
     """Return the comment, at most `limit` UTF-8 bytes; ValueError below `MIN_LIMIT`."""
     head = f"{marker(report.summary.suite)}\n{_heading(report)}"
-    return _render(report, links, head, COMMENT_LINES, limit)
+    return _render(report, links, head, COMMENT_LINES, limit=limit)
 
 
 def render_step_summary(report: Report, links: Links, *, limit: int = STEP_SUMMARY_LIMIT) -> str:
     """Return the step summary, at most `limit` UTF-8 bytes; ValueError below `MIN_LIMIT`."""
-    return _render(report, links, _heading(report), STEP_SUMMARY_LINES, limit)
+    return _render(report, links, _heading(report), STEP_SUMMARY_LINES, limit=limit)
 
 
 def render_check_summary(report: Report, links: Links, *, limit: int = CHECK_SUMMARY_LIMIT) -> str:
     """Return the check run's summary, whose title is the headline; limits as for the comment."""
     missing = counted(unplaced(report), "problem")
     note = f"Not annotated for want of a file: {missing}." if unplaced(report) else ""
-    return _render(report, links, "", COMMENT_LINES, limit, note)
+    return _render(report, links, "", COMMENT_LINES, limit=limit, note=note)
 
 
 def render_headline_comment(report: Report, links: Links) -> str:
@@ -81,7 +81,9 @@ class _Frame:
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _render(report: Report, links: Links, head: str, most: int, limit: int, note: str = "") -> str:
+def _render(
+    report: Report, links: Links, head: str, most: int, *, limit: int, note: str = ""
+) -> str:
     if limit < MIN_LIMIT:
         raise ValueError(f"a report does not fit into {limit} bytes; give it {MIN_LIMIT} or more")
     frame = _Frame(head, _evidence_line(report, links), links, limit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +13,7 @@ from markdown_it import MarkdownIt
 
 from ci_agent_eval.render.fit import STEPS
 from ci_agent_eval.render.guard import foreign_elements
+from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown import (
     MIN_LIMIT,
@@ -146,6 +148,15 @@ def test_links_longer_than_the_limit_are_dropped_before_the_evidence():
     assert "xxx" not in comment
 
 
+def test_verdict_is_kept_where_even_the_evidence_does_not_fit():
+    wrong = everything_wrong()
+    named = replace(wrong, summary=replace(wrong.summary, suite="\u202e" * 100))
+    comment = render_comment(named, LINKS, limit=MIN_LIMIT)
+    assert len(comment.encode()) <= MIN_LIMIT
+    assert headline(wrong) in comment
+    assert "All else was left out to fit 1,000 bytes; the whole is in `verdict.json`" in comment
+
+
 def test_passing_comment_is_verdict_and_evidence_with_one_fold_between():
     comment = render_comment(REPORTS["passing"](), LINKS)
     outside = re.sub(r"<details>.*</details>\n\n", "", comment, flags=re.DOTALL)
@@ -184,6 +195,7 @@ def test_error_beside_a_failed_assertion_is_not_told_as_the_agents_fault():
     )
     failing_part, errors = render_comment(both, LINKS).split("**Errors, not the agent's fault**")
     assert "429" not in failing_part
+    assert errors.count("429") == 1
     assert "| `a` | 1 / 2 | `429` |" in errors
 
 

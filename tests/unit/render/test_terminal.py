@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.terminal import render_terminal
-from tests.builders import failing, report
+from tests.builders import failed_assertion, failing, report
 from tests.render_reports import REPORTS, failing_over_budget, hostile
 
 
@@ -56,6 +56,13 @@ def test_no_text_acts(text, width):
     shown = render_terminal(hostile(text), color=False, width=width)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2028]", shown)
     assert "##[" not in shown
+    assert not any(line.lstrip().startswith("::") for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("width", range(40, 80))
+def test_wrapping_moves_no_command_to_the_start_of_a_line(width):
+    check = failed_assertion("a", reason="some words ::error::x and ::set-output name=a::b too" * 3)
+    shown = render_terminal(report(failing(assertions=[check])), color=False, width=width)
     assert not any(line.lstrip().startswith("::") for line in shown.splitlines())
 
 

@@ -1,0 +1,46 @@
+"""The same report is the same bytes, whatever surrounds the process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+RENDER = """
+import hashlib
+from ci_agent_eval.render.annotations import annotations
+from ci_agent_eval.render.commands import render_commands
+from ci_agent_eval.render.document import render_verdict
+from ci_agent_eval.render.markdown import render_comment
+from ci_agent_eval.render.terminal import render_terminal
+from tests.render_reports import LINKS, REPORTS
+
+digest = hashlib.sha256()
+for build in REPORTS.values():
+    report = build()
+    for text in (
+        render_comment(report, LINKS),
+        render_verdict(report),
+        render_terminal(report, color=True, width=80),
+        render_commands(annotations(report)),
+    ):
+        digest.update(text.encode())
+print(digest.hexdigest())
+"""
+
+
+def digest(root, **environ):
+    ran = subprocess.run(
+        [sys.executable, "-c", RENDER],
+        env={**os.environ, "PYTHONPATH": str(root), **environ},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return ran.stdout
+
+
+def test_hash_seed_locale_and_time_zone_change_nothing(pytestconfig):
+    root = pytestconfig.rootpath
+    usual = digest(root, PYTHONHASHSEED="0", LC_ALL="C", TZ="UTC")
+    assert digest(root, PYTHONHASHSEED="7", LC_ALL="de_DE.UTF-8", TZ="Asia/Tokyo") == usual
