@@ -1,8 +1,8 @@
 # The image of the GitHub Action. Two environments live in it side by side:
-#   /opt/agent-eval           the reporter, with its own pins
-#   /opt/suite                the suite: pytest and pydantic; the `install` input installs here
-#   /opt/agent-eval-plugin    the package's source alone, for the suite's PYTHONPATH. It has no
-#                             metadata, so pip in /opt/suite never asks for the reporter's pins.
+#   /opt/agent-eval   the reporter, with its own pins
+#   /opt/suite        the suite: pytest and pydantic; the `install` input installs here. The
+#                     package is not installed in it: the runner lends it the plugin's source, so
+#                     pip in there never asks for the reporter's pins.
 ARG BASE=python:3.13-slim-trixie
 
 FROM ${BASE} AS build
@@ -21,9 +21,7 @@ COPY ci_agent_eval/ ci_agent_eval/
 # The build backend comes from /build, so that it is not in the image.
 RUN /build/bin/pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir dist . \
     && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --no-deps --no-index dist/*.whl \
-    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt \
-    && mkdir /opt/agent-eval-plugin \
-    && ln -s /opt/agent-eval/lib/python3.*/site-packages/ci_agent_eval /opt/agent-eval-plugin/ci_agent_eval
+    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt
 
 FROM ${BASE}
 LABEL org.opencontainers.image.title="agent-eval" \
@@ -31,10 +29,11 @@ LABEL org.opencontainers.image.title="agent-eval" \
       org.opencontainers.image.licenses="MIT"
 COPY --from=build /opt /opt
 # Official slim images carry no bytecode of the standard library: this import leaves what we use.
-RUN ["/opt/agent-eval/bin/python", "-c", "import asyncio, sqlite3, github, junitparser, markdown_it"]
+RUN ["/opt/agent-eval/bin/python", "-c", "import asyncio, sqlite3, ci_agent_eval.cli, ci_agent_eval.action, ci_agent_eval.publish.client"]
 # A suite run as root leaves no root-owned bytecode in the user's workspace, progress is printed
 # at once, and the user's `install` command needs no cache and no advice.
-ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \
+ENV AGENT_EVAL_PYTHON=/opt/suite/bin/python \
+    PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 # Actions run as root (the workspace is root's), so there is no USER.
 ENTRYPOINT ["/opt/agent-eval/bin/agent-eval", "action"]
