@@ -51,7 +51,9 @@ class ScenarioSummary:
     failures: tuple[FailedAssertion, ...] = ()
     warnings: tuple[FailedAssertion, ...] = ()
     reasons: tuple[str, ...] = ()
-    """Why iterations failed without an assertion, errored or were skipped; each once."""
+    """Why iterations failed that have no failed assertion; each once."""
+    unjudged_reasons: tuple[str, ...] = ()
+    """Why iterations errored, then why iterations were skipped; each once."""
     violations: tuple[ScenarioViolation, ...] = ()
     turns: int = 0
     tool_calls: int = 0
@@ -72,6 +74,7 @@ class Totals:
     turns: int = 0
     tool_calls: int = 0
     wall_time_s: float | None = None
+    """Only where the suite has a budget for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ def summarize(loaded: Loaded, *, suite: str = "default", budgets: SuiteBudgets) 
         list(group) for _, group in groupby(episodes, key=lambda facts: facts.scenario_id)
     ]
     scenarios = tuple(_scenario(group) for group in by_scenario)
-    totals = _totals(final, loaded)
+    totals = _totals(final, loaded, budgets)
     return Summary(
         suite=suite,
         scenarios=scenarios,
@@ -156,7 +159,11 @@ def _scenario(attempts: Sequence[EpisodeFacts]) -> ScenarioSummary:
         flaky=sum(1 for facts in final if facts.outcome == "passed" and facts.attempt > 1),
         failures=_failures(final, lambda facts: facts.failed_assertions),
         warnings=_failures(final, lambda facts: facts.warnings),
-        reasons=_reasons(final),
+        reasons=_reasons(f for f in final if not f.failed_assertions and f.outcome == "failed"),
+        unjudged_reasons=_reasons(
+            [f for f in final if f.outcome == "error"]
+            + [f for f in final if f.outcome == "skipped"]
+        ),
         violations=_worst_violations(final),
         turns=sum(facts.turns for facts in final),
         tool_calls=sum(facts.tool_calls for facts in final),
@@ -179,12 +186,7 @@ def _failures(
 
 
 def _reasons(episodes: Iterable[EpisodeFacts]) -> tuple[str, ...]:
-    reasons = (
-        facts.reason
-        for facts in episodes
-        if facts.reason and facts.outcome != "passed" and not facts.failed_assertions
-    )
-    return tuple(dict.fromkeys(reasons))
+    return tuple(dict.fromkeys(facts.reason for facts in episodes if facts.reason))
 
 
 def _worst_violations(episodes: Iterable[EpisodeFacts]) -> tuple[ScenarioViolation, ...]:
@@ -214,9 +216,11 @@ def _all_or_none(values: Sequence[Number | None]) -> Number | None:
     return sum(known)
 
 
-def _totals(final: Sequence[EpisodeFacts], loaded: Loaded) -> Totals:
+def _totals(final: Sequence[EpisodeFacts], loaded: Loaded, budgets: SuiteBudgets) -> Totals:
     ran = _ran(final)
     walls = [session.wall_time_s for session in loaded.sessions]
+    # It differs run by run, so it is in a report only where it was asked for.
+    wall_time_s = _all_or_none(walls) if budgets.total_wall_time_s else None
     return Totals(
         tokens=_all_or_none([facts.tokens for facts in ran]),
         cost_usd=_all_or_none([facts.cost_usd for facts in ran]),
@@ -224,7 +228,7 @@ def _totals(final: Sequence[EpisodeFacts], loaded: Loaded) -> Totals:
         p95_latency_ms=latency_statistic([v for f in ran for v in f.latencies_ms], "p95"),
         turns=sum(facts.turns for facts in ran),
         tool_calls=sum(facts.tool_calls for facts in ran),
-        wall_time_s=_all_or_none(walls),
+        wall_time_s=wall_time_s,
     )
 
 

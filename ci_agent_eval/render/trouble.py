@@ -88,7 +88,7 @@ def _error_row(item: Judged, links: Links) -> Sequence[str]:
 
 
 def _more_reasons(scenario: ScenarioSummary) -> str:
-    more = len(scenario.reasons) - 1
+    more = len(scenario.unjudged_reasons) - 1
     return f" (and {counted(more, 'other reason')})" if more > 0 else ""
 
 

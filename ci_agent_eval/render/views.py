@@ -19,6 +19,7 @@ FINDING_KINDS: dict[FindingKind, str] = {
     "no_results": "no results",
     "interrupted": "interrupted",
     "collection_error": "collection error",
+    "install_failed": "set-up failed",
     "unreadable_file": "unreadable file",
     "disagreement": "disagreement",
     "declared_counts_differ": "misstated counts",
@@ -41,11 +42,10 @@ class Cause:
 
 
 def causes(scenario: ScenarioSummary) -> Iterator[Cause]:
-    """Every failed assertion; without any, every reason given."""
+    """Every failed assertion, then every reason of iterations that failed without one."""
     for failed in scenario.failures:
         yield cause_of(scenario, failed)
-    # Beside failed assertions a reason is that of an error, which is not the agent's fault.
-    for reason in () if scenario.failures else scenario.reasons:
+    for reason in scenario.reasons:
         yield Cause(None, reason, scenario.file, scenario.line)
 
 
@@ -64,7 +64,7 @@ def first_cause(scenario: ScenarioSummary) -> Cause:
 
 def error_cause(scenario: ScenarioSummary) -> Cause:
     """Return the first reason of an iteration that was not judged."""
-    reason = scenario.reasons[0] if scenario.reasons else NO_REASON
+    reason = scenario.unjudged_reasons[0] if scenario.unjudged_reasons else NO_REASON
     return Cause(None, reason, scenario.file, scenario.line)
 
 

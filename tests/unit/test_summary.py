@@ -53,7 +53,10 @@ def test_reasons_stand_for_what_failed_without_an_assertion():
         episode(iteration=2, outcome="error", reason="429 from the model"),
         episode(iteration=3, outcome="error", reason="429 from the model"),
     )
-    assert summary.scenarios[0].reasons == ("429 from the model",)
+    assert summary.scenarios[0].reasons == ()
+    assert summary.scenarios[0].unjudged_reasons == ("429 from the model",)
+    bare = summary_of(episode(outcome="failed", reason="DID NOT RAISE"))
+    assert bare.scenarios[0].reasons == ("DID NOT RAISE",)
 
 
 def test_the_worst_violation_of_a_budget_stands_for_it():
@@ -91,3 +94,9 @@ def test_the_order_of_episodes_does_not_matter():
     ]
     summaries = {repr(summary_of(*order)) for order in itertools.permutations(episodes)}
     assert len(summaries) == 1
+
+
+def test_wall_time_is_kept_only_where_it_has_a_budget():
+    assert summary_of(episode()).totals.wall_time_s is None
+    budgets = SuiteBudgets.model_validate({"total_wall_time_s": 60})
+    assert summarize(loaded(episode()), budgets=budgets).totals.wall_time_s == 2.5

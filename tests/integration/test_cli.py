@@ -1,0 +1,291 @@
+"""The command line as a person meets it: real processes, real files, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples/refund_desk"
+
+
+def clean_environ(**extra):
+    """The environment without what GitHub's runner or a former test may have put there."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "INPUT_"))}
+    return {**kept, "PYTEST_ADDOPTS": "-p no:randomly", **extra}
+
+
+@pytest.fixture
+def agent_eval(tmp_path):
+    def run(*arguments, cwd=tmp_path, **environ):
+        return subprocess.run(
+            [sys.executable, "-m", "ci_agent_eval", *map(str, arguments)],
+            cwd=cwd,
+            env=clean_environ(**environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+
+    return run
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """A copy of the example, to run and to mend."""
+    shutil.copytree(EXAMPLE, tmp_path / "desk", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "desk"
+
+
+def verdict(folder: Path):
+    return json.loads((folder / "agent-eval-report/verdict.json").read_text())
+
+
+def mend(desk: Path):
+    agent = desk / "agent.py"
+    text = agent.read_text()
+    text = text.replace(' and "urgent" not in message', "")
+    text = text.replace(
+        'orders = [self._use(reply, "lookup_order", order_id=order_id) for order_id in ids]',
+        'orders = [self._use(reply, "lookup_order", order_id=ids[-1])]',
+    )
+    agent.write_text(text)
+
+
+def test_the_example_fails_for_its_two_reasons(agent_eval, desk, tmp_path):
+    done = agent_eval("run", "desk")
+    assert done.returncode == 1, done.stderr
+    assert "refund_over_limit  0/1  asks a manager before refunding over $500" in done.stdout
+    assert "refund_by_email  tool calls (hard)  6, limit 4 (+50 %)" in done.stdout
+    shown = {(r["kind"], r["scenario_id"]) for r in verdict(tmp_path)["verdict"]["reasons"]}
+    assert shown == {("scenario", "refund_over_limit"), ("budget", "refund_by_email")}
+    folder = tmp_path / "agent-eval-report"
+    assert {path.name for path in folder.iterdir()} == {
+        "annotations.json",
+        "comment.md",
+        "episodes",
+        "junit.xml",
+        "results.json",
+        "session.json",
+        "summary.md",
+        "verdict.json",
+    }
+
+
+def test_the_mended_example_passes(agent_eval, desk, tmp_path):
+    mend(desk)
+    done = agent_eval("run", "desk")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.endswith("Agent evals passed: 3 of 3 required scenarios, 3 episodes\n")
+
+
+def test_the_same_results_are_the_same_bytes_for_any_order_and_worker_count(agent_eval, desk):
+    def bytes_of(*pytest_args, **environ):
+        agent_eval("run", "desk", "--", *pytest_args, **environ)
+        folder = desk.parent / "agent-eval-report"
+        names = ("results.json", "verdict.json", "comment.md", "annotations.json", "summary.md")
+        return {name: (folder / name).read_bytes() for name in names}
+
+    first = bytes_of(PYTHONHASHSEED="1")
+    assert first == bytes_of("-n", "2", PYTHONHASHSEED="2", TZ="Asia/Tokyo")
+    assert first == bytes_of(PYTEST_ADDOPTS="-p randomly -p no:cacheprovider", LC_ALL="C")
+
+
+def test_a_report_of_a_report_s_files_says_the_same(agent_eval, desk, tmp_path):
+    agent_eval("run", "desk")
+    again = agent_eval("report", "--results", "agent-eval-report", "--report-dir", "again")
+    assert again.returncode == 1
+    for name in ("results.json", "comment.md", "annotations.json", "verdict.json"):
+        first, second = tmp_path / "agent-eval-report" / name, tmp_path / "again" / name
+        assert first.read_bytes() == second.read_bytes(), name
+
+
+def test_only_chosen_tests_run_after_the_dashes(agent_eval, desk, tmp_path):
+    done = agent_eval("run", "desk", "--", "-k", "confirmation")
+    assert done.returncode == 0
+    assert verdict(tmp_path)["counts"]["episodes"]["passed"] == 1
+
+
+def test_the_summary_as_json_counts_each_file(agent_eval, desk):
+    agent_eval("run", "desk")
+    done = agent_eval("report", "--results", "agent-eval-report", "--format", "json")
+    sources = json.loads(done.stdout)["summary"]["sources"]
+    assert [(s["kind"], s["cases"], s["failures"], s["skipped"]) for s in sources] == [
+        ("junit", 3, 2, 0),
+        ("episodes", 3, 1, 0),
+    ]
+
+
+SLOW_SUITE = """
+import os, signal, pytest
+
+@pytest.mark.episode(scenario_id="first")
+def test_first(episode):
+    with episode.turn("hello") as turn:
+        turn.reply("hello", source="scripted")
+
+@pytest.mark.episode(scenario_id="second")
+def test_second(episode):
+    os.kill({target}, signal.SIGKILL)
+    signal.pause()
+
+@pytest.mark.episode(scenario_id="third")
+def test_third(episode):
+    pass
+"""
+
+
+def test_a_suite_that_is_killed_half_way_is_reported_as_interrupted(agent_eval, tmp_path):
+    (tmp_path / "test_slow.py").write_text(SLOW_SUITE.format(target="os.getpid()"))
+    done = agent_eval("run", "test_slow.py")
+    assert done.returncode == 1
+    document = verdict(tmp_path)
+    assert document["conclusion"] == "failure"
+    assert "interrupted" in document["headline"]
+    assert document["counts"]["episodes"] == {"passed": 1, "failed": 0, "error": 1, "skipped": 0}
+    assert "interrupted" in [f["kind"] for f in document["summary"]["findings"]]
+
+
+def test_ctrl_c_reports_what_finished_and_exits_130(tmp_path):
+    suite = SLOW_SUITE.replace("os.kill({target}, signal.SIGKILL)", "print('READY', flush=True)")
+    (tmp_path / "test_slow.py").write_text(suite)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ci_agent_eval", "run", "test_slow.py", "--", "-s"],
+        cwd=tmp_path,
+        env=clean_environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    for line in process.stdout:
+        if "READY" in line:
+            process.send_signal(signal.SIGINT)
+            break
+    rest = process.communicate(timeout=60)[0]
+    assert process.returncode == 130, rest
+    document = verdict(tmp_path)
+    assert document["conclusion"] == "failure"
+    assert document["counts"]["episodes"]["passed"] == 1
+
+
+def test_a_suite_that_cannot_be_collected_fails_and_says_so(agent_eval, tmp_path):
+    (tmp_path / "test_broken.py").write_text("import nothing_of_that_name\n")
+    done = agent_eval("run", "test_broken.py")
+    assert done.returncode == 1
+    kinds = {f["kind"] for f in verdict(tmp_path)["summary"]["findings"]}
+    assert "collection_error" in kinds
+
+
+def test_pytest_arguments_that_mean_nothing_fail_and_leave_a_report(agent_eval, desk, tmp_path):
+    done = agent_eval("run", "desk", "--", "--no-such-option")
+    assert done.returncode == 1
+    findings = verdict(tmp_path)["summary"]["findings"]
+    assert any("status 4" in f["message"] for f in findings), findings
+
+
+def test_a_suite_without_episodes_is_no_evidence(agent_eval, tmp_path):
+    (tmp_path / "test_plain.py").write_text("def test_plain():\n    pass\n")
+    done = agent_eval("run", "test_plain.py")
+    assert done.returncode == 1
+    reasons = verdict(tmp_path)["verdict"]["reasons"]
+    assert "no_evidence" in {reason["kind"] for reason in reasons}
+
+
+def test_a_former_report_never_stands_in_for_a_run_that_failed_to_start(agent_eval, desk, tmp_path):
+    mend(desk)
+    assert agent_eval("run", "desk").returncode == 0
+    assert agent_eval("run", "desk", "--", "--no-such-option").returncode == 1
+
+
+def test_junit_alone_is_judged(agent_eval, tmp_path):
+    lying = '<testsuite tests="2" failures="0"><testcase name="a"/><testcase name="b">'
+    (tmp_path / "x.xml").write_text(lying + '<failure message="no"/></testcase></testsuite>')
+    done = agent_eval("report", "--junit", "*.xml")
+    assert done.returncode == 1
+    assert "1 of 2 tests failed" in done.stdout
+
+
+def test_no_results_is_a_failure_with_a_report(agent_eval, tmp_path):
+    done = agent_eval("report", "--results", "nowhere/*.json")
+    assert done.returncode == 1
+    assert "nowhere/*.json" in (tmp_path / "agent-eval-report/comment.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "config", "sentence"),
+    [
+        (
+            ["report"],
+            "",
+            "agent-eval: no result files were named; give --results, --junit, or both",
+        ),
+        (["report", "--results", ""], "", "agent-eval: '' names no result files; give a file"),
+        (
+            ["report", "--junit", "x"],
+            "[gate]\nmin_pas = 1\n",
+            "agent-eval: agent-eval.toml:2: gate",
+        ),
+        (["report", "--config", "no.toml"], "", "no.toml: cannot be read"),
+        (["run", "--min-pass-rate", "2"], "", "option --min-pass-rate: Input should be less than"),
+        (["run", "--nonsense"], "", "No such option"),
+        (["publish"], "", "agent-eval-report/verdict.json: cannot be read"),
+        (["run", "--python", "no-such-python"], "", "no-such-python cannot run the suite"),
+    ],
+)
+def test_wrong_use_is_exit_2_and_one_sentence(agent_eval, tmp_path, arguments, config, sentence):
+    if config:
+        (tmp_path / "agent-eval.toml").write_text(config)
+    done = agent_eval(*arguments)
+    assert done.returncode == 2, done.stdout
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_bad_json_is_told_with_file_and_line_and_the_rest_is_reported(agent_eval, tmp_path):
+    good = '{"scenario_id": "a", "outcome": "passed"}'
+    (tmp_path / "e.jsonl").write_text(f"{good}\n" + '{"scenario_id": "b", "budgets": {"x": 1}}\n')
+    done = agent_eval("report", "--results", "e.jsonl")
+    assert done.returncode == 1
+    assert "e.jsonl:2" in done.stdout
+    assert "unknown key 'x'" in " ".join(done.stdout.split())
+
+
+def test_init_writes_a_suite_that_passes_and_never_overwrites(agent_eval, tmp_path):
+    assert agent_eval("init").returncode == 0
+    assert agent_eval("run", "tests/episodes").returncode == 0
+    workflow = tmp_path / ".github/workflows/agent-eval.yml"
+    workflow.write_text("mine")
+    again = agent_eval("init")
+    assert again.returncode == 2
+    assert "exists already and was left as it is" in again.stderr
+    assert workflow.read_text() == "mine"
+
+
+def test_the_schema_is_printed(agent_eval):
+    checked_in = (ROOT / "ci_agent_eval/contract/schema.json").read_text()
+    assert agent_eval("schema").stdout == checked_in
+
+
+def test_secrets_of_the_environment_reach_no_output(agent_eval, tmp_path):
+    secret = "correct-horse-battery"
+    (tmp_path / "test_leak.py").write_text(
+        "import os\n"
+        "def test_leak(episode):\n"
+        "    print(os.environ['SHOP_API_KEY'])\n"
+        "    with episode.turn(os.environ['SHOP_API_KEY']) as turn:\n"
+        "        turn.reply('ghp_' + 'a' * 36)\n"
+        "    assert 'x' == os.environ['SHOP_API_KEY']\n"
+    )
+    done = agent_eval("run", "test_leak.py", SHOP_API_KEY=secret)
+    assert done.returncode == 1
+    texts = [done.stdout, done.stderr]
+    texts += [p.read_text() for p in (tmp_path / "agent-eval-report").rglob("*") if p.is_file()]
+    assert not [text for text in texts if secret in text or "ghp_aaaa" in text]
