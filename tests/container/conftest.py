@@ -119,6 +119,7 @@ def runner(tmp_path: Path, image: str) -> Iterator[Callable[[Fake], Runner]]:
         home / "workspace" / "examples",
         ignore=shutil.ignore_patterns("__pycache__", ".pytest_cache"),
     )
+    assert run(["git", "init", "--quiet", home / "workspace"]).returncode == 0
 
     def make(fake: Fake) -> Runner:
         made = Runner(

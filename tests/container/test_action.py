@@ -80,6 +80,24 @@ def test_report_mode_reports_what_earlier_steps_left(github, runner):
     assert (job.workspace / "agent-eval-report/results.json").exists()
 
 
+def test_report_mode_says_of_a_run_what_run_mode_said(github, runner):
+    """The run's own folder, handed on as a job hands it to another."""
+    first, second = github(), github()
+    runner(first).step(mode="run", paths="examples/refund_desk")
+    job = runner(second)
+    (job.workspace / "agent-eval-report").rename(job.workspace / "earlier")
+
+    ran = job.step(mode="report", results="earlier")
+
+    assert ran.status == 1, ran.log
+    moved = the_one_comment(second)["body"].replace("`earlier/", "`agent-eval-report/")
+    assert moved == the_one_comment(first)["body"]
+    told = ("conclusion", "title", "summary", "annotations")
+    assert [the_one_check_run(second)[key] for key in told] == [
+        the_one_check_run(first)[key] for key in told
+    ]
+
+
 def test_report_mode_without_any_file_fails_and_says_so(github, runner):
     fake = github()
 
@@ -87,7 +105,7 @@ def test_report_mode_without_any_file_fails_and_says_so(github, runner):
 
     assert ran.status == 1, ran.log
     assert the_one_check_run(fake)["conclusion"] == "failure"
-    assert "nothing/*.xml" in ran.log
+    assert "nothing/" in ran.summary
 
 
 def test_a_good_suite_is_green(github, runner):
