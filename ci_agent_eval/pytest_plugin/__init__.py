@@ -93,9 +93,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     """Write the episode down as started before anything of the test runs."""
-    if detection.EPISODE in item.stash:
-        _episodes(item.config).begin(item)
-    return (yield)
+    if detection.EPISODE not in item.stash:
+        return (yield)
+    _episodes(item.config).begin(item)
+    result = yield
+    _episodes(item.config).confirm(item)
+    return result
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:

@@ -81,8 +81,12 @@ class EpisodeSession:
         state.recorder = state.ended = None
         state.draft = self._draft(item, state)
         self._write("started", _lost(state.draft))
-        if state.problem is not None:
-            raise pytest.UsageError(state.problem)
+
+    def confirm(self, item: pytest.Item) -> None:
+        """End the setup of a test whose marker cannot be read with the reason."""
+        problem = item.stash[EPISODE].problem
+        if problem is not None:
+            raise pytest.UsageError(problem)
 
     def _draft(self, item: pytest.Item, state: EpisodeItem) -> Episode:
         file, line = self._places.of_item(item)
@@ -138,21 +142,14 @@ class EpisodeSession:
         self, state: EpisodeItem, call: pytest.CallInfo[None], report: pytest.TestReport
     ) -> Episode | None:
         """Return the episode as the phase leaves it; None where the phase changes nothing."""
+        ending = ending_of(call, report, self._places)
+        if report.when == "teardown":
+            return _after_teardown(state, ending)
         if report.when == "setup" and report.passed:
             return None
-        if report.when == "teardown" and report.passed and state.ended is not None:
-            return None
-        ending = ending_of(call, report, self._places)
-        if report.when == "teardown" and state.ended is not None:
-            return _after_teardown(state.ended, ending)
-        if report.when == "teardown":
-            return _end(state, Ending("skipped", "the test was set up but not called"))
         if state.ended is None:
             return _end(state, ending)
-        complained = call.excinfo is not None and isinstance(call.excinfo.value, EpisodeFailed)
-        if ending.outcome == "passed" or (complained and not report.skipped):
-            return state.ended
-        return _with(state.ended, ending)
+        return _after_judgement(state.ended, call, ending)
 
     def _mark(self, item: pytest.Item, report: pytest.TestReport, episode: Episode) -> None:
         """Put the episode's figures where JUnit and the terminal summary find them."""
@@ -193,9 +190,21 @@ def _with(episode: Episode, ending: Ending) -> Episode:
     return episode.model_copy(update={"outcome": ending.outcome, "reason": ending.reason})
 
 
-def _after_teardown(episode: Episode, ending: Ending) -> Episode:
+def _after_judgement(episode: Episode, call: pytest.CallInfo[None], ending: Ending) -> Episode:
+    """Keep the judgement, unless an xfail turned a failure or a success round."""
+    complained = call.excinfo is not None and isinstance(call.excinfo.value, EpisodeFailed)
+    if ending.outcome == "passed" or (complained and ending.outcome == "failed"):
+        return episode
+    return _with(episode, ending)
+
+
+def _after_teardown(state: EpisodeItem, ending: Ending) -> Episode | None:
     """Make a broken teardown an error, unless the agent had failed before it."""
-    if episode.outcome == "failed":
-        reason = f"{episode.reason or 'a check failed'}; then in teardown: {ending.reason}"
-        return episode.model_copy(update={"reason": reason})
-    return _with(episode, Ending("error", f"in teardown: {ending.reason}"))
+    if state.ended is None:
+        return _end(state, Ending("skipped", "the test was set up but not called"))
+    if ending.outcome == "passed":
+        return None
+    if state.ended.outcome == "failed":
+        reason = f"{state.ended.reason or 'a check failed'}; then in teardown: {ending.reason}"
+        return state.ended.model_copy(update={"reason": reason})
+    return _with(state.ended, Ending("error", f"in teardown: {ending.reason}"))

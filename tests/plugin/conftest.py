@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -51,7 +51,7 @@ class Ran:
     @property
     def properties(self) -> dict[str, dict[str, str]]:
         """JUnit properties by test name."""
-        cases = ElementTree.parse(self.folder / "junit.xml").iter("testcase")
+        cases = ET.parse(self.folder / "junit.xml").iter("testcase")
         return {
             case.attrib["name"]: {
                 p.attrib["name"]: p.attrib["value"] for p in case.iter("property")

@@ -118,8 +118,10 @@ EXPECTED = {
     "test_expected_check": ("skipped", "xfail: "),
     "test_late_check": (
         "error",
-        "in teardown: InputError: episode 'test_suite.py::test_late_check' has ended: "
-        "record the check 'late' before the test returns",
+        (
+            "in teardown: InputError: episode 'test_suite.py::test_late_check' has ended: "
+            "record the check 'late' before the test returns"
+        ),
     ),
 }
 

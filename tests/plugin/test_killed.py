@@ -1,0 +1,103 @@
+"""A process that dies, or is stopped, in the middle of an episode."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+LOST = "the process ended before the episode did"
+
+
+def dying(how: str) -> str:
+    return f"""
+import os, signal, pytest
+
+def test_one(episode):
+    episode.check("fine", True)
+
+def test_two(episode):
+    with episode.turn("Hello") as turn:
+        turn.tool_call("lookup")
+        {how}
+
+def test_zree(episode): pass
+"""
+
+
+@pytest.mark.parametrize(
+    "how", ["os.kill(os.getpid(), signal.SIGKILL)", "os._exit(0)"], ids=["SIGKILL", "_exit"]
+)
+def test_what_had_ended_is_on_disk_and_what_had_not_says_so(suite, how):
+    suite.write(dying(how))
+    ran = suite.run_apart()
+    assert [(line.event, line.episode.outcome) for line in ran.journal] == [
+        ("started", "error"),
+        ("ended", "passed"),
+        ("started", "error"),
+    ]
+    assert ran.journal[-1].episode.reason == LOST
+    assert ran.session.state == "running"
+    assert ran.session.selected == 3
+    assert not (ran.folder / "results.json").exists()
+
+
+def test_a_killed_run_leaves_no_results_of_the_run_before(suite, pytester):
+    suite.write("def test_one(episode): pass")
+    assert suite.run().results.episodes
+    pytester.makepyfile(test_suite=dying("os.kill(os.getpid(), signal.SIGKILL)"))
+    assert not (suite.run_apart().folder / "results.json").exists()
+
+
+def test_a_killed_worker_costs_its_episode_and_no_other(suite):
+    suite.write(dying("os.kill(os.getpid(), signal.SIGKILL)"))
+    ran = suite.run_apart("-n2")
+    assert {name: e.outcome for name, e in ran.episodes.items()} == {
+        "test_one": "passed",
+        "test_two": "error",
+        "test_zree": "passed",
+    }
+    assert ran.episodes["test_two"].reason == LOST
+    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
+    ran.result.stdout.fnmatch_lines(["ERROR  test_suite.py::test_two: " + LOST])
+
+
+def test_ctrl_c_keeps_what_was_said(suite):
+    suite.write(dying("os.kill(os.getpid(), signal.SIGINT)"))
+    ran = suite.run_apart()
+    assert ran.session.state == "interrupted"
+    assert ran.session.exit_status == pytest.ExitCode.INTERRUPTED
+    assert ran.session.selected == 3
+    two = ran.episodes["test_two"]
+    assert (two.outcome, two.reason) == ("error", "interrupted: KeyboardInterrupt")
+    assert two.trajectory is not None
+    assert [call.name for call in two.trajectory.tool_calls()] == ["lookup"]
+    assert len(ran.results.episodes) == 2
+
+
+def test_pytest_exit_is_an_interruption_too(suite):
+    suite.write(dying("pytest.exit('enough', returncode=0)"))
+    ran = suite.run_apart()
+    assert (ran.session.state, ran.session.exit_status) == ("interrupted", 0)
+    assert ran.episodes["test_two"].outcome == "error"
+
+
+def test_a_broken_line_of_a_journal_is_named(suite):
+    suite.write("""
+        def test_one(episode): pass
+
+        def test_two(episode, request):
+            folder = request.config.rootpath / "report" / "episodes"
+            with (folder / "main.jsonl").open("a") as journal:
+                journal.write("{broken\\n")
+    """)
+    ran = suite.run()
+    assert len(ran.results.episodes) == 2
+    (error,) = ran.session.collection_errors
+    assert error.nodeid == "episodes/main.jsonl:4"
+
+
+def test_terminated_runs_stay_running(suite):
+    suite.write(dying(f"os.kill(os.getpid(), {int(signal.SIGTERM)})"))
+    ran = suite.run_apart()
+    assert ran.session.state == "running"

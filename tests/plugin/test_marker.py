@@ -1,0 +1,161 @@
+"""The marker `episode`: what it says, and what happens when it says nonsense."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_it_describes_the_episode(suite, workers):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.episode(
+            scenario_id="refund", budgets={"max_turns": 5, "latency_ms": {"p95": None, "limit": 9}},
+            gate="advisory", min_pass_rate=0.5, agent="desk", model="m-1", metadata={"tier": 1},
+        )
+        def test_one(episode):
+            with episode.turn("Hello") as turn:
+                turn.reply("Hi", latency_ms=3)
+    """)
+    (episode,) = suite.run(workers, "--strict-markers").results.episodes
+    assert episode.scenario_id == "refund"
+    assert episode.nodeid == "test_suite.py::test_one"
+    assert (episode.gate, episode.min_pass_rate) == ("advisory", 0.5)
+    assert (episode.agent, episode.model, episode.metadata) == ("desk", "m-1", {"tier": 1})
+    assert {name: budget.used for name, budget in episode.budgets.named()} == {
+        "max_turns": 1,
+        "latency_ms": 3,
+    }
+
+
+def test_the_scenario_is_the_node_id_unless_it_is_said(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.episode("by position")
+        def test_one(): pass
+
+        class TestDesk:
+            @pytest.mark.parametrize("tier", ["gold", "basic"])
+            def test_two(self, episode, tier): pass
+    """)
+    assert [e.scenario_id for e in suite.run().results.episodes] == [
+        "by position",
+        "test_suite.py::TestDesk::test_two[basic]",
+        "test_suite.py::TestDesk::test_two[gold]",
+    ]
+
+
+def test_a_marked_test_without_the_fixture_is_an_episode_with_a_duration(suite, workers):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.episode
+        def test_one(): pass
+
+        @pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.episode)])
+        def test_two(n): pass
+    """)
+    episodes = suite.run(workers).episodes
+    assert sorted(episodes) == ["test_one", "test_two[2]"]
+    assert {e.duration_ms for e in episodes.values()} == {100}
+
+
+def test_a_hard_budget_nothing_measured_is_not_kept(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.episode(budgets={"tool_calls": 3})
+        def test_one(): pass
+    """)
+    ran = suite.run()
+    ran.result.assert_outcomes(failed=1)
+    ran.result.stdout.fnmatch_lines(["*budget tool_calls: not measured, limit 3 (hard)"])
+
+
+def test_markers_of_module_class_and_test_are_read_together(suite):
+    suite.write("""
+        import pytest
+        pytestmark = pytest.mark.episode(agent="desk", budgets={"max_turns": 9}, gate="advisory")
+
+        @pytest.mark.episode(budgets={"custom": {"emails": {"limit": 1, "used": 1}}})
+        class TestDesk:
+            @pytest.mark.episode(gate="required", budgets={"max_turns": 5})
+            def test_one(self, episode):
+                with episode.turn("Hello"): pass
+    """)
+    (episode,) = suite.run().results.episodes
+    assert (episode.agent, episode.gate) == ("desk", "required")
+    assert {n: b.limit for n, b in episode.budgets.named()} == {"max_turns": 5, "emails": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("scenaro_id='x'", "unknown key 'scenaro_id'; did you mean 'scenario_id'?"),
+        ("budgets={'tool_cals': 4}", "unknown key 'tool_cals'; did you mean 'tool_calls'?"),
+        ("budgets={'tool_calls': -1}", "budgets.tool_calls.limit: *greater than or equal to 0*"),
+        ("budgets={'tool_calls': float('nan')}", "budgets.tool_calls.limit: *finite number*"),
+        ("budgets=7", "budgets: *"),
+        ("gate='blocking'", "gate: *'required' or 'advisory'*"),
+        ("min_pass_rate=2", "min_pass_rate: *"),
+        ("scenario_id=''", "scenario_id: *"),
+        ("'a', 'b'", "give everything after `scenario_id` by name"),
+        ("'a', scenario_id='b'", "`scenario_id` is given twice"),
+    ],
+)
+def test_nonsense_is_a_collection_error_that_names_test_and_key(suite, arguments, sentence):
+    suite.write(f"""
+        import pytest
+
+        @pytest.mark.episode({arguments})
+        def test_one(): pass
+    """)
+    ran = suite.run()
+    assert ran.result.ret == pytest.ExitCode.INTERRUPTED
+    said = f"test_suite.py::test_one: @pytest.mark.episode: *{sentence.replace('[', '[[]')}*"
+    ran.result.stdout.fnmatch_lines([said])
+    (error,) = ran.session.collection_errors
+    assert error.message.startswith("test_suite.py::test_one: @pytest.mark.episode: ")
+
+
+def test_nonsense_is_the_same_under_xdist(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.episode(gates="required")
+        def test_one(): pass
+    """)
+    ran = suite.run("-n2")
+    (error,) = ran.session.collection_errors
+    assert "unknown key 'gates'; did you mean 'gate'?" in error.message
+
+
+def test_nonsense_that_comes_after_collection_is_an_error_of_the_test(suite, workers):
+    suite.write(
+        "def test_one(episode): pass",
+        conftest="""
+            import pytest
+
+            def pytest_collection_modifyitems(items):
+                items[0].add_marker(pytest.mark.episode(gates="required"))
+        """,
+    )
+    ran = suite.run(workers)
+    ran.result.assert_outcomes(errors=1)
+    episode = ran.episodes["test_one"]
+    assert episode.outcome == "error"
+    assert "unknown key 'gates'" in (episode.reason or "")
+
+
+def test_a_project_with_a_marker_of_this_name_keeps_it(suite, pytester):
+    pytester.makeini("[pytest]\nmarkers =\n    episode(number): which episode of the series\n")
+    suite.write("""
+        import pytest
+
+        @pytest.mark.episode(3, title="The One")
+        def test_series(): pass
+    """)
+    ran = suite.run("--strict-markers")
+    ran.result.assert_outcomes(passed=1)
+    assert ran.results.episodes == ()

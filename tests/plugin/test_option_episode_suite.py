@@ -1,0 +1,19 @@
+"""--episode-suite: the suite's name in what is written."""
+
+from __future__ import annotations
+
+TESTS = "def test_one(episode): pass"
+
+
+def test_it_is_in_the_results_and_the_session(suite, workers):
+    suite.write(TESTS)
+    ran = suite.run("--episode-suite=refunds", workers)
+    assert ran.results.suite == "refunds"
+    assert ran.session.suite == "refunds"
+
+
+def test_the_ini_file_and_the_default(suite, pytester, workers):
+    suite.write(TESTS)
+    assert suite.run(workers).results.suite == "default"
+    pytester.makeini("[pytest]\nepisode_suite = from-ini\n")
+    assert suite.run(workers).results.suite == "from-ini"
