@@ -32,6 +32,7 @@ def agent_eval(tmp_path):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            check=False,
             timeout=100,
         )
 

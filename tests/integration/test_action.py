@@ -1,0 +1,233 @@
+"""The action as GitHub's runner starts it, in a process, against GitHub's fake."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.github_fake import FakeGitHub
+from tests.integration.test_cli import clean_environ, mend
+
+ROOT = Path(__file__).parents[2]
+HEAD = "a" * 40
+TOKEN = "ghs_" + "t" * 36
+
+
+@pytest.fixture
+def github():
+    with FakeGitHub() as fake:
+        fake.token(TOKEN)
+        fake.add_repo("octo/shop")
+        fake.add_pull("octo/shop", 7, HEAD)
+        yield fake
+        assert fake.violations == []
+
+
+class Workspace:
+    """A checked-out repository and the files of one job."""
+
+    def __init__(self, folder: Path, github: FakeGitHub) -> None:
+        self.folder = folder / "workspace"
+        self.github = github
+        self.files = folder / "files"
+        self.files.mkdir()
+        (self.folder / "examples").mkdir(parents=True)
+        (self.folder / ".git").mkdir()
+        shutil.copytree(ROOT / "examples/refund_desk", self.folder / "examples/refund_desk")
+        self.event("pull_request", pull_request=pull())
+
+    def event(self, name, **payload):
+        self.name = name
+        repository = {"full_name": "octo/shop"}
+        (self.files / "event.json").write_text(json.dumps({"repository": repository, **payload}))
+
+    def environ(self):
+        return {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_API_URL": self.github.url,
+            "GITHUB_EVENT_NAME": self.name,
+            "GITHUB_EVENT_PATH": str(self.files / "event.json"),
+            "GITHUB_OUTPUT": str(self.files / "output.txt"),
+            "GITHUB_REPOSITORY": "octo/shop",
+            "GITHUB_RUN_ID": "42",
+            "GITHUB_SERVER_URL": "https://github.com",
+            "GITHUB_SHA": "b" * 40,
+            "GITHUB_STEP_SUMMARY": str(self.files / "summary.md"),
+            "GITHUB_WORKSPACE": str(self.folder),
+        }
+
+    def action(self, *, token=TOKEN, environ=None, **inputs):
+        for name in ("summary.md", "output.txt"):
+            (self.files / name).write_text("")
+        given = {f"INPUT_{k.upper().replace('_', '-')}": v for k, v in inputs.items()}
+        return subprocess.run(
+            [sys.executable, "-m", "ci_agent_eval", "action"],
+            cwd=self.folder,
+            env=clean_environ(
+                **{**self.environ(), "INPUT_GITHUB-TOKEN": token, **given, **(environ or {})}
+            ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+
+    @property
+    def outputs(self):
+        return dict(re.findall(r"^([\w-]+)=(.*)$", (self.files / "output.txt").read_text(), re.M))
+
+    @property
+    def summary(self):
+        return (self.files / "summary.md").read_text()
+
+
+def pull(repository="octo/shop"):
+    return {"number": 7, "head": {"sha": HEAD, "repo": {"full_name": repository}}}
+
+
+@pytest.fixture
+def workspace(tmp_path, github):
+    return Workspace(tmp_path, github)
+
+
+def test_the_whole_job_on_a_pull_request(workspace, github):
+    done = workspace.action(paths="examples/refund_desk")
+    assert done.returncode == 1, done.stdout + done.stderr
+    (comment,) = github.comments("octo/shop", 7)
+    link = f"https://github.com/octo/shop/blob/{HEAD}/examples/refund_desk/test_refunds.py#L25"
+    assert link in comment.body
+    (run,) = github.check_runs("octo/shop")
+    assert (run.head_sha, run.status, run.conclusion) == (HEAD, "completed", "failure")
+    assert [(a["start_line"], a["annotation_level"]) for a in run.annotations] == [
+        (25, "failure"),
+        (32, "failure"),
+    ]
+    assert "refund_over_limit" in workspace.summary
+    outputs = workspace.outputs
+    assert outputs["conclusion"] == "failure"
+    assert (outputs["scenarios"], outputs["scenarios-passing"]) == ("3", "2")
+    assert (outputs["episodes"], outputs["budget-violations"]) == ("3", "1")
+    assert outputs["comment-url"]
+    assert outputs["check-run-url"]
+    assert (workspace.folder / outputs["report-dir"] / "verdict.json").is_file()
+
+
+def test_a_second_run_writes_nothing_and_a_mended_one_updates_in_place(workspace, github):
+    workspace.action(paths="examples/refund_desk")
+    writes = len(github.writes)
+    workspace.action(paths="examples/refund_desk")
+    assert len(github.writes) == writes
+    mend(workspace.folder / "examples/refund_desk")
+    done = workspace.action(paths="examples/refund_desk")
+    assert done.returncode == 0, done.stdout
+    (comment,) = github.comments("octo/shop", 7)
+    assert "Agent evals passed" in comment.body
+    assert [run.conclusion for run in github.check_runs("octo/shop")] == ["failure", "success"]
+
+
+def test_report_mode_takes_what_earlier_steps_left(workspace, github):
+    (workspace.folder / "j.xml").write_text(
+        '<testsuite failures="0"><testcase name="a"><failure message="no"/></testcase></testsuite>'
+    )
+    done = workspace.action(mode="report", junit="*.xml")
+    assert done.returncode == 1
+    assert "1 of 1 test failed" in github.comments("octo/shop", 7)[0].body
+
+
+def test_a_read_only_token_of_a_fork_fails_nothing(workspace, github):
+    github.token("ghs_readonly", can_write=False)
+    workspace.event("pull_request", pull_request=pull("fork/shop"))
+    mend(workspace.folder / "examples/refund_desk")
+    done = workspace.action(paths="examples/refund_desk", token="ghs_readonly")
+    assert done.returncode == 0, done.stdout
+    assert "This pull request comes from a fork" in done.stdout
+    assert "Agent evals passed" in workspace.summary
+    assert github.comments("octo/shop", 7) == []
+
+
+def test_without_a_check_run_the_annotations_are_workflow_commands(workspace, github):
+    done = workspace.action(paths="examples/refund_desk", check_run="false")
+    assert github.check_runs("octo/shop") == []
+    assert "::error file=examples/refund_desk/test_refunds.py,line=25," in done.stdout
+
+
+def test_a_merge_group_gets_a_check_run_and_no_comment(workspace, github):
+    workspace.event("merge_group", merge_group={"head_sha": "c" * 40})
+    workspace.action(paths="examples/refund_desk")
+    assert [run.head_sha for run in github.check_runs("octo/shop")] == ["c" * 40]
+    assert github.comments("octo/shop", 7) == []
+
+
+def test_a_push_comments_on_the_open_pull_request_of_its_commit(workspace, github):
+    workspace.event("push", after=HEAD, ref="refs/heads/topic")
+    workspace.action(paths="examples/refund_desk", environ={"GITHUB_SHA": HEAD})
+    assert len(github.comments("octo/shop", 7)) == 1
+
+
+def test_install_runs_each_line_without_a_shell(workspace, github):
+    (workspace.folder / "setup.py").write_text("open('made', 'w').write('it')\n")
+    lines = "python setup.py\npython -c 'print(1)' ; touch shell"
+    mend(workspace.folder / "examples/refund_desk")
+    done = workspace.action(paths="examples/refund_desk", install=lines)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (workspace.folder / "made").read_text() == "it"
+    assert not (workspace.folder / "shell").exists()
+
+
+def test_an_install_that_fails_is_reported_and_fails(workspace, github):
+    done = workspace.action(paths="examples/refund_desk", install="python -c 'raise SystemExit(5)'")
+    assert done.returncode == 1
+    assert "exited with status 5; the suite did not run" in github.comments("octo/shop", 7)[0].body
+
+
+def test_the_suite_never_sees_the_token(workspace, github):
+    (workspace.folder / "test_look.py").write_text(
+        "import os\n"
+        "def test_look(episode):\n"
+        "    found = [k for k, v in os.environ.items() if 'ghs_' in v or 'TOKEN' in k]\n"
+        "    episode.check('no token', not found, reason=str(found))\n"
+        "    with episode.turn('x') as turn:\n"
+        "        turn.reply('y')\n"
+    )
+    done = workspace.action(paths="test_look.py")
+    assert done.returncode == 0, done.stdout
+    assert TOKEN not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("inputs", "sentence"),
+    [
+        ({"mode": "walk"}, "input mode: 'walk' is no mode; use run or report"),
+        ({"paths": "'open"}, 'input paths: No closing quotation in "\'open"; close the quote'),
+        ({"min_pass_rate": "high"}, "option --min-pass-rate: must be a number"),
+        ({"config": "gone.toml"}, "gone.toml: cannot be read"),
+    ],
+)
+def test_a_wrong_input_is_exit_2_and_an_error_on_the_run_s_page(
+    workspace, github, inputs, sentence
+):
+    done = workspace.action(**inputs)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert f"::error title=agent-eval::{sentence}" in done.stdout or "gone.toml" in done.stdout
+    assert github.writes == []
+
+
+def test_a_pass_that_could_not_be_published_is_exit_3(workspace, github):
+    mend(workspace.folder / "examples/refund_desk")
+    github.faults.add("unprocessable", on="POST */comments", times=None)
+    done = workspace.action(paths="examples/refund_desk")
+    assert done.returncode == 3, done.stdout
+    assert github.check_runs("octo/shop")[0].conclusion == "success"
+
+
+def test_a_failed_gate_stays_exit_1_whatever_publishing_does(workspace, github):
+    github.faults.add("unprocessable", on="POST */comments", times=None)
+    assert workspace.action(paths="examples/refund_desk").returncode == 1
