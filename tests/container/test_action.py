@@ -92,7 +92,7 @@ def test_report_mode_says_of_a_run_what_run_mode_said(github, runner):
     assert ran.status == 1, ran.log
     moved = the_one_comment(second)["body"].replace("`earlier/", "`agent-eval-report/")
     assert moved == the_one_comment(first)["body"]
-    told = ("conclusion", "title", "summary", "annotations")
+    told = ("conclusion", "title", "annotations")
     assert [the_one_check_run(second)[key] for key in told] == [
         the_one_check_run(first)[key] for key in told
     ]
