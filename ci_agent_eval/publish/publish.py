@@ -69,7 +69,8 @@ def publish(
             check_run = target.check_run() if activity.check_run else None
             result = PublishResult(files, check_run, target.comments(activity))
     published = result.check_run is not None and result.check_run.published
-    if commands_wanted(check_run_published=published, in_workflow=settings.in_workflow):
+    wanted = commands_wanted(check_run_published=published, in_workflow=settings.in_workflow)
+    if wanted and publication.annotations:
         around.emit(render_commands(publication.annotations))
     return result
 

@@ -70,6 +70,7 @@ class Rig:
     naps: list[float] = field(default_factory=list)
     said: list[tuple[str, str]] = field(default_factory=list)
     emitted: list[str] = field(default_factory=list)
+    results: list[PublishResult] = field(default_factory=list)
     interrupt_at: int = 0
     """Which nap, from 1, ends in a KeyboardInterrupt; 0: none."""
 
@@ -100,7 +101,7 @@ class Rig:
         url = api_url or self.fake.url
         link = Connection(event.repository, token or "", url, timeout_s=5, patience_s=patience_s)
         words = count()
-        return publish(
+        result = publish(
             shown or publication(),
             event,
             settings or PublishSettings(),
@@ -112,6 +113,8 @@ class Rig:
                 token=lambda: f"word{next(words)}",
             ),
         )
+        self.results.append(result)
+        return result
 
     def connect(self, link: Connection) -> Any:
         return connect(
@@ -142,4 +145,5 @@ class Rig:
         return self.fake.check_runs(REPO)
 
     def everything_said(self) -> str:
-        return "\n".join([*(text for _, text in self.said), *self.emitted])
+        sentences = [part.sentence for result in self.results for part in result.parts]
+        return "\n".join([*(text for _, text in self.said), *self.emitted, *sentences])

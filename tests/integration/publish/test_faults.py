@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -278,33 +276,3 @@ def test_no_server_is_a_failure_that_says_so(rig: Rig):
     assert result.failed
     assert "Check the network" in result.problems[0]
     assert rig.step_summary.exists()
-
-
-class _Proxy(BaseHTTPRequestHandler):
-    """Answers everything with a page of its own."""
-
-    def _page(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        page = b"<html>Please log in @octocat</html>"
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(page)))
-        self.end_headers()
-        self.wfile.write(page)
-
-    do_GET = do_POST = do_PATCH = _page  # noqa: N815 - its names
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
-        pass
-
-
-def test_a_proxys_page_is_not_taken_for_githubs_answer(rig: Rig):
-    with HTTPServer(("127.0.0.1", 0), _Proxy) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        result = rig.publish(api_url=f"http://127.0.0.1:{server.server_port}")
-        server.shutdown()
-        thread.join()
-
-    assert result.failed
-    assert all("the answer is not GitHub's" in problem for problem in result.problems)

@@ -8,7 +8,6 @@ from tests.integration.publish.rig import (
     MARKER,
     REPO,
     SHA,
-    TOKEN,
     Rig,
     annotations,
     publication,
@@ -306,9 +305,18 @@ def test_a_check_run_that_a_killed_run_left_open_is_completed(rig: Rig):
     assert not result.failed
 
 
-def test_the_token_is_in_no_repr(rig: Rig):
-    from ci_agent_eval.publish.client import Connection
+def test_nothing_to_annotate_is_no_command(rig: Rig):
+    rig.publish(publication(annotations=()), token=None)
 
-    link = Connection(REPO, TOKEN, rig.fake.url)
-    with rig.connect(link) as api:
-        assert TOKEN not in repr(link) + repr(api) + str(vars(api).keys())
+    assert rig.emitted == []
+
+
+def test_another_apps_check_run_of_the_same_name_is_not_ours(rig: Rig):
+    rig.publish()
+    theirs = rig.fake.world.add_check_run(REPO, "other", "agent-eval", SHA)
+
+    result = rig.publish()
+
+    assert result.check_run is not None
+    assert result.check_run.status == "unchanged"
+    assert theirs.status == "queued"
