@@ -45,7 +45,7 @@ coverage: $(STAMP) ## Say which lines and branches no test reaches
 	@$(BIN)/coverage report
 
 .PHONY: bench
-bench: $(STAMP) ## Measure what benchmarks/README.md records
+bench: $(STAMP) ## Measure what benchmarks/RESULTS.md records
 	@$(BIN)/python benchmarks/measure.py $(ARGS)
 
 .PHONY: fix
