@@ -1,0 +1,92 @@
+"""A project that has the plugin and does not use it: no change, and next to no cost."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+SUITE = """
+import sys
+import pytest
+import warnings
+
+def test_passes(): pass
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_fails(n): assert n == 1
+
+def test_warns():
+    warnings.warn("mine")
+
+@pytest.fixture
+def broken():
+    raise OSError
+
+def test_errors(broken): pass
+
+@pytest.mark.skip
+def test_skipped(): pass
+
+async def test_async(): pass
+"""
+
+
+def said(result: pytest.RunResult) -> list[str]:
+    """All that pytest said, but for the plugin's own name and the seconds."""
+    lines = [re.sub(r"in \d+\.\d+s", "in N s", line) for line in result.outlines + result.errlines]
+    names = [
+        re.sub(r", ci-agent-eval-[\d.]+|ci-agent-eval-[\d.]+(, )?", "", line) for line in lines
+    ]
+    # Two workers report in any order: the letters of their progress are no change.
+    return [line for line in names if not line.startswith("plugins:") and "%]" not in line]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["-v"], ["-n2"], ["-W", "error"], ["--strict-markers"], ["--collect-only"], ["-k", "nothing"]],
+    ids=lambda arguments: arguments[0],
+)
+def test_nothing_changes(pytester, arguments, monkeypatch):
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    pytester.makepyfile(SUITE)
+    common = ["-p", "no:randomly", "-p", "no:cacheprovider"]
+    without = pytester.runpytest_subprocess(*common, "-p", "no:ci_agent_eval", *arguments)
+    having = pytester.runpytest_subprocess(*common, *arguments)
+    assert having.ret == without.ret
+    assert sorted(said(having)) == sorted(said(without))
+
+
+def test_nothing_heavy_is_imported(pytester):
+    pytester.makepyfile(SUITE)
+    pytester.makeconftest("""
+        import sys
+
+        def pytest_unconfigure(config):
+            heavy = {"pydantic", "ci_agent_eval.contract", "ci_agent_eval.recorder", "asyncio",
+                     "ci_agent_eval.redact", "ci_agent_eval.pytest_plugin.session"}
+            assert "ci_agent_eval.pytest_plugin" in sys.modules
+            print("imported:", sorted(heavy & set(sys.modules)))
+    """)
+    only_ours = ["-p", "no:hypothesispytest", "-p", "no:anyio", "-p", "no:xdist"]
+    for arguments in ([], ["--collect-only"]):
+        result = pytester.runpytest_subprocess("-s", *only_ours, *arguments)
+        result.stdout.fnmatch_lines(["imported: []"])
+
+
+def test_the_first_episode_brings_it_in(pytester):
+    pytester.makepyfile("""
+        import sys
+
+        def test_one(episode):
+            assert "pydantic" in sys.modules
+    """)
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_the_help_says_what_there_is(pytester):
+    shown = pytester.runpytest_inprocess("--help").stdout.str()
+    for name in ("--episode-report-dir", "--episode-suite", "--episode-commit"):
+        assert name in shown
+    markers = pytester.runpytest_inprocess("--markers").stdout.str()
+    assert "@pytest.mark.episode(scenario_id=None, budgets=None" in markers
