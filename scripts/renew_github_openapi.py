@@ -10,7 +10,6 @@ they refer to (the ``$ref`` closure), every validation keyword; without prose an
 are sorted, so that the diff of a renewal shows what GitHub changed. ``x-source`` records where
 the cut came from. To serve a further operation, add it to ``OPERATIONS`` and run this again.
 """
-# ruff: noqa: INP001 - a folder of scripts, not a package
 
 from __future__ import annotations
 
