@@ -16,6 +16,7 @@ from tests.integration.publish.rig import (
     Rig,
     annotations,
     publication,
+    pull_event,
 )
 
 PASSING: tuple[FaultKind, ...] = (
@@ -276,3 +277,23 @@ def test_no_server_is_a_failure_that_says_so(rig: Rig):
     assert result.failed
     assert "Check the network" in result.problems[0]
     assert rig.step_summary.exists()
+
+
+def test_a_check_run_that_never_opened_is_not_said_to_hang(rig: Rig):
+    rig.fake.faults.add("server_error", on="POST */check-runs", times=None)
+
+    result = rig.publish()
+
+    assert rig.check_runs == []
+    assert result.problems[0].endswith("No check run was opened.")
+    assert len(rig.ours) == 1
+
+
+def test_a_failed_look_up_of_pull_requests_is_said(rig: Rig):
+    rig.fake.faults.add("server_error", on="GET */pulls", times=None)
+
+    result = rig.publish(event=pull_event(name="push", pulls=None))
+
+    assert [part.status for part in result.comments] == ["failed"]
+    assert "answered 500" in result.problems[0]
+    assert len(rig.check_runs) == 1

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ci_agent_eval.publish.plan import PublishSettings
+from ci_agent_eval.render.annotations import Annotation
 from tests.integration.publish.rig import (
     BOT,
     MARKER,
@@ -320,3 +321,21 @@ def test_another_apps_check_run_of_the_same_name_is_not_ours(rig: Rig):
     assert result.check_run is not None
     assert result.check_run.status == "unchanged"
     assert theirs.status == "queued"
+
+
+def test_details_of_an_annotation_are_sent(rig: Rig):
+    one = Annotation("a.py", 1, 1, "warning", "t", "m", raw_details="Traceback")
+
+    rig.publish(publication(annotations=(one,)))
+
+    assert rig.check_runs[0].annotations == [
+        {
+            "path": "a.py",
+            "start_line": 1,
+            "end_line": 1,
+            "annotation_level": "warning",
+            "title": "t",
+            "message": "m",
+            "raw_details": "Traceback",
+        }
+    ]
