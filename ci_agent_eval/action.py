@@ -17,12 +17,15 @@ from ci_agent_eval.publish.event import Event
 from ci_agent_eval.publish.files import load_event
 from ci_agent_eval.publish.plan import PublishResult
 from ci_agent_eval.redact import Redactor
-from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.terminal import render_terminal
 from ci_agent_eval.report import Report
 from ci_agent_eval.runner import REPORTER_TOKENS, Progress
 from ci_agent_eval.settings import load_settings
 
 Echo = Callable[[str], None]
+
+LOG_WIDTH = 120
+"""Columns of a job's log, which no terminal tells."""
 
 
 def run_action(
@@ -41,7 +44,7 @@ def run_action(
             junit=inputs.junit or job.settings.junit,
         )
     )
-    echo(headline(report))
+    echo(render_terminal(report, color=False, width=LOG_WIDTH))
     result = announce(
         report,
         event,
