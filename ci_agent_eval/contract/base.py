@@ -23,7 +23,7 @@ SchemaVersion = Literal["1"]
 
 def _shortest(value: float) -> int | float:
     """Write whole numbers without a fraction, as a person would."""
-    return int(value) if value.is_integer() else value
+    return int(value) if float(value).is_integer() else value
 
 
 Amount = Annotated[

@@ -28,7 +28,7 @@ def _spent(budget: Budget) -> str:
 
 
 def _number(figure: float) -> str:
-    return str(int(figure)) if figure.is_integer() else repr(figure)
+    return str(int(figure)) if float(figure).is_integer() else repr(figure)
 
 
 def summary_facts(episode: Episode) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class Child:
     interrupted_by: signal.Signals | None = None
     killed: bool = False
     _deadline: float | None = None
+    _pump: threading.Thread | None = None
     _events: queue.Queue[str | None] = field(default_factory=lambda: queue.Queue(QUEUED_LINES))
 
     def interrupt(self, number: int) -> None:
@@ -54,10 +55,17 @@ class Child:
         self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Leave no child behind, whatever went wrong here."""
+        """Leave neither child nor open pipe behind, whatever went wrong here."""
         if self.process.poll() is None:
             self.kill()
             self.process.wait()
+        until = self.clock() + DRAIN_SECONDS
+        while self._pump is not None and self._pump.is_alive() and self.clock() < until:
+            # The pump may be waiting for room for a line that nobody wants any more.
+            with suppress(queue.Empty):
+                self._events.get(timeout=0.02)
+        if self.process.stdout is not None and (self._pump is None or not self._pump.is_alive()):
+            self.process.stdout.close()
 
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -66,7 +74,8 @@ class Child:
     def lines(self, interval_s: float) -> Iterator[str | None]:
         """Yield the child's lines until it has ended; None whenever `interval_s` went by."""
         assert self.process.stdout is not None  # noqa: S101 - `start` opens it
-        threading.Thread(target=self._pump, args=(self.process.stdout,), daemon=True).start()
+        self._pump = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
+        self._pump.start()
         ended_at: float | None = None
         while True:
             try:
@@ -94,10 +103,9 @@ class Child:
             self._signal(signal.SIGKILL)
         return since_end_s <= 2 * DRAIN_SECONDS
 
-    def _pump(self, stream: IO[str]) -> None:
-        with suppress(ValueError):  # closed under us when the child is given up
-            while line := stream.readline(MAX_LINE):
-                self._events.put(line)
+    def _read(self, stream: IO[str]) -> None:
+        while line := stream.readline(MAX_LINE):
+            self._events.put(line)
         self._events.put(None)
 
     def _wait(self) -> None:

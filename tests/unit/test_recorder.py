@@ -152,6 +152,13 @@ def test_budgets_set_on_the_way_are_measured_or_not_kept():
     assert ended.budgets.custom["emails"].used == 1
 
 
+def test_a_token_budget_is_written_as_it_was_measured():
+    episode = a_recorder(budgets={"token_usage": 100})
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi", tokens=5)
+    assert '"token_usage":{"limit":100,"used":5}' in canonical_json(episode.finish())
+
+
 def test_identity_can_be_said_on_the_way():
     episode = a_recorder(agent="desk", metadata={"region": "eu"})
     episode.model = "m-1"

@@ -1,0 +1,360 @@
+"""Running a suite in a process of its own: what it is given, what comes back, how it stops."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from ci_agent_eval.contract.results import Results, Session
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.redact import Redactor
+from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
+from ci_agent_eval.runner.interpreter import Interpreter, plugin_path, probe
+from ci_agent_eval.runner.progress import JournalTail
+from ci_agent_eval.runner.suite import redact_file, suite_arguments
+
+SUITE = """
+def test_one(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi", cost_usd=0.5)
+
+def test_two(episode):
+    episode.budget("emails", 1, used=2)
+    assert 1 == 2
+
+def test_three(episode):
+    raise ConnectionError
+"""
+QUIET = ("-p", "no:randomly", "-p", "no:cacheprovider")
+
+
+@pytest.fixture
+def environ():
+    outer = ("PYTEST_", "COV_", "COVERAGE_")
+    return {key: value for key, value in os.environ.items() if not key.startswith(outer)}
+
+
+@pytest.fixture
+def run(tmp_path, environ):
+    """Run a suite of one file; what it printed is in `lines`, its progress in `progress`."""
+
+    class Runs:
+        folder = tmp_path / "report"
+
+        def __call__(
+            self, tests=SUITE, env=None, grace_s=10.0, on_line=None, **command
+        ) -> SuiteRun:
+            (tmp_path / "pytest.ini").write_text("[pytest]\n")
+            (tmp_path / "test_suite.py").write_text(tests)
+            self.lines, self.progress = [], []
+
+            def emit(line: str) -> None:
+                self.lines.append(line)
+                if on_line is not None:
+                    on_line(line)
+
+            command.setdefault("pytest_args", QUIET)
+            return run_suite(
+                SuiteCommand(report_dir=self.folder, paths=["."], cwd=tmp_path, **command),
+                environ={**environ, **(env or {})},
+                emit=emit,
+                on_progress=self.progress.append,
+                grace_s=grace_s,
+            )
+
+        @property
+        def output(self) -> str:
+            return "".join(self.lines)
+
+        @property
+        def session(self) -> Session:
+            return Session.model_validate_json((self.folder / "session.json").read_bytes())
+
+        @property
+        def results(self) -> Results:
+            return Results.model_validate_json((self.folder / "results.json").read_bytes())
+
+    return Runs()
+
+
+def test_a_run_leaves_its_files_and_says_how_it_went(run):
+    ran = run(suite="desk")
+    last = Progress(finished=3, selected=3, failed=1, errors=1, violations=1, cost_usd=0.5)
+    assert ran == SuiteRun(exit_status=1, progress=last)
+    assert not ran.was_interrupted
+    assert run.progress[-1] == last
+    assert run.results.suite == "desk"
+    assert len(run.results.episodes) == 3
+    assert "agent_eval.scenario_id" in (run.folder / "junit.xml").read_text()
+    assert "3 episodes: 1 passed, 1 failed, 1 errored" in run.output
+
+
+def test_progress_comes_while_the_suite_runs(run):
+    # The second test waits until the first one's end has been seen here.
+    tests = """
+import pathlib, time
+
+def test_one(episode): pass
+
+def test_two(episode):
+    seen = pathlib.Path("seen")
+    ends = time.monotonic() + 60
+    while not seen.exists() and time.monotonic() < ends:
+        print("waiting", flush=True)
+    assert seen.exists()
+"""
+    seen = run.folder.parent / "seen"
+
+    def look(line: str) -> None:
+        if any(progress.finished == 1 for progress in run.progress):
+            seen.touch()
+
+    ran = run(tests=tests, on_line=look, pytest_args=[*QUIET, "-s"])
+    assert ran.exit_status == 0
+    assert Progress(finished=1, selected=2) in run.progress
+
+
+def test_the_suite_gets_the_environment_without_the_reporters_tokens(run):
+    tokens = ["GITHUB_TOKEN", "INPUT_GITHUB-TOKEN", "ACTIONS_RUNTIME_TOKEN"]
+    tokens += ["ACTIONS_ID_TOKEN_REQUEST_TOKEN"]
+    ran = run(
+        tests=f"""
+import os
+def test_one(episode):
+    assert os.environ["KEPT"] == "a" and os.environ["ADDED"] == "b"
+    assert not set(os.environ) & set({tokens!r})
+""",
+        env={**dict.fromkeys(tokens, "secret"), "KEPT": "a"},
+        environ={"ADDED": "b", "GITHUB_TOKEN": "again"},
+    )
+    assert ran.exit_status == 0, run.output
+
+
+def test_secrets_are_in_neither_output_nor_junit(run):
+    secret = "Zx9<plain>&value"
+    run(
+        tests="""
+import os
+def test_one(episode):
+    print(os.environ["DESK_API_KEY"])
+    assert os.environ["DESK_API_KEY"] == "guess"
+""",
+        env={"DESK_API_KEY": secret},
+        pytest_args=[*QUIET, "-rP"],
+    )
+    junit = (run.folder / "junit.xml").read_text()
+    assert "[redacted]" in run.output
+    assert "[redacted]" in junit
+    for text in (run.output, junit):
+        assert secret not in text
+        assert "Zx9&lt;plain" not in text
+
+
+def test_a_former_runs_files_are_gone_even_if_pytest_never_starts(run):
+    run()
+    ran = run(pytest_args=["--no-such-option"])
+    assert ran.exit_status == pytest.ExitCode.USAGE_ERROR
+    left = sorted(path.name for path in run.folder.rglob("*") if path.is_file())
+    assert left == []
+
+
+def test_paths_are_never_options(run, tmp_path):
+    arguments = suite_arguments(SuiteCommand(tmp_path, ["--exitfirst"]), "plugin")
+    assert arguments[-2:] == ["--", "--exitfirst"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_reaches_the_suite_and_what_finished_is_kept(tmp_path, environ, number):
+    """In a process of its own: it is this process that gets the signal."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_suite.py").write_text(
+        "import signal\n"
+        "def test_one(episode): pass\n"
+        "def test_two(episode):\n"
+        "    with episode.turn('Hello') as turn:\n"
+        "        turn.tool_call('lookup')\n"
+        "        print('in the middle', flush=True)\n"
+        "        signal.pause()\n"
+    )
+    parent = f"""
+import os, signal, sys
+from pathlib import Path
+from ci_agent_eval.runner import SuiteCommand, run_suite
+
+def emit(line):
+    if "in the middle" in line:
+        os.kill(os.getpid(), {int(number)})
+
+command = SuiteCommand(Path("report"), ["."], pytest_args=["-s", "-p", "no:randomly"])
+ran = run_suite(command, environ=os.environ, emit=emit)
+print(ran.exit_status, ran.interrupted_by.name, ran.killed_by and ran.killed_by.name)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", parent],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    said = {"SIGINT": "2 SIGINT None", "SIGTERM": "143 SIGTERM SIGTERM"}[number.name]
+    assert done.stdout.strip() == said, done.stderr
+    session = Session.model_validate_json((tmp_path / "report/session.json").read_bytes())
+    assert session.state == {"SIGINT": "interrupted", "SIGTERM": "running"}[number.name]
+    journal = (tmp_path / "report/episodes/main.jsonl").read_text()
+    assert '"event":"ended"' in journal
+
+
+def test_a_suite_that_does_not_stop_is_killed_after_its_grace(tmp_path, environ):
+    (tmp_path / "test_suite.py").write_text(
+        "import signal\n"
+        "def test_one(episode):\n"
+        "    signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "    print('deaf', flush=True)\n"
+        "    while True: signal.pause()\n"
+    )
+    parent = """
+import os, signal
+from pathlib import Path
+from ci_agent_eval.runner import SuiteCommand, run_suite
+
+def emit(line):
+    if "deaf" in line:
+        os.kill(os.getpid(), signal.SIGINT)
+
+command = SuiteCommand(Path("report"), ["."], pytest_args=["-s"])
+ran = run_suite(command, environ=os.environ, emit=emit, grace_s=0.2)
+print(ran.exit_status, ran.interrupted_by.name, ran.killed_by.name)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", parent],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.strip() == "137 SIGINT SIGKILL", done.stderr
+
+
+def test_a_suite_that_kills_itself_is_told_apart_from_one_that_failed(run):
+    ran = run(tests="import os\ndef test_one(episode): os.kill(os.getpid(), 9)\n")
+    assert (ran.exit_status, ran.killed_by) == (137, signal.SIGKILL)
+    assert ran.was_interrupted
+    assert run.session.state == "running"
+
+
+def test_a_process_the_suite_leaves_behind_does_not_hold_the_run(run):
+    ran = run(
+        tests="""
+import subprocess, sys
+def test_one(episode):
+    subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+""",
+        pytest_args=[*QUIET, "-s", "-W", "ignore"],
+    )
+    assert ran.exit_status == 0
+
+
+def test_an_error_of_the_callers_leaves_no_child(run, tmp_path):
+    def broken(line: str) -> None:
+        if "started" in line:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        run(
+            tests="import os, signal, pathlib\n"
+            "pathlib.Path('pid').write_text(str(os.getpid()))\n"
+            "print('started', flush=True)\n"
+            "signal.pause()\n",
+            on_line=broken,
+            pytest_args=[*QUIET, "-s"],
+        )
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+@pytest.fixture(scope="module")
+def bare_venv(tmp_path_factory) -> str:
+    """An interpreter with pytest and pydantic, but without this package."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, with_pip=False)
+    # The packages are borrowed from the outer environment by a .pth file, this one left out.
+    site = next(folder.glob("lib/python*/site-packages"))
+    for entry in Path(pytest.__file__).parent.parent.iterdir():
+        if "ci_agent_eval" not in entry.name and not entry.name.endswith(".pth"):
+            (site / entry.name).symlink_to(entry)
+    return str(folder / "bin" / "python")
+
+
+def test_an_interpreter_without_the_plugin_is_lent_it_and_nothing_else(run, bare_venv, environ):
+    interpreter = probe(bare_venv, environ)
+    assert not interpreter.has_plugin
+    with plugin_path(interpreter) as (name, lent):
+        assert name == "ci_agent_eval.pytest_plugin"
+        assert lent is not None
+        assert [path.name for path in lent.iterdir()] == ["ci_agent_eval"]
+    ran = run(python=bare_venv, tests="def test_one(episode): episode.check('a', True)\n")
+    assert ran.exit_status == 0, run.output
+    assert run.results.episodes[0].assertions[0].file == "test_suite.py"
+
+
+def test_ones_own_interpreter_is_not_started_to_be_asked(environ):
+    assert probe(sys.executable, environ).packages["pytest"] == pytest.__version__
+
+
+@pytest.mark.parametrize("autoload", ["", "1"])
+def test_an_installed_plugin_is_loaded_once_with_and_without_autoload(run, autoload):
+    ran = run(env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": autoload} if autoload else {})
+    assert ran.progress.finished == 3, run.output
+
+
+@pytest.mark.parametrize(
+    ("version", "packages", "sentence"),
+    [
+        ((3, 9), {}, "is Python 3.9; the plugin needs 3.11 or newer"),
+        ((3, 11), {"pytest": None}, "has no pytest; install ci-agent-eval[pytest] there"),
+        ((3, 11), {"pydantic": None}, "has no pydantic; install"),
+        ((3, 11), {"pytest": "7.4.0"}, "has pytest 7.4.0; the plugin needs 8 or newer"),
+    ],
+)
+def test_an_interpreter_that_cannot_run_suites_says_why(version, packages, sentence):
+    all_packages = {"ci-agent-eval": None, "pytest": "9.0", "pydantic": "2.12", **packages}
+    with pytest.raises(InputError) as raised:
+        Interpreter("/venv/bin/python", version, all_packages).must_run_suites()
+    assert sentence in str(raised.value)
+
+
+def test_an_interpreter_that_is_none(run, tmp_path):
+    with pytest.raises(InputError, match="cannot run the suite"):
+        run(python=str(tmp_path / "no-python"))
+
+
+def test_a_half_written_line_is_counted_when_it_is_whole(tmp_path):
+    line = '{"event":"ended","episode":{"scenario_id":"a","outcome":"failed"}}\n'
+    journal = tmp_path / "episodes" / "main.jsonl"
+    journal.parent.mkdir()
+    tail = JournalTail(tmp_path)
+    journal.write_text(line[:20])
+    assert tail.progress() == Progress()
+    journal.write_text(line + "{broken\n")
+    assert tail.progress() == Progress(finished=1, failed=1)
+    assert tail.progress() == Progress(finished=1, failed=1)
+
+
+def test_redacting_a_file_keeps_every_other_byte(tmp_path):
+    path = tmp_path / "junit.xml"
+    path.write_bytes(b"\xff a Zx9-plain b\r\nc\nno newline at the end")
+    redact_file(path, Redactor(("Zx9-plain",)))
+    assert path.read_bytes() == b"\xff a [redacted] b\r\nc\nno newline at the end"
+    assert list(tmp_path.iterdir()) == [path]
+    redact_file(tmp_path / "missing.xml", Redactor())
+    assert list(tmp_path.iterdir()) == [path]
