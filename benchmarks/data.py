@@ -16,16 +16,18 @@ def write_junit(folder: Path, files: int, cases: int) -> None:
 def _junit(number: int, cases: int) -> str:
     rows = [
         f'<testcase classname="tests.part_{number:03}.test_module" '
-        f"name={quoteattr(f'test_case[{case}-value {case % 7}]')} time=\"0.0{case % 10}\" />"
+        f'name={quoteattr(f"test_case[{case}-value {case % 7}]")} time="0.0{case % 10}" />'
         for case in range(cases - 1)
     ]
     rows.append(
         f'<testcase classname="tests.part_{number:03}.test_module" name="test_last" time="0.1">'
-        '<failure message="assert 1 == 2">def test_last():\n&gt;   assert 1 == 2</failure></testcase>'
+        '<failure message="assert 1 == 2">def test_last():\n&gt;   assert 1 == 2</failure>'
+        "</testcase>"
     )
     return (
         f'<?xml version="1.0" encoding="utf-8"?><testsuites><testsuite name="pytest" errors="0" '
-        f'failures="1" skipped="0" tests="{cases}" time="1.5">{"".join(rows)}</testsuite></testsuites>'
+        f'failures="1" skipped="0" tests="{cases}" time="1.5">{"".join(rows)}'
+        "</testsuite></testsuites>"
     )
 
 

@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,13 +63,18 @@ def run(command: list[str], cwd: Path, env: dict[str, str], allowed: tuple[int, 
     seconds = perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in allowed:
-        sys.exit(f"{command} exited with {process.returncode}:\n{(cwd / 'benchmark.log').read_text()}")
+        sys.exit(
+            f"{command} exited with {process.returncode}:\n{(cwd / 'benchmark.log').read_text()}"
+        )
     return Figure(seconds, usage.ru_maxrss / 1024)
 
 
 def median(measure: Callable[[], Figure], runs: int = RUNS) -> Figure:
     """Return the median time and the highest peak of some runs."""
-    figures = [measure() for _ in range(runs)]
+    return _median([measure() for _ in range(runs)])
+
+
+def _median(figures: Sequence[Figure]) -> Figure:
     return Figure(
         statistics.median(figure.seconds for figure in figures),
         max(figure.megabytes for figure in figures),
@@ -136,10 +141,7 @@ def plugin_cost(folder: Path) -> tuple[Figure, Figure]:
         for _ in range(3 * RUNS)
     ]
     without, with_it = zip(*pairs, strict=True)
-    middle = lambda figures: Figure(  # noqa: E731 - two uses, one line
-        statistics.median(f.seconds for f in figures), max(f.megabytes for f in figures)
-    )
-    return middle(without), middle(with_it)
+    return _median(without), _median(with_it)
 
 
 def small_file(folder: Path) -> Figure:
@@ -196,18 +198,22 @@ def machine() -> str:
     info = Path("/proc/cpuinfo")
     names = [x.split(":")[1].strip() for x in info.read_text().splitlines() if "model name" in x]
     name = names[0] if names else platform.machine()
-    return f"{os.cpu_count()} cores, {name}, Python {platform.python_version()}, {platform.system()}"
+    return (
+        f"{os.cpu_count()} cores, {name}, Python {platform.python_version()}, {platform.system()}"
+    )
 
 
 def table(rows: list[tuple[str, Figure, str]]) -> str:
     """Render the page that records the figures."""
-    lines = [f"| {name} | {f.seconds:.3f} s | {f.megabytes:.0f} MB | {note} |" for name, f, note in rows]
+    lines = [
+        f"| {name} | {f.seconds:.3f} s | {f.megabytes:.0f} MB | {note} |" for name, f, note in rows
+    ]
     return "\n".join(
         [
             "# Benchmark results",
             "",
-            f"Measured by `make bench` on: {machine()}. Whole processes, start-up included; medians",
-            "of alternating runs, peaks of memory. The published runs talk to a fake of GitHub on",
+            f"Measured by `make bench` on: {machine()}. Whole processes, start-up included;",
+            "medians of alternating runs, peaks of memory. The published runs talk to a fake of GitHub on",
             "loopback, in a process of its own that is not counted.",
             "",
             "| what | wall time | peak memory | remark |",
