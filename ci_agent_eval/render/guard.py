@@ -39,11 +39,12 @@ _OUR_INLINES = frozenset(
     {"code_inline", "softbreak", "strong_open", "strong_close", "em_open", "em_close", "link_close"}
 )
 
-# What GitHub's filters look for in text outside code, drawn wider than they draw it.
+# What GitHub's filters look for in text outside code, drawn wider than they draw it. What
+# stands before it is shown for orientation, with a bound that keeps the search linear.
 _REFERENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("mention or e-mail address", re.compile(r"\S*@\S*")),
-    ("URL", re.compile(r"\S*(?:://|\bwww\.)\S*", re.IGNORECASE)),
-    ("issue reference", re.compile(r"\S*#\d+|\bGH-\d+", re.IGNORECASE)),
+    ("mention or e-mail address", re.compile(r"\S{0,40}@\S*")),
+    ("URL", re.compile(r"\S{0,40}(?:://|\bwww\.)\S*", re.IGNORECASE)),
+    ("issue reference", re.compile(r"\S{0,40}#\d+|\bGH-\d+", re.IGNORECASE)),
     ("commit", re.compile(r"\b[0-9a-f]{7,64}\b", re.IGNORECASE | re.ASCII)),
     ("emoji code", re.compile(r":[A-Za-z0-9_+-]+:")),
     ("footnote", re.compile(r"\[\^")),
