@@ -81,7 +81,9 @@ class Workspace:
 
     @property
     def outputs(self):
-        return dict(re.findall(r"^([\w-]+)=(.*)$", (self.files / "output.txt").read_text(), re.M))
+        return dict(
+            re.findall(r"^([\w-]+)=(.*)$", (self.files / "output.txt").read_text(), re.MULTILINE)
+        )
 
     @property
     def summary(self):
