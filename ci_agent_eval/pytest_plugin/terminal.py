@@ -27,7 +27,8 @@ class EpisodeReports:
         """Keep what the report says of an episode; a later phase or attempt stands."""
         facts: Facts | None = getattr(report, ATTRIBUTE, None)
         if facts is not None:
-            self._facts[tuple(facts["key"])] = facts
+            # Without the attempt, which stands last: only the last one counts here.
+            self._facts[tuple(facts["key"][:-1])] = facts
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Write the summary, where there were episodes."""
@@ -70,9 +71,11 @@ def _totals(episodes: Sequence[Facts]) -> str:
         for outcome, word in _WORDS.items()
         if outcomes.count(outcome)
     ]
+    reruns = sum(facts["key"][-1] - 1 for facts in episodes)
     violations = sum(len(facts["violations"]) for facts in episodes)
     costs = [facts["cost_usd"] for facts in episodes if facts["cost_usd"] is not None]
     parts = [f"{_plural(len(episodes), 'episode')}: {', '.join(counts)}"]
+    parts += [_plural(reruns, "rerun")] if reruns else []
     parts += [_plural(violations, "budget violation")] if violations else []
     parts += [f"${sum(costs):.4f}"] if costs else []
     return "; ".join(parts)

@@ -80,6 +80,7 @@ def test_a_rerun_is_another_attempt(suite, workers):
     )
     ran = suite.run(workers)
     assert [(e.attempt, e.outcome) for e in ran.results.episodes] == [(1, "failed"), (2, "passed")]
+    ran.result.stdout.fnmatch_lines(["1 episode: 1 passed; 1 rerun"])
 
 
 def test_the_same_test_twice_is_two_iterations(suite):
