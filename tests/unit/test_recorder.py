@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin.places import Places
 from ci_agent_eval.recorder import EpisodeRecorder, complaints
 
 
@@ -288,3 +290,13 @@ def test_whatever_is_said_the_episode_can_be_written_and_read_again(text, value)
     assert line.isascii()
     assert "\n" not in line
     assert Episode.model_validate_json(line) == ended
+
+
+def test_a_checks_place_is_the_callers_even_inside_this_repository():
+    # The recorder's own files are below the same root here, and are not the caller.
+    places = Places(Path(__file__).parents[2])
+    episode = a_recorder(locate=places.of_caller)
+    episode.check("polite", True)
+    (assertion,) = episode.finish().assertions
+    assert assertion.file == "tests/unit/test_recorder.py"
+    assert "episode.check" in Path(__file__).read_text().splitlines()[(assertion.line or 0) - 1]
