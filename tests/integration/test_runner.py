@@ -31,13 +31,15 @@ def test_two(episode):
 def test_three(episode):
     raise ConnectionError
 """
-QUIET = ("-p", "no:randomly", "-p", "no:cacheprovider")
+QUIET = ("-p", "no:cacheprovider")
 
 
 @pytest.fixture
 def environ():
     outer = ("PYTEST_", "COV_", "COVERAGE_")
-    return {key: value for key, value in os.environ.items() if not key.startswith(outer)}
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(outer)}
+    # Hypothesis' plugin would import all of hypothesis in every run: 1 s each.
+    return kept | {"PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:randomly"}
 
 
 @pytest.fixture
@@ -191,7 +193,7 @@ def emit(line):
     if "in the middle" in line:
         os.kill(os.getpid(), {int(number)})
 
-command = SuiteCommand(Path("report"), ["."], pytest_args=["-s", "-p", "no:randomly"])
+command = SuiteCommand(Path("report"), ["."], pytest_args=["-s"])
 ran = run_suite(command, environ=os.environ, emit=emit)
 print(ran.exit_status, ran.interrupted_by.name, ran.killed_by and ran.killed_by.name)
 """

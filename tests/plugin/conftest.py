@@ -78,17 +78,26 @@ class Suite:
 
     def _with_files(self, arguments: tuple[str, ...]) -> list[str]:
         files = ["--episode-report-dir=report", "--junit-xml=report/junit.xml"]
-        return ["-p", "no:randomly", *files, *arguments]
+        return [*files, *arguments]
 
     def _ran(self, result: pytest.RunResult) -> Ran:
         return Ran(result, self.pytester.path / "report")
 
 
-@pytest.fixture
-def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
-    # What the outer run sets for its own workers must not reach the inner one.
-    for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
+@pytest.fixture(autouse=True)
+def inner_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the outer run's workers and plugins out of the inner one.
+
+    After pytester, which clears this variable. Hypothesis' plugin would import all of
+    hypothesis, rewritten, in every inner run: 1 s each.
+    """
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:randomly")
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester) -> Suite:
     return Suite(pytester)
 
 

@@ -22,7 +22,7 @@ def tree(folder):
 def test_nothing_is_written_without_it(suite, pytester, workers):
     suite.write(TESTS)
     before = tree(pytester.path)
-    result = pytester.runpytest_inprocess("-p", "no:randomly", "-p", "no:cacheprovider", workers)
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", workers)
     result.stdout.fnmatch_lines(["2 episodes: 1 passed, 1 failed"])
     written = [name for name in tree(pytester.path) if ".pyc" not in name]
     assert written == before

@@ -47,10 +47,9 @@ def said(result: pytest.RunResult) -> list[str]:
     [["-v"], ["-n2"], ["-W", "error"], ["--strict-markers"], ["--collect-only"], ["-k", "nothing"]],
     ids=lambda arguments: arguments[0],
 )
-def test_nothing_changes(pytester, arguments, monkeypatch):
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+def test_nothing_changes(pytester, arguments):
     pytester.makepyfile(SUITE)
-    common = ["-p", "no:randomly", "-p", "no:cacheprovider"]
+    common = ["-p", "no:cacheprovider"]
     without = pytester.runpytest_subprocess(*common, "-p", "no:ci_agent_eval", *arguments)
     having = pytester.runpytest_subprocess(*common, *arguments)
     assert having.ret == without.ret
@@ -68,7 +67,7 @@ def test_nothing_heavy_is_imported(pytester):
             assert "ci_agent_eval.pytest_plugin" in sys.modules
             print("imported:", sorted(heavy & set(sys.modules)))
     """)
-    only_ours = ["-p", "no:hypothesispytest", "-p", "no:anyio", "-p", "no:xdist"]
+    only_ours = ["-p", "no:anyio", "-p", "no:xdist"]
     for arguments in ([], ["--collect-only"]):
         result = pytester.runpytest_subprocess("-s", *only_ours, *arguments)
         result.stdout.fnmatch_lines(["imported: []"])
