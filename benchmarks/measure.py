@@ -37,10 +37,9 @@ for path in sys.argv[1:]:
 JUNITPARSER = """
 import sys
 from junitparser import JUnitXml
-total = JUnitXml()
 for path in sys.argv[1:]:
-    total += JUnitXml.fromfile(path)
-sum(1 for suite in total for case in suite)
+    for suite in JUnitXml.fromfile(path):
+        sum(1 for case in suite if case.is_failure)
 """
 
 

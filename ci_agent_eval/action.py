@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ci_agent_eval.announce import announce, links_of
@@ -19,7 +21,7 @@ from ci_agent_eval.publish.plan import PublishResult
 from ci_agent_eval.redact import Redactor
 from ci_agent_eval.render.terminal import render_terminal
 from ci_agent_eval.report import Report
-from ci_agent_eval.runner import REPORTER_TOKENS, Progress
+from ci_agent_eval.runner import REPORTER_VARIABLES, Progress
 from ci_agent_eval.settings import load_settings
 
 Echo = Callable[[str], None]
@@ -35,15 +37,15 @@ def run_action(
     inputs = parse_inputs(environ)
     event = load_event(environ)
     job = _job(inputs, event, environ)
-    report = (
-        _run(inputs, job, echo, on_progress)
-        if inputs.mode == "run"
-        else report_files(
+    if inputs.mode == "run":
+        with commands_stopped(echo, secrets.token_hex(16)):
+            report = _run(inputs, job, echo, on_progress)
+    else:
+        report = report_files(
             job,
             results=inputs.results or job.settings.results,
             junit=inputs.junit or job.settings.junit,
         )
-    )
     echo(render_terminal(report, color=False, width=LOG_WIDTH))
     result = announce(
         report,
@@ -55,6 +57,16 @@ def run_action(
         echo=echo,
     )
     return exit_code(report, result)
+
+
+@contextmanager
+def commands_stopped(echo: Echo, word: str) -> Iterator[None]:
+    """Let no line of others act as a workflow command, until the word that only we know."""
+    echo(f"::stop-commands::{word}")
+    try:
+        yield
+    finally:
+        echo(f"::{word}::")
 
 
 def exit_code(report: Report, result: PublishResult) -> int:
@@ -100,7 +112,7 @@ def _install(
     commands: Sequence[Sequence[str]], python: str, job: Job, echo: Echo
 ) -> Finding | None:
     """Run the set-up commands in turn; return what went wrong with the first that failed."""
-    environ = {k: v for k, v in job.environ.items() if k not in REPORTER_TOKENS}
+    environ = {k: v for k, v in job.environ.items() if k not in REPORTER_VARIABLES}
     folder = Path(python).parent
     environ["PATH"] = f"{folder}{os.pathsep}{environ.get('PATH', os.defpath)}"
     environ["VIRTUAL_ENV"] = str(folder.parent)

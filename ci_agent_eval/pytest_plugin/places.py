@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -18,12 +18,16 @@ class Places:
     root: Path
 
     @classmethod
-    def of(cls, rootdir: Path) -> Places:
-        """Take the repository that pytest's rootdir is in, or the rootdir itself."""
+    def of(cls, rootdir: Path, environ: Mapping[str, str]) -> Places:
+        """Take the repository that pytest's rootdir is in, or the rootdir itself.
+
+        A checkout without git's own folder is known by what GitHub's runner says.
+        """
         for folder in (rootdir, *rootdir.parents):
             if (folder / ".git").exists():
                 return cls(folder)
-        return cls(rootdir)
+        workspace = Path(environ.get("GITHUB_WORKSPACE") or rootdir)
+        return cls(workspace if rootdir.is_relative_to(workspace) else rootdir)
 
     def relative(self, path: str | Path) -> str | None:
         """Return the posix path below the root; None for a file of a library or elsewhere."""

@@ -42,7 +42,9 @@ class EpisodeSession:
         """Set up for the process that `config` belongs to."""
         directory = options.report_dir(config)
         folder = None if directory is None else ReportFolder(directory)
-        episodes = cls(Places.of(config.rootpath), Redactor.from_environ(os.environ), folder)
+        episodes = cls(
+            Places.of(config.rootpath, os.environ), Redactor.from_environ(os.environ), folder
+        )
         episodes._journal = folder.journal(options.worker_id(config)) if folder else None
         return episodes
 

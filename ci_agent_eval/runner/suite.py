@@ -24,15 +24,21 @@ from ci_agent_eval.runner.interpreter import plugin_path, probe
 from ci_agent_eval.runner.process import MAX_LINE, Child, signals_forwarded, start
 from ci_agent_eval.runner.progress import JournalTail, Progress
 
-REPORTER_TOKENS = frozenset(
+REPORTER_VARIABLES = frozenset(
     {
         "GITHUB_TOKEN",
         "INPUT_GITHUB-TOKEN",
         "ACTIONS_RUNTIME_TOKEN",
         "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+        "GITHUB_OUTPUT",
+        "GITHUB_STEP_SUMMARY",
+        "GITHUB_ENV",
+        "GITHUB_PATH",
+        "GITHUB_STATE",
     }
 )
-"""Variables that let their bearer write to the repository; a suite gets none of them."""
+"""Variables that let their bearer write to the repository, or speak for the reporter to
+GitHub's runner; a suite gets none of them."""
 
 PROGRESS_SECONDS = 0.5
 GRACE_SECONDS = 10.0
@@ -87,7 +93,7 @@ def run_suite(
     """
     environ = {**environ, **command.environ}
     redactor = Redactor.from_environ(environ)
-    for_suite = {key: value for key, value in environ.items() if key not in REPORTER_TOKENS}
+    for_suite = {key: value for key, value in environ.items() if key not in REPORTER_VARIABLES}
     interpreter = probe(command.python, for_suite)
     interpreter.must_run_suites()
     _clear(command.report_dir)

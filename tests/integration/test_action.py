@@ -203,6 +203,30 @@ def test_the_suite_never_sees_the_token(workspace, github):
     assert TOKEN not in done.stdout + done.stderr
 
 
+def test_what_the_suite_prints_is_no_workflow_command_and_sets_no_output(workspace, github):
+    (workspace.folder / "test_loud.py").write_text(
+        "import os\n"
+        "def test_loud(episode):\n"
+        "    print('::set-output name=conclusion::failure')\n"
+        "    with episode.turn('x') as turn:\n"
+        "        turn.reply('y')\n"
+        "    assert not [n for n in os.environ if n in ('GITHUB_OUTPUT', 'GITHUB_STEP_SUMMARY')]\n"
+    )
+    done = workspace.action(paths="test_loud.py", pytest_args="-s")
+    before, _, after = done.stdout.partition("::set-output name=conclusion::failure")
+    word = re.search(r"^::stop-commands::(\w{32})$", before, re.MULTILINE)[1]
+    assert f"\n::{word}::\n" not in before
+    assert f"\n::{word}::\n" in after
+    assert workspace.outputs["conclusion"] == "success", done.stdout
+
+
+def test_files_are_found_without_git_s_folder(workspace, github):
+    (workspace.folder / ".git").rmdir()
+    workspace.action(paths="examples/refund_desk")
+    paths = {a["path"] for a in github.check_runs("octo/shop")[0].annotations}
+    assert paths == {"examples/refund_desk/test_refunds.py"}
+
+
 @pytest.mark.parametrize(
     ("inputs", "sentence"),
     [
