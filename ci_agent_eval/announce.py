@@ -107,6 +107,9 @@ def announce(
         connect=_connect(event, token, log, echo, dry_run=dry_run),
         around=Surroundings(files=files, log=log, emit=echo, token=_random_word),
     )
+    if dry_run:
+        echo("Dry run: nothing was sent.")
+        return result
     for part in result.parts:
         level: Level = "warning" if part.status == "failed" else "notice"
         log(level, part.sentence) if not part.published else echo(part.sentence)

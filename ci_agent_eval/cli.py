@@ -241,7 +241,12 @@ def init() -> int:
 
     for path in write_first_files(Path.cwd()):
         click.echo(f"wrote {path}")
-    click.echo("Next: agent-eval run tests/episodes")
+    click.echo(
+        "Next: run `agent-eval run tests/episodes`, put your agent in the place of `answer`,"
+    )
+    click.echo(
+        "and in the workflow replace org/agent-eval-action by where you got this action from."
+    )
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ci_agent_eval.contract.findings import Finding
@@ -12,7 +12,11 @@ from ci_agent_eval.facts import Loaded
 from ci_agent_eval.redact import Redactor
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.report import Report, build_report
-from ci_agent_eval.report_folder import clear_report_folder, write_report_folder
+from ci_agent_eval.report_folder import (
+    claim_report_folder,
+    clear_report_folder,
+    write_report_folder,
+)
 from ci_agent_eval.results.load import load
 from ci_agent_eval.results.spool import Spool, write_results
 from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
@@ -43,16 +47,11 @@ def report_files(
     *,
     results: Sequence[str],
     junit: Sequence[str],
-    findings: Sequence[Finding] = (),
 ) -> Report:
-    """Read, judge and write the report of files that are there. Raises InputError.
-
-    `findings` are known before any file is read.
-    """
+    """Read, judge and write the report of files that are there. Raises InputError."""
     redactor = Redactor.from_environ(job.environ)
     with Spool(redactor.text) as spool:
         loaded = load(results, junit, root=job.root, spool=spool, redact=redactor.text)
-        loaded = replace(loaded, findings=(*loaded.findings, *findings))
         report = report_loaded(job, loaded)
         if not _has_own_results(job.folder):
             write_results(job.folder / RESULTS_NAME, job.settings.suite, spool)
@@ -94,17 +93,24 @@ def run_and_report(
         suite=job.settings.suite,
         cwd=job.root,
     )
+    claim_report_folder(job.folder)
     clear_report_folder(job.folder)
     run = run_suite(command, environ=job.environ, emit=echo, on_progress=on_progress)
-    report = report_files(
-        job, results=(job.settings.report_dir,), junit=(), findings=_never_started(job.folder, run)
-    )
-    return run, report
+    if (job.folder / SESSION_NAME).exists():
+        return run, report_files(job, results=(job.settings.report_dir,), junit=())
+    return run, report_loaded(job, Loaded(findings=(_never_started(run),)))
 
 
-def _never_started(folder: Path, run: SuiteRun) -> tuple[Finding, ...]:
+_NEVER_STARTED = {
+    0: "it ran no test; one of its arguments (such as --collect-only or --help) told it not to",
+    4: "it could not use its arguments or paths",
+    5: "it found no test",
+}
+"""What pytest's exit status says where it left no session (pytest's `ExitCode`)."""
+
+
+def _never_started(run: SuiteRun) -> Finding:
     """Say so where pytest gave up before its session: no file of it could say it."""
-    if (folder / SESSION_NAME).exists():
-        return ()
-    message = f"it ended with status {run.exit_status} before its session began; see its output"
-    return (Finding("collection_error", "pytest", message),)
+    why = _NEVER_STARTED.get(run.exit_status, "it ended before its session began")
+    message = f"{why} (status {run.exit_status}); its output above says more"
+    return Finding("collection_error", "pytest", message)

@@ -18,6 +18,42 @@ SUMMARY_NAME = "summary.md"
 ANNOTATIONS_NAME = "annotations.json"
 
 
+_OURS = {
+    VERDICT_NAME: ('{\n  "conclusion"',),
+    COMMENT_NAME: ("<!-- agent-eval suite=",),
+    SUMMARY_NAME: ("### ✅ Agent evals", "### ❌ Agent evals"),
+    ANNOTATIONS_NAME: ("[\n", "[]"),
+}
+"""How each file begins when this program wrote it."""
+
+
+def claim_report_folder(folder: Path) -> None:
+    """Make sure that nothing of others would be overwritten; touches nothing.
+
+    Raises InputError naming the file that is in the way.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; give --report-dir a folder")
+    for name, beginnings in _OURS.items():
+        if not _begins_with(folder / name, beginnings):
+            raise InputError(
+                f"{folder / name}: was not written by this program and would be overwritten; "
+                "move it, or choose another --report-dir"
+            )
+
+
+def _begins_with(path: Path, beginnings: tuple[str, ...]) -> bool:
+    """Say whether a file begins so, or is not there."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(64).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return first.startswith(beginnings)
+
+
 def write_report_folder(report: Report, folder: Path, links: Links) -> None:
     """Write verdict, comment, step summary and annotations; raises InputError if it cannot."""
     texts = {
@@ -26,6 +62,7 @@ def write_report_folder(report: Report, folder: Path, links: Links) -> None:
         SUMMARY_NAME: render_step_summary(report, links),
         ANNOTATIONS_NAME: render_annotations(annotations_of(report)),
     }
+    claim_report_folder(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():

@@ -10,14 +10,18 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from ci_agent_eval.contract.base import KnownKeys, Rate
+from ci_agent_eval.contract.base import KnownKeys, Rate, unknown_key
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.problems import plain_message
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.options import OPTIONS, Option
 
 CONFIG_NAME = "agent-eval.toml"
 PYPROJECT_TABLE = "tool.ci_agent_eval"
+
+OTHER_VARIABLES = ("AGENT_EVAL_PYTHON", "AGENT_EVAL_DEBUG", "AGENT_EVAL_JUNIT_CORPUS")
+"""Variables of this program that are no options: the suite's interpreter, tracebacks, our tests."""
 
 
 class GateSettings(KnownKeys):
@@ -78,6 +82,7 @@ def load_settings(
     The file is `config`, else `agent-eval.toml` in `root`, else the table
     `[tool.ci_agent_eval]` of `pyproject.toml` there. Raises InputError with the place.
     """
+    _refuse_unknown_variables(environ)
     path, text, table = _load_file(root, config)
     origins: dict[tuple[str, ...], str] = {}
     values: dict[str, Any] = dict(table)
@@ -111,8 +116,20 @@ def _load_file(root: Path, config: Path | None) -> tuple[str, str, dict[str, Any
     return "", "", {}
 
 
+def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    known = (*(option.variable for option in OPTIONS), *OTHER_VARIABLES)
+    for name in environ:
+        if name.startswith("AGENT_EVAL_") and name not in known:
+            raise InputError(f"environment: {unknown_key(name, known)}")
+
+
 def _own_table(document: Mapping[str, Any]) -> dict[str, Any]:
     tool = document.get("tool")
+    for misspelt in ("agent-eval", "agent_eval", "ci-agent-eval"):
+        if isinstance(tool, Mapping) and misspelt in tool:
+            raise InputError(
+                f"pyproject.toml: [tool.{misspelt}] is not read; call it [{PYPROJECT_TABLE}]"
+            )
     table = tool.get("ci_agent_eval", {}) if isinstance(tool, Mapping) else {}
     if not isinstance(table, dict):
         raise InputError(f"pyproject.toml: [{PYPROJECT_TABLE}] must be a table")
@@ -161,7 +178,7 @@ def _sentence(
     """Say of the first problem where it stands, what it is, and what was given."""
     first = error.errors(include_url=False)[0]
     location = tuple(str(part) for part in first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
+    message = plain_message(first)
     key = ".".join(location)
     for option_key, origin in origins.items():
         if location[: len(option_key)] == option_key:

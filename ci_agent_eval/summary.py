@@ -68,6 +68,8 @@ class Totals:
 
     tokens: int | None = None
     cost_usd: float | None = None
+    priced_usd: float | None = None
+    """What the episodes that have a cost came to; less than the whole while some have none."""
     unpriced: int = 0
     """Episodes that ran and have no cost."""
     p95_latency_ms: float | None = None
@@ -91,6 +93,8 @@ class Summary:
     tests: PlainTests = field(default_factory=PlainTests)
     totals: Totals = field(default_factory=Totals)
     suite_violations: tuple[BudgetViolation, ...] = ()
+    deselected: int = 0
+    """Episodes that were there and not selected to run."""
     sources: tuple[SourceFile, ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -108,7 +112,7 @@ def summarize(loaded: Loaded, *, suite: str = "default", budgets: SuiteBudgets) 
         list(group) for _, group in groupby(episodes, key=lambda facts: facts.scenario_id)
     ]
     scenarios = tuple(_scenario(group) for group in by_scenario)
-    totals = _totals(final, loaded, budgets)
+    totals = _totals(episodes, loaded, budgets)
     return Summary(
         suite=suite,
         scenarios=scenarios,
@@ -118,6 +122,7 @@ def summarize(loaded: Loaded, *, suite: str = "default", budgets: SuiteBudgets) 
         tests=loaded.tests,
         totals=totals,
         suite_violations=_suite_violations(budgets, totals),
+        deselected=sum(session.deselected for session in loaded.sessions),
         sources=tuple(sorted(loaded.sources)),
         findings=tuple(sorted(set(loaded.findings))),
     )
@@ -167,8 +172,8 @@ def _scenario(attempts: Sequence[EpisodeFacts]) -> ScenarioSummary:
         violations=_worst_violations(final),
         turns=sum(facts.turns for facts in final),
         tool_calls=sum(facts.tool_calls for facts in final),
-        tokens=_all_or_none([facts.tokens for facts in _ran(final)]),
-        cost_usd=_all_or_none([facts.cost_usd for facts in _ran(final)]),
+        tokens=_all_or_none([facts.tokens for facts in _ran(attempts)]),
+        cost_usd=_all_or_none([facts.cost_usd for facts in _ran(attempts)]),
         p95_latency_ms=latency_statistic(latencies, "p95"),
     )
 
@@ -216,14 +221,17 @@ def _all_or_none(values: Sequence[Number | None]) -> Number | None:
     return sum(known)
 
 
-def _totals(final: Sequence[EpisodeFacts], loaded: Loaded, budgets: SuiteBudgets) -> Totals:
-    ran = _ran(final)
+def _totals(attempts: Sequence[EpisodeFacts], loaded: Loaded, budgets: SuiteBudgets) -> Totals:
+    """Add up every attempt: a retry costs what it costs, whichever attempt counts."""
+    ran = _ran(attempts)
+    costs = [facts.cost_usd for facts in ran if facts.cost_usd is not None]
     walls = [session.wall_time_s for session in loaded.sessions]
     # It differs run by run, so it is in a report only where it was asked for.
     wall_time_s = _all_or_none(walls) if budgets.total_wall_time_s else None
     return Totals(
         tokens=_all_or_none([facts.tokens for facts in ran]),
         cost_usd=_all_or_none([facts.cost_usd for facts in ran]),
+        priced_usd=sum(costs) if costs else None,
         unpriced=sum(1 for facts in ran if facts.cost_usd is None),
         p95_latency_ms=latency_statistic([v for f in ran for v in f.latencies_ms], "p95"),
         turns=sum(facts.turns for facts in ran),

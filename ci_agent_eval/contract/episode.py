@@ -24,6 +24,20 @@ Gating = Literal["required", "advisory"]
 
 Severity = Literal["error", "warning"]
 
+StopReason = Literal[
+    "completed",  # the agent gave its answer
+    "max_turns",  # it was still at work when its turns were used up
+    "tool_call_limit",
+    "token_limit",
+    "cost_limit",
+    "timeout",
+    "refusal",  # the model declined, or its provider's filter did
+    "server_error",  # a tool server died, hung or spoke garbage
+    "model_error",  # the model's API failed, or answered what nobody could read
+    "cancelled",
+]
+"""Why a run of an agent ended."""
+
 
 class Assertion(Frozen):
     """One thing that was checked, how it came out, and where it stands in the source."""
@@ -68,10 +82,16 @@ class Episode(Frozen):
     min_pass_rate: Rate | None = Field(
         default=None, description="required pass rate of the scenario; unset: the suite's"
     )
+    min_passes: Count | None = Field(
+        default=None, description="passes the scenario needs, in place of a rate"
+    )
     outcome: Outcome = "passed"
     reason: str | None = Field(default=None, description="why it failed, errored or was skipped")
+    stop_reason: StopReason | None = Field(default=None, description="why the agent's run ended")
     agent: str | None = None
     model: str | None = None
+    rate_limited: Count = Field(default=0, description="times the model's API said: too many")
+    cassette_misses: Count = Field(default=0, description="calls that no recording answered")
     assertions: tuple[Assertion, ...] = ()
     scores: tuple[Score, ...] = ()
     budgets: Budgets = Field(default_factory=Budgets)
@@ -87,9 +107,10 @@ class Episode(Frozen):
         if self.trajectory is not None and self.trajectory.turns:
             derived["budgets"] = measure(self.budgets, self.trajectory)
             derived["trajectory_summary"] = self._summary_from(self.trajectory)
-        elif "steps_count" in self.trajectory_summary.model_fields_set:
+        elif self.trajectory is None and self.trajectory_summary.steps_count:
             derived["budgets"] = self._measure_from_summary()
-        if self.outcome == "passed" and self.failed_assertions:
+        if self.failed_assertions:
+            # Whatever came after it, a skip or an error, a failed check is a failed check.
             derived["outcome"] = "failed"
         # `model_copy` would return another object than the one being validated.
         for name, value in derived.items():

@@ -14,6 +14,7 @@ FindingKind = Literal[
     "collection_error",  # pytest could not collect a file
     "interrupted",  # the run ended before its episodes did
     "install_failed",  # the suite could not be set up
+    "shared_scenario",  # two tests under one scenario id
     "duplicate",  # the same episode twice in different files
 ]
 

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pydantic import ValidationError
+
+_PLAIN: Mapping[str, str] = {
+    "extra_forbidden": "unknown key",
+    "missing": "is required",
+    "model_type": "must be a table (an object with keys)",
+    "dict_type": "must be a table (an object with keys)",
+    "tuple_type": "must be a list",
+    "finite_number": "must be a finite number",
+}
+"""pydantic's error types whose own words speak of Python; ours speak of what was written."""
 
 
 def describe_problem(error: ValueError) -> str:
@@ -11,7 +24,12 @@ def describe_problem(error: ValueError) -> str:
         return str(error)
     first = error.errors(include_url=False, include_context=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
+    message = plain_message(first)
     given = "" if isinstance(first["input"], dict) else f" (got {first['input']!r})"
     sentence = f"{message}{given}"
     return f"{where}: {sentence}" if where else sentence
+
+
+def plain_message(problem: Mapping[str, Any]) -> str:
+    """Return what one of pydantic's errors says, without pydantic's words for it."""
+    return _PLAIN.get(problem["type"], str(problem["msg"]).removeprefix("Value error, "))

@@ -50,6 +50,7 @@ class Session(Frozen):
     suite: str = "default"
     exit_status: int | None = Field(default=None, description="pytest's exit status")
     selected: Count | None = Field(default=None, description="episodes selected to run")
+    deselected: Count = Field(default=0, description="episodes that were there, not selected")
     collection_errors: tuple[CollectionError, ...] = ()
     wall_time_s: Amount | None = None
     commit: str | None = None

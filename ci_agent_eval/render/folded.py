@@ -137,8 +137,10 @@ def flaky(report: Report, links: Links) -> Section:
 
 
 def passing(report: Report, links: Links) -> Section:
-    """Return what passed, with its cost and latency."""
+    """Return what passed, with its cost and latency; what is over a hard budget is marked."""
     found = [item for item in report.judged() if item.passing]
+    over = sum(1 for item in found if _is_over(item))
+    title = counted(len(found), "passing scenario")
     columns = (
         SCENARIO,
         Column("passes", figures=True),
@@ -148,7 +150,7 @@ def passing(report: Report, links: Links) -> Section:
     )
     return Section(
         "passing",
-        counted(len(found), "passing scenario"),
+        f"{title}, {count(over)} over budget" if over else title,
         ("passing scenario", "passing scenarios"),
         len(found),
         of_table(columns, found, lambda item: _passing_row(item, links)),
@@ -161,11 +163,15 @@ def _passing_row(item: Judged, links: Links) -> Sequence[str]:
     cost, latency = scenario.cost_usd, scenario.p95_latency_ms
     return (
         scenario_cell(scenario),
-        passes_cell(item),
+        f"{passes_cell(item)}, over budget" if _is_over(item) else passes_cell(item),
         ABSENT if cost is None else money(cost / max(scenario.tally.ran, 1)),
         ABSENT if latency is None else milliseconds(latency),
         place(scenario.file, scenario.line, links, cell=True),
     )
+
+
+def _is_over(item: Judged) -> bool:
+    return any(found.violation.hard for found in item.scenario.violations)
 
 
 def sources(report: Report) -> Section:

@@ -79,7 +79,7 @@ def _blocks(report: Report, paper: _Paper) -> Iterator[str]:
     yield _block("Failing scenarios", failing, _failing, paper, _RED)
     yield _block("Failing tests", report.summary.tests.failing, _test, paper, _RED)
     yield _block("Over budget", gating, _overrun, paper, _RED)
-    yield _block("Errors, not the agent's fault", errored, _error, paper, _RED)
+    yield _block("Ended in an error, not judged", errored, _error, paper, _RED)
     yield _block("Skipped scenarios", skipped, _skipped, paper, _YELLOW)
     yield _block("Over a budget that does not gate", soft, _overrun, paper, _YELLOW)
     yield _block("Failing, but advisory", advisory, _failing, paper, _YELLOW)

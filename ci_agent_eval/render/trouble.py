@@ -70,7 +70,7 @@ def errors(report: Report, links: Links) -> Section:
     columns = (SCENARIO, Column("errors", figures=True), Column("first reason"), WHERE)
     return Section(
         "errors",
-        "Errors, not the agent's fault",
+        "Ended in an error, not judged",
         ("scenario with errors", "scenarios with errors"),
         len(found),
         of_table(columns, found, lambda item: _error_row(item, links)),

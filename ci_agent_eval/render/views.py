@@ -24,6 +24,7 @@ FINDING_KINDS: dict[FindingKind, str] = {
     "disagreement": "disagreement",
     "declared_counts_differ": "misstated counts",
     "duplicate": "duplicate",
+    "shared_scenario": "shared scenario",
     "repaired_file": "repaired file",
 }
 """What each kind of finding is called."""
@@ -167,6 +168,8 @@ def figures(report: Report) -> Iterator[tuple[str, str]]:
     if totals.cost_usd is not None and ran:
         yield "cost per episode", numbers.money(totals.cost_usd / ran)
         yield "total cost", numbers.money(totals.cost_usd)
+    elif totals.priced_usd is not None:
+        yield "total cost", f"at least {numbers.money(totals.priced_usd)}"
     if totals.tokens is not None and ran:
         yield "tokens per episode", count(totals.tokens / ran)
     if totals.p95_latency_ms is not None:
@@ -195,6 +198,8 @@ def evidence(report: Report) -> tuple[str, ...]:
     summary = report.summary
     calls = summary.calls
     parts = [_episodes_ran(summary.tally)]
+    if summary.deselected:
+        parts.append(f"{count(summary.deselected)} deselected")
     if summary.tests.tally.total:
         parts.append(_tests_ran(summary.tests.tally))
     parts.append(

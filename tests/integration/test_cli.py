@@ -238,6 +238,7 @@ def test_no_results_is_a_failure_with_a_report(agent_eval, tmp_path):
         (["run", "--min-pass-rate", "2"], "", "option --min-pass-rate: Input should be less than"),
         (["run", "--nonsense"], "", "No such option"),
         (["publish"], "", "agent-eval-report/verdict.json: cannot be read"),
+        (["report", "--junit", "x"], "pytest_args = 'x'\n", "toml:1: pytest_args: must be a list"),
         (["run", "--python", "no-such-python"], "", "no-such-python cannot run the suite"),
     ],
 )
@@ -260,6 +261,7 @@ def test_bad_json_is_told_with_file_and_line_and_the_rest_is_reported(agent_eval
 
 
 def test_init_writes_a_suite_that_passes_and_never_overwrites(agent_eval, tmp_path):
+    (tmp_path / ".git").mkdir()
     assert agent_eval("init").returncode == 0
     assert agent_eval("run", "tests/episodes").returncode == 0
     workflow = tmp_path / ".github/workflows/agent-eval.yml"
@@ -268,6 +270,55 @@ def test_init_writes_a_suite_that_passes_and_never_overwrites(agent_eval, tmp_pa
     assert again.returncode == 2
     assert "exists already and was left as it is" in again.stderr
     assert workflow.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [("requirements.txt", "pip install -r requirements.txt"), ("pyproject.toml", "pip install .")],
+)
+def test_init_fits_the_workflow_to_the_repository(agent_eval, tmp_path, file, line):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / file).touch()
+    agent_eval("init")
+    assert line in (tmp_path / ".github/workflows/agent-eval.yml").read_text()
+
+
+def test_init_without_anything_to_install_or_without_a_repository(agent_eval, tmp_path):
+    refused = agent_eval("init")
+    assert refused.returncode == 2
+    assert "is no root of a git repository" in refused.stderr
+    (tmp_path / ".git").mkdir()
+    agent_eval("init")
+    assert "install" not in (tmp_path / ".github/workflows/agent-eval.yml").read_text()
+
+
+@pytest.mark.parametrize("name", ["comment.md", "summary.md", "verdict.json", "annotations.json"])
+def test_files_of_others_are_never_overwritten_nor_removed(agent_eval, desk, tmp_path, name):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / name).write_text("my notes")
+    done = agent_eval("run", "desk", "--report-dir", "mine")
+    assert done.returncode == 2
+    assert f"{name}: was not written by this program" in done.stderr
+    assert [path.name for path in folder.iterdir()] == [name]
+    assert (folder / name).read_text() == "my notes"
+
+
+def test_a_report_dir_that_is_a_file_is_told_so(agent_eval, desk, tmp_path):
+    (tmp_path / "taken").write_text("")
+    for arguments in (["run", "desk"], ["report", "--junit", "*.xml"]):
+        done = agent_eval(*arguments, "--report-dir", "taken")
+        assert done.returncode == 2
+        assert "taken: is a file; give --report-dir a folder" in done.stderr
+
+
+def test_a_run_that_is_killed_leaves_no_verdict_of_the_run_before(desk, agent_eval, tmp_path):
+    mend(desk)
+    agent_eval("run", "desk")
+    (tmp_path / "test_slow.py").write_text(SLOW_SUITE.format(target="os.getppid()"))
+    assert agent_eval("run", "test_slow.py").returncode == -signal.SIGKILL
+    assert not (tmp_path / "agent-eval-report/verdict.json").exists()
+    assert agent_eval("report", "--results", "agent-eval-report").returncode == 1
 
 
 def test_the_schema_is_printed(agent_eval):

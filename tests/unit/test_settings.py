@@ -64,12 +64,15 @@ def test_an_empty_environment_variable_is_no_setting(load):
             "[gate]\n\nmin_pass_rate = 90\n",
             "agent-eval.toml:3: gate.min_pass_rate: Input should be",
         ),
-        ("[gate]\nmin_pass_rate = nan\n", "agent-eval.toml:2: gate.min_pass_rate: Input should be"),
+        (
+            "[gate]\nmin_pass_rate = nan\n",
+            "agent-eval.toml:2: gate.min_pass_rate: must be a finite",
+        ),
         ("[budgets]\ntotal_costs = 1\n", "agent-eval.toml:2: budgets: unknown key 'total_costs'"),
         ("[budgets]\ntotal_tokens = -1\n", "agent-eval.toml:2: budgets.total_tokens.limit: Input"),
         ("suite = 'a b'\n", "agent-eval.toml:1: suite: String should match"),
         ("suite = \n", "agent-eval.toml: is not valid TOML: Invalid value (at line 1"),
-        ("publish = 3\n", "agent-eval.toml:1: publish: Input should be a valid dictionary"),
+        ("publish = 3\n", "agent-eval.toml:1: publish: must be a table"),
     ],
 )
 def test_a_wrong_file_is_told_where_and_what(load, text, sentence):
@@ -84,6 +87,13 @@ def test_a_wrong_variable_and_a_wrong_flag_are_named(load):
         load(environ={"AGENT_EVAL_ALLOW_SKIPPED": "perhaps"})
     with pytest.raises(InputError, match=r"option --comment: .* 'update' or 'off'"):
         load(comment="maybe")
+
+
+def test_a_misspelt_variable_or_table_is_an_error(load, tmp_path):
+    with pytest.raises(InputError, match="did you mean 'AGENT_EVAL_MIN_PASS_RATE'"):
+        load_settings(root=tmp_path, environ={"AGENT_EVAL_MIN_PAS_RATE": "0.1"}, flags={})
+    with pytest.raises(InputError, match=r"\[tool\.agent-eval\] is not read; call it \[tool\.ci_"):
+        load("[tool.agent-eval]\nsuite = 'a'\n", name="pyproject.toml")
 
 
 def test_a_configuration_file_that_was_named_must_be_there(tmp_path):

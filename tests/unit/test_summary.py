@@ -100,3 +100,17 @@ def test_wall_time_is_kept_only_where_it_has_a_budget():
     assert summary_of(episode()).totals.wall_time_s is None
     budgets = SuiteBudgets.model_validate({"total_wall_time_s": 60})
     assert summarize(loaded(episode()), budgets=budgets).totals.wall_time_s == 2.5
+
+
+def test_every_attempt_costs_what_it_costs():
+    priced = {"turns": [turn(cost_usd=0.5, tokens={"input": 10})]}
+    attempts = [failing(attempt=1, trajectory=priced), episode(attempt=2, trajectory=priced)]
+    summary = summary_of(*attempts)
+    assert (summary.totals.cost_usd, summary.totals.tokens) == (1.0, 20)
+    assert summary.scenarios[0].cost_usd == 1.0
+
+
+def test_a_part_of_the_cost_is_said_where_another_part_is_unknown():
+    priced = {"turns": [turn(cost_usd=0.5)]}
+    totals = summary_of(episode("a", trajectory=priced), episode("b")).totals
+    assert (totals.cost_usd, totals.priced_usd, totals.unpriced) == (None, 0.5, 1)

@@ -107,9 +107,15 @@ def test_a_producer_that_claims_less_than_its_trajectory_is_not_believed():
     assert read.violations[0].observed == 3
 
 
-def test_a_failed_assertion_never_leaves_an_episode_passed():
-    claimed = failing(outcome="passed")
-    assert claimed.outcome == "failed"
+@pytest.mark.parametrize("claimed", ["passed", "skipped", "error"])
+def test_a_failed_assertion_makes_an_episode_failed_whatever_was_claimed(claimed):
+    assert failing(outcome=claimed).outcome == "failed"
+
+
+def test_an_episode_without_a_turn_has_nothing_measured():
+    bare = episode(trajectory={"turns": []}, budgets={"max_turns": 2, "tool_calls": 1})
+    read = Episode.model_validate_json(canonical_json(bare))
+    assert [v.observed for v in read.violations] == [None, None]
 
 
 def test_is_passing_and_its_assertion_name_what_is_wrong():

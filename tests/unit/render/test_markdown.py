@@ -193,7 +193,7 @@ def test_error_beside_a_failed_assertion_is_not_told_as_the_agents_fault():
     both = report(
         failing("a", iteration=1), episode("a", iteration=2, outcome="error", reason="429")
     )
-    failing_part, errors = render_comment(both, LINKS).split("**Errors, not the agent's fault**")
+    failing_part, errors = render_comment(both, LINKS).split("**Ended in an error, not judged**")
     assert "429" not in failing_part
     assert errors.count("429") == 1
     assert "| `a` | 1 / 2 | `429` |" in errors
