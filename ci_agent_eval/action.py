@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import secrets
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from ci_agent_eval.announce import announce, links_of
 from ci_agent_eval.contract.findings import Finding
@@ -26,6 +28,8 @@ from ci_agent_eval.settings import load_settings
 
 Echo = Callable[[str], None]
 
+_PR_SET_DUMPABLE = 4
+
 LOG_WIDTH = 120
 """Columns of a job's log, which no terminal tells."""
 
@@ -34,11 +38,12 @@ def run_action(
     environ: Mapping[str, str], *, echo: Echo, on_progress: Callable[[Progress], None]
 ) -> int:
     """Do the whole job as the inputs in the environment ask; return the exit code."""
+    keep_environment_private()
     inputs = parse_inputs(environ)
     event = load_event(environ)
     job = _job(inputs, event, environ)
     if inputs.mode == "run":
-        with commands_stopped(echo, secrets.token_hex(16)):
+        with commands_stopped(environ, echo):
             report = _run(inputs, job, echo, on_progress)
     else:
         report = report_files(
@@ -59,9 +64,23 @@ def run_action(
     return exit_code(report, result)
 
 
+def keep_environment_private() -> None:
+    """Keep the suite from reading our environment, with the token in it, out of /proc.
+
+    See prctl(2), PR_SET_DUMPABLE; without effect where the suite may trace any process.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "prctl"):
+        libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
 @contextmanager
-def commands_stopped(echo: Echo, word: str) -> Iterator[None]:
-    """Let no line of others act as a workflow command, until the word that only we know."""
+def commands_stopped(environ: Mapping[str, str], echo: Echo) -> Iterator[None]:
+    """Let no line of others act as a workflow command, until a word that only we know."""
+    if environ.get("GITHUB_ACTIONS") != "true":
+        yield
+        return
+    word = secrets.token_hex(16)
     echo(f"::stop-commands::{word}")
     try:
         yield
@@ -117,20 +136,39 @@ def _install(
     environ["PATH"] = f"{folder}{os.pathsep}{environ.get('PATH', os.defpath)}"
     environ["VIRTUAL_ENV"] = str(folder.parent)
     redactor = Redactor.from_environ(job.environ)
+
+    def show(output: IO[str]) -> None:
+        for line in redactor.lines(output):
+            echo(line)
+
     for words in commands:
         shown = redactor.text(" ".join(words))
         echo(f"$ {shown}")
-        problem = _start(words, environ, job.root)
+        problem = _start(words, environ, job.root, show)
         if problem is not None:
             message = f"`{shown}` {problem}; the suite did not run"
             return Finding("install_failed", "input install", message)
     return None
 
 
-def _start(words: Sequence[str], environ: Mapping[str, str], root: Path) -> str | None:
-    """Run one command; return what went wrong, or None."""
+def _start(
+    words: Sequence[str], environ: Mapping[str, str], root: Path, show: Callable[[IO[str]], None]
+) -> str | None:
+    """Run one command, showing what it prints; return what went wrong, or None."""
     try:
-        done = subprocess.run(words, env=environ, cwd=root, stdin=subprocess.DEVNULL, check=False)
+        process = subprocess.Popen(
+            words,
+            env=environ,
+            cwd=root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+        )
     except OSError as error:
         return f"could not be started ({error.strerror})"
-    return None if done.returncode == 0 else f"exited with status {done.returncode}"
+    with process:
+        if process.stdout is not None:
+            show(process.stdout)
+    return None if process.returncode == 0 else f"exited with status {process.returncode}"

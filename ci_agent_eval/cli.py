@@ -120,19 +120,20 @@ def run(
 
     Everything after -- goes to pytest as it is. The exit code is the gate's, not pytest's.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
-    from ci_agent_eval.action import suite_python
+    from ci_agent_eval.action import commands_stopped, suite_python
     from ci_agent_eval.pipeline import run_and_report
 
     job = _job(config, flags)
     progress = ProgressLine(sys.stdout, sys.stderr)
-    suite, built = run_and_report(
-        job,
-        paths=paths,
-        pytest_args=pytest_args,
-        python=python or suite_python(os.environ),
-        echo=progress.echo,
-        on_progress=progress.show,
-    )
+    with commands_stopped(os.environ, progress.echo):
+        suite, built = run_and_report(
+            job,
+            paths=paths,
+            pytest_args=pytest_args,
+            python=python or suite_python(os.environ),
+            echo=progress.echo,
+            on_progress=progress.show,
+        )
     progress.end()
     _print_report(built, "text", job.links)
     if suite.interrupted_by is not None:
@@ -180,9 +181,11 @@ def _print_report(built: Report, format_: str, links: Links) -> None:
 
         text = render_verdict(built)
     elif format_ == "markdown":
+        from ci_agent_eval.render.escape import without_commands
         from ci_agent_eval.render.markdown import render_comment
 
-        text = render_comment(built, links)
+        # A fenced line of a test's output is no command on GitHub's page, but is one in its log.
+        text = without_commands(render_comment(built, links))
     else:
         from ci_agent_eval.render.terminal import render_terminal
 

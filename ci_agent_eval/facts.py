@@ -43,6 +43,7 @@ class EpisodeFacts:
     attempt: int
     gate: Gating
     min_pass_rate: float | None
+    min_passes: int | None
     outcome: Outcome
     reason: str | None
     failed_assertions: tuple[Assertion, ...]
@@ -70,6 +71,7 @@ def facts_of(episode: Episode) -> EpisodeFacts:
         attempt=episode.attempt,
         gate=episode.gate,
         min_pass_rate=episode.min_pass_rate,
+        min_passes=episode.min_passes,
         outcome=episode.outcome,
         reason=episode.reason,
         failed_assertions=episode.failed_assertions,

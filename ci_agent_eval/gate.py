@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 from ci_agent_eval.contract.episode import Gating
@@ -56,6 +57,8 @@ class Judgement:
     gate: Gating
     status: Status
     required_pass_rate: float
+    required_passes: int | None = None
+    """Passes it needs, whatever the rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +85,35 @@ def decide(summary: Summary, policy: GatePolicy) -> Verdict:
 
 
 def _judge(scenario: ScenarioSummary, policy: GatePolicy) -> Judgement:
-    required = policy.min_pass_rate if scenario.min_pass_rate is None else scenario.min_pass_rate
-    return Judgement(scenario.scenario_id, scenario.gate, _status(scenario, required), required)
+    required = _required_rate(scenario, policy)
+    return Judgement(
+        scenario.scenario_id,
+        scenario.gate,
+        _status(scenario, required),
+        required,
+        scenario.min_passes,
+    )
+
+
+def _required_rate(scenario: ScenarioSummary, policy: GatePolicy) -> float:
+    """Return the scenario's own rate; the stricter one where only some of its tests bring one."""
+    own = scenario.min_pass_rate
+    if own is None:
+        return policy.min_pass_rate if scenario.policy_applies else 0.0
+    return max(own, policy.min_pass_rate) if scenario.policy_applies else own
 
 
 def _status(scenario: ScenarioSummary, required: float) -> Status:
-    rate = scenario.tally.pass_rate
-    if rate is None:
-        return "errored" if scenario.tally.error else "skipped"
-    return "passing" if rate >= required else "failing"
+    tally = scenario.tally
+    if not tally.judged:
+        return "errored" if tally.error else "skipped"
+    enough = tally.passed >= (scenario.min_passes or 0)
+    return "passing" if enough and tally.passed >= _share(required, tally.judged) else "failing"
+
+
+def _share(rate: float, whole: int) -> Fraction:
+    """Return a share exactly as it was written: 0.29 of 100 is 29, not 28.999999999999996."""
+    return Fraction(str(rate)) * whole
 
 
 def _reasons(
@@ -137,7 +160,7 @@ def _scenario_reasons(
     tally = scenario.tally
     name = scenario.scenario_id
     if judgement.status == "failing":
-        needs = f"{judgement.required_pass_rate:.0%} required"
+        needs = _needs(judgement)
         message = f"{tally.passed} of {tally.judged} iterations pass, {needs}"
         yield Reason("scenario", message, name)
     elif judgement.status == "errored":
@@ -146,9 +169,15 @@ def _scenario_reasons(
         yield Reason("skipped", "not judged: every iteration was skipped", name)
 
 
+def _needs(judgement: Judgement) -> str:
+    if judgement.required_passes is not None:
+        return f"{judgement.required_passes} required"
+    return f"{judgement.required_pass_rate * 100:.6g}% required"
+
+
 def _error_reasons(summary: Summary, policy: GatePolicy) -> Iterator[Reason]:
     gated = summary.gated
-    if gated.error > policy.max_error_rate * gated.ran:
+    if gated.error > _share(policy.max_error_rate, gated.ran):
         allowed = f"{policy.max_error_rate:.1%} allowed"
         message = f"{gated.error} of {gated.ran} required episodes ended in an error, {allowed}"
         yield Reason("error_budget", message)

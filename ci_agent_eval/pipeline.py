@@ -54,7 +54,8 @@ def report_files(
         loaded = load(results, junit, root=job.root, spool=spool, redact=redactor.text)
         report = report_loaded(job, loaded)
         if not _has_own_results(job.folder):
-            write_results(job.folder / RESULTS_NAME, job.settings.suite, spool)
+            complete = not any(finding.blocking for finding in loaded.findings)
+            write_results(job.folder / RESULTS_NAME, job.settings.suite, spool, complete=complete)
     return report
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ci_agent_eval.contract.results import RESULTS_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.render.annotations import annotations as annotations_of
 from ci_agent_eval.render.annotations import render_annotations
@@ -19,6 +20,7 @@ ANNOTATIONS_NAME = "annotations.json"
 
 
 _OURS = {
+    RESULTS_NAME: ('{"schema_version":',),
     VERDICT_NAME: ('{\n  "conclusion"',),
     COMMENT_NAME: ("<!-- agent-eval suite=",),
     SUMMARY_NAME: ("### ✅ Agent evals", "### ❌ Agent evals"),

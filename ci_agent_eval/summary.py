@@ -44,8 +44,12 @@ class ScenarioSummary:
     line: int | None
     nodeid: str | None
     min_pass_rate: float | None
-    """The scenario's own required pass rate; None: the policy's."""
+    """The scenario's own required pass rate; None: it has none."""
     tally: Tally
+    min_passes: int | None = None
+    """The passes the scenario needs, in place of a rate."""
+    policy_applies: bool = True
+    """Whether an episode of it brings no requirement of its own, so that the policy's holds too."""
     flaky: int = 0
     """Iterations that passed only on a retry."""
     failures: tuple[FailedAssertion, ...] = ()
@@ -137,7 +141,13 @@ def _iteration(facts: EpisodeFacts) -> tuple[str, str, int]:
 
 
 def _last_attempts(ordered: Sequence[EpisodeFacts]) -> list[EpisodeFacts]:
-    return [list(attempts)[-1] for _, attempts in groupby(ordered, key=_iteration)]
+    return [_decisive(list(attempts)) for _, attempts in groupby(ordered, key=_iteration)]
+
+
+def _decisive(attempts: Sequence[EpisodeFacts]) -> EpisodeFacts:
+    """Return the last attempt that was judged: a retry that skips or errs erases no failure."""
+    judged = [facts for facts in attempts if facts.outcome in ("passed", "failed")]
+    return (judged or attempts)[-1]
 
 
 def _tally(episodes: Iterable[EpisodeFacts]) -> Tally:
@@ -152,6 +162,7 @@ def _scenario(attempts: Sequence[EpisodeFacts]) -> ScenarioSummary:
     final = _last_attempts(attempts)
     first = final[0]
     rates = [facts.min_pass_rate for facts in final if facts.min_pass_rate is not None]
+    passes = [facts.min_passes for facts in final if facts.min_passes is not None]
     latencies = [value for facts in final for value in facts.latencies_ms]
     return ScenarioSummary(
         scenario_id=first.scenario_id,
@@ -160,6 +171,8 @@ def _scenario(attempts: Sequence[EpisodeFacts]) -> ScenarioSummary:
         line=first.line,
         nodeid=first.nodeid,
         min_pass_rate=max(rates) if rates else None,
+        min_passes=max(passes) if passes else None,
+        policy_applies=any(f.min_pass_rate is None and f.min_passes is None for f in final),
         tally=_tally(final),
         flaky=sum(1 for facts in final if facts.outcome == "passed" and facts.attempt > 1),
         failures=_failures(final, lambda facts: facts.failed_assertions),

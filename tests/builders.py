@@ -44,6 +44,7 @@ def episode(scenario_id: str = "refund", **overrides: Any) -> Episode:
         "nodeid": f"tests/test_refunds.py::test_{scenario_id}",
         "file": "tests/test_refunds.py",
         "line": 40,
+        "outcome": "passed",
         "trajectory": {"turns": [{"role": "user", "content": "hello"}, turn(latency_ms=100)]},
         **overrides,
     }

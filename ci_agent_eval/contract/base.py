@@ -28,13 +28,13 @@ def _shortest(value: float) -> int | float:
 
 Amount = Annotated[
     float,
-    Field(ge=0, allow_inf_nan=False),
+    Field(ge=0, le=1e15, allow_inf_nan=False),
     PlainSerializer(_shortest, return_type=int | float, when_used="json-unless-none"),
 ]
-"""A non-negative finite number; the field's name carries the unit."""
+"""A non-negative number up to 10^15; the field's name carries the unit."""
 
-Count = Annotated[int, Field(ge=0)]
-"""A non-negative whole number."""
+Count = Annotated[int, Field(ge=0, le=2**53)]
+"""A whole number from 0 to 2^53, beyond which not every JSON reader is exact."""
 
 Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 """A share between 0 and 1."""

@@ -109,6 +109,9 @@ class Episode(Frozen):
             derived["trajectory_summary"] = self._summary_from(self.trajectory)
         elif self.trajectory is None and self.trajectory_summary.steps_count:
             derived["budgets"] = self._measure_from_summary()
+        if not self._says_anything():
+            derived["outcome"] = "error"
+            derived["reason"] = "it gives no outcome, no assertion and no measured budget"
         if self.failed_assertions:
             # Whatever came after it, a skip or an error, a failed check is a failed check.
             derived["outcome"] = "failed"
@@ -118,6 +121,11 @@ class Episode(Frozen):
                 object.__setattr__(self, name, value)
                 self.__dict__[name] = value
         return self
+
+    def _says_anything(self) -> bool:
+        """Say whether there is anything to judge: a passed episode has to be claimed or shown."""
+        measured = any(budget.used is not None for _, budget in self.budgets.named())
+        return "outcome" in self.model_fields_set or bool(self.assertions) or measured
 
     def _summary_from(self, trajectory: Trajectory) -> TrajectorySummary:
         counted = summarize_trajectory(trajectory)
@@ -144,8 +152,12 @@ class Episode(Frozen):
 
     @property
     def violations(self) -> tuple[BudgetViolation, ...]:
-        """Budgets exceeded or not measured."""
-        return budget_violations(self.budgets)
+        """Budgets exceeded or not measured; an episode that never took a turn owes no figures."""
+        found = budget_violations(self.budgets)
+        turns = self.trajectory.agent_turns if self.trajectory is not None else ()
+        if self.outcome in {"passed", "failed"} or (self.outcome == "error" and turns):
+            return found
+        return tuple(violation for violation in found if violation.observed is not None)
 
     @property
     def key(self) -> tuple[str, str, int, int]:

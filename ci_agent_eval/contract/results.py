@@ -50,6 +50,7 @@ class Session(Frozen):
     suite: str = "default"
     exit_status: int | None = Field(default=None, description="pytest's exit status")
     selected: Count | None = Field(default=None, description="episodes selected to run")
+    stopped: str | None = Field(default=None, description="the limit at which pytest stopped early")
     deselected: Count = Field(default=0, description="episodes that were there, not selected")
     collection_errors: tuple[CollectionError, ...] = ()
     wall_time_s: Amount | None = None
@@ -62,4 +63,7 @@ class Results(Frozen):
 
     schema_version: SchemaVersion = SCHEMA_VERSION
     suite: str = "default"
+    complete: bool = Field(
+        default=True, description="false: the run did not finish, or its files were not whole"
+    )
     episodes: tuple[Episode, ...] = ()

@@ -60,6 +60,9 @@ class Problem(NamedTuple):
     """It is the file's last line, cut in the middle: its writer was killed."""
 
 
+_INCOMPLETE = Problem(
+    "it says that it is not complete: its run did not finish, or its files were not whole", 1
+)
 _TOO_LONG = Problem("its episode is longer than 64 MiB")
 
 
@@ -90,10 +93,12 @@ def read_episodes(file: Lines, name: str) -> Iterator[Record | Problem]:
 
 def _read_canonical(header: bytes, file: Lines) -> Iterator[Record | Problem]:
     try:
-        _validated(Results, _parsed(header.rstrip() + b"]}"))
+        results = _validated(Results, _parsed(header.rstrip() + b"]}"))
     except _MalformedError as error:
         yield Problem(str(error), 1)
         return
+    if not results.complete:
+        yield _INCOMPLETE
     number, closed = 1, False
     for number, line in _numbered_lines(file, 2):
         if line is None:
@@ -164,7 +169,8 @@ def _read_whole(first: bytes, file: Lines) -> Iterator[Record | Problem]:
 def _items(value: Any) -> list[tuple[str, Any]]:
     """Find the episodes in a document, each with the place that a problem in it is named by."""
     if isinstance(value, dict) and "episodes" in value:
-        _validated(Results, {**value, "episodes": ()})
+        if not _validated(Results, {**value, "episodes": ()}).complete:
+            raise _MalformedError(_INCOMPLETE.message)
         value, prefix = value["episodes"], "episodes"
     else:
         prefix = ""

@@ -78,12 +78,12 @@ class Spool:
         self._file.seek(self._end)
 
 
-def write_results(path: Path, suite: str, spool: Spool) -> None:
+def write_results(path: Path, suite: str, spool: Spool, *, complete: bool = True) -> None:
     """Write `results.json` whole or not at all. Raises OSError."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(render_results(suite, spool.lines()))
+            file.writelines(render_results(suite, spool.lines(), complete=complete))
         os.replace(partial, path)  # noqa: PTH105 - atomic on every platform
     finally:
         partial.unlink(missing_ok=True)

@@ -206,3 +206,27 @@ def test_success_always_has_evidence_and_no_failure(outcomes):
     runs = [episode(f"s{n}", outcome=outcome) for n, outcome in enumerate(outcomes)]
     built = report(*runs)
     assert built.passed == (bool(outcomes) and set(outcomes) == {"passed"})
+
+
+def test_a_scenario_can_ask_for_a_number_of_passes():
+    assert report(*iterations(2, 3, min_passes=2, min_pass_rate=0.0)).passed
+    assert kinds(report(*iterations(2, 3, min_passes=3, min_pass_rate=0.0))) == ["scenario"]
+    assert report(*iterations(2, 3, min_passes=2)).passed
+
+
+def test_a_lower_rate_of_one_test_does_not_excuse_the_others_of_its_scenario():
+    lax = episode(nodeid="b", min_pass_rate=0.0)
+    assert kinds(report(failing(nodeid="a"), lax, failing(nodeid="c"))) == ["scenario"]
+
+
+def test_a_retry_that_skips_or_errs_erases_no_failure():
+    for outcome in ("skipped", "error"):
+        built = report(failing(attempt=1), episode(attempt=2, outcome=outcome), episode("b"))
+        assert "scenario" in kinds(built)
+
+
+def test_rates_are_compared_as_they_were_written():
+    runs = [episode(iteration=n) for n in range(1, 72)]
+    errors = [episode(iteration=n, outcome="error") for n in range(72, 101)]
+    assert report(*runs, *errors, policy=GatePolicy(max_error_rate=0.29)).passed
+    assert report(*iterations(29, 71), policy=GatePolicy(min_pass_rate=0.29)).passed

@@ -197,3 +197,19 @@ def test_any_episode_survives_the_round_trip(statistic, used, limit, custom, con
     text = canonical_json(read)
     text.encode("ascii")  # nothing in it depends on an encoding
     assert Episode.model_validate_json(text) == read
+
+
+def test_an_episode_that_says_nothing_is_no_pass():
+    silent = Episode.from_any({"scenario_id": "x"})
+    assert (silent.outcome, silent.reason) == (
+        "error",
+        "it gives no outcome, no assertion and no measured budget",
+    )
+    assert Episode.from_any({"scenario_id": "x", "outcome": "passed"}).outcome == "passed"
+    assert '"outcome":"passed"' in canonical_json(episode(outcome="passed"))
+
+
+@pytest.mark.parametrize("tokens", [10**400, 2**53 + 1])
+def test_numbers_that_no_reader_keeps_are_refused(tokens):
+    with pytest.raises(ValidationError):
+        episode(trajectory={"turns": [turn(tokens={"input": tokens})]})

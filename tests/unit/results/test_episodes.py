@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.results import episodes as module
 from ci_agent_eval.results.episodes import Problem, Record, read_episodes
+from ci_agent_eval.results.load import load
 from tests.builders import episode, failing, journal_line
 
 SEED = {
@@ -197,3 +198,14 @@ pieces = st.sampled_from(
 )
 def test_no_bytes_raise(data: bytes, name: str) -> None:
     assert all(isinstance(item, Record | Problem) for item in read(data, name))
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_results_of_a_run_that_did_not_finish_say_so_themselves(tmp_path, indent):
+    pieces = render_results("default", [canonical_json(episode())], complete=False)
+    text = "".join(pieces)
+    path = tmp_path / "results.json"
+    path.write_text(text if indent is None else json.dumps(json.loads(text), indent=indent))
+    loaded = load(["results.json"], [], root=tmp_path)
+    assert [f.kind for f in loaded.findings if f.blocking][:1] == ["unreadable_file"]
+    assert "says that it is not complete" in loaded.findings[0].message
