@@ -159,6 +159,8 @@ def _read_whole(first: bytes, file: Lines) -> Iterator[Record | Problem]:
     except _MalformedError as error:
         yield Problem(str(error), error.line)
         return
+    if isinstance(value, dict) and value.get("complete") is False:
+        yield _INCOMPLETE
     for place, item in items:
         try:
             yield _record(item)
@@ -169,8 +171,7 @@ def _read_whole(first: bytes, file: Lines) -> Iterator[Record | Problem]:
 def _items(value: Any) -> list[tuple[str, Any]]:
     """Find the episodes in a document, each with the place that a problem in it is named by."""
     if isinstance(value, dict) and "episodes" in value:
-        if not _validated(Results, {**value, "episodes": ()}).complete:
-            raise _MalformedError(_INCOMPLETE.message)
+        _validated(Results, {**value, "episodes": ()})
         value, prefix = value["episodes"], "episodes"
     else:
         prefix = ""
