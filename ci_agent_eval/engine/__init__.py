@@ -1,0 +1,1 @@
+"""The agent engine: declarations, runs, results. An extra: `ci-agent-eval[engine]`."""

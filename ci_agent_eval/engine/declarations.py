@@ -1,0 +1,305 @@
+"""What a test declares: a provider, tool servers, a skill, an agent. Plain frozen values.
+
+A bad value raises InputError, which names the field. Nothing here opens anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol, get_args
+
+from ci_agent_eval.engine import fields
+
+Transport = Literal["stdio", "sse", "streamable-http"]
+Isolation = Literal["shared", "reset", "per_episode"]
+Reset = str | Callable[[], Awaitable[None] | None]
+"""A tool to call, or a function, between two episodes."""
+
+EMPTY: Mapping[str, str] = fields.mapping("", "", {})
+OUTPUT_CAP_BYTES = 65_536
+"""What a command may print before its output is cut: far more than a model reads well."""
+
+_PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,40}")
+_MODEL = re.compile(r"(?P<provider>[^:/\s]+)[:/](?P<name>\S.*)")
+_SPELLINGS = {"gemini": "google", "vertex_ai": "google-cloud", "azure_ai": "azure"}
+"""Providers that other libraries call by another name than PydanticAI."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A model and how to reach it."""
+
+    model: str
+    """`azure/gpt-5-mini` or `openai:gpt-5-mini`: the provider, then the model's own name."""
+    temperature: float | None = None
+    max_tokens: int | None = None
+    """The most tokens the model may write in one answer."""
+    rpm: int | None = None
+    """Requests a minute, kept across every episode of the process."""
+    tpm: int | None = None
+    """Tokens a minute, input and output together, kept in the same way."""
+    base_url: str | None = None
+    """Where an OpenAI-compatible server listens, in place of the provider's own address."""
+    api_key_env: str | None = None
+    """The variable that holds the key; unset: the one the provider is known by."""
+
+    def __post_init__(self) -> None:
+        fields.text("Provider", "model", self.model)
+        if _MODEL.fullmatch(self.model) is None:
+            raise fields.wrong(
+                "Provider",
+                "model",
+                f"{self.model!r} names no provider; write openai:gpt-5-mini or azure/gpt-5-mini",
+            )
+        fields.optional_number("Provider", "temperature", self.temperature, least=0)
+        for name in ("max_tokens", "rpm", "tpm"):
+            fields.optional_number("Provider", name, getattr(self, name), least=1, whole=True)
+        for name in ("base_url", "api_key_env"):
+            fields.text("Provider", name, getattr(self, name), optional=True)
+
+    @property
+    def system(self) -> str:
+        """The provider's name as PydanticAI spells it: `openai`, `azure`, `google`."""
+        prefix = self._split["provider"].lower()
+        return _SPELLINGS.get(prefix, prefix)
+
+    @property
+    def model_name(self) -> str:
+        """The model's name without its provider."""
+        return self._split["name"]
+
+    @property
+    def model_id(self) -> str:
+        """The one spelling both of them mean: `azure:gpt-5-mini`."""
+        return f"{self.system}:{self.model_name}"
+
+    @property
+    def _split(self) -> re.Match[str]:
+        found = _MODEL.fullmatch(self.model)
+        assert found is not None  # noqa: S101 - `__post_init__` refused anything else
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What a server must have done before its first use, beyond answering at all."""
+
+    tools: tuple[str, ...] = ()
+    """Tools it must offer."""
+    log: str | None = None
+    """A regular expression that a line of its stderr must match."""
+    timeout_s: float | None = None
+    """Seconds; unset: the server's `startup_timeout_s`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tools", fields.texts("Wait", "tools", self.tools))
+        fields.text("Wait", "log", self.log, optional=True)
+        if self.timeout_s is not None:
+            fields.number("Wait", "timeout_s", self.timeout_s, least=0, above=True)
+        try:
+            re.compile(self.log or "")
+        except re.error as error:
+            raise fields.wrong("Wait", "log", f"is no regular expression: {error}") from error
+
+    @classmethod
+    def ready(cls, timeout_s: float | None = None) -> Wait:
+        """Wait until the server answers the protocol's first message."""
+        return cls(timeout_s=timeout_s)
+
+    @classmethod
+    def for_tools(cls, tools: Sequence[str], timeout_s: float | None = None) -> Wait:
+        """Wait until the server offers these tools."""
+        return cls(tools=tuple(fields.texts("Wait", "tools", tools)), timeout_s=timeout_s)
+
+    @classmethod
+    def for_log(cls, pattern: str, timeout_s: float | None = None) -> Wait:
+        """Wait until a line of the server's stderr matches."""
+        return cls(log=pattern, timeout_s=timeout_s)
+
+
+@dataclass(frozen=True, slots=True)
+class MCPServer:
+    """A server of tools that speaks the Model Context Protocol."""
+
+    command: Sequence[str] | None = None
+    """The program and its first arguments (stdio); never given to a shell."""
+    args: Sequence[str] = ()
+    env: Mapping[str, str] = field(default=EMPTY, repr=False)
+    """The variables the server gets; it gets no others but the few a program needs to start."""
+    wait: Wait | None = None
+    cwd: str | Path | None = None
+    transport: Transport = "stdio"
+    url: str | None = None
+    headers: Mapping[str, str] = field(default=EMPTY, repr=False)
+    isolation: Isolation = "shared"
+    """Whether episodes share it as it is, share it with a reset between, or have one each."""
+    reset: Reset | None = None
+    startup_timeout_s: float = 30.0
+    call_timeout_s: float = 60.0
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_server("MCPServer", self)
+        if isinstance(self.command, str):
+            object.__setattr__(self, "command", (self.command,))
+        for name in ("command", "args"):
+            if getattr(self, name) is not None:
+                value = fields.texts("MCPServer", name, getattr(self, name))
+                object.__setattr__(self, name, value)
+        object.__setattr__(self, "headers", fields.mapping("MCPServer", "headers", self.headers))
+        fields.one_of("MCPServer", "transport", self.transport, get_args(Transport))
+        fields.one_of("MCPServer", "isolation", self.isolation, get_args(Isolation))
+        for name in ("startup_timeout_s", "call_timeout_s"):
+            fields.number("MCPServer", name, getattr(self, name), least=0, above=True)
+        self._check_address()
+        self._check_reset()
+
+    def _check_address(self) -> None:
+        local = self.transport == "stdio"
+        if local and not self.command:
+            raise fields.wrong("MCPServer", "command", "is needed by the transport stdio")
+        if not local and self.url is None:
+            raise fields.wrong("MCPServer", "url", f"is needed by the transport {self.transport}")
+        if not local and self.command is not None and self.isolation == "per_episode":
+            return
+        if local and self.url is not None:
+            raise fields.wrong("MCPServer", "url", "needs the transport sse or streamable-http")
+        fields.text("MCPServer", "url", self.url, optional=True)
+
+    def _check_reset(self) -> None:
+        if self.isolation == "reset" and self.reset is None:
+            raise fields.wrong("MCPServer", "reset", "is needed: a tool's name or a function")
+        if self.isolation != "reset" and self.reset is not None:
+            raise fields.wrong("MCPServer", "reset", 'needs isolation="reset"')
+
+    @property
+    def label(self) -> str:
+        """What messages call it: its name, its program, or its address."""
+        if self.name is not None:
+            return self.name
+        if self.url is not None:
+            return self.url
+        return " ".join([*(self.command or ()), *self.args])
+
+
+@dataclass(frozen=True, slots=True)
+class CLIServer:
+    """A command-line program as one tool, `<prefix>_execute(args)`; never given to a shell."""
+
+    name: str
+    command: str
+    tool_prefix: str | None = None
+    shell: Literal[False] | None = None
+    """Accepted where others have it, and always off: a shell would run what a model writes."""
+    cwd: str | Path | None = None
+    env: Mapping[str, str] = field(default=EMPTY, repr=False)
+    discover_help: bool = False
+    help_flag: str = "--help"
+    description: str | None = None
+    timeout: float = 30.0
+    """Seconds one call may take."""
+    allowed_subcommands: Sequence[str] | None = None
+    output_cap_bytes: int = OUTPUT_CAP_BYTES
+
+    def __post_init__(self) -> None:
+        _check_server("CLIServer", self)
+        for name in ("name", "command", "help_flag"):
+            fields.text("CLIServer", name, getattr(self, name))
+        fields.text("CLIServer", "description", self.description, optional=True)
+        if self.shell:
+            raise fields.wrong(
+                "CLIServer", "shell", "is always off: a shell would run what a model writes"
+            )
+        if _PREFIX.fullmatch(self.prefix) is None:
+            where = "name" if self.tool_prefix is None else "tool_prefix"
+            raise fields.wrong(
+                "CLIServer", where, f"must be letters, digits, _ and -, got {self.prefix!r}"
+            )
+        fields.number("CLIServer", "timeout", self.timeout, least=0, above=True)
+        fields.number(
+            "CLIServer", "output_cap_bytes", self.output_cap_bytes, least=1, whole=True
+        )
+        if self.allowed_subcommands is not None:
+            allowed = fields.texts("CLIServer", "allowed_subcommands", self.allowed_subcommands)
+            object.__setattr__(self, "allowed_subcommands", allowed)
+
+    @property
+    def prefix(self) -> str:
+        """What the tool's name begins with."""
+        return self.name if self.tool_prefix is None else self.tool_prefix
+
+    @property
+    def tool_name(self) -> str:
+        """The name of the one tool it offers."""
+        return f"{self.prefix}_execute"
+
+
+def _check_server(owner: str, server: MCPServer | CLIServer) -> None:
+    """Check what both kinds of server have, and keep the environment unchanged from here on."""
+    object.__setattr__(server, "env", fields.mapping(owner, "env", server.env))
+    if server.cwd is not None and not isinstance(server.cwd, str | Path):
+        raise fields.wrong(owner, "cwd", f"must be a path, got {server.cwd!r}")
+
+
+class SkillText(Protocol):
+    """What an agent needs of a skill: its name, and what goes before the system prompt."""
+
+    @property
+    def name(self) -> str:
+        """The skill's name."""
+
+    @property
+    def content(self) -> str:
+        """The skill's instructions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A model with its tools and instructions: what a test runs."""
+
+    provider: Provider
+    name: str | None = None
+    mcp_servers: Sequence[MCPServer] = ()
+    cli_servers: Sequence[CLIServer] = ()
+    system_prompt: str | None = None
+    skill: SkillText | None = None
+    max_turns: int = 10
+    """How often the model may answer in one run."""
+    allowed_tools: Sequence[str] | None = None
+    """The tools it may see; unset: all."""
+    retries: int = 1
+    """How often in a row a tool may report an error before the run ends."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.provider, Provider):
+            raise fields.wrong("Agent", "provider", f"must be a Provider, got {self.provider!r}")
+        fields.text("Agent", "name", self.name, optional=True)
+        if self.system_prompt is not None and not isinstance(self.system_prompt, str):
+            raise fields.wrong("Agent", "system_prompt", "must be a text")
+        fields.number("Agent", "max_turns", self.max_turns, least=1, whole=True)
+        fields.number("Agent", "retries", self.retries, least=0, whole=True)
+        self._keep("mcp_servers", MCPServer)
+        self._keep("cli_servers", CLIServer)
+        if self.allowed_tools is not None:
+            allowed = fields.texts("Agent", "allowed_tools", self.allowed_tools)
+            object.__setattr__(self, "allowed_tools", allowed)
+
+    def _keep(self, name: str, kind: type) -> None:
+        servers = getattr(self, name)
+        if isinstance(servers, kind) or not all(isinstance(item, kind) for item in servers):
+            raise fields.wrong("Agent", name, f"must be a list of {kind.__name__}")
+        object.__setattr__(self, name, tuple(servers))
+
+    @property
+    def label(self) -> str:
+        """What reports call it: its name, or its model."""
+        return self.provider.model_id if self.name is None else self.name
+
+    @property
+    def instructions(self) -> str | None:
+        """The skill's content, then the system prompt; None where there is neither."""
+        parts = [self.skill.content if self.skill else None, self.system_prompt]
+        return "\n\n".join(part for part in parts if part) or None

@@ -1,0 +1,69 @@
+"""Checks of what a declaration says; each failure names the declaration and its field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from ci_agent_eval.errors import InputError
+
+
+def wrong(owner: str, field: str, what: str) -> InputError:
+    """Return the error for a field: where, and what it has to be."""
+    return InputError(f"{owner}.{field}: {what}")
+
+
+def text(owner: str, field: str, value: object, *, optional: bool = False) -> None:
+    """Refuse anything but a text that is not blank (or None, where that is allowed)."""
+    if value is None and optional:
+        return
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise wrong(owner, field, f"must be a text that is not empty, got {value!r}")
+
+
+def number(
+    owner: str, field: str, value: object, *, least: float, whole: bool = False, above: bool = False
+) -> None:
+    """Refuse anything but a finite number from `least` (or, with `above`, beyond it)."""
+    kinds = (int,) if whole else (int, float)
+    bound = f"{'above' if above else 'of at least'} {least:g}"
+    kind = "a whole number" if whole else "a number"
+    if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value):
+        raise wrong(owner, field, f"must be {kind} {bound}, got {value!r}")
+    if value < least or (above and value == least):
+        raise wrong(owner, field, f"must be {kind} {bound}, got {value!r}")
+
+
+def optional_number(
+    owner: str, field: str, value: object, *, least: float, whole: bool = False
+) -> None:
+    """Like `number`, and None means: not set."""
+    if value is not None:
+        number(owner, field, value, least=least, whole=whole)
+
+
+def texts(owner: str, field: str, value: object) -> tuple[str, ...]:
+    """Return a list of texts as a tuple; a bare string is refused, it would be its letters."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise wrong(owner, field, f"must be a list of texts, got {value!r}")
+    items = tuple(value)
+    if not all(isinstance(item, str) and "\0" not in item for item in items):
+        raise wrong(owner, field, f"must be a list of texts, got {items!r}")
+    return items
+
+
+def mapping(owner: str, field: str, value: object) -> Mapping[str, str]:
+    """Return names and values that nobody can change; the values may be secret and are not named."""
+    if not isinstance(value, Mapping):
+        raise wrong(owner, field, f"must map names to texts, got a {type(value).__name__}")
+    for key, item in value.items():
+        if not isinstance(key, str) or not key or not isinstance(item, str):
+            raise wrong(owner, field, f"must map names to texts; see the entry {key!r}")
+    return MappingProxyType(dict(value))
+
+
+def one_of(owner: str, field: str, value: object, known: tuple[str, ...]) -> None:
+    """Refuse a word that is not known, naming those that are."""
+    if value not in known:
+        raise wrong(owner, field, f"must be one of {', '.join(known)}; got {value!r}")
