@@ -18,7 +18,6 @@ Isolation = Literal["shared", "reset", "per_episode"]
 Reset = str | Callable[[], Awaitable[None] | None]
 """A tool to call, or a function, between two episodes."""
 
-EMPTY: Mapping[str, str] = fields.mapping("", "", {})
 OUTPUT_CAP_BYTES = 65_536
 """What a command may print before its output is cut: far more than a model reads well."""
 
@@ -127,13 +126,13 @@ class MCPServer:
     command: Sequence[str] | None = None
     """The program and its first arguments (stdio); never given to a shell."""
     args: Sequence[str] = ()
-    env: Mapping[str, str] = field(default=EMPTY, repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     """The variables the server gets; it gets no others but the few a program needs to start."""
     wait: Wait | None = None
     cwd: str | Path | None = None
     transport: Transport = "stdio"
     url: str | None = None
-    headers: Mapping[str, str] = field(default=EMPTY, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     isolation: Isolation = "shared"
     """Whether episodes share it as it is, share it with a reset between, or have one each."""
     reset: Reset | None = None
@@ -163,8 +162,6 @@ class MCPServer:
             raise fields.wrong("MCPServer", "command", "is needed by the transport stdio")
         if not local and self.url is None:
             raise fields.wrong("MCPServer", "url", f"is needed by the transport {self.transport}")
-        if not local and self.command is not None and self.isolation == "per_episode":
-            return
         if local and self.url is not None:
             raise fields.wrong("MCPServer", "url", "needs the transport sse or streamable-http")
         fields.text("MCPServer", "url", self.url, optional=True)
@@ -195,7 +192,7 @@ class CLIServer:
     shell: Literal[False] | None = None
     """Accepted where others have it, and always off: a shell would run what a model writes."""
     cwd: str | Path | None = None
-    env: Mapping[str, str] = field(default=EMPTY, repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     discover_help: bool = False
     help_flag: str = "--help"
     description: str | None = None
@@ -219,9 +216,7 @@ class CLIServer:
                 "CLIServer", where, f"must be letters, digits, _ and -, got {self.prefix!r}"
             )
         fields.number("CLIServer", "timeout", self.timeout, least=0, above=True)
-        fields.number(
-            "CLIServer", "output_cap_bytes", self.output_cap_bytes, least=1, whole=True
-        )
+        fields.number("CLIServer", "output_cap_bytes", self.output_cap_bytes, least=1, whole=True)
         if self.allowed_subcommands is not None:
             allowed = fields.texts("CLIServer", "allowed_subcommands", self.allowed_subcommands)
             object.__setattr__(self, "allowed_subcommands", allowed)

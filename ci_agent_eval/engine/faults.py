@@ -5,7 +5,7 @@ from __future__ import annotations
 from ci_agent_eval.errors import AgentEvalError
 
 
-class ServerFault(AgentEvalError):
+class ServerError(AgentEvalError):
     """A tool server died, never answered, or spoke what nobody could read.
 
     Raised by whatever speaks to a server; it ends the run with `server_error`. A tool that
@@ -13,5 +13,5 @@ class ServerFault(AgentEvalError):
     """
 
 
-class ModelFault(AgentEvalError):
+class ModelError(AgentEvalError):
     """A model gave no answer that could be read; it ends the run with `model_error`."""

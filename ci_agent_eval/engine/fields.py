@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 
 from ci_agent_eval.errors import InputError
 
@@ -54,13 +53,13 @@ def texts(owner: str, field: str, value: object) -> tuple[str, ...]:
 
 
 def mapping(owner: str, field: str, value: object) -> Mapping[str, str]:
-    """Return names and values that nobody can change; the values may be secret and are not named."""
+    """Return a copy of names and values; the values may be secret and are never quoted."""
     if not isinstance(value, Mapping):
         raise wrong(owner, field, f"must map names to texts, got a {type(value).__name__}")
     for key, item in value.items():
         if not isinstance(key, str) or not key or not isinstance(item, str):
             raise wrong(owner, field, f"must map names to texts; see the entry {key!r}")
-    return MappingProxyType(dict(value))
+    return dict(value)
 
 
 def one_of(owner: str, field: str, value: object, known: tuple[str, ...]) -> None:
