@@ -20,6 +20,8 @@ class Counts(NamedTuple):
     failure_elements: int = 0
     error_elements: int = 0
     skipped_elements: int = 0
+    of_suites: int = 0
+    """Errored cases that stand for a suite's own result; a suite need not declare them."""
 
     @property
     def cases(self) -> int:
@@ -66,11 +68,11 @@ def _matches(name: str, total: int, disabled: int, candidates: tuple[Counts, ...
 def _acceptable(name: str, counts: Counts, disabled: int) -> tuple[int, ...]:
     """Return the totals that a producer may rightly declare for these counts."""
     if name == "tests":
-        return (counts.cases,)
+        return (counts.cases, counts.cases - counts.of_suites)
     if name == "failures":
-        return (counts.failed, counts.failure_elements)
+        return (counts.failed, counts.failure_elements, counts.failed + counts.of_suites)
     if name == "errors":
-        return (counts.error, counts.error_elements)
+        return (counts.error, counts.error_elements, counts.error - counts.of_suites)
     return (counts.skipped, counts.skipped_elements, counts.skipped - disabled)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +15,9 @@ MOST_LISTED = 100
 """Disagreements that are listed one by one; the rest is one finding with their number."""
 
 State = Literal["passing", "failing", "skipped"]
+
+Group = tuple[tuple[EpisodeFacts, ...], ...]
+"""The episodes of one node id: of each scenario and iteration the attempts, the last one last."""
 
 _ADVICE = "the files are not of one run, or one was changed: run the suite again"
 _SEVERITY = {"passed": 0, "skipped": 1, "failed": 2, "error": 3}
@@ -43,51 +46,64 @@ def pytest_address(nodeid: str) -> tuple[str, str]:
 
 
 def join(
-    episodes: Sequence[tuple[int, EpisodeFacts]], cases: Iterable[JUnitCase], *, complete: bool
+    episodes: Sequence[tuple[int, EpisodeFacts]],
+    cases: Iterable[JUnitCase],
+    *,
+    complete: bool,
+    cut_short: Container[int] = (),
 ) -> Joined:
     """Hold the cases against the episodes, each given with the number of its run.
 
     `complete` is False where a JUnit file could not be read to its end: then an episode
-    without a case says nothing.
+    without a case says nothing. The runs in `cut_short` did not end by themselves: what
+    pytest could still write of them need not agree, but no failure may get lost in them.
     """
-    by_nodeid = _last_attempts(episodes)
+    by_nodeid = _attempts(episodes)
+    unsure = {facts.nodeid for run, facts in episodes if run in cut_short}
     claims, plain = _claims(by_nodeid, cases)
     findings = [_without_episode(case.nodeid) for case in plain if case.nodeid is not None]
     findings += [
         finding
         for nodeid, claimed in claims.items()
-        if (finding := _compared(nodeid, by_nodeid[nodeid], claimed)) is not None
+        if (finding := _compared(nodeid, by_nodeid[nodeid], claimed, unsure=nodeid in unsure))
     ]
     if complete:
-        findings += _without_case(episodes, claims)
+        ended = [(run, facts) for run, facts in episodes if run not in cut_short]
+        findings += _without_case(ended, claims)
     return Joined(tuple(plain), _capped(sorted(findings)))
 
 
-def _last_attempts(
-    episodes: Iterable[tuple[int, EpisodeFacts]],
-) -> dict[str, dict[tuple[str, int], EpisodeFacts]]:
-    """Group by node id; of each scenario and iteration only the last attempt counts."""
-    grouped: dict[str, dict[tuple[str, int], EpisodeFacts]] = defaultdict(dict)
+def _attempts(episodes: Iterable[tuple[int, EpisodeFacts]]) -> dict[str, Group]:
+    """Group by node id, then by scenario and iteration: the attempts at it, the last one last."""
+    grouped: dict[str, dict[tuple[str, int], list[EpisodeFacts]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for _, facts in episodes:
-        if facts.nodeid is None:
-            continue
-        group = grouped[facts.nodeid]
-        known = group.get((facts.scenario_id, facts.iteration))
-        if known is None or known.attempt <= facts.attempt:
-            group[facts.scenario_id, facts.iteration] = facts
-    return grouped
+        if facts.nodeid is not None:
+            grouped[facts.nodeid][facts.scenario_id, facts.iteration].append(facts)
+    for group in grouped.values():
+        for tries in group.values():
+            tries.sort(key=lambda facts: facts.attempt)
+    return {nodeid: tuple(map(tuple, group.values())) for nodeid, group in grouped.items()}
 
 
 def _claims(
     by_nodeid: Mapping[str, object], cases: Iterable[JUnitCase]
 ) -> tuple[dict[str, list[JUnitCase]], list[JUnitCase]]:
     """Give each case to the node id it bears or stands for; the second part found none."""
-    addresses = {pytest_address(nodeid): nodeid for nodeid in sorted(by_nodeid, reverse=True)}
+    names = sorted(by_nodeid, reverse=True)
+    addresses = {pytest_address(nodeid): nodeid for nodeid in names}
+    # pytest writes a property with its control characters escaped, as it does a name.
+    written = {_escaped(nodeid): nodeid for nodeid in names}
     claims: dict[str, list[JUnitCase]] = defaultdict(list)
     plain = []
     for case in cases:
-        nodeid = case.nodeid or addresses.get((case.classname, case.name))
-        if nodeid is not None and nodeid in by_nodeid:
+        nodeid = case.nodeid
+        if not nodeid:
+            nodeid = addresses.get((case.classname, case.name))
+        elif nodeid not in by_nodeid:
+            nodeid = written.get(_escaped(nodeid))
+        if nodeid is not None:
             claims[nodeid].append(case)
         else:
             plain.append(case)
@@ -95,16 +111,35 @@ def _claims(
 
 
 def _compared(
-    nodeid: str, group: Mapping[tuple[str, int], EpisodeFacts], cases: Sequence[JUnitCase]
+    nodeid: str, group: Group, cases: Sequence[JUnitCase], *, unsure: bool
 ) -> Finding | None:
-    expected = {_episode_state(facts) for facts in group.values()}
-    found = _case_state(group.values(), cases)
-    if found in _possible(expected):
+    last = [tries[-1] for tries in group]
+    expected = {_episode_state(facts) for facts in last}
+    found = _case_state(group, cases)
+    if not unsure and found not in _possible(expected):
+        told = f"{_told(last, expected)} in the JSON, and its JUnit case is {found}"
+    elif _exceed(cases, group):
+        told = f"it has {_counted(cases)}, more than its episodes in the JSON explain"
+    else:
         return None
-    told = _told(group.values(), expected)
-    return Finding(
-        "disagreement", nodeid, f"{told} in the JSON, and its JUnit case is {found}; {_ADVICE}"
-    )
+    return Finding("disagreement", nodeid, f"{told}; {_ADVICE}")
+
+
+def _exceed(cases: Sequence[JUnitCase], group: Group) -> bool:
+    """Say whether some cases are of no attempt at an episode: one of them may hide a failure.
+
+    Where a test failed and its teardown broke, pytest writes a second case, an error.
+    """
+    attempts = [facts for tries in group for facts in tries]
+    failing = sum(_episode_state(facts) == "failing" for facts in attempts)
+    failed = sum(case.outcome == "failed" for case in cases)
+    errors = sum(case.outcome == "error" for case in cases)
+    return len(cases) - errors > len(attempts) or failed > failing or errors > failing
+
+
+def _counted(cases: Sequence[JUnitCase]) -> str:
+    bad = sum(case.outcome in {"failed", "error"} for case in cases)
+    return f"{len(cases)} JUnit cases, {bad} of them failing"
 
 
 def _told(group: Iterable[EpisodeFacts], states: set[State]) -> str:
@@ -128,9 +163,9 @@ def _episode_state(facts: EpisodeFacts) -> State:
     return "passing" if facts.outcome == "passed" and not hard else "failing"
 
 
-def _case_state(group: Iterable[EpisodeFacts], cases: Sequence[JUnitCase]) -> State:
+def _case_state(group: Group, cases: Sequence[JUnitCase]) -> State:
     """Read the worst of the cases, or the last where the test was retried."""
-    retried = any(facts.attempt > 1 for facts in group)
+    retried = any(len(tries) > 1 or tries[-1].attempt > 1 for tries in group)
     case = cases[-1] if retried else max(cases, key=lambda case: _SEVERITY[case.outcome])
     if case.outcome == "skipped":
         return "skipped"

@@ -20,6 +20,7 @@ from ci_agent_eval.facts import JUnitCase
 from ci_agent_eval.results.declared import Counts, Difference, difference
 from ci_agent_eval.results.expat import NotReadableError, StreamEnd, stream
 from ci_agent_eval.results.sanitize import Readable
+from ci_agent_eval.results.stated import PASSED, SEVERITY, stated_by
 
 NODEID_PROPERTY = "agent_eval.nodeid"
 """The property in which our pytest plugin leaves the node id of a case."""
@@ -32,12 +33,10 @@ _WORST_FIRST: tuple[tuple[type[junitparser.junitparser.FinalResult], Outcome], .
     (junitparser.Failure, "failed"),
     (junitparser.Skipped, "skipped"),
 )
-_STATUS_OUTCOMES: dict[str, Outcome] = {
-    # GoogleTest and tst write the status of a case that did not run as an attribute only.
-    **dict.fromkeys(("disabled", "notrun", "skipped", "ignored", "pending"), "skipped"),
-    **dict.fromkeys(("failed", "failure", "fail"), "failed"),
-    **dict.fromkeys(("error", "errored"), "error"),
-}
+_RERUNS: dict[type, Outcome] = {xunit2.RerunFailure: "failed", xunit2.RerunError: "error"}
+_FLAKY = (xunit2.FlakyFailure, xunit2.FlakyError)
+_OF_SUITE = ("failure", "error")
+"""Results that some producers write beside the cases: the suite itself broke."""
 _DEEPEST_SUITE = 200
 _MOST_CHILDREN = 1000
 _LONGEST_TEXT = 8000
@@ -60,13 +59,21 @@ class JUnitFile:
     end: StreamEnd = field(default_factory=StreamEnd)
 
 
-def read_junit(raw: Readable, episode_addresses: Container[tuple[str, str]] = ()) -> JUnitFile:
+def read_junit(
+    raw: Readable,
+    episode_addresses: Container[tuple[str, str]] = (),
+    *,
+    of_run: bool = False,
+) -> JUnitFile:
     """Read one file to its end, or as far as it can be read.
 
     `episode_addresses` are the (classname, name) pairs under which pytest would write
-    the episodes; such cases are kept for the join.
+    the episodes; such cases are kept for the join. `of_run` says that pytest wrote the
+    file beside our session: the totals that it declares are of reports (subtests and
+    reruns are some, too) and not of cases, and its cases without a name are tests that
+    were never over (`_pytest/junitxml.py`).
     """
-    listener = _Listener(episode_addresses)
+    listener = _Listener(episode_addresses, of_run=of_run)
     listener.file.end = stream(raw, listener)
     listener.file.counts = Counts(*listener.counts)
     return listener.file
@@ -82,18 +89,22 @@ class _Suite(NamedTuple):
 
 _SLOTS: dict[Outcome, int] = {"passed": 0, "failed": 1, "error": 2, "skipped": 3}
 _ELEMENT_SLOTS = {"failure": 4, "error": 5, "skipped": 6}
+_SUITE_SLOT = 7
 
 
 class _Listener:
     """Counts cases as they end and keeps only those that are needed later."""
 
-    def __init__(self, episode_addresses: Container[tuple[str, str]]) -> None:
+    def __init__(self, episode_addresses: Container[tuple[str, str]], *, of_run: bool) -> None:
         self.file = JUnitFile()
+        self._of_run = of_run
         self.counts = [0] * len(Counts._fields)
         self._episode_addresses = episode_addresses
         self._suites: list[_Suite] = []
         self._case: dict[str, str] | None = None
         self._children: _Children | None = None
+        self._is_of_suite = False
+        """The open case stands for a result that a suite itself has."""
         self._zero_based = False
         self._parser: expat.XMLParserType
 
@@ -120,6 +131,11 @@ class _Listener:
             self._case = attributes
         elif tag in _ROOTS:
             self._start_suite(attributes)
+        elif tag in _OF_SUITE:
+            self._is_of_suite = True
+            name = self._suites[-1].attributes.get("name", "")
+            self._case = {"classname": name, "name": f"(suite {tag})"}
+            self._start_in_case("error", attributes)
 
     def _start_suite(self, attributes: dict[str, str]) -> None:
         if len(self._suites) >= _DEEPEST_SUITE:
@@ -152,13 +168,15 @@ class _Listener:
             self._case = None
         elif self._children.depth:
             self._children.end()
+            if self._is_of_suite and not self._children.depth:
+                self._end_case(self._children)
         else:
             self._end_case(self._children)
-            self._case = self._children = None
 
     def _end_suite(self, suite: _Suite) -> None:
         inside = Counts(*self.counts) - suite.before
-        found = difference(suite.attributes, inside, inside - Counts(*suite.inner))
+        direct = inside - Counts(*suite.inner)
+        found = None if self._of_run else difference(suite.attributes, inside, direct)
         if found is not None and len(self.file.differences) < _MOST_DIFFERENCES:
             self.file.differences.append(found)
         if self._suites:
@@ -167,20 +185,27 @@ class _Listener:
 
     def _end_plain(self, attributes: dict[str, str]) -> None:
         """End a case without children: the road that nearly all cases take."""
-        outcome: Outcome = "passed"
+        if self._of_run and "name" not in attributes:
+            return
+        stated = PASSED
         if "status" in attributes or "result" in attributes:
-            outcome = _stated_outcome(attributes)
+            stated = stated_by(attributes)
+        outcome = stated.outcome
         self.counts[_SLOTS[outcome]] += 1
         address = (attributes.get("classname", ""), attributes.get("name", ""))
         if outcome in ("failed", "error") or address in self._episode_addresses:
-            self._keep(_case(attributes, outcome, zero_based=self._zero_based))
+            case = _case(attributes, outcome, zero_based=self._zero_based)
+            self._keep(case._replace(message=stated.message))
 
     def _end_case(self, children: _Children) -> None:
         for tag, slot in _ELEMENT_SLOTS.items():
             self.counts[slot] += children.seen.get(tag, 0)
         case = _interpret(children.element, zero_based=self._zero_based)
         self.counts[_SLOTS[case.outcome]] += 1
+        self.counts[_SUITE_SLOT] += self._is_of_suite
         self._keep(case)
+        self._case = self._children = None
+        self._is_of_suite = False
 
     def _keep(self, case: JUnitCase) -> None:
         if case.nodeid is not None or (case.classname, case.name) in self._episode_addresses:
@@ -251,15 +276,6 @@ def _local(tag: str) -> str:
     return tag.rpartition(":")[2]
 
 
-def _stated_outcome(attributes: Mapping[str, str]) -> Outcome:
-    """Read the attributes `status` and `result`; passed where they say nothing."""
-    for name in ("status", "result"):
-        outcome = _STATUS_OUTCOMES.get(attributes.get(name, "").lower())
-        if outcome is not None:
-            return outcome
-    return "passed"
-
-
 def _interpret(element: ET.Element, *, zero_based: bool) -> JUnitCase:
     """Read a case with children: the worst of its results is its outcome."""
     case = xunit2.TestCase.fromelem(element)  # type: ignore[no-untyped-call]
@@ -267,9 +283,7 @@ def _interpret(element: ET.Element, *, zero_based: bool) -> JUnitCase:
     attributes = element.attrib
     nodeid = next((p.value for p in case.properties() if p.name == NODEID_PROPERTY), None)
     if not results:
-        outcome = _stated_outcome(attributes)
-        flaky = outcome == "passed" and bool(case.interim_result)
-        return _case(attributes, outcome, None, nodeid, flaky=flaky, zero_based=zero_based)
+        return _without_result(case, attributes, nodeid, zero_based=zero_based)
     outcome, worst = next(
         (outcome, result)
         for kind, outcome in _WORST_FIRST
@@ -279,10 +293,37 @@ def _interpret(element: ET.Element, *, zero_based: bool) -> JUnitCase:
     return _case(attributes, outcome, worst, nodeid, zero_based=zero_based)
 
 
+def _without_result(
+    case: xunit2.TestCase, attributes: Mapping[str, str], nodeid: str | None, *, zero_based: bool
+) -> JUnitCase:
+    """Read a case without a final result: its reruns, and what its attributes say.
+
+    Surefire writes reruns of a case that never passed as `rerun…`, and those of one that
+    passed at last as `flaky…`.
+    """
+    stated = stated_by(attributes)
+    interim = case.interim_result
+    reruns = [result for result in interim if type(result) in _RERUNS]
+    passed_at_last = stated.is_said or any(isinstance(result, _FLAKY) for result in interim)
+    if stated.outcome == "passed" and reruns and not passed_at_last:
+        worst = max(reruns, key=lambda result: SEVERITY[_RERUNS[type(result)]])
+        outcome = _RERUNS[type(worst)]
+        return _case(attributes, outcome, worst, nodeid, zero_based=zero_based)
+    found = _case(
+        attributes,
+        stated.outcome,
+        None,
+        nodeid,
+        flaky=stated.outcome == "passed" and bool(interim),
+        zero_based=zero_based,
+    )
+    return found if stated.message is None else found._replace(message=stated.message)
+
+
 def _case(
     attributes: Mapping[str, str],
     outcome: Outcome,
-    result: junitparser.junitparser.FinalResult | None = None,
+    result: junitparser.junitparser.Result | None = None,
     nodeid: str | None = None,
     *,
     flaky: bool = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,11 +10,13 @@ from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.results import Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.facts import EpisodeFacts, Loaded, PlainTests
+from ci_agent_eval.results.evidence import unproven_runs
 from ci_agent_eval.results.join import join, pytest_address
 from ci_agent_eval.results.redacted import Redact, redacted
 from ci_agent_eval.results.runs import Entry, Read, duplicate, read_loose, read_run
-from ci_agent_eval.results.sources import Input, find_sources
+from ci_agent_eval.results.sources import Input, Run, find_sources
 from ci_agent_eval.results.spool import EpisodeKey, Spool
+from ci_agent_eval.results.whole import shared_scenarios, unexplained_failures
 
 
 def load(
@@ -22,26 +24,29 @@ def load(
     junit: Sequence[str],
     *,
     root: Path,
+    runs: Sequence[Path] = (),
     spool: Spool | None = None,
     redact: Redact | None = None,
 ) -> Loaded:
     """Read every file that the patterns name, relative to `root`.
 
+    Each of `runs` is the folder of a run that has just been made, with its JUnit file:
+    the folder itself is read, and no folder below it.
+
     What is wrong with the files is a finding. Raises InputError only for patterns that
     cannot mean anything. With a spool the episodes can be written out again, merged;
     `redact` takes secrets out of every text.
     """
-    if not results and not junit:
+    if not results and not junit and not runs:
         raise InputError("no result files were named; give --results, --junit, or both")
-    sources = find_sources(results, junit, root)
+    sources = find_sources(results, junit, root, runs)
     loading = _Loading()
     loading.findings += sources.findings
     for number, run in enumerate(sources.runs):
-        loading.add(read_run(run, spool), number)
+        loading.add_run(run, read_run(run, spool), number)
     for number, file in enumerate(sources.episodes, len(sources.runs)):
         loading.add(read_loose(file, spool), number)
-    if sources.junit:
-        loading.add_junit(sources.junit, with_json=bool(results))
+    loading.add_junit(sources.junit, with_json=bool(results or runs))
     if spool is not None:
         loading.keep_in(spool)
     return loading.loaded() if redact is None else redacted(loading.loaded(), redact)
@@ -52,10 +57,21 @@ class _Loading:
     """What was read so far."""
 
     entries: dict[EpisodeKey, tuple[int, Entry]] = field(default_factory=dict)
+    runs: dict[int, Read] = field(default_factory=dict)
+    """Those of our plugin, by their number."""
+    junit_of: dict[int, Path] = field(default_factory=dict)
+    """Where each of them has its JUnit file, if it has one."""
     tests: PlainTests = field(default_factory=PlainTests)
     sessions: list[Session] = field(default_factory=list)
     sources: list[SourceFile] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+
+    def add_run(self, run: Run, read: Read, number: int) -> None:
+        """Take over a run of ours."""
+        self.runs[number] = read
+        if run.junit_path is not None:
+            self.junit_of[number] = run.junit_path
+        self.add(read, number)
 
     def add(self, read: Read, run: int) -> None:
         """Take over a run or file; an episode that is there already is a finding."""
@@ -75,15 +91,35 @@ class _Loading:
 
         Where no JSON was asked for, a case cannot disagree with it.
         """
+        if not files:
+            self._judge_runs({})
+            return
         # junitparser is not worth its start-up time to a user who has no JUnit file.
         from ci_agent_eval.results.plain import read_tests  # noqa: PLC0415 - as said
 
-        nodeids = {key[1] for key in self.entries if key[1]}
-        tests = read_tests(files, {pytest_address(nodeid) for nodeid in nodeids})
-        joined = join(self.episodes(), tests.joined, complete=tests.complete)
+        of_runs = {read.junit for read in self.runs.values() if read.junit is not None}
+        tests = read_tests(files, self._addresses(), of_runs)
+        cut_short = {number for number, read in self.runs.items() if read.was_cut_short}
+        joined = join(self.episodes(), tests.joined, complete=tests.complete, cut_short=cut_short)
+        by_path = {file.path: source for file, source in zip(files, tests.sources, strict=True)}
+        self._judge_runs(by_path)
         self.tests = tests.plain_with(joined.plain)
         self.sources += tests.sources
         self.findings += (*tests.findings, *(joined.findings if with_json else ()))
+
+    def _judge_runs(self, junit: Mapping[Path, SourceFile]) -> None:
+        """Hold each run against its JUnit file, now that all are read."""
+        self.findings += unexplained_failures(self.runs.values(), junit)
+        if self.entries or any(source.cases for source in junit.values()):
+            self.findings += unproven_runs(self.runs.values(), junit)
+
+    def _addresses(self) -> dict[Path, set[tuple[str, str]]]:
+        """Return where the cases of episodes stand: each in its own run's JUnit file."""
+        addresses: dict[Path, set[tuple[str, str]]] = {p: set() for p in self.junit_of.values()}
+        for (_, nodeid, _, _), (run, _) in self.entries.items():
+            if nodeid and run in self.junit_of:
+                addresses[self.junit_of[run]].add(pytest_address(nodeid))
+        return addresses
 
     def episodes(self) -> list[tuple[int, EpisodeFacts]]:
         """Every episode with the number of its run, by key."""
@@ -99,6 +135,7 @@ class _Loading:
         """Sort everything, and say so where there is nothing."""
         if not self.entries and not any(source.cases for source in self.sources):
             self.findings.append(_nothing(self.sources))
+        self.findings += shared_scenarios(entry.facts for _, entry in self.entries.values())
         return Loaded(
             episodes=tuple(facts for _, facts in self.episodes()),
             tests=self.tests,

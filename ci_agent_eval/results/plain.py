@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.facts import JUnitCase, PlainTests, Tally, tally_of
+from ci_agent_eval.regular_file import open_regular
 from ci_agent_eval.results.declared import Difference
 from ci_agent_eval.results.junit import JUnitFile, read_junit
 from ci_agent_eval.results.sources import Input
@@ -39,13 +41,24 @@ class Tests:
         return PlainTests(tally, tuple(sorted(failing, key=_order)), tuple(sorted(flaky)))
 
 
-def read_tests(files: Iterable[Input], episode_addresses: Container[tuple[str, str]]) -> Tests:
-    """Read the files one after the other; memory grows with what failed, not with the files."""
+def read_tests(
+    files: Iterable[Input],
+    episode_addresses: Mapping[Path, Container[tuple[str, str]]],
+    of_runs: Container[Path] = (),
+) -> Tests:
+    """Read the files one after the other; memory grows with what failed, not with the files.
+
+    `episode_addresses` are those of the episodes of the run that a file belongs to: in
+    any other file the same address is another test's. `of_runs` are those that pytest
+    wrote beside a session of ours.
+    """
     tests = Tests()
     for file in files:
         try:
-            with file.path.open("rb", buffering=0) as opened:
-                _add(tests, file.where, read_junit(opened, episode_addresses))
+            with open_regular(file.path, follow=True) as opened:
+                addresses = episode_addresses.get(file.path, ())
+                of_run = file.path in of_runs
+                _add(tests, file.where, read_junit(opened, addresses, of_run=of_run))
         except OSError as error:
             problem = f"it cannot be read: {error.strerror}"
             tests.findings.append(Finding("unreadable_file", file.where, problem))

@@ -5,21 +5,30 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.problems import describe_problem
-from ci_agent_eval.contract.results import Session
+from ci_agent_eval.contract.results import JUNIT_NAME, Session
 from ci_agent_eval.facts import EpisodeFacts, facts_of
+from ci_agent_eval.regular_file import open_regular
 from ci_agent_eval.results.episodes import Problem, Record, read_episodes
 from ci_agent_eval.results.sources import Input, Run
 from ci_agent_eval.results.spool import EpisodeKey, Place, Spool
 
 _MOST_PROBLEMS = 20
 _LARGEST_SESSION = 16 * 1024 * 1024
-_STOPPED = {2: "it was interrupted", 3: "pytest had an internal error", 4: "pytest was misused"}
+_INTERRUPTED = 2
+_STOPPED = {
+    _INTERRUPTED: "it was interrupted",
+    3: "pytest had an internal error",
+    4: "pytest was misused",
+}
 """pytest's exit statuses after which not everything ran (its `ExitCode`)."""
+_ORDINARY = (0, 1, 5)
+"""Those that other findings judge: all passed, some failed, nothing to run."""
 
 
 class Entry(NamedTuple):
@@ -40,13 +49,30 @@ class Read:
     sources: list[SourceFile] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     session: Session | None = None
+    where: str = ""
+    """How reports name the session's file."""
+    junit: Path | None = None
+    """Where pytest leaves the JUnit file of a run that it came to write one of."""
+
+    @property
+    def was_cut_short(self) -> bool:
+        """Whether pytest stopped before the end: not all that ran has a report."""
+        session = self.session
+        if session is None:
+            return False
+        # At a limit xdist leaves tests without a report; pytest itself ends the one it is at.
+        at_limit = session.stopped is not None and session.exit_status == _INTERRUPTED
+        return session.state != "finished" or at_limit
 
 
 def read_run(run: Run, spool: Spool | None) -> Read:
     """Read a run: `results.json` of a finished one, the journal of any other."""
     read = Read()
     if run.session is not None:
+        read.where = run.session.where
         read.session = _read_session(run.session, read)
+        if read.session is not None and read.session.state != "running":
+            read.junit = run.session.path.with_name(JUNIT_NAME)
     finished = read.session is not None and read.session.state == "finished"
     if run.results is not None and (finished or not run.journal):
         files: tuple[Input, ...] = (run.results,)
@@ -55,8 +81,38 @@ def read_run(run: Run, spool: Spool | None) -> Read:
     for file in files:
         _read_file(file, read, spool, is_journal=file is not run.results)
     _judge_run(run, read)
+    if run.lacks_junit and read.session is not None and read.session.state == "finished":
+        read.findings.append(_without_junit(read.where))
     _count_sources(files, read)
     return read
+
+
+def status_findings(session: Session, exit_status: int) -> tuple[Finding, ...]:
+    """Hold what the process of pytest ended with against what its session says of itself.
+
+    What an unfinished session, its collection errors or its own status say already is
+    not said again.
+    """
+    if session.exit_status is not None and session.exit_status != exit_status:
+        message = (
+            f"pytest ended with status {exit_status}, but its session says "
+            f"{session.exit_status}; what ran after the tests ended it otherwise: see its output"
+        )
+        return (Finding("disagreement", "pytest", message),)
+    if exit_status in _ORDINARY or session.state != "finished":
+        return ()
+    if session.collection_errors or session.exit_status in _STOPPED:
+        return ()
+    message = f"pytest ended with status {exit_status}; its output says why, then run it again"
+    return (Finding("interrupted", "pytest", message),)
+
+
+def _without_junit(where: str) -> Finding:
+    message = (
+        f"pytest finished and left no {JUNIT_NAME} beside this file, although it was asked to; "
+        "remove what takes the file away from the suite's conftest.py and options"
+    )
+    return Finding("no_results", where, message)
 
 
 def read_loose(file: Input, spool: Spool | None) -> Read:
@@ -73,7 +129,7 @@ def read_loose(file: Input, spool: Spool | None) -> Read:
 
 def _read_session(file: Input, read: Read) -> Session | None:
     try:
-        with file.path.open("rb") as opened:
+        with open_regular(file.path, follow=True) as opened:
             session = Session.model_validate_json(opened.read(_LARGEST_SESSION))
     except ValueError as error:  # pydantic's errors are such
         read.findings.append(_unreadable(file, describe_problem(error)[:300]))
@@ -93,7 +149,7 @@ def _read_file(file: Input, read: Read, spool: Spool | None, *, is_journal: bool
     merge = functools.partial(_merge, file=file, read=read, spool=spool)
     seen: dict[str, int] = {}
     try:
-        with file.path.open("rb") as opened:
+        with open_regular(file.path, follow=True) as opened:
             for found in read_episodes(opened, file.path.name):
                 if isinstance(found, Record):
                     merge(_numbered(found, seen))
@@ -149,8 +205,18 @@ def _judge_run(run: Run, read: Read) -> None:
     selected = read.session.selected if read.session is not None else None
     share = f"{over} of {selected} selected" if selected is not None else str(over)
     where = (run.session or run.results or run.journal[0]).where
-    message = f"{reason}: {share} episodes finished and are reported; run the suite again"
+    message = f"{reason}: {share} episodes finished and are reported; {_advice(read)}"
     read.findings.append(Finding("interrupted", where, message))
+
+
+def _advice(read: Read) -> str:
+    if read.session is not None and _is_at_limit(read.session):
+        return "to judge the others, run without that limit"
+    return "run the suite again"
+
+
+def _is_at_limit(session: Session) -> bool:
+    return session.state == "finished" and session.stopped is not None
 
 
 def _why_incomplete(run: Run, read: Read) -> str | None:
@@ -161,11 +227,14 @@ def _why_incomplete(run: Run, read: Read) -> str | None:
         return "the run was interrupted"
     if run.results is None and run.journal:
         return "the run left no results.json"
+    missing = session.selected is not None and len(_iterations(read)) < session.selected
+    if _is_at_limit(session):
+        unover = any(not entry.is_over for entry in read.entries.values())
+        limit = f"pytest stopped early at a limit of its own, as with -x ({session.stopped})"
+        return limit if missing or unover else None
     if session.exit_status in _STOPPED and not session.collection_errors:
         return f"the run did not end well ({_STOPPED[session.exit_status]})"
-    if session.selected is not None and len(_iterations(read)) < session.selected:
-        return "episodes are missing"
-    return None
+    return "episodes are missing" if missing else None
 
 
 def _iterations(read: Read, *, only_over: bool = False) -> set[tuple[str, str, int]]:

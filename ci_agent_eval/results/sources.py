@@ -38,6 +38,10 @@ class Run:
     results: Input | None = None
     journal: tuple[Input, ...] = ()
     junit: Input | None = None
+    junit_path: Path | None = None
+    """Where its JUnit file is, if there is one: the only one whose cases are surely its own."""
+    lacks_junit: bool = False
+    """It was asked to write a JUnit file, and there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +56,19 @@ class Sources:
     findings: tuple[Finding, ...] = ()
 
 
-def find_sources(results: Sequence[str], junit: Sequence[str], root: Path) -> Sources:
+def find_sources(
+    results: Sequence[str], junit: Sequence[str], root: Path, runs: Sequence[Path] = ()
+) -> Sources:
     """Expand patterns, folders and file names, relative to `root`.
 
-    Raises InputError for a pattern that cannot mean anything.
+    Each of `runs` is the folder of one run that was to write its JUnit file, too; what
+    lies in folders below is of others. Raises InputError for a pattern that cannot mean
+    anything.
     """
     search = _Search(_normal(root))
     try:
+        for folder in runs:
+            search.add_run(folder)
         for pattern in results:
             search.add_results(pattern)
         for pattern in junit:
@@ -79,11 +89,24 @@ class _Search:
     run_folders: set[Path] = field(default_factory=set)
     junit_wanted: set[Path] = field(default_factory=set)
     """Run folders that were named as folders, so that their JUnit file belongs."""
+    junit_required: set[Path] = field(default_factory=set)
     episode_files: set[Path] = field(default_factory=set)
     junit_files: set[Path] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
+    linked: list[Path] = field(default_factory=list)
+    """Linked folders that were not searched and do not look like results."""
     bases: list[str] = field(default_factory=list)
     """Real folders that files may lie in: the root, and those outside it that were named."""
+
+    def add_run(self, folder: Path) -> None:
+        """Take the folder itself and nothing below it."""
+        path = _normal(self.root / folder)
+        self.bases.append(os.path.realpath(path))
+        if not _is_run(path):
+            self._find_no_run(path, self._where(path))
+        self.run_folders.add(path)
+        self.junit_wanted.add(path)
+        self.junit_required.add(path)
 
     def add_results(self, pattern: str) -> None:
         for path in self._expand(pattern, "result files"):
@@ -111,6 +134,7 @@ class _Search:
         )
         inside = {run.junit.path for run in runs if run.junit is not None}
         junit = sorted(self.junit_files | inside, key=_order)
+        self._tell_linked()
         return Sources(
             runs=runs,
             episodes=self._checked(sorted(self.episode_files, key=_order)),
@@ -138,14 +162,14 @@ class _Search:
         hint = "check that the suite ran before and where it writes"
         self.findings.append(Finding("no_results", _printable(pattern), f"{sentence}; {hint}"))
 
+    def _find_no_run(self, folder: Path, pattern: str) -> None:
+        names = f"neither {RESULTS_NAME}, {JOURNAL_DIR}/*.jsonl nor {JUNIT_NAME}"
+        self._find_nothing(pattern, f"the folder {self._where(folder)} holds {names}")
+
     def _add_folder(self, folder: Path, pattern: str) -> None:
         runs = [path for path in self._folders_from(folder) if _is_run(path)]
         if not runs:
-            self._find_nothing(
-                pattern,
-                f"the folder {self._where(folder)} holds neither {RESULTS_NAME}, "
-                f"{JOURNAL_DIR}/*.jsonl nor {JUNIT_NAME}",
-            )
+            self._find_no_run(folder, pattern)
         self.run_folders.update(runs)
         self.junit_wanted.update(runs)
 
@@ -164,13 +188,16 @@ class _Search:
 
     def _run(self, folder: Path) -> Run | None:
         journal = sorted((folder / JOURNAL_DIR).glob("*.jsonl"), key=_order)
-        junit = self._optional(folder / JUNIT_NAME) if folder in self.junit_wanted else None
+        junit_path = folder / JUNIT_NAME
+        junit = self._optional(junit_path) if folder in self.junit_wanted else None
         return Run(
             folder=self._where(folder),
             session=self._optional(folder / SESSION_NAME),
             results=self._optional(folder / RESULTS_NAME),
             journal=self._checked(journal),
             junit=junit,
+            junit_path=junit_path,
+            lacks_junit=folder in self.junit_required and not os.path.lexists(junit_path),
         )
 
     def _optional(self, path: Path) -> Input | None:
@@ -214,15 +241,34 @@ class _Search:
             if entry.name.startswith(".") or entry.name == JOURNAL_DIR or not entry.is_dir():
                 continue
             path = Path(entry.path)
-            if entry.is_symlink() or depth == _DEEPEST_FOLDER:
+            if entry.is_symlink() and not _looks_like_ours(path):
+                self.linked.append(path)
+            elif entry.is_symlink() or depth == _DEEPEST_FOLDER:
                 reason = "it is a linked or too deep folder, which is not searched; name it itself"
                 self.findings.append(Finding("unreadable_file", self._where(path), reason))
             else:
                 yield from self._folders_from(path, depth + 1)
 
+    def _tell_linked(self) -> None:
+        """Say in one line which folders were left out: a tree of packages may link hundreds."""
+        linked = sorted(set(self.linked), key=_order)
+        if not linked:
+            return
+        rest = f" and {len(linked) - 1} more are linked folders" if len(linked) > 1 else ""
+        verb = "" if rest else " is a linked folder"
+        message = f"it{rest or verb}, not searched; name the folder itself if it holds results"
+        where = self._where(linked[0])
+        self.findings.append(Finding("unreadable_file", where, message, blocking=False))
+
     def _files_below(self, folder: Path) -> Iterator[Path]:
         for inner in self._folders_from(folder):
             yield from (path for path in inner.iterdir() if not path.is_dir())
+
+
+def _looks_like_ours(folder: Path) -> bool:
+    """Say whether a folder's name, or what lies in it, is what a run of ours leaves."""
+    name = folder.name.lower().replace("_", "-")
+    return "agent-eval" in name or "episode" in name or _is_run(folder)
 
 
 def _is_run(folder: Path) -> bool:

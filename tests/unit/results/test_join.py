@@ -129,3 +129,51 @@ def test_the_order_of_episodes_and_cases_does_not_matter() -> None:
     many = [episode(f"s{n}", outcome="failed") for n in range(9)]
     cases = [case("passed", nodeid=item.nodeid) for item in many]
     assert joined(many, cases).findings == joined(many[::-1], cases[::-1]).findings
+
+
+def test_what_pytest_wrote_of_a_run_cut_short_need_not_agree() -> None:
+    episodes = [(0, facts_of(episode(outcome="error"))), (0, facts_of(episode("b")))]
+    assert len(join(episodes, [case("passed")], complete=True).findings) == 2
+    assert join(episodes, [case("passed")], complete=True, cut_short={0}).findings == ()
+    others = [*episodes, (1, facts_of(episode("c", outcome="failed")))]
+    cases = [case("passed"), case("passed", nodeid="tests/test_refunds.py::test_c")]
+    found = join(others, cases, complete=True, cut_short={0}).findings
+    assert [f.where for f in found] == ["tests/test_refunds.py::test_c"]
+
+
+def test_more_cases_than_episodes_are_listed() -> None:
+    bad = episode(outcome="failed")
+    assert len(joined([bad], [case("failed"), case("failed")]).findings) == 1
+    assert len(joined([episode()], [case("passed"), case("passed")]).findings) == 1
+    twice = [episode(iteration=1), episode(iteration=2, outcome="failed")]
+    assert joined(twice, [case("passed"), case("failed")]).findings == ()
+    assert len(joined(twice, [case("failed"), case("failed")]).findings) == 1
+
+
+def test_a_retry_hides_no_case_that_no_attempt_explains() -> None:
+    tries = [episode(attempt=1, outcome="failed"), episode(attempt=2)]
+    assert len(joined(tries, [case("failed"), case("failed"), case("passed")]).findings) == 1
+    good = [episode(attempt=1), episode(attempt=2)]
+    assert len(joined(good, [case("failed"), case("passed")]).findings) == 1
+    broken = [case("failed"), case("error"), case("passed")]  # its teardown broke, too
+    assert joined(tries, broken).findings == ()
+
+
+def test_not_even_a_run_that_was_cut_short_hides_a_failing_case() -> None:
+    for item, outcome, findings in (
+        (episode(), "failed", 1),
+        (episode(outcome="error"), "passed", 0),
+        (episode(outcome="error"), "failed", 0),
+    ):
+        found = join([(0, facts_of(item))], [case(outcome)], complete=True, cut_short={0})
+        assert len(found.findings) == findings
+
+
+@pytest.mark.parametrize("raw", ["\x1b", "\x7f", "\ufffe"])
+def test_a_node_id_with_control_characters_joins_as_pytest_writes_it(raw: str) -> None:
+    item = episode(nodeid=f"{NODE}[{raw}]")
+    claimed = case("failed", nodeid=str(bin_xml_escape(item.nodeid)))
+    found = joined([item], [claimed])
+    assert (found.plain, len(found.findings)) == ((), 1)
+    agreeing = joined([item], [claimed._replace(outcome="passed")])
+    assert (agreeing.plain, agreeing.findings) == ((), ())

@@ -39,7 +39,9 @@ def outcomes(*bodies: str) -> tuple[int, int, int, int]:
         ("<failure/><skipped/>", (0, 1, 0, 0)),
         ("<failure/><failure/>", (0, 1, 0, 0)),
         ("<failure/><rerunFailure/>", (0, 1, 0, 0)),
-        ("<rerunFailure/>", (1, 0, 0, 0)),
+        ("<rerunFailure/>", (0, 1, 0, 0)),
+        ("<rerunFailure/><rerunError/>", (0, 0, 1, 0)),
+        ("<rerunFailure/><flakyFailure/>", (1, 0, 0, 0)),
         ("<flakyFailure/>", (1, 0, 0, 0)),
         ("<flakyError><stackTrace>x</stackTrace></flakyError>", (1, 0, 0, 0)),
         ("<wrapped><failure/></wrapped>", (0, 1, 0, 0)),
@@ -58,10 +60,66 @@ def test_a_case_counts_once_by_its_worst_result(body: str, expected: tuple) -> N
         ({"status": "run", "result": "skipped"}, (0, 0, 0, 1)),
         ({"status": "FAILED"}, (0, 1, 0, 0)),
         ({"result": "error"}, (0, 0, 1, 0)),
+        ({"status": ""}, (1, 0, 0, 0)),
+        ({"status": " Passed "}, (1, 0, 0, 0)),
+        ({"status": "run", "result": "completed"}, (1, 0, 0, 0)),
+        ({"status": "notrun", "result": "suppressed"}, (0, 0, 0, 1)),
+        ({"status": "Not_Run"}, (0, 0, 0, 1)),
+        ({"status": "skipped", "result": "failed"}, (0, 1, 0, 0)),
+        ({"status": "run", "result": "timeout"}, (0, 0, 1, 0)),
     ],
 )
 def test_a_case_without_results_is_what_its_status_says(attributes: dict, expected: tuple) -> None:
     assert tally(read(junit_xml(junit_case(**attributes)))) == expected
+
+
+PASSING = ["run", "completed", "passed", "pass", "success", "successful", "ok", "finished"]
+
+
+@pytest.mark.parametrize("word", [*PASSING, *(word.upper() for word in PASSING)])
+def test_words_that_say_success_pass(word: str) -> None:
+    assert tally(read(junit_xml(junit_case(status=word)))) == (1, 0, 0, 0)
+
+
+@pytest.mark.parametrize("body", ["", "<system-out>x</system-out>"])
+@pytest.mark.parametrize(
+    "word", ["timeout", "broken", "aborted", "inconclusive", "crashed", "unknown", "blocked", "-"]
+)
+def test_any_other_word_is_an_error_that_says_it(word: str, body: str) -> None:
+    file = read(junit_xml(junit_case(body, status=word)))
+    assert tally(file) == (0, 0, 1, 0)
+    assert [case.message for case in file.failing] == [
+        f"its status is {word!r}, which is no success"
+    ]
+
+
+def test_reruns_of_a_case_that_says_it_passed_make_it_flaky() -> None:
+    file = read(junit_xml(junit_case("<rerunFailure/>", status="passed")))
+    assert (tally(file), file.flaky) == ((1, 0, 0, 0), ["tests.test_math::test_sum"])
+
+
+def test_a_case_that_failed_every_rerun_says_how() -> None:
+    (kept,) = read(junit_xml(junit_case("<rerunFailure message='again'/>"))).failing
+    assert (kept.outcome, kept.message) == ("failed", "again")
+
+
+@pytest.mark.parametrize("tag", ["error", "failure"])
+def test_what_broke_a_suite_itself_is_an_errored_case(tag: str) -> None:
+    broken = f'<{tag} message="fixture died">trace</{tag}>'
+    document = f'<testsuite name="desk" tests="1">{junit_case()}{broken}{junit_case()}</testsuite>'
+    file = read(document.replace('tests="1"', 'tests="2"'))
+    assert tally(file) == (2, 0, 1, 0)
+    (kept,) = file.failing
+    assert (kept.title, kept.outcome) == (f"desk::(suite {tag})", "error")
+    assert (kept.message, kept.detail) == ("fixture died", "trace")
+    assert file.differences == []
+
+
+def test_an_empty_element_beside_the_cases_and_in_an_inner_suite_counts_too() -> None:
+    inner = f"<testsuite><error/>{junit_case('<failure/>')}</testsuite>"
+    file = read(f'<testsuites errors="1" failures="1">{inner}{junit_case()}</testsuites>')
+    assert tally(file) == (1, 1, 1, 0)
+    assert file.differences == []
 
 
 def test_a_failing_case_keeps_what_a_reader_needs() -> None:

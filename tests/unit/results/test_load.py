@@ -14,6 +14,7 @@ from ci_agent_eval.contract.results import CollectionError, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.facts import Loaded
 from ci_agent_eval.results.load import load
+from ci_agent_eval.results.runs import status_findings
 from ci_agent_eval.results.spool import Spool, write_results
 from tests.builders import (
     episode,
@@ -112,6 +113,131 @@ def test_nothing_at_all_is_a_finding(tmp_path: Path) -> None:
         ("no_results", "", True),
         ("no_results", "*.json", True),
     ]
+
+
+def test_a_run_does_not_lend_itself_the_results_of_a_folder_below(tmp_path: Path) -> None:
+    write_run(tmp_path / "out", session=Session(state="finished", selected=0, exit_status=5))
+    (tmp_path / "out/junit.xml").write_text(junit_xml(), encoding="utf-8")
+    write_run(tmp_path / "out/old", episode(), junit=junit_xml(junit_case_of(episode())))
+    found = load([], [], root=tmp_path, runs=[Path("out")])
+    assert (found.episodes, kinds(found)) == ((), [("no_results", "", True)])
+
+
+def test_a_run_that_left_no_junit_file_is_a_finding(tmp_path: Path) -> None:
+    write_run(tmp_path / "out", episode())
+    found = load([], [], root=tmp_path, runs=[tmp_path / "out"])
+    assert kinds(found) == [("no_results", "out/session.json", True)]
+    assert "no junit.xml" in found.findings[0].message
+    assert load(["out"], [], root=tmp_path).findings == ()
+
+
+def test_a_runs_cases_are_held_against_its_episodes(tmp_path: Path) -> None:
+    write_run(tmp_path / "out", episode(), junit=junit_xml(junit_case_of(failing())))
+    assert load([], [], root=tmp_path, runs=[Path("out")]).findings == ()
+    lost = junit_xml(junit_case_of(episode()), junit_case_of(episode("lost")))
+    write_run(tmp_path / "out", episode(), junit=lost)
+    found = load([], [], root=tmp_path, runs=[Path("out")])
+    assert kinds(found) == [("disagreement", "tests/test_refunds.py::test_lost", True)]
+
+
+EMPTY = {
+    "nothing": ((), None),
+    "nothing found": ((), 5),
+    "skipped": ((episode("s", outcome="skipped"),), 0),
+    "errored": ((episode("s", outcome="error"),), 0),
+    "found nothing, it says": ((episode("s"),), 5),
+}
+
+
+@pytest.mark.parametrize(("episodes", "status"), EMPTY.values(), ids=EMPTY)
+def test_each_run_must_prove_something(episodes, status, tmp_path: Path) -> None:
+    write_run(tmp_path / "out/good", episode())
+    session = Session(state="finished", selected=len(episodes), exit_status=status)
+    write_run(tmp_path / "out/none", *episodes, session=session)
+    found = load(["out"], [], root=tmp_path)
+    assert kinds(found) == [("no_results", "out/none/session.json", True)]
+
+
+@pytest.mark.parametrize("case", [junit_case(), junit_case("<failure/>")])
+def test_a_run_of_plain_tests_proves_something(case: str, tmp_path: Path) -> None:
+    write_run(tmp_path / "out/good", episode())
+    write_run(tmp_path / "out/plain", junit=junit_xml(case))
+    assert load(["out"], [], root=tmp_path).findings == ()
+    (tmp_path / "out/plain/junit.xml").rename(tmp_path / "elsewhere.xml")
+    assert load(["out"], ["elsewhere.xml"], root=tmp_path).findings == ()
+
+
+def test_a_run_of_skipped_tests_proves_nothing(tmp_path: Path) -> None:
+    write_run(tmp_path / "out/good", episode(), junit=junit_xml(junit_case_of(episode())))
+    write_run(tmp_path / "out/plain", junit=junit_xml(junit_case("<skipped/>")))
+    assert kinds(load(["out"], [], root=tmp_path)) == [
+        ("no_results", "out/plain/session.json", True)
+    ]
+
+
+def test_an_episode_takes_no_case_of_another_project(tmp_path: Path) -> None:
+    bad = failing("one", nodeid="tests/test_a.py::test_one", gate="advisory")
+    write_run(tmp_path / "A", bad, junit=junit_xml(junit_case_of(bad, "<failure/>")))
+    (tmp_path / "B").mkdir()
+    case = junit_case("<failure message='no'/>", classname="tests.test_a", name="test_one")
+    (tmp_path / "B/unit.xml").write_text(junit_xml(case), encoding="utf-8")
+    for results in (["A"], ["A/results.json"]):
+        found = load(results, ["B/unit.xml"], root=tmp_path)
+        assert [case.message for case in found.tests.failing] == ["no"]
+        assert found.tests.tally.failed == 1
+    # With our property it claims to be the episode's: one too many of them is told.
+    (tmp_path / "B/unit.xml").write_text(
+        junit_xml(junit_case_of(bad, "<failure/>")), encoding="utf-8"
+    )
+    found = load(["A"], ["B/unit.xml"], root=tmp_path)
+    assert kinds(found) == [("disagreement", "tests/test_a.py::test_one", True)]
+
+
+def test_files_of_one_run_may_be_named_one_by_one(tmp_path: Path) -> None:
+    bare = junit_case(
+        "<failure/>", classname="tests.test_refunds", name="test_b"
+    )  # its worker died before it could write our property
+    junit = junit_xml(junit_case_of(episode("a")), bare)
+    write_run(tmp_path / "R", episode("a"), failing("b"), junit=junit)
+    found = load(["R/results.json"], ["R/junit.xml"], root=tmp_path)
+    assert (found.findings, found.tests.tally.total) == ((), 0)
+    # Elsewhere only the property says whose case it is.
+    (tmp_path / "R/junit.xml").rename(tmp_path / "moved.xml")
+    found = load(["R/results.json"], ["moved.xml"], root=tmp_path)
+    assert kinds(found) == [("disagreement", "tests/test_refunds.py::test_b", True)]
+    assert found.tests.tally.failed == 1
+
+
+STATUSES = [
+    (Session(state="finished", exit_status=0), 0, None),
+    (Session(state="finished", exit_status=1), 1, None),
+    (Session(state="finished", exit_status=5), 5, None),
+    (Session(state="finished", exit_status=0), 1, "disagreement"),
+    (Session(state="finished", exit_status=1), 0, "disagreement"),
+    (Session(state="interrupted", exit_status=2), 137, "disagreement"),
+    (Session(state="finished", exit_status=7), 7, "interrupted"),
+    (Session(state="finished"), 139, "interrupted"),
+    # Said already by what is read of the session:
+    (Session(state="running"), 137, None),
+    (Session(state="finished", exit_status=3), 3, None),
+    (
+        Session(
+            state="finished",
+            exit_status=2,
+            collection_errors=(CollectionError(nodeid="a.py", message="no"),),
+        ),
+        2,
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("session", "status", "kind"), STATUSES)
+def test_the_process_must_end_as_its_session_says(session, status, kind) -> None:
+    found = status_findings(session, status)
+    assert [(f.kind, f.where, f.blocking) for f in found] == (
+        [(kind, "pytest", True)] if kind else []
+    )
 
 
 def test_no_pattern_is_a_usage_error(tmp_path: Path) -> None:

@@ -122,6 +122,46 @@ def test_a_linked_folder_is_not_searched_silently(tmp_path: Path) -> None:
     assert [f.where for f in found.findings] == ["out/b"]
 
 
+def test_linked_folders_of_others_are_told_once_and_do_not_block(tmp_path: Path) -> None:
+    write_run(tmp_path / "out", episode())
+    touch(tmp_path, "store/x/package.json", "out/unit.xml")
+    for name in ("node_modules", "lib", "vendor"):
+        (tmp_path / name).symlink_to("store/x")
+    for arguments in ((["."], []), ([], ["."])):
+        (finding,) = find_sources(*arguments, tmp_path).findings
+        assert (finding.where, finding.blocking) == ("lib", False)
+        assert "2 more are linked folders" in finding.message
+
+
+@pytest.mark.parametrize("name", ["agent-eval-report", "episodes-2", "Agent_Eval"])
+def test_a_linked_folder_with_a_name_of_ours_blocks(name: str, tmp_path: Path) -> None:
+    write_run(tmp_path / "out", episode())
+    (tmp_path / "gone").mkdir()
+    (tmp_path / name).symlink_to("gone")
+    assert [(f.where, f.blocking) for f in find_sources(["."], [], tmp_path).findings] == [
+        (name, True)
+    ]
+
+
+def test_a_run_is_its_folder_and_nothing_below(tmp_path: Path) -> None:
+    write_run(tmp_path / "out", episode(), junit=junit_xml())
+    write_run(tmp_path / "out/old", episode("old"), junit=junit_xml())
+    found = find_sources([], [], tmp_path, [Path("out")])
+    assert [run.folder for run in found.runs] == ["out"]
+    assert junit_names(found) == ["out/junit.xml"]
+    assert not found.runs[0].lacks_junit
+    assert find_sources([], [], tmp_path, [tmp_path / "out"]) == found
+    (tmp_path / "out/junit.xml").unlink()
+    assert find_sources([], [], tmp_path, [Path("out")]).runs[0].lacks_junit
+    assert not find_sources(["out"], [], tmp_path).runs[0].lacks_junit
+
+
+def test_a_run_folder_with_nothing_in_it_is_a_finding(tmp_path: Path) -> None:
+    write_run(tmp_path / "out/old", episode("old"))
+    (finding,) = find_sources([], [], tmp_path, [Path("out")]).findings
+    assert (finding.kind, finding.where, finding.blocking) == ("no_results", "out", True)
+
+
 def test_what_is_no_regular_file_is_a_finding(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.xml")
     (tmp_path / "broken.xml").symlink_to("gone")
