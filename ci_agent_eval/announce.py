@@ -14,6 +14,7 @@ from ci_agent_eval.publish.event import Event
 from ci_agent_eval.publish.files import Files, append_outputs
 from ci_agent_eval.publish.plan import Publication, PublishResult, PublishSettings
 from ci_agent_eval.publish.publish import Connect, Surroundings, publish
+from ci_agent_eval.publish.signals import terminations_raised
 from ci_agent_eval.publish.waiting import Level
 from ci_agent_eval.render.annotations import annotations as annotations_of
 from ci_agent_eval.render.commands import workflow_command
@@ -95,18 +96,19 @@ def announce(
     def log(level: Level, sentence: str) -> None:
         echo(workflow_command(level, sentence) if in_workflow else f"{level}: {sentence}")
 
-    result = publish(
-        publication_of(report, links_of(event), settings, folder),
-        event,
-        PublishSettings(
-            comment=settings.publish.comment == "update",
-            check_run=settings.publish.check_run,
-            comment_author=settings.publish.comment_author,
-            in_workflow=in_workflow and not dry_run,
-        ),
-        connect=_connect(event, token, log, echo, dry_run=dry_run),
-        around=Surroundings(files=files, log=log, emit=echo, token=_random_word),
-    )
+    with terminations_raised():
+        result = publish(
+            publication_of(report, links_of(event), settings, folder),
+            event,
+            PublishSettings(
+                comment=settings.publish.comment == "update",
+                check_run=settings.publish.check_run,
+                comment_author=settings.publish.comment_author,
+                in_workflow=in_workflow and not dry_run,
+            ),
+            connect=_connect(event, token, log, echo, dry_run=dry_run),
+            around=Surroundings(files=files, log=log, emit=echo, token=_random_word),
+        )
     if dry_run:
         echo("Dry run: nothing was sent.")
         return result

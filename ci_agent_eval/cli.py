@@ -20,6 +20,7 @@ from ci_agent_eval import __version__
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.options import OPTIONS, Option
 from ci_agent_eval.progress import ProgressLine
+from ci_agent_eval.publish.signals import Terminated
 
 if TYPE_CHECKING:
     from ci_agent_eval.pipeline import Job
@@ -34,6 +35,7 @@ Exit codes:
   2    usage, configuration or input error
   3    unexpected error, or what was asked for could not be published
   130  interrupted
+  143  ended by SIGTERM
 """
 
 
@@ -211,13 +213,15 @@ def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: ob
     from ci_agent_eval.action import exit_code
     from ci_agent_eval.announce import announce
     from ci_agent_eval.publish.files import load_event
-    from ci_agent_eval.report_folder import load_report
+    from ci_agent_eval.report_folder import load_report, require_commit
 
     settings = _load_settings(config, flags)
     built = load_report(report_dir)
+    event = load_event(os.environ)
+    require_commit(built, event.head_sha, report_dir)
     result = announce(
         built,
-        load_event(os.environ),
+        event,
         settings.model_copy(update={"suite": built.summary.suite}),
         folder=report_dir,
         token=os.environ.get("GITHUB_TOKEN", ""),
@@ -274,6 +278,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("agent-eval: interrupted", err=True)
         return 130
+    except Terminated as error:
+        notes = " ".join(getattr(error, "__notes__", ()))
+        click.echo(f"agent-eval: ended by {error}. {notes}".rstrip(), err=True)
+        return error.exit_code
     except AgentEvalError as error:
         _complain(str(error))
         return error.exit_code

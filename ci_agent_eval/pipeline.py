@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ci_agent_eval.contract.findings import Finding
@@ -67,6 +67,7 @@ def report_loaded(job: Job, loaded: Loaded) -> Report:
         budgets=job.settings.budgets,
         policy=job.settings.policy,
     )
+    report = replace(report, commit=job.links.sha)
     write_report_folder(report, job.folder, job.links)
     return report
 

@@ -32,6 +32,8 @@ class Report:
     summary: Summary
     verdict: Verdict
     schema_version: SchemaVersion = SCHEMA_VERSION
+    commit: str | None = None
+    """The head commit the results are about, as a full SHA; None where nothing tells."""
 
     @property
     def passed(self) -> bool:

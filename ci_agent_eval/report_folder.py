@@ -21,7 +21,7 @@ ANNOTATIONS_NAME = "annotations.json"
 
 _OURS = {
     RESULTS_NAME: ('{"schema_version":',),
-    VERDICT_NAME: ('{\n  "conclusion"',),
+    VERDICT_NAME: ('{\n  "commit"', '{\n  "conclusion"'),
     COMMENT_NAME: ("<!-- agent-eval suite=",),
     SUMMARY_NAME: ("### ✅ Agent evals", "### ❌ Agent evals"),
     ANNOTATIONS_NAME: ("[\n", "[]"),
@@ -95,3 +95,12 @@ def load_report(folder: Path) -> Report:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 (byte {error.start}); write it anew") from None
     return parse_verdict(text, name=str(path))
+
+
+def require_commit(report: Report, commit: str, folder: Path) -> None:
+    """Raise InputError if the report of a folder is about another commit, where it names one."""
+    if report.commit not in {None, commit}:
+        raise InputError(
+            f"{folder / VERDICT_NAME}: is about commit {report.commit}, but this run is about "
+            f"{commit}; run `agent-eval report` anew"
+        )

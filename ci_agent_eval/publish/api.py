@@ -31,6 +31,8 @@ class CheckRun:
     external_id: str
     annotations_count: int
     url: str = ""
+    app_id: int | None = None
+    """The app whose token made it; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,9 @@ class Api(Protocol):
 
     def pulls_of_commit(self, sha: str) -> Sequence[Pull]:
         """Return the pull requests that contain a commit."""
+
+    def pull_head(self, number: int) -> str | None:
+        """Return the commit a pull request is at now; None where the token may not ask."""
 
     def check_runs_of(self, sha: str, name: str) -> Sequence[CheckRun]:
         """Return every check run of that name on a commit."""

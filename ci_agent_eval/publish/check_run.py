@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 
 from ci_agent_eval.errors import PublishError
 from ci_agent_eval.publish.api import Api, CheckRun
+from ci_agent_eval.publish.conclusion import complete, supersede
 from ci_agent_eval.publish.failures import AmbiguousWriteError
 from ci_agent_eval.publish.plan import Conclusion, Part
-from ci_agent_eval.publish.waiting import persist
+from ci_agent_eval.publish.waiting import Log, persist
 from ci_agent_eval.publish.writes import (
     Json,
     add_annotations,
-    complete_check_run,
     create_check_run,
 )
 from ci_agent_eval.render.escape import code_span
@@ -54,29 +54,72 @@ class CheckRunContent:
         return _PREFIX + hashlib.sha256(content.encode()).hexdigest()[:40]
 
 
-def publish_check_run(api: Api, content: CheckRunContent) -> Part:
+def publish_check_run(api: Api, content: CheckRunContent, log: Log) -> Part:
     """Leave one completed check run with this content on the commit.
 
-    Raises PublishError; NotAllowedError only where nothing was opened.
+    Raises PublishError; NotAllowedError only where nothing was opened. Whatever else cuts it
+    short, such as a signal, goes on its way once no check run of this content is in progress.
     """
+    try:
+        return _publish(api, content, log)
+    except PublishError:
+        raise
+    except BaseException as error:
+        _tidy_up(api, content, error)
+        raise
+
+
+def _publish(api: Api, content: CheckRunContent, log: Log) -> Part:
     found = _ours(api.check_runs_of(content.head_sha, content.name))
     if found and _is_published(found[-1], content):
         sentence = "The check run already says this; it was not written again."
+        supersede(api, found[-1], found, log)
         return Part("check run", "unchanged", sentence, found[-1].url or None)
     run = _unfinished(found, content)
     try:
-        run = run or _open(api, content)
+        if run is None:
+            run = _open(api, content)
+            _mention_twins(api, run, found, content, log)
         _annotate(api, run, content)
-        _complete(api, run, content.conclusion, content.external_id, content.output)
+        complete(api, run, content.conclusion, content.external_id, content.output)
     except PublishError as error:
         if run is None and not isinstance(error, AmbiguousWriteError):
             raise
         raise PublishError(f"{error} {_give_up(api, run, content, str(error))}") from error
-    except BaseException as error:
-        why = f"Publishing was cut short by {type(error).__name__}."
-        error.add_note(_give_up(api, run, content, why))
-        raise
+    supersede(api, run, found, log)
     return Part("check run", "created", "Published the check run.", run.url or None)
+
+
+def _tidy_up(api: Api, content: CheckRunContent, error: BaseException) -> None:
+    """Complete what was opened before the process goes, and note on the error how it went."""
+    why = f"Publishing was cut short by {str(error) or type(error).__name__}."
+    try:
+        error.add_note(_give_up(api, None, content, why, looks=2))
+    except BaseException as late:
+        late.add_note(
+            "A check run may stand in progress: the time to complete it was too short. "
+            "Publish the same results again to complete it."
+        )
+        raise
+
+
+def _mention_twins(
+    api: Api, run: CheckRun, before: Sequence[CheckRun], content: CheckRunContent, log: Log
+) -> None:
+    """Say it where another process publishes the same at the same time: both will stand."""
+    try:
+        now = _ours(api.check_runs_of(content.head_sha, content.name))
+    except PublishError as error:
+        log("notice", f"It is not known whether somebody else publishes the same now. {error}")
+        return
+    known = {run.id, *(one.id for one in before)}
+    twins = [one for one in now if one.external_id == run.external_id and one.id not in known]
+    if twins:
+        log(
+            "notice",
+            f"Check run {twins[0].id} says the same as this one, {run.id}: two jobs published "
+            "the same results at the same time. Both stay; publish from one job only.",
+        )
 
 
 def _ours(runs: Sequence[CheckRun]) -> list[CheckRun]:
@@ -138,28 +181,19 @@ def _send_batch(api: Api, run_id: int, content: CheckRunContent, sent: int) -> i
     return persist(attempt, api.wait)
 
 
-def _complete(
-    api: Api, run: CheckRun, conclusion: Conclusion, external_id: str, output: Json
-) -> None:
-    write = complete_check_run(run.id, external_id, output, conclusion)
-
-    def attempt(number: int) -> None:
-        if not (number and api.check_run(run.id).conclusion == conclusion):
-            api.send_check_run(write)
-
-    persist(attempt, api.wait)
-
-
-def _give_up(api: Api, run: CheckRun | None, content: CheckRunContent, why: str) -> str:
+def _give_up(
+    api: Api, run: CheckRun | None, content: CheckRunContent, why: str, *, looks: int = 1
+) -> str:
     """Complete a check run that could not be filled, as failed: what is not whole is not green.
 
-    `run` is None where it is not known whether one was opened. Returns a sentence on how it went.
+    `run` is None where it is not known whether one was opened; it is then looked for, `looks`
+    times. Returns a sentence on how it went.
     """
     try:
-        run = run or _unfinished(api.check_runs_of(content.head_sha, content.name), content)
+        run = run or _look_for(api, content, looks)
         if run is None:
-            return "No check run was opened."
-        _complete(api, run, "failure", f"{content.external_id}:incomplete", _excuse(content, why))
+            return "No check run of these results is in progress."
+        complete(api, run, "failure", f"{content.external_id}:incomplete", _excuse(content, why))
     except PublishError as error:
         which = f"Check run {run.id} still stands" if run else "A check run may stand"
         return (
@@ -167,6 +201,17 @@ def _give_up(api: Api, run: CheckRun | None, content: CheckRunContent, why: str)
             "Publish the same results again to complete it."
         )
     return "The check run was completed as failed and says why."
+
+
+def _look_for(api: Api, content: CheckRunContent, looks: int) -> CheckRun | None:
+    """Look whether one was opened; again after a second where its opening may be on its way."""
+    for number in range(looks):
+        if number:
+            api.wait(1.0, "A check run may be about to appear")
+        run = _unfinished(_ours(api.check_runs_of(content.head_sha, content.name)), content)
+        if run is not None:
+            return run
+    return None
 
 
 def _excuse(content: CheckRunContent, why: str) -> Json:

@@ -185,6 +185,14 @@ class GitHubApi:
             found = self._repository.get_commit(sha).get_pulls()
             return [Pull(one.number, one.state == "open", one.head.sha) for one in found]
 
+    def pull_head(self, number: int) -> str | None:
+        """Return the commit a pull request is at now; None where the token may not ask."""
+        try:
+            with self._reading(f"look up #{number}", "pull-requests"):
+                return self._repository.get_pull(number).head.sha
+        except NotAllowedError:
+            return None
+
     def check_runs_of(self, sha: str, name: str) -> Sequence[CheckRun]:
         """Return every check run of that name on a commit."""
         with self._reading(f"read the check runs of {sha[:7]}", "checks"):
@@ -287,4 +295,5 @@ def _check_run(one: GithubCheckRun) -> CheckRun:
         external_id=one.external_id or "",
         annotations_count=one.output.annotations_count or 0,
         url=one.html_url or "",
+        app_id=one.app.id if one.app else None,
     )

@@ -31,6 +31,7 @@ class DryRun:
         self._show = show
         self._log = log
         self._inner = inner
+        self._said: set[str] = set()
 
     def login(self) -> str | None:
         """Return the token's login, or None."""
@@ -43,6 +44,10 @@ class DryRun:
     def pulls_of_commit(self, sha: str) -> Sequence[Pull]:
         """Return the commit's pull requests, or none."""
         return self._read(f"pull requests of {sha[:7]}", lambda api: api.pulls_of_commit(sha), ())
+
+    def pull_head(self, number: int) -> str | None:
+        """Return the commit a pull request is at, or None."""
+        return self._read(f"the commit of #{number}", lambda api: api.pull_head(number), None)
 
     def check_runs_of(self, sha: str, name: str) -> Sequence[CheckRun]:
         """Return the check runs there are, or none."""
@@ -68,13 +73,19 @@ class DryRun:
 
     def _read(self, what: str, ask: Callable[[Api], T], otherwise: T) -> T:
         if self._inner is None:
-            self._log("notice", f"Dry run without GitHub: {what} taken as empty.")
+            self._say(f"Dry run without GitHub: {what} taken as empty.")
             return otherwise
         try:
             return ask(self._inner)
         except PublishError as error:
-            self._log("notice", f"Dry run: {what} taken as empty. {error}")
+            self._say(f"Dry run: {what} taken as empty. {error}")
             return otherwise
+
+    def _say(self, sentence: str) -> None:
+        """Say it once: some things are read several times."""
+        if sentence not in self._said:
+            self._said.add(sentence)
+            self._log("notice", sentence)
 
     def _would_send(self, write: Write) -> None:
         body = json.dumps(write.body, indent=2, sort_keys=True, ensure_ascii=True)

@@ -111,7 +111,8 @@ class _Target:
             annotations=tuple(annotation_json(one) for one in shown.annotations),
             details_url=self.event.run_url,
         )
-        return self._part("check run", lambda: publish_check_run(self.api, content))
+        log = self.around.log
+        return self._part("check run", lambda: publish_check_run(self.api, content, log))
 
     def comments(self, activity: Activity) -> tuple[Part, ...]:
         """Publish the comment on every pull request it belongs to."""
@@ -121,7 +122,11 @@ class _Target:
                 found = self._pulls()
             except PublishError as error:
                 return (self._refused("comment", error),)
-        return tuple(self._comment(number) for number in (*activity.comment_on, *found))
+        parts = [self._comment_at_head(number) for number in activity.comment_on]
+        return (
+            *(part for part in parts if part is not None),
+            *(self._comment(number) for number in found),
+        )
 
     def _pulls(self) -> list[int]:
         """Return the open pull requests that this commit is the head of."""
@@ -130,8 +135,25 @@ class _Target:
         if not heads:
             self.around.log("notice", "No open pull request has this commit as its head.")
         for moved in sorted({one.number for one in pulls} - set(heads)):
-            self.around.log("notice", f"#{moved} has moved on to another commit: no comment there.")
+            self._say_moved_on(moved)
         return sorted(heads)
+
+    def _say_moved_on(self, number: int) -> None:
+        self.around.log("notice", f"#{number} has moved on to another commit: no comment there.")
+
+    def _comment_at_head(self, number: int) -> Part | None:
+        """Publish the comment unless the pull request is at another commit: then return None.
+
+        A run that ends late would otherwise overwrite what a newer commit's run has said.
+        """
+        try:
+            head = self.api.pull_head(number)
+        except PublishError as error:
+            return self._refused(f"comment on #{number}", error)
+        if head not in {None, self.event.head_sha}:
+            self._say_moved_on(number)
+            return None
+        return self._comment(number)
 
     def _comment(self, number: int) -> Part:
         shown = self.publication

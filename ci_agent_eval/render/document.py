@@ -1,6 +1,6 @@
 """`verdict.json`: the whole report as canonical JSON, and back.
 
-Its first level answers what a consumer asks without knowing our insides: `conclusion`,
+Its first level answers what a consumer asks without knowing our insides: `commit`, `conclusion`,
 `headline` and `counts`; `summary` and `verdict` hold everything else.
 """
 
@@ -10,19 +10,22 @@ import json
 from collections import Counter
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
+from pydantic import ConfigDict, JsonValue, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from ci_agent_eval.contract.base import SchemaVersion
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import Conclusion, Verdict
+from ci_agent_eval.render.consistency import contradictions
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.report import Report
 from ci_agent_eval.summary import Summary
 
 VERDICT_NAME = "verdict.json"
+
+_Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class _Document:
     counts: dict[str, JsonValue]
     summary: Summary
     verdict: Verdict
+    commit: _Commit | None = None
 
 
 def render_verdict(report: Report) -> str:
@@ -66,15 +70,17 @@ def _counts(report: Report) -> dict[str, Any]:
 def parse_verdict(text: str | bytes, *, name: str = VERDICT_NAME) -> Report:
     """Read a `verdict.json` back.
 
-    Raises InputError, naming the line or the key, if it is no report of this version or
-    if its parts contradict each other.
+    Raises InputError, naming the line or the key, if it is no report of this version, if its
+    parts contradict each other, or if it claims a success that its summary does not bear out.
     """
     try:
         (document,) = _adapter().validate_json(_listed(text), strict=True)
     except ValidationError as error:
         raise InputError(_sentence(error, name)) from None
-    report = Report(document.summary, document.verdict, document.schema_version)
-    for problem in _contradictions(document, report):
+    report = Report(document.summary, document.verdict, document.schema_version, document.commit)
+    if document.conclusion != report.verdict.conclusion:
+        raise InputError(_advise(f"{name}: conclusion differs from the verdict's"))
+    for problem in contradictions(report):
         raise InputError(_advise(f"{name}: {problem}"))
     return report
 
@@ -97,20 +103,6 @@ def _sentence(error: ValidationError, name: str) -> str:
     where = f"{name}, key {key}" if key else name
     more = f" (and {len(others)} more)" if others else ""
     return _advise(f"{where}: {first['msg']}{more}")
-
-
-def _contradictions(document: _Document, report: Report) -> list[str]:
-    verdict = report.verdict
-    scenarios = [scenario.scenario_id for scenario in report.summary.scenarios]
-    checks = (
-        (document.conclusion != verdict.conclusion, "conclusion differs from the verdict's"),
-        (report.passed is bool(verdict.reasons), "the conclusion contradicts the reasons"),
-        (
-            scenarios != [judgement.scenario_id for judgement in verdict.judgements],
-            "the judgements are not those of its scenarios",
-        ),
-    )
-    return [problem for wrong, problem in checks if wrong]
 
 
 def _advise(problem: str) -> str:

@@ -79,6 +79,18 @@ class Workspace:
             timeout=100,
         )
 
+    def command(self, *arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "ci_agent_eval", *arguments],
+            cwd=self.folder,
+            env=clean_environ(**self.environ(), GITHUB_TOKEN=TOKEN),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+
     @property
     def outputs(self):
         return dict(
@@ -257,3 +269,22 @@ def test_a_pass_that_could_not_be_published_is_exit_3(workspace, github):
 def test_a_failed_gate_stays_exit_1_whatever_publishing_does(workspace, github):
     github.faults.add("unprocessable", on="POST */comments", times=None)
     assert workspace.action(paths="examples/refund_desk").returncode == 1
+
+
+def test_a_report_of_another_commit_is_not_published(workspace, github):
+    workspace.action(paths="examples/refund_desk", check_run="false", comment="off")
+    folder = workspace.folder / workspace.outputs["report-dir"]
+    assert json.loads((folder / "verdict.json").read_text())["commit"] == HEAD
+    moved = "c" * 40
+    workspace.event(
+        "pull_request", pull_request={**pull(), "head": {**pull()["head"], "sha": moved}}
+    )
+
+    done = workspace.command("publish", str(folder))
+
+    assert done.returncode == 2
+    assert f"is about commit {HEAD}, but this run is about {moved}; run" in done.stderr
+    assert github.writes == []
+    workspace.event("pull_request", pull_request=pull())
+    assert workspace.command("publish", str(folder)).returncode == 1
+    assert len(github.comments("octo/shop", 7)) == 1

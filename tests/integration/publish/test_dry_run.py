@@ -55,7 +55,8 @@ def test_a_dry_run_shows_what_a_real_one_sends(rig: Rig):
 def test_without_github_a_dry_run_says_what_it_took_as_empty(rig: Rig):
     dry(rig, [])
 
-    assert [level for level, _ in rig.said] == ["notice", "notice"]
+    assert [level for level, _ in rig.said] == ["notice"] * 3
+    assert "the commit of #7 taken as empty" in rig.everything_said()
     assert "the comments of #7 taken as empty" in rig.everything_said()
 
 

@@ -33,10 +33,12 @@ PASSING: tuple[FaultKind, ...] = (
 LASTING: tuple[FaultKind, ...] = ("read_only", "unprocessable")
 """What no retry changes."""
 
-# A first publish of 120 annotations: list check runs, open, three batches, conclude, list
-# comments, post. A later one, with a comment of ours there: list, whose token, update.
-FIRST = 8
-LATER = 9
+# A first publish of 120 annotations: list check runs, open, look for twins, three batches,
+# conclude, look up the pull request, list comments, post. A later one, with a comment of ours
+# there: list, whose token, update.
+FIRST = 10
+LATER = 11
+LOOK_FOR_TWINS = 3
 
 
 def shown() -> Publication:
@@ -118,7 +120,10 @@ def test_one_refusal(rig: Rig, kind: FaultKind, later: bool, nth: int):
     assert_told_the_truth(rig, result)
     assert all(run.status == "completed" for run in rig.check_runs)
     assert all(run.conclusion == "failure" for run in rig.check_runs)
-    if kind == "unprocessable":
+    if kind == "unprocessable" and nth == LOOK_FOR_TWINS:
+        assert not result.failed
+        assert "It is not known whether somebody else publishes the same" in rig.everything_said()
+    elif kind == "unprocessable":
         assert result.failed
         assert "422" in result.problems[0]
     assert rig.step_summary.exists()
@@ -285,7 +290,7 @@ def test_a_check_run_that_never_opened_is_not_said_to_hang(rig: Rig):
     result = rig.publish()
 
     assert rig.check_runs == []
-    assert result.problems[0].endswith("No check run was opened.")
+    assert result.problems[0].endswith("No check run of these results is in progress.")
     assert len(rig.ours) == 1
 
 

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from ci_agent_eval.publish.check_run import CheckRunContent, publish_check_run
+from ci_agent_eval.publish.client import Connection
 from ci_agent_eval.publish.plan import PublishSettings
 from ci_agent_eval.render.annotations import Annotation
 from tests.integration.publish.rig import (
@@ -9,6 +13,7 @@ from tests.integration.publish.rig import (
     MARKER,
     REPO,
     SHA,
+    TOKEN,
     Rig,
     annotations,
     publication,
@@ -310,6 +315,147 @@ def test_nothing_to_annotate_is_no_command(rig: Rig):
     rig.publish(publication(annotations=()), token=None)
 
     assert rig.emitted == []
+
+
+def leave_open(rig: Rig, external_id: str = "agent-eval:0123", app: str = "github-actions") -> Any:
+    """Leave a check run of other results in progress, as a killed publish does."""
+    run = rig.fake.world.add_check_run(REPO, app, "agent-eval", SHA)
+    run.status, run.external_id = "in_progress", external_id
+    return run
+
+
+def test_a_check_run_of_other_results_that_a_killed_run_left_open_is_superseded(rig: Rig):
+    old = leave_open(rig)
+
+    result = rig.publish(publication(conclusion="success"))
+
+    assert not result.failed
+    assert (old.status, old.conclusion, old.title) == (
+        "completed",
+        "failure",
+        "Superseded by a later run",
+    )
+    assert rig.check_runs[-1].conclusion == "success"
+    assert f"Completed check run {old.id}" in rig.everything_said()
+
+
+def test_what_is_not_ours_is_not_superseded(rig: Rig):
+    theirs = [leave_open(rig, "codecov:1"), leave_open(rig, app="other")]
+
+    rig.publish()
+
+    assert [run.status for run in theirs] == ["in_progress"] * 2
+
+
+def test_a_resumed_check_run_supersedes_the_older_ones_only(rig: Rig):
+    shown = publication()
+    rig.fake.faults.add("cut_before", on="PATCH *", times=None)
+    rig.publish(shown, settings=PublishSettings(comment=False))
+    rig.fake.faults.clear()
+    (resumed,) = rig.check_runs
+    newer = leave_open(rig)
+
+    rig.publish(shown)
+
+    assert (resumed.status, newer.status) == ("completed", "in_progress")
+
+
+def test_unchanged_results_supersede_too(rig: Rig):
+    old = leave_open(rig)
+    rig.publish()
+    old.status, old.conclusion = "in_progress", None
+
+    result = rig.publish()
+
+    assert result.check_run is not None
+    assert result.check_run.status == "unchanged"
+    assert old.status == "completed"
+
+
+def test_an_old_check_run_that_cannot_be_completed_fails_nothing(rig: Rig):
+    old = leave_open(rig)
+    rig.fake.faults.add("unprocessable", on=f"PATCH *check-runs/{old.id}")
+
+    result = rig.publish()
+
+    assert not result.failed
+    assert ("warning", f"Check run {old.id} of an earlier run may still be in progress.") in [
+        (level, text.partition(" Could")[0]) for level, text in rig.said
+    ]
+
+
+def test_the_same_results_published_at_the_same_time_are_mentioned(rig: Rig):
+    twins: list[Any] = []
+
+    class Racing:
+        """Opens its own check run right after ours."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(api, name)
+
+        def send_check_run(self, write: Any) -> Any:
+            made = api.send_check_run(write)
+            if write.method == "POST":
+                twins.append(leave_open(rig, made.external_id))
+            return made
+
+    with rig.connect(Connection(REPO, TOKEN, rig.fake.url)) as api:
+        content = CheckRunContent("agent-eval", SHA, "title", "summary", "success")
+        part = publish_check_run(Racing(), content, rig.log)
+
+    (twin,) = twins
+    assert part.status == "created"
+    assert f"Check run {twin.id} says the same as this one" in rig.everything_said()
+    assert twin.status == "in_progress"
+
+
+def test_an_interrupt_while_opening_looks_twice_for_what_was_opened(rig: Rig):
+    """GitHub may still be at it when the first look comes."""
+
+    class Interrupted:
+        opened = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(api, name)
+
+        def send_check_run(self, write: Any) -> Any:
+            if write.method == "PATCH":
+                return api.send_check_run(write)
+            self.write = write
+            raise KeyboardInterrupt
+
+        def wait(self, seconds: float, why: str) -> None:
+            api.send_check_run(self.write)
+
+    with rig.connect(Connection(REPO, TOKEN, rig.fake.url)) as api:
+        content = CheckRunContent("agent-eval", SHA, "title", "summary", "success")
+        with pytest.raises(KeyboardInterrupt):
+            publish_check_run(Interrupted(), content, rig.log)
+
+    assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
+
+
+@pytest.mark.parametrize("name", ["pull_request", "pull_request_target", "workflow_run"])
+def test_a_late_run_leaves_the_comment_of_a_newer_commit_alone(rig: Rig, name: str):
+    rig.publish()
+    rig.fake.world.repositories[REPO].pulls[7].head_sha = "f" * 40
+    newer = rig.publish(event=pull_event(head_sha="f" * 40))
+
+    late = publication(comment_body=f"{MARKER}\nof the older commit\n", conclusion="success")
+    result = rig.publish(late, event=pull_event(name=name))
+
+    assert newer.comments[0].status == "unchanged"
+    assert [comment.body for comment in rig.comments] == [publication().comment_body]
+    assert result.comments == ()
+    assert not result.failed
+    assert "#7 has moved on to another commit: no comment there." in rig.everything_said()
+    assert [run.head_sha for run in rig.check_runs] == [SHA, "f" * 40, SHA]
+
+
+def test_a_token_that_may_not_look_up_a_pull_request_comments_all_the_same(rig: Rig):
+    rig.fake.faults.add("read_only", on="GET */pulls/7")
+
+    assert rig.publish().comments[0].status == "created"
 
 
 def test_another_apps_check_run_of_the_same_name_is_not_ours(rig: Rig):

@@ -5,7 +5,18 @@ import sys
 
 import pytest
 
-MODULES = ("publish", "event", "files", "plan", "dry_run", "activity", "comment", "check_run")
+MODULES = (
+    "publish",
+    "event",
+    "files",
+    "plan",
+    "dry_run",
+    "activity",
+    "comment",
+    "check_run",
+    "conclusion",
+    "signals",
+)
 
 
 @pytest.mark.parametrize("module", MODULES)

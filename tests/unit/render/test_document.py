@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.facts import PlainTests, Tally
+from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.document import parse_verdict, render_verdict
 from ci_agent_eval.render.headline import headline
+from tests.builders import episode, failing, finding, report
 from tests.render_reports import REPORTS, failing_over_budget, hostile
 
 
@@ -44,6 +49,70 @@ def test_first_level_answers_a_consumer():
         "findings": 0,
     }
     assert document["summary"]["sources"][0]["cases"] == 8
+
+
+def test_the_commit_comes_back():
+    built = replace(failing_over_budget(), commit="a" * 40)
+    assert json.loads(render_verdict(built))["commit"] == "a" * 40
+    assert parse_verdict(render_verdict(built)) == built
+
+
+def test_a_file_without_a_commit_is_read():
+    document = json.loads(render_verdict(failing_over_budget()))
+    del document["commit"]
+    assert parse_verdict(json.dumps(document)) == failing_over_budget()
+
+
+OVER = {"tool_calls": {"used": 6, "limit": 4}}
+
+NOT_PASSING = {
+    "a blocking finding": (report(episode(), findings=(finding(),)), "it is cut off"),
+    "a failed plain test": (
+        report(episode(), tests=PlainTests(Tally(passed=1, failed=1))),
+        "1 failed, 0 errored of 2 tests",
+    ),
+    "an errored plain test": (
+        report(episode(), tests=PlainTests(Tally(passed=1, error=1))),
+        "0 failed, 1 errored of 2 tests",
+    ),
+    "a failing scenario": (report(failing()), "required scenario refund is failing"),
+    "an errored scenario": (
+        report(episode(), episode("other", outcome="error")),
+        "required scenario other is errored",
+    ),
+    "a hard violation": (report(episode(budgets=OVER)), "tool_calls: 6 over limit 4"),
+    "a hard violation of the suite": (
+        report(episode(), budgets=SuiteBudgets.model_validate({"total_tokens": {"limit": 1}})),
+        "total_tokens: not measured, limit 1",
+    ),
+    "nothing judged": (report(episode(outcome="skipped")), "no evidence: 1 episodes found"),
+    "nothing at all": (report(), "no evidence: 0 episodes found"),
+}
+
+
+@pytest.mark.parametrize("why", NOT_PASSING)
+def test_a_success_that_its_own_content_contradicts_is_refused(why):
+    built, sentence = NOT_PASSING[why]
+    assert not built.passed
+    verdict = replace(built.verdict, conclusion="success", reasons=())
+    with pytest.raises(InputError, match=f"it claims success, but (junit.xml: )?{sentence}") as caught:
+        parse_verdict(render_verdict(replace(built, verdict=verdict)))
+    assert "agent-eval report" in str(caught.value)
+
+
+def test_a_success_that_only_a_lenient_policy_grants_is_read():
+    lenient = GatePolicy(min_pass_rate=0.5, max_error_rate=0.5, allow_skipped=True)
+    built = report(
+        episode(iteration=1),
+        failing(iteration=2),
+        episode("ill", iteration=1, outcome="error"),
+        episode("ill", iteration=2),
+        episode("left out", outcome="skipped"),
+        failing("only informs", gate="advisory", budgets=OVER),
+        policy=lenient,
+    )
+    assert built.passed
+    assert parse_verdict(render_verdict(built)) == built
 
 
 def edited(**changes):
@@ -79,6 +148,13 @@ def edited(**changes):
         (edited(verdict__conclusion="success", conclusion="success"), "contradicts the reasons"),
         (edited(verdict__reasons=[]), "contradicts the reasons"),
         (edited(verdict__judgements=[]), "judgements are not those"),
+        (edited(verdict__judgements__2__status="passing"), "contradicts its iterations"),
+        (edited(verdict__judgements__2__gate="advisory"), "contradicts its iterations"),
+        (edited(verdict__judgements__2__required_pass_rate=0.5), "contradicts its iterations"),
+        (edited(summary__tally__passed=5), "tally is not that of its scenarios"),
+        (edited(summary__gated__passed=0), "tally is not that of its scenarios"),
+        (edited(commit="HEAD"), "key commit: "),
+        (edited(commit=f"{'a' * 40}\n"), "key commit: "),
     ],
 )
 def test_anything_else_is_refused_in_one_sentence(text, sentence):

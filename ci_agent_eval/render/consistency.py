@@ -1,0 +1,62 @@
+"""Whether a report that was read from a file bears out its own verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ci_agent_eval.facts import Tally
+from ci_agent_eval.gate import GatePolicy, Judgement, decide
+from ci_agent_eval.render.escape import one_line
+from ci_agent_eval.report import Report
+from ci_agent_eval.summary import ScenarioSummary, Summary
+
+_MILDEST = GatePolicy(min_pass_rate=0.0, max_error_rate=1.0, allow_skipped=True)
+"""What this policy refuses, every policy refuses; the real one is not in the file."""
+
+_SHOWN = 200
+"""Most characters of a foreign text that are repeated."""
+
+
+def contradictions(report: Report) -> Iterator[str]:
+    """Yield what in a report contradicts the rest of it; nothing for a report of our own making."""
+    verdict, summary = report.verdict, report.summary
+    if report.passed is bool(verdict.reasons):
+        yield "the conclusion contradicts the reasons"
+    scenarios = [scenario.scenario_id for scenario in summary.scenarios]
+    if scenarios != [judgement.scenario_id for judgement in verdict.judgements]:
+        yield "the judgements are not those of its scenarios"
+        return
+    yield from _misjudged(report)
+    gated = _sum_of(item.scenario for item in report.required)
+    if (summary.tally, summary.gated) != (_sum_of(summary.scenarios), gated):
+        yield "its tally is not that of its scenarios"
+    if report.passed:
+        yield from (f"it claims success, but {why}" for why in _against_success(report))
+
+
+def _misjudged(report: Report) -> Iterator[str]:
+    for item in report.judged():
+        if _judged_again(item.scenario, item.judgement) != item.judgement:
+            name = one_line(item.scenario.scenario_id, _SHOWN)
+            yield f"the judgement of scenario {name} contradicts its iterations"
+
+
+def _judged_again(scenario: ScenarioSummary, judgement: Judgement) -> Judgement:
+    """Judge a scenario by the pass rate that its judgement names."""
+    policy = GatePolicy(min_pass_rate=judgement.required_pass_rate)
+    (judged,) = decide(Summary(scenarios=(scenario,)), policy).judgements
+    return judged
+
+
+def _sum_of(scenarios: Iterable[ScenarioSummary]) -> Tally:
+    return sum((scenario.tally for scenario in scenarios), Tally())
+
+
+def _against_success(report: Report) -> Iterator[str]:
+    """Yield what lets no gate open, whatever its policy."""
+    for item in report.required:
+        if item.judgement.status in {"failing", "errored"}:
+            name = one_line(item.scenario.scenario_id, _SHOWN)
+            yield f"required scenario {name} is {item.judgement.status}"
+    for reason in decide(report.summary, _MILDEST).reasons:
+        yield one_line(reason.message, _SHOWN)
