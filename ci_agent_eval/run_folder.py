@@ -11,6 +11,7 @@ from pathlib import Path
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.results import (
     JOURNAL_DIR,
+    JUNIT_NAME,
     RESULTS_NAME,
     SESSION_NAME,
     JournalLine,
@@ -19,8 +20,9 @@ from ci_agent_eval.contract.results import (
 from ci_agent_eval.errors import InputError
 
 _JOURNAL_NAME = re.compile(r"(?:main|gw\d+)\.jsonl")
-_OURS = {RESULTS_NAME: b'{"schema_version":', SESSION_NAME: b"{"}
+_RESULTS_START = b'{"schema_version":'
 _JOURNAL_START = b'{"episode":'
+_GITIGNORE = "# Created by agent-eval\n*\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +43,76 @@ class ReportFolder:
 
     path: Path
 
-    def clear(self) -> None:
-        """Make the folder and remove what a former run of this program left in it.
+    def prepare(self, *, with_junit: bool = False) -> None:
+        """Make the folder, once nothing of others can be overwritten in it.
 
-        Raises InputError where a file of one of our names is not ours.
+        A folder that is made here, or was empty, is kept out of git. Raises InputError,
+        with nothing touched, where a file of one of our names is not ours; `with_junit`
+        counts `junit.xml` among them, which else pytest alone writes.
         """
         try:
-            (self.path / JOURNAL_DIR).mkdir(parents=True, exist_ok=True)
+            self._claim(with_junit=with_junit)
+            is_new = not self.path.exists() or not any(self.path.iterdir())
+            self.path.mkdir(parents=True, exist_ok=True)
+            if is_new:
+                (self.path / ".gitignore").write_text(_GITIGNORE, encoding="utf-8", newline="\n")
         except (FileExistsError, NotADirectoryError):
             raise InputError(
-                f"{self.path} is in the way: a report directory cannot be made there; "
-                "name another one"
+                f"{self.path}: a file is in the way, so that no folder can be made there; "
+                "name another report directory"
             ) from None
-        for file, start in [*self._documents(), *self._old_journals()]:
-            _remove_ours(file, start)
+        except OSError as error:
+            raise InputError(
+                f"{error.filename or self.path}: cannot be used ({error.strerror}); "
+                "make it accessible, or name another report directory"
+            ) from None
 
-    def _documents(self) -> Iterator[tuple[Path, bytes]]:
-        for name, start in _OURS.items():
-            yield self.path / name, start
+    def clear(self, *, with_junit: bool = False) -> None:
+        """Prepare the folder and remove what a former run of this program left in it.
 
-    def _old_journals(self) -> Iterator[tuple[Path, bytes]]:
-        for file in sorted((self.path / JOURNAL_DIR).iterdir()):
-            if _JOURNAL_NAME.fullmatch(file.name):
-                yield file, _JOURNAL_START
+        Raises InputError as `prepare` does, and OSError where a file cannot be removed.
+        """
+        self.prepare(with_junit=with_junit)
+        journals = list(self._old_journals())
+        for file in [*journals, *self._documents(with_junit=with_junit)]:
+            file.unlink(missing_ok=True)
+        (self.path / JOURNAL_DIR).mkdir(exist_ok=True)
+
+    def _claim(self, *, with_junit: bool) -> None:
+        """Look whether every file of one of our names is ours."""
+        if not self.path.is_dir():
+            return
+        for file in [*self._documents(with_junit=with_junit), *self._old_journals()]:
+            if os.path.lexists(file) and not self._is_ours(file):
+                raise InputError(
+                    f"{file}: was not written by this program and would be overwritten; "
+                    "move it, or name another report directory"
+                )
+
+    def _documents(self, *, with_junit: bool) -> Iterator[Path]:
+        # The session goes last: it is what says whose the JUnit file is.
+        names = (RESULTS_NAME, *((JUNIT_NAME,) if with_junit else ()), SESSION_NAME)
+        return (self.path / name for name in names)
+
+    def _is_ours(self, file: Path) -> bool:
+        """Tell by what is in it."""
+        if not file.is_file():
+            return False
+        if file.name == JUNIT_NAME:
+            return self._is_ours(self.path / SESSION_NAME)
+        if file.name == SESSION_NAME:
+            return _is_session(file)
+        start = _RESULTS_START if file.name == RESULTS_NAME else _JOURNAL_START
+        with file.open("rb") as opened:
+            first = opened.read(len(start))
+        # A journal may be empty, or cut off: its writer was killed.
+        return first == start or (file.suffix == ".jsonl" and start.startswith(first))
+
+    def _old_journals(self) -> list[Path]:
+        folder = self.path / JOURNAL_DIR
+        if not os.path.lexists(folder):
+            return []
+        return [file for file in sorted(folder.iterdir()) if _JOURNAL_NAME.fullmatch(file.name)]
 
     def journal(self, worker: str) -> Journal:
         """Return the journal of a worker, or of `main`."""
@@ -77,24 +126,25 @@ class ReportFolder:
         """Read `session.json`."""
         return Session.model_validate_json((self.path / SESSION_NAME).read_bytes())
 
-    def note_selected(self, count: int) -> None:
+    def note_selected(self, count: int, deselected: int) -> None:
         """Say in `session.json` how many episodes are to run; every worker says the same."""
         session = self.session()
         if session.state == "running" and session.selected is None:
-            self.write_session(session.model_copy(update={"selected": count}))
+            update = {"selected": count, "deselected": deselected}
+            self.write_session(session.model_copy(update=update))
 
     def write_results(self, suite: str) -> tuple[str, ...]:
         """Merge the journals into `results.json`; return what could not be read, by its place."""
-        merged, unreadable = self._merge()
+        merged, unreadable = self.merged()
         ordered = (canonical_json(merged[key].episode) for key in sorted(merged))
         _replace(self.path / RESULTS_NAME, render_results(suite, ordered))
         return unreadable
 
-    def _merge(self) -> tuple[dict[tuple[str, str, int, int], JournalLine], tuple[str, ...]]:
+    def merged(self) -> tuple[dict[tuple[str, str, int, int], JournalLine], tuple[str, ...]]:
         """Keep one line of each episode: an ended one before a started one, then the last."""
         merged: dict[tuple[str, str, int, int], JournalLine] = {}
         unreadable: list[str] = []
-        for file, _ in self._old_journals():
+        for file in self._old_journals():
             for number, raw in enumerate(file.read_bytes().splitlines(), start=1):
                 try:
                     line = JournalLine.model_validate_json(raw)
@@ -107,17 +157,12 @@ class ReportFolder:
         return merged, tuple(unreadable)
 
 
-def _remove_ours(file: Path, start: bytes) -> None:
-    if not file.exists():
-        return
-    with file.open("rb") as opened:
-        first = opened.read(len(start))
-    if not start.startswith(first) and first != start:
-        raise InputError(
-            f"{file} was not written by this program and would be overwritten; "
-            "move it, or name another report directory"
-        )
-    file.unlink()
+def _is_session(file: Path) -> bool:
+    try:
+        Session.model_validate_json(file.read_bytes())
+    except ValueError:  # pydantic's errors are such
+        return False
+    return True
 
 
 def _replace(path: Path, pieces: Iterable[str]) -> None:

@@ -8,19 +8,21 @@ neither pydantic nor the contract is imported, and nothing is printed or written
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ci_agent_eval.pytest_plugin import detection, options
-from ci_agent_eval.pytest_plugin.terminal import EpisodeReports
+from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports
 
 if TYPE_CHECKING:
     from ci_agent_eval.pytest_plugin.session import EpisodeSession
     from ci_agent_eval.recorder import EpisodeRecorder
 
 SESSION = pytest.StashKey["EpisodeSession"]()
+DESELECTED = pytest.StashKey[int]()
+_INTERRUPTIONS = (KeyboardInterrupt, pytest.exit.Exception)
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and on the main process what collects the terminal summary."""
     config.addinivalue_line("markers", options.MARKER_HELP)
     if not options.is_worker(config):
-        config.pluginmanager.register(EpisodeReports(), "ci_agent_eval_reports")
+        config.pluginmanager.register(EpisodeReports(), PLUGIN_NAME)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -83,11 +85,18 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return marker.collect_report(report, marked)
 
 
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Count the episodes that -k, -m or --deselect leave out; --lf does not tell what it does."""
+    if count := sum(1 for item in items if detection.is_episode(item)):
+        stash = items[0].config.stash
+        stash[DESELECTED] = stash.get(DESELECTED, 0) + count
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Take up the episodes among the items that were selected."""
     items = [item for item in session.items if detection.is_episode(item)]
     if items or options.report_dir(session.config) is not None:
-        _episodes(session.config).select(items)
+        _episodes(session.config).select(items, session.config.stash.get(DESELECTED, 0))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -96,7 +105,11 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     if detection.EPISODE not in item.stash:
         return (yield)
     _episodes(item.config).begin(item)
-    result = yield
+    try:
+        result = yield
+    except _INTERRUPTIONS as interruption:
+        _episodes(item.config).interrupt(item, interruption)
+        raise
     _episodes(item.config).confirm(item)
     return result
 
@@ -116,9 +129,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Judge the episode when its test has returned: checks and hard budgets fail the test."""
     try:
         result = yield
-    except (KeyboardInterrupt, pytest.exit.Exception) as interruption:
+    except _INTERRUPTIONS as interruption:
         if detection.EPISODE in item.stash:
             _episodes(item.config).interrupt(item, interruption)
+        raise
+    except BaseException as error:
+        if detection.EPISODE in item.stash:
+            _episodes(item.config).raised(item, error)
         raise
     if detection.EPISODE in item.stash:
         _episodes(item.config).judge(item)

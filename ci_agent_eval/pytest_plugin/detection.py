@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +12,7 @@ from ci_agent_eval.pytest_plugin.options import MARKER_HELP
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.episode import Episode
+    from ci_agent_eval.pytest_plugin.endings import Ending
     from ci_agent_eval.recorder import EpisodeRecorder
 
 NAME = "episode"
@@ -39,6 +40,14 @@ class EpisodeItem:
     draft: Episode | None = None
     recorder: EpisodeRecorder | None = None
     ended: Episode | None = None
+    called: bool = False
+    """Its test has returned or raised: reports made before that are of subtests."""
+    subtest: Ending | None = None
+    """How the subtest ended whose report is on its way."""
+    subtest_errors: list[str] = field(default_factory=list)
+    """Subtests that ended in an error, in the words of a reason."""
+    subtest_failures: list[BaseException] = field(default_factory=list)
+    """What failed subtests raised."""
 
 
 EPISODE = pytest.StashKey[EpisodeItem]()

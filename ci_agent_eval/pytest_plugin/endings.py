@@ -3,11 +3,13 @@
 A failed assertion, `pytest.fail` and pytest-timeout are the agent's fault: failed. Any
 other exception is the world's: error. A skip is skipped, and so is an expected failure
 (xfail): it says nothing new. A strict xfail that passes is failed, as pytest has it.
+An error's reason says where it was raised, and where the test was at that moment.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import TracebackType
 
 import pytest
 
@@ -36,20 +38,25 @@ class Ending:
     outcome: Outcome
     reason: str | None = None
     assertion: Assertion | None = None
+    expected: bool = False
+    """It is an xfail: what failed was to fail."""
 
 
-def ending_of(call: pytest.CallInfo[None], report: pytest.TestReport, places: Places) -> Ending:
-    """Return how the phase ended for the episode."""
+def ending_of(
+    call: pytest.CallInfo[None], report: pytest.TestReport, places: Places, test_file: str | None
+) -> Ending:
+    """Return how the phase of a test, which stands in `test_file`, ended for the episode."""
     expected = getattr(report, "wasxfail", None)
+    if report.skipped and expected is not None:
+        return Ending("skipped", f"xfail: {expected}", expected=True)
     if report.skipped:
-        reason = f"xfail: {expected}" if expected is not None else _message(call)
-        return Ending("skipped", reason)
+        return Ending("skipped", _message(call))
     if call.excinfo is None:
         # Only a strict xfail fails without an exception: it was to fail and did not.
         return Ending("failed", str(report.longrepr)) if report.failed else Ending("passed")
     if call.when == "call" and is_failure(call.excinfo.value):
         return _failure(call.excinfo, places)
-    return Ending("error", _described(call.excinfo))
+    return Ending("error", _described(call.excinfo, places, test_file))
 
 
 def is_failure(error: BaseException) -> bool:
@@ -80,7 +87,7 @@ def _statement(
         file = places.relative(str(entry.path))
         if file is not None:
             source = clean_text(" ".join(str(entry.statement).split()))
-            return _cut(source, MAX_NAME), file, entry.lineno + 1
+            return cut(source, MAX_NAME), file, entry.lineno + 1
     return None, None, None
 
 
@@ -88,16 +95,32 @@ def _message(call: pytest.CallInfo[None]) -> str | None:
     return None if call.excinfo is None else first_lines(str(call.excinfo.value)) or None
 
 
-def _described(excinfo: pytest.ExceptionInfo[BaseException]) -> str:
-    return first_lines(f"{excinfo.typename}: {excinfo.value}").rstrip(": ")
+def _described(
+    excinfo: pytest.ExceptionInfo[BaseException], places: Places, test_file: str | None
+) -> str:
+    text = first_lines(f"{excinfo.typename}: {excinfo.value}").rstrip(": ")
+    first, newline, rest = text.partition("\n")
+    return f"{first}{_raised_at(excinfo.tb, places, test_file)}{newline}{rest}"
+
+
+def _raised_at(traceback: TracebackType, places: Places, test_file: str | None) -> str:
+    """Return the innermost line below the root, and the test's own, in brackets."""
+    lines = places.of_traceback(traceback)
+    if not lines:
+        return ""
+    raised = lines[-1]
+    called = next((line for line in lines if line[0] == test_file), raised)
+    where = "" if called == raised else f", called at {called[0]}:{called[1]}"
+    return f" ({raised[0]}:{raised[1]}{where})"
 
 
 def first_lines(text: str) -> str:
     """Return the beginning of a message, without memory addresses; a mark where it was cut."""
     lines = without_addresses(clean_text(text)).splitlines()
     kept = "\n".join(lines[:MAX_LINES])
-    return _cut(kept + ("\n…" if len(lines) > MAX_LINES else ""), MAX_CHARACTERS)
+    return cut(kept + ("\n…" if len(lines) > MAX_LINES else ""), MAX_CHARACTERS)
 
 
-def _cut(text: str, length: int) -> str:
+def cut(text: str, length: int) -> str:
+    """Return the text, or its beginning and a mark where it was cut."""
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -22,6 +22,11 @@ def junit_properties(episode: Episode) -> Iterator[tuple[str, str]]:
         yield f"{PREFIX}budget.{name}", _spent(budget)
 
 
+def is_figure(name: str) -> bool:
+    """Say whether a property is of how the episode stands, and not of who it is."""
+    return name.startswith(PREFIX) and name != f"{PREFIX}nodeid"
+
+
 def _spent(budget: Budget) -> str:
     used = "not measured" if budget.used is None else _number(budget.used)
     return f"{used}/{_number(budget.limit)}"
@@ -33,14 +38,13 @@ def _number(figure: float) -> str:
 
 def summary_facts(episode: Episode) -> dict[str, Any]:
     """Return what the terminal summary says of the episode, as data that xdist can carry."""
-    ran = episode.outcome in {"passed", "failed"}
     return {
         "key": list(episode.key),
         "scenario_id": episode.scenario_id,
         "outcome": episode.outcome,
         "reason": episode.reason,
         "failed": [_place_and_name(assertion) for assertion in episode.failed_assertions],
-        "violations": [describe_violation(v) for v in episode.violations] if ran else [],
+        "violations": [describe_violation(v) for v in episode.violations],
         "cost_usd": _cost(episode),
     }
 

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from traceback import walk_tb
+from types import FrameType, TracebackType
 
 import pytest
 
@@ -41,6 +42,14 @@ class Places:
         """Return the file and the 1-based line of a test."""
         line = item.location[1]
         return self.relative(item.path), None if line is None else line + 1
+
+    def of_traceback(self, traceback: TracebackType | None) -> list[tuple[str, int]]:
+        """Return the lines below the root that were running, the outermost first."""
+        return [
+            (file, line)
+            for frame, line in walk_tb(traceback)
+            if not _is_ours(frame) and (file := self.relative(frame.f_code.co_filename))
+        ]
 
     def of_caller(self) -> tuple[str, int] | None:
         """Return the closest line below the root that led here and is not of this package."""

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from ci_agent_eval.contract.results import CollectionError, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.endings import first_lines
+from ci_agent_eval.pytest_plugin.figures import summary_facts
+from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME
 from ci_agent_eval.redact import Redactor
 from ci_agent_eval.run_folder import ReportFolder
 
@@ -25,7 +28,8 @@ class Run:
         self._session = session
         self._redactor = redactor
         self._started = time.perf_counter()
-        self._interrupted = False
+        self._broke = False
+        self._interruptions: list[BaseException] = []
         self._errors: dict[str, str] = {}
 
     @classmethod
@@ -44,7 +48,14 @@ class Run:
             raise pytest.UsageError(f"--episode-report-dir: {error}") from None
         run = cls(folder, session, Redactor.from_environ(os.environ))
         config.pluginmanager.register(run, "ci_agent_eval_run")
+        if (reports := config.pluginmanager.get_plugin(PLUGIN_NAME)) is not None:
+            reports.look_up = run.facts
         return run
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Return what the journals say of every episode, as data for the terminal summary."""
+        merged, _ = self._folder.merged()
+        return [summary_facts(merged[key].episode) for key in sorted(merged)]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep what could not be collected; every xdist worker reports the same."""
@@ -52,16 +63,24 @@ class Run:
             self._errors[self._redactor.text(report.nodeid)] = report.longreprtext
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Note that the run did not end by itself.
-
-        pytest also stops this way after collection errors, which are told apart below.
-        """
-        planned = isinstance(excinfo.value, pytest.Session.Interrupted) and bool(self._errors)
-        self._interrupted = self._interrupted or not planned
+        """Note that the run did not end by itself."""
+        self._interruptions.append(excinfo.value)
 
     def pytest_internalerror(self) -> None:
         """Note that the run broke."""
-        self._interrupted = True
+        self._broke = True
+
+    def _was_interrupted(self, stopped: str | None) -> bool:
+        """Tell Ctrl-C from pytest's own stops: after collection errors, and at a limit.
+
+        xdist stops at a limit with a KeyboardInterrupt of its own class.
+        """
+        planned = bool(self._errors) or stopped is not None
+        foreign = (pytest.exit.Exception,)
+        return self._broke or any(
+            not planned or type(error) is KeyboardInterrupt or isinstance(error, foreign)
+            for error in self._interruptions
+        )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
@@ -69,12 +88,17 @@ class Run:
         yield
         unreadable = self._folder.write_results(self._session.suite)
         self._errors.update(dict.fromkeys(unreadable, "this line of the journal is broken"))
+        limit = session.shouldfail or session.shouldstop
+        stopped = self._redactor.text(str(limit)) if limit else None
+        noted = self._folder.session()
         self._folder.write_session(
             self._session.model_copy(
                 update={
-                    "state": "interrupted" if self._interrupted else "finished",
+                    "state": "interrupted" if self._was_interrupted(stopped) else "finished",
                     "exit_status": int(session.exitstatus),
-                    "selected": self._folder.session().selected,
+                    "selected": noted.selected,
+                    "deselected": noted.deselected,
+                    "stopped": stopped,
                     "collection_errors": tuple(self._collection_errors()),
                     "wall_time_s": round(time.perf_counter() - self._started, 3),
                 }

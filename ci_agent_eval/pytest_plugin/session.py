@@ -14,18 +14,26 @@ from ci_agent_eval.contract.results import JournalLine
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.detection import EPISODE, RECORDER, EpisodeItem
-from ci_agent_eval.pytest_plugin.endings import Ending, EpisodeFailed, ending_of
-from ci_agent_eval.pytest_plugin.figures import PREFIX, junit_properties, summary_facts
+from ci_agent_eval.pytest_plugin.endings import Ending, EpisodeFailed, ending_of, first_lines
+from ci_agent_eval.pytest_plugin.figures import (
+    PREFIX,
+    is_figure,
+    junit_properties,
+    summary_facts,
+)
 from ci_agent_eval.pytest_plugin.marker import draft_from_marker
 from ci_agent_eval.pytest_plugin.places import Places
 from ci_agent_eval.pytest_plugin.redacted import redacted
-from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE
+from ci_agent_eval.pytest_plugin.subtests import (
+    ending_after_subtests,
+    is_of_subtest,
+    keep_subtest,
+    subtest_name,
+)
+from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE, LOST, PLUGIN_NAME
 from ci_agent_eval.recorder import EpisodeRecorder, complaints, draft_episode
 from ci_agent_eval.redact import Redactor
 from ci_agent_eval.run_folder import Journal, ReportFolder
-
-LOST = "the process ended before the episode did"
-"""Reason of an episode that left nothing but its start."""
 
 
 class EpisodeSession:
@@ -36,6 +44,7 @@ class EpisodeSession:
         self._redactor = redactor
         self._folder = folder
         self._journal: Journal | None = None
+        self._subtest: EpisodeItem | None = None
 
     @classmethod
     def of(cls, config: pytest.Config) -> EpisodeSession:
@@ -46,9 +55,10 @@ class EpisodeSession:
             Places.of(config.rootpath, os.environ), Redactor.from_environ(os.environ), folder
         )
         episodes._journal = folder.journal(options.worker_id(config)) if folder else None
+        config.pluginmanager.register(episodes, "ci_agent_eval_episodes")
         return episodes
 
-    def select(self, items: Sequence[pytest.Item]) -> None:
+    def select(self, items: Sequence[pytest.Item], deselected: int) -> None:
         """Take up the items that are episodes, and note how many there are.
 
         Two node ids may be the same once secrets are out of them; the later one, in the
@@ -65,7 +75,7 @@ class EpisodeSession:
             repeats[item.nodeid] += 1
             self._take_up(item, EpisodeItem(names[item.nodeid], repeats[item.nodeid]))
         if self._folder is not None:
-            self._folder.note_selected(len(items))
+            self._folder.note_selected(len(items), deselected)
 
     def _take_up(self, item: pytest.Item, state: EpisodeItem) -> None:
         item.stash[EPISODE] = state
@@ -80,7 +90,10 @@ class EpisodeSession:
         state = item.stash[EPISODE]
         # pytest-rerunfailures counts in `execution_count`, also over a worker that crashed.
         state.attempt = max(state.attempt + 1, getattr(item, "execution_count", 1))
-        state.recorder = state.ended = None
+        state.recorder = state.ended = state.subtest = None
+        state.called = False
+        state.subtest_errors.clear()
+        state.subtest_failures.clear()
         state.draft = self._draft(item, state)
         self._write("started", _lost(state.draft))
 
@@ -118,21 +131,47 @@ class EpisodeSession:
     def judge(self, item: pytest.Item) -> None:
         """Fail a test that returned, over failed checks and hard budgets not kept."""
         state = item.stash[EPISODE]
-        state.ended = _end(state, Ending("passed"))
-        if lines := complaints(state.ended):
+        state.called = True
+        state.ended = _end(state, ending_after_subtests(state))
+        if lines := (*complaints(state.ended), *state.subtest_errors):
             raise EpisodeFailed(_sentence(state.ended, lines), pytrace=False)
 
+    def raised(self, item: pytest.Item, error: BaseException) -> None:
+        """Fail a test that skipped itself after a check or a subtest had failed."""
+        state = item.stash[EPISODE]
+        state.called = True
+        failed = state.recorder is not None and state.recorder.failed_checks
+        if not isinstance(error, pytest.skip.Exception) or not (failed or state.subtest_errors):
+            return
+        reason = first_lines(str(error))
+        state.ended = _end(state, ending_after_subtests(state, Ending("skipped", reason or None)))
+        lines = (*complaints(state.ended), *state.subtest_errors, f"then skipped: {reason}")
+        raise EpisodeFailed(_sentence(state.ended, lines), pytrace=False) from None
+
     def interrupt(self, item: pytest.Item, interruption: BaseException) -> None:
-        """Write down what there is of an episode that Ctrl-C or `pytest.exit` ended."""
+        """Write down what there is of an episode that Ctrl-C or `pytest.exit` ended.
+
+        No report will come of it, so the terminal summary is told here.
+        """
         reason = f"interrupted: {type(interruption).__name__}"
-        self._write("ended", _end(item.stash[EPISODE], Ending("error", reason)))
+        ended = _end(item.stash[EPISODE], Ending("error", reason))
+        # It has not ended: this says more of it than the line of its start.
+        self._write("started", ended)
+        facts = summary_facts(redacted(ended, self._redactor))
+        if (reports := item.config.pluginmanager.get_plugin(PLUGIN_NAME)) is not None:
+            reports.keep(facts)
 
     def record(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
     ) -> None:
         """Write down how a phase ended, where it ended the episode, and mark the report."""
         state = item.stash[EPISODE]
-        ended = self._after(state, call, report)
+        ending = ending_of(call, report, self._places, self._places.relative(item.path))
+        if call.when == "call" and not state.called:
+            self._begin_subtest(state, call, ending)
+            report.user_properties = [e for e in report.user_properties if not is_figure(e[0])]
+            return
+        ended = _after(state, call, report, ending)
         if ended is not None:
             state.ended = ended
             self._write("ended", ended)
@@ -140,18 +179,20 @@ class EpisodeSession:
         if current is not None:
             self._mark(item, report, redacted(current, self._redactor))
 
-    def _after(
-        self, state: EpisodeItem, call: pytest.CallInfo[None], report: pytest.TestReport
-    ) -> Episode | None:
-        """Return the episode as the phase leaves it; None where the phase changes nothing."""
-        ending = ending_of(call, report, self._places)
-        if report.when == "teardown":
-            return _after_teardown(state, ending)
-        if report.when == "setup" and report.passed:
-            return None
-        if state.ended is None:
-            return _end(state, ending)
-        return _after_judgement(state.ended, call, ending)
+    def _begin_subtest(
+        self, state: EpisodeItem, call: pytest.CallInfo[None], ending: Ending
+    ) -> None:
+        """Take up a subtest that failed; only its report, which comes next, has its name."""
+        if ending.outcome in {"failed", "error"} and call.excinfo is not None:
+            state.subtest = ending
+            state.subtest_failures.append(call.excinfo.value)
+            self._subtest = state
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Put the failed subtest, which has its name now, into its episode."""
+        state, self._subtest = self._subtest, None
+        if state is not None:
+            keep_subtest(state, subtest_name(report))
 
     def _mark(self, item: pytest.Item, report: pytest.TestReport, episode: Episode) -> None:
         """Put the episode's figures where JUnit and the terminal summary find them."""
@@ -178,18 +219,41 @@ def _lost(draft: Episode) -> Episode:
     return _with(draft, Ending("error", LOST))
 
 
+def _after(
+    state: EpisodeItem, call: pytest.CallInfo[None], report: pytest.TestReport, ending: Ending
+) -> Episode | None:
+    """Return the episode as the phase leaves it; None where the phase changes nothing."""
+    if report.when == "teardown":
+        return _after_teardown(state, ending)
+    if report.when == "setup" and report.passed:
+        return None
+    if state.ended is not None:
+        return _after_judgement(state.ended, call, ending)
+    if call.excinfo is not None and is_of_subtest(state, call.excinfo.value):
+        ending = ending_after_subtests(state)
+    return _end(state, ending)
+
+
 def _end(state: EpisodeItem, ending: Ending) -> Episode:
     """Freeze the episode as it is; without a recorder its setup never got so far."""
     if state.recorder is not None:
-        return state.recorder.finish(
+        ended = state.recorder.finish(
             ending.outcome, ending.reason, failed_assertion=ending.assertion
         )
+        return _with(ended, ending) if ending.expected else ended
     assert state.draft is not None, "an episode begins before it ends"  # noqa: S101 - see begin
     return _with(state.draft, ending)
 
 
 def _with(episode: Episode, ending: Ending) -> Episode:
-    return episode.model_copy(update={"outcome": ending.outcome, "reason": ending.reason})
+    """Return the episode with another end; what was to fail is no more than a warning."""
+    update: dict[str, Any] = {"outcome": ending.outcome, "reason": ending.reason}
+    if ending.expected:
+        update["assertions"] = tuple(
+            a if a.passed else a.model_copy(update={"severity": "warning"})
+            for a in episode.assertions
+        )
+    return episode.model_copy(update=update)
 
 
 def _after_judgement(episode: Episode, call: pytest.CallInfo[None], ending: Ending) -> Episode:

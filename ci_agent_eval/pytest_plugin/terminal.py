@@ -6,13 +6,19 @@ xdist and costs nothing where there were no episodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 ATTRIBUTE = "agent_eval"
 """Attribute of a test report that carries the facts of its episode."""
+
+LOST = "the process ended before the episode did"
+"""Reason of an episode that left nothing but its start."""
+
+PLUGIN_NAME = "ci_agent_eval_reports"
+"""Name under which pytest knows what collects the summary."""
 
 Facts = Mapping[str, Any]
 
@@ -22,16 +28,26 @@ class EpisodeReports:
 
     def __init__(self) -> None:
         self._facts: dict[tuple[Any, ...], Facts] = {}
+        self.look_up: Callable[[], Iterable[Facts]] | None = None
+        """Reads the facts of all episodes from the report directory, where there is one."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what the report says of an episode; a later phase or attempt stands."""
         facts: Facts | None = getattr(report, ATTRIBUTE, None)
         if facts is not None:
-            # Without the attempt, which stands last: only the last one counts here.
-            self._facts[tuple(facts["key"][:-1])] = facts
+            self.keep(facts)
+
+    def keep(self, facts: Facts) -> None:
+        """Keep an episode's facts in place of earlier ones."""
+        # Without the attempt, which stands last: only the last one counts here.
+        self._facts[tuple(facts["key"][:-1])] = facts
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Write the summary, where there were episodes."""
+        if self.look_up is not None and any(f["reason"] == LOST for f in self._facts.values()):
+            # An xdist worker that was interrupted wrote down more than it could report.
+            for facts in self.look_up():
+                self.keep(facts)
         if self._facts:
             terminalreporter.write_sep("=", "episodes")
             for line in summary_lines([self._facts[key] for key in sorted(self._facts)]):

@@ -150,6 +150,15 @@ class EpisodeRecorder:
         self._assertions.append(assertion)
         return assertion.passed
 
+    def keep(self, assertion: Assertion) -> None:
+        """Record an assertion that was made elsewhere, such as a failed subtest."""
+        self._assertions.append(assertion)
+
+    @property
+    def failed_checks(self) -> tuple[Assertion, ...]:
+        """The checks so far that failed and are no warnings."""
+        return tuple(a for a in self._assertions if not a.passed and a.severity == "error")
+
     def score(self, name: str, value: float, reason: str | None = None) -> None:
         """Record a figure that informs and never fails the test."""
         self._must_be_running(f"score {name!r}")
@@ -189,15 +198,17 @@ class EpisodeRecorder:
     ) -> Episode:
         """Freeze what was recorded into an Episode; nothing can be recorded afterwards.
 
-        A failed check makes a `passed` outcome `failed`; a budget never changes it.
+        A failed check makes any outcome `failed`, and the reason then says both; a budget
+        never changes it.
         """
         duration = milliseconds(self._clock() - self._started)
         if self._open is not None:
             self._open.close(broken=True)
         self._ended = True
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
-        if outcome == "passed" and reason is None:
-            reason = _failed_checks(assertions)
+        if self.failed_checks:
+            reason = _both(self.failed_checks, outcome, reason)
+            outcome = "failed"
         return checked(
             f"episode {self.scenario_id!r}",
             Episode.model_validate,
@@ -230,9 +241,13 @@ def _with_budget(budgets: Budgets, name: str, budget: Budget) -> Budgets:
     return budgets.model_copy(update={"custom": {**budgets.custom, name: budget}})
 
 
-def _failed_checks(assertions: Sequence[Assertion]) -> str | None:
-    names = [a.name for a in assertions if not a.passed and a.severity == "error"]
-    return f"failed: {'; '.join(names)}" if names else None
+def _both(failed: Sequence[Assertion], outcome: Outcome, reason: str | None) -> str:
+    """Say which checks failed, and how the episode ended after them."""
+    checks = f"failed: {'; '.join(check.name for check in failed)}"
+    if outcome == "passed":
+        return checks
+    ended = "skipped" if outcome == "skipped" else ""
+    return f"{checks}; then {': '.join(part for part in (ended, reason) if part) or outcome}"
 
 
 def _optional_text(value: object) -> str | None:

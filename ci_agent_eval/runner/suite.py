@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
 from ci_agent_eval.contract.results import JUNIT_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redact import Redactor
+from ci_agent_eval.regular_file import open_regular_text
 from ci_agent_eval.run_folder import ReportFolder
 from ci_agent_eval.runner.interpreter import plugin_path, probe
 from ci_agent_eval.runner.process import MAX_LINE, Child, signals_forwarded, start
@@ -39,6 +42,13 @@ REPORTER_VARIABLES = frozenset(
 )
 """Variables that let their bearer write to the repository, or speak for the reporter to
 GitHub's runner; a suite gets none of them."""
+
+_RUNS_NOTHING = frozenset(
+    {
+        *("--collect-only", "--collectonly", "--co", "--help", "-h", "--version", "-V", "-VV"),
+        *("--fixtures", "--funcargs", "--fixtures-per-test", "--markers", "--cache-show"),
+    }
+)
 
 PROGRESS_SECONDS = 0.5
 GRACE_SECONDS = 10.0
@@ -70,6 +80,8 @@ class SuiteRun:
     killed_by: signal.Signals | None = None
     """The signal that ended the suite's process."""
     progress: Progress = field(default_factory=Progress)
+    only: str | None = None
+    """The argument for which pytest ran nothing, such as `--collect-only`."""
 
     @property
     def was_interrupted(self) -> bool:
@@ -106,27 +118,43 @@ def run_suite(
         adopt(child)
         progress = _watch(child, redactor, JournalTail(command.report_dir), emit, on_progress)
     redact_file(command.report_dir / JUNIT_NAME, redactor)
-    return _result(child, progress)
+    return replace(_result(child, progress), only=runs_nothing(command.pytest_args))
 
 
 def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
-    """Return the argument list; paths stand last, behind `--`, so that none is an option."""
+    """Return the argument list; paths stand last, behind `--`, so that none is an option.
+
+    Ours stand behind the user's: of an option that is given twice the last one counts.
+    """
+    options, paths = _parted(command.pytest_args)
     report_dir = command.report_dir.absolute()
-    arguments = [
-        *(command.python, "-u", "-m", "pytest", "-p", plugin),
-        f"--episode-report-dir={report_dir}",
-        f"--junit-xml={report_dir / JUNIT_NAME}",
-    ]
+    ours = [f"--episode-report-dir={report_dir}"]
+    if runs_nothing(command.pytest_args) is None:
+        # pytest would write the file all the same, of a run that was none.
+        ours.append(f"--junit-xml={report_dir / JUNIT_NAME}")
     if command.suite is not None:
-        arguments.append(f"--episode-suite={command.suite}")
-    return [*arguments, *command.pytest_args, "--", *command.paths]
+        ours.append(f"--episode-suite={command.suite}")
+    program = (command.python, "-u", "-m", "pytest", "-p", plugin)
+    return [*program, *options, *ours, "--", *paths, *command.paths]
+
+
+def _parted(pytest_args: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Part the arguments at their `--`, behind which everything is a path."""
+    if "--" not in pytest_args:
+        return pytest_args, ()
+    at = pytest_args.index("--")
+    return pytest_args[:at], pytest_args[at + 1 :]
+
+
+def runs_nothing(pytest_args: Sequence[str]) -> str | None:
+    """Return the argument with which pytest only lists or prints something; None for none."""
+    return next((argument for argument in pytest_args if argument in _RUNS_NOTHING), None)
 
 
 def _clear(report_dir: Path) -> None:
     """Remove a former run's files, so that none of them is taken for this run's."""
     try:
-        ReportFolder(report_dir).clear()
-        (report_dir / JUNIT_NAME).unlink(missing_ok=True)
+        ReportFolder(report_dir).clear(with_junit=True)
     except OSError as error:
         raise InputError(
             f"{report_dir}: cannot be written ({error.strerror}); choose another --report-dir"
@@ -185,16 +213,21 @@ def _result(child: Child, progress: Progress) -> SuiteRun:
 
 
 def redact_file(path: Path, redactor: Redactor) -> None:
-    """Take the secrets out of a text file, in one step; a file that is not there is left so."""
-    if not path.exists():
+    """Take the secrets out of a text file, in one step.
+
+    What is not there, or is no regular file, is left so: the loader names it.
+    """
+    try:
+        source = open_regular_text(path)
+    except OSError:
         return
-    beside = path.with_name(f".{path.name}.redacted")
-    with (
-        path.open(encoding="utf-8", errors="surrogateescape", newline="") as source,
-        beside.open("w", encoding="utf-8", errors="surrogateescape", newline="") as target,
-    ):
+    # The suite may have put something under any name that could be foreseen.
+    descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    target = os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="")
+    with source, target:
+        os.fchmod(descriptor, stat.S_IMODE(os.fstat(source.fileno()).st_mode))
         target.writelines(redactor.lines(_parts(source)))
-    beside.replace(path)
+    Path(beside).replace(path)
 
 
 def _parts(file: IO[str]) -> Iterator[str]:

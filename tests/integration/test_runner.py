@@ -14,6 +14,7 @@ import pytest
 from ci_agent_eval.contract.results import Results, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redact import Redactor
+from ci_agent_eval.results.load import load
 from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
 from ci_agent_eval.runner.interpreter import Interpreter, plugin_path, probe
 from ci_agent_eval.runner.progress import JournalTail
@@ -163,12 +164,60 @@ def test_a_former_runs_files_are_gone_even_if_pytest_never_starts(run):
     ran = run(pytest_args=["--no-such-option"])
     assert ran.exit_status == pytest.ExitCode.USAGE_ERROR
     left = sorted(path.name for path in run.folder.rglob("*") if path.is_file())
-    assert left == []
+    assert left == [".gitignore"]
 
 
 def test_paths_are_never_options(run, tmp_path):
     arguments = suite_arguments(SuiteCommand(tmp_path, ["--exitfirst"]), "plugin")
     assert arguments[-2:] == ["--", "--exitfirst"]
+
+
+def test_our_options_stand_behind_the_users_and_before_paths(tmp_path):
+    users = ["--junitxml=other.xml", "-q", "--", "tests/test_a.py"]
+    arguments = suite_arguments(SuiteCommand(tmp_path, ["."], users, suite="desk"), "plugin")
+    assert arguments[6:] == [
+        *("--junitxml=other.xml", "-q", f"--episode-report-dir={tmp_path}"),
+        *(f"--junit-xml={tmp_path / 'junit.xml'}", "--episode-suite=desk"),
+        *("--", "tests/test_a.py", "."),
+    ]
+
+
+@pytest.mark.parametrize(
+    "users", [["--junitxml=other.xml"], ["--junit-xml", "other.xml", "--episode-report-dir=other"]]
+)
+def test_no_argument_of_the_users_takes_our_files_away(run, users):
+    run(pytest_args=[*QUIET, *users])
+    assert (run.folder / "junit.xml").is_file()
+    assert (run.folder / "results.json").is_file()
+    assert not (run.folder.parent / "other.xml").exists()
+
+
+PIPES = """
+import os, pytest
+from pathlib import Path
+
+def test_one(episode, pytestconfig):
+    os.mkfifo(Path(pytestconfig.option.episode_report_dir, "episodes", "zz.jsonl"))
+
+@pytest.fixture(autouse=True, scope="session")
+def piped(pytestconfig):
+    yield
+    os.unlink(pytestconfig.option.xmlpath) if os.path.exists(pytestconfig.option.xmlpath) else None
+    pytestconfig.add_cleanup(lambda: (
+        os.unlink(pytestconfig.option.xmlpath), os.mkfifo(pytestconfig.option.xmlpath)))
+"""
+
+
+def test_a_pipe_in_place_of_a_file_holds_nobody(run):
+    ran = run(tests=PIPES)
+    assert ran.exit_status == 0, run.output
+    assert ran.progress.finished == 1
+    assert (run.folder / "junit.xml").is_fifo()
+    found = load([], [], root=run.folder.parent, runs=[run.folder])
+    assert [(f.kind, f.where, f.message) for f in found.findings] == [
+        ("unreadable_file", f"report/{name}", "it is not a regular file")
+        for name in ("episodes/zz.jsonl", "junit.xml")
+    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -352,6 +401,31 @@ def test_a_half_written_line_is_counted_when_it_is_whole(tmp_path):
     assert tail.progress() == Progress(finished=1, failed=1)
 
 
+@pytest.mark.parametrize("name", ["session.json", "episodes/main.jsonl"])
+def test_progress_waits_for_no_pipe_and_follows_no_link(tmp_path, name):
+    line = '{"event":"ended","episode":{"scenario_id":"a","outcome":"failed"}}\n'
+    (tmp_path / "elsewhere").write_text(line)
+    (tmp_path / "episodes").mkdir()
+    os.mkfifo(tmp_path / name)
+    assert JournalTail(tmp_path).progress() == Progress()
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to(tmp_path / "elsewhere")
+    assert JournalTail(tmp_path).progress() == Progress()
+
+
+def test_redacting_touches_only_regular_files_and_keeps_who_may_read_them(tmp_path):
+    path = tmp_path / "junit.xml"
+    (tmp_path / "secret").write_text("Zx9-plain")
+    path.symlink_to("secret")
+    redact_file(path, Redactor(("Zx9-plain",)))
+    assert (path.is_symlink(), path.read_text()) == (True, "Zx9-plain")
+    path.unlink()
+    path.write_text("Zx9-plain")
+    path.chmod(0o644)
+    redact_file(path, Redactor(("Zx9-plain",)))
+    assert (path.stat().st_mode & 0o777, path.read_text()) == (0o644, "[redacted]")
+
+
 def test_redacting_a_file_keeps_every_other_byte(tmp_path):
     path = tmp_path / "junit.xml"
     path.write_bytes(b"\xff a Zx9-plain b\r\nc\nno newline at the end")
@@ -360,3 +434,23 @@ def test_redacting_a_file_keeps_every_other_byte(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
     redact_file(tmp_path / "missing.xml", Redactor())
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("argument", ["--collect-only", "--help", "--version"])
+def test_a_pytest_that_was_told_to_run_nothing_is_named(run, argument):
+    ran = run(pytest_args=[*QUIET, argument])
+    assert (ran.exit_status, ran.only) == (0, argument)
+    # No JUnit file is left of a run that was none: the next one would take it for a stranger's.
+    left = sorted(path.name for path in run.folder.rglob("*") if path.is_file())
+    assert left == [".gitignore"]
+    assert run().only is None
+
+
+def test_nothing_is_touched_where_a_file_of_others_is_in_the_folder(run):
+    run()
+    (run.folder / "results.json").write_text("[]")
+    before = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match="was not written by this program"):
+        run()
+    after = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
+    assert after == before

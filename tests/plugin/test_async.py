@@ -59,7 +59,7 @@ def test_a_test_another_plugin_claims_is_left_to_it(suite, marker):
         @pytest.mark.{marker}
         async def test_one(episode): pass
     """)
-    ran = suite.run("-W", "ignore")
+    ran = suite.run("-W", "ignore", "-p", "no:anyio")
     ran.result.assert_outcomes(failed=1)
     ran.result.stdout.fnmatch_lines(["*async def functions are not natively supported*"])
     assert ran.episodes["test_one"].outcome == "failed"

@@ -101,3 +101,41 @@ def test_terminated_runs_stay_running(suite):
     suite.write(dying(f"os.kill(os.getpid(), {int(signal.SIGTERM)})"))
     ran = suite.run_apart()
     assert ran.session.state == "running"
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("os.kill(os.getpid(), signal.SIGINT)", "interrupted: KeyboardInterrupt"),
+        ("pytest.exit('enough')", "interrupted: Exit"),
+    ],
+)
+def test_the_terminal_and_the_results_give_the_same_reason(suite, how, reason):
+    suite.write(dying(how))
+    ran = suite.run_apart()
+    assert ran.episodes["test_two"].reason == reason
+    ran.result.stdout.fnmatch_lines([f"ERROR  test_suite.py::test_two: {reason}"])
+    # It has not ended, and is not counted among those that have.
+    assert [line.event for line in ran.journal] == ["started", "ended", "started", "started"]
+
+
+def test_so_they_do_over_a_worker_that_could_not_report(suite):
+    suite.write(dying("pytest.exit('enough')"))
+    ran = suite.run_apart("-n2")
+    assert ran.session.state == "interrupted"
+    assert ran.episodes["test_two"].reason == "interrupted: Exit"
+    ran.result.stdout.fnmatch_lines(["ERROR  test_suite.py::test_two: interrupted: Exit"])
+
+
+def test_an_interruption_of_the_setup_is_named_too(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.fixture
+        def server(): pytest.exit("no server")
+
+        def test_one(episode, server): pass
+    """)
+    ran = suite.run_apart()
+    assert ran.episodes["test_one"].reason == "interrupted: Exit"
+    ran.result.stdout.fnmatch_lines(["ERROR  test_suite.py::test_one: interrupted: Exit"])

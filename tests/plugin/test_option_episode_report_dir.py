@@ -88,12 +88,13 @@ def test_a_foreign_file_of_our_name_is_not_overwritten(suite, pytester, name):
     assert foreign.read_text() == "[1, 2, 3]"
 
 
-def test_a_file_in_its_place_is_a_usage_error(suite, pytester, workers):
+@pytest.mark.parametrize("folder", ["out", "out/below"])
+def test_a_file_in_its_place_is_a_usage_error(suite, pytester, workers, folder):
     suite.write(TESTS)
     (pytester.path / "out").write_text("a file")
-    result = pytester.runpytest_inprocess("--episode-report-dir=out", workers)
+    result = pytester.runpytest_inprocess(f"--episode-report-dir={folder}", workers)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*a report directory cannot be made there*"])
+    result.stderr.fnmatch_lines(["*a file is in the way*"])
 
 
 def test_collect_only_leaves_it_alone(suite):

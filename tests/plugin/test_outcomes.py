@@ -97,14 +97,14 @@ EXPECTED = {
     "test_fails": ("failed", "wrong sum"),
     "test_fails_by_hand": ("failed", "no answer"),
     "test_fails_in_a_group": ("failed", "checks (2 sub-exceptions)"),
-    "test_errors": ("error", "ConnectionError: refused by 10.0.0.1"),
-    "test_exits": ("error", "SystemExit: 3"),
-    "test_mixed_group": ("error", "ExceptionGroup: checks (2 sub-exceptions)"),
-    "test_setup_breaks": ("error", "OSError: no database"),
-    "test_teardown_breaks": ("error", "in teardown: OSError: cannot clean up"),
+    "test_errors": ("error", "ConnectionError: refused by 10.0.0.1 (test_suite.py:22)"),
+    "test_exits": ("error", "SystemExit: 3 (test_suite.py:25)"),
+    "test_mixed_group": ("error", "ExceptionGroup: checks (2 sub-exceptions) (test_suite.py:28)"),
+    "test_setup_breaks": ("error", "OSError: no database (test_suite.py:32)"),
+    "test_teardown_breaks": ("error", "in teardown: OSError: cannot clean up (test_suite.py:39)"),
     "test_fails_then_teardown_breaks": (
         "failed",
-        "assert False; then in teardown: OSError: cannot clean up",
+        "assert False; then in teardown: OSError: cannot clean up (test_suite.py:39)",
     ),
     "test_skipped": ("skipped", "not today"),
     "test_skips_itself": ("skipped", "no weather"),
@@ -120,7 +120,8 @@ EXPECTED = {
         "error",
         (
             "in teardown: InputError: episode 'test_suite.py::test_late_check' has ended: "
-            "record the check 'late' before the test returns"
+            "record the check 'late' before the test returns "
+            "(test_suite.py:85)"
         ),
     ),
 }
@@ -168,3 +169,81 @@ def test_checks_and_hard_budgets_fail_the_test_by_name_and_place(ran):
         ]
     )
     assert [v.observed for v in ran.episodes["test_over_budget"].violations] == [2]
+
+
+AFTER_A_CHECK = """\
+import pytest
+
+def test_skips(episode):
+    episode.check("polite", False, "was rude")
+    pytest.skip("no weather")
+
+def test_raises(episode):
+    episode.check("polite", False)
+    raise ConnectionError("refused")
+
+def test_asserts(episode):
+    episode.check("polite", False)
+    assert False, "no"
+
+def test_only_warned(episode):
+    episode.check("polite", False, severity="warning")
+    pytest.skip("no weather")
+
+@pytest.mark.xfail(reason="known")
+def test_expected(episode):
+    episode.check("polite", False)
+    raise ConnectionError("refused")
+
+def test_expects_it(episode):
+    episode.check("polite", False)
+    pytest.xfail("known")
+"""
+
+
+def test_a_failed_check_fails_whatever_comes_after_it(suite, workers):
+    suite.write(AFTER_A_CHECK)
+    ran = suite.run(workers)
+    # As read back from the file: the contract takes no failed check for anything else.
+    assert {name: (e.outcome, e.reason) for name, e in ran.episodes.items()} == {
+        "test_skips": ("failed", "failed: polite; then skipped: no weather"),
+        "test_raises": (
+            "failed",
+            "failed: polite; then ConnectionError: refused (test_suite.py:9)",
+        ),
+        "test_asserts": ("failed", "failed: polite; then no"),
+        "test_only_warned": ("skipped", "no weather"),
+        "test_expected": ("skipped", "xfail: known"),
+        "test_expects_it": ("skipped", "xfail: known"),
+    }
+    ran.result.assert_outcomes(failed=3, skipped=1, xfailed=2)
+    outcomes = {name: p["agent_eval.outcome"] for name, p in ran.properties.items()}
+    assert outcomes == {name: e.outcome for name, e in ran.episodes.items()}
+    ran.result.stdout.fnmatch_lines(
+        ["  test_suite.py:4: polite: was rude", "  then skipped: no weather"]
+    )
+
+
+def test_what_was_to_fail_is_kept_as_a_warning(suite):
+    suite.write(AFTER_A_CHECK)
+    (kept,) = suite.run("-k", "test_expected").episodes["test_expected"].assertions
+    assert (kept.name, kept.passed, kept.severity) == ("polite", False, "warning")
+
+
+def test_an_error_says_where_it_was_raised_and_called(suite, pytester):
+    pytester.makepyfile(agent="def answer(orders):\n    return orders['x']\n")
+    suite.write(
+        "import agent, json, pytest\n"
+        "@pytest.fixture\n"
+        "def orders():\n"
+        "    return agent.answer({})\n"
+        "def test_agent(episode):\n"
+        "    agent.answer({})\n"
+        "def test_library(episode):\n"
+        "    json.loads('{')\n"
+        "def test_setup(episode, orders): pass\n"
+    )
+    reasons = {name: e.reason for name, e in suite.run_apart().episodes.items()}
+    assert reasons["test_agent"] == "KeyError: 'x' (agent.py:2, called at test_suite.py:6)"
+    assert reasons["test_setup"] == "KeyError: 'x' (agent.py:2, called at test_suite.py:4)"
+    assert str(reasons["test_library"]).endswith(" (test_suite.py:8)")

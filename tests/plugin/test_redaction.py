@@ -67,6 +67,7 @@ def test_the_fixed_words_of_the_contract_are_no_secrets():
     episode = Episode.model_validate(
         {
             "scenario_id": "a",
+            "outcome": "passed",
             "trajectory": {"turns": [{"role": "assistant", "content": "passed"}]},
         }
     )

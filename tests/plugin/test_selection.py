@@ -97,3 +97,30 @@ def test_the_same_test_twice_is_two_iterations(suite):
         ("test_suite.py::test_a", 2),
     ]
     assert ran.session.selected == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "count"),
+    [
+        ([], 0),
+        (["-k", "test_a or plain"], 2),
+        (["--deselect", "test_suite.py::test_b"], 1),
+        (["-m", "not episode", "-k", "not plain"], 0),
+    ],
+)
+def test_deselected_episodes_are_counted(suite, workers, arguments, count):
+    suite.write(SUITE)
+    assert suite.run(workers, *arguments).session.deselected == count
+
+
+@pytest.mark.parametrize("limit", ["-x", "--maxfail=1"])
+def test_a_stop_at_a_limit_is_no_interruption(suite, workers, limit):
+    suite.write(SUITE + "".join(f"\ndef test_{n}(episode): pass" for n in range(20)))
+    session = suite.run(workers, limit).session
+    assert session.state == "finished"
+    assert session.stopped == "stopping after 1 failures"
+
+
+def test_a_run_to_its_end_was_not_stopped(suite, workers):
+    suite.write(SUITE)
+    assert suite.run(workers).session.stopped is None

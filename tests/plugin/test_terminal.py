@@ -37,7 +37,7 @@ def test_the_summary_is_short_and_in_order(suite, workers):
     start = next(i for i, line in enumerate(lines) if line.strip("=") == " episodes ")
     assert lines[start + 1 : start + 5] == [
         "FAILED greeting: polite (test_suite.py:12) and 1 more",
-        "ERROR  red \N{REPLACEMENT CHARACTER}[31m alert: ConnectionError: refused",
+        "ERROR  red \N{REPLACEMENT CHARACTER}[31m alert: ConnectionError: refused (test_suite.py:17)",
         "BUDGET refund: tool_calls: 2, limit 1 (hard)",
         "5 episodes: 2 passed, 1 failed, 1 errored, 1 skipped; 1 budget violation; $0.0125",
     ]
