@@ -21,7 +21,7 @@ def open_regular(path: Path, *, follow: bool = False) -> BinaryIO:
 
     Raises OSError, and NotRegularError of its kind for a pipe, a device or a folder.
     """
-    return open(descriptor_of(path, follow=follow), "rb")
+    return os.fdopen(descriptor_of(path, follow=follow), "rb")
 
 
 def open_regular_text(path: Path) -> IO[str]:
@@ -29,7 +29,8 @@ def open_regular_text(path: Path) -> IO[str]:
 
     Raises as `open_regular` does; a symbolic link is none.
     """
-    return open(descriptor_of(path), encoding="utf-8", errors="surrogateescape", newline="")
+    descriptor = descriptor_of(path)
+    return os.fdopen(descriptor, encoding="utf-8", errors="surrogateescape", newline="")
 
 
 def descriptor_of(path: Path, *, follow: bool = False) -> int:

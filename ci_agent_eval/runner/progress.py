@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ci_agent_eval.contract.results import JOURNAL_DIR, SESSION_NAME, JournalLine, Session
 from ci_agent_eval.facts import EpisodeFacts, facts_of
+from ci_agent_eval.regular_file import open_regular
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,12 @@ class JournalTail:
 
     def _read(self, journal: Path) -> None:
         """Read the whole lines that were not there before; the rest is not written yet."""
-        with journal.open("rb") as file:
-            file.seek(self._offsets.get(journal, 0))
-            new, newline, _ = file.read().rpartition(b"\n")
+        try:
+            with open_regular(journal) as file:
+                file.seek(self._offsets.get(journal, 0))
+                new, newline, _ = file.read().rpartition(b"\n")
+        except OSError:
+            return  # the loader names it when the run is over
         self._offsets[journal] = self._offsets.get(journal, 0) + len(new) + len(newline)
         for raw in new.splitlines():
             self._count(raw)
@@ -65,8 +69,8 @@ class JournalTail:
     def _count_selected(self) -> int | None:
         if self._selected is None:
             try:
-                text = (self.report_dir / SESSION_NAME).read_bytes()
-                self._selected = Session.model_validate_json(text).selected
+                with open_regular(self.report_dir / SESSION_NAME) as file:
+                    self._selected = Session.model_validate_json(file.read()).selected
             except (OSError, ValueError):
                 return None
         return self._selected
