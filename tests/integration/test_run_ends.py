@@ -1,0 +1,100 @@
+"""From a suite's end to its report: what a run that ended in its own way is said to be."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def report_of(tmp_path):
+    """Run a suite of one file and return the exit status, what was printed, and the verdict."""
+
+    def run(tests: str, *pytest_args: str) -> tuple[int, str, dict[str, Any]]:
+        (tmp_path / "pytest.ini").write_text("[pytest]\n")
+        (tmp_path / "test_suite.py").write_text(tests)
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "INPUT_"))}
+        environ = kept | {"PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:randomly"}
+        done = subprocess.run(
+            [sys.executable, "-m", "ci_agent_eval", "run", "test_suite.py", "--", *pytest_args],
+            cwd=tmp_path,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+        written = (tmp_path / "agent-eval-report/verdict.json").read_text()
+        return done.returncode, done.stdout, json.loads(written)
+
+    return run
+
+
+def kinds(verdict: dict[str, Any]) -> list[str]:
+    return [finding["kind"] for finding in verdict["summary"]["findings"]]
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_subtests_leave_a_passing_suite_green(report_of, workers):
+    status, out, verdict = report_of(
+        """
+def test_episode(episode, subtests):
+    for number in range(3):
+        with subtests.test(number=number):
+            assert number < 3
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi")
+
+def test_plain(subtests):
+    with subtests.test(): pass
+    with subtests.test(): pass
+""",
+        workers,
+    )
+    assert (status, kinds(verdict)) == (0, []), out
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        (f"os.kill(os.getpid(), {int(signal.SIGINT)})", "interrupted: KeyboardInterrupt"),
+        ("pytest.exit('enough')", "interrupted: Exit"),
+    ],
+    ids=["SIGINT", "pytest.exit"],
+)
+def test_an_interruption_is_said_once_and_is_no_disagreement(report_of, how, reason):
+    status, out, verdict = report_of(
+        f"""
+import os, pytest
+
+def test_one(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi")
+
+def test_two(episode): {how}
+
+def test_three(episode): pass
+"""
+    )
+    assert (status, kinds(verdict)) == (1, ["interrupted"]), out
+    assert "1 of 3 selected episodes finished" in verdict["summary"]["findings"][0]["message"]
+    assert out.count(reason) == 2, "once in pytest's summary, once in the report"
+    assert "1 test ran" not in out
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_stop_at_the_first_failure_is_named_as_such(report_of, workers):
+    tests = "def test_0(episode): assert 0\n"
+    tests += "".join(f"def test_{n}(episode): pass\n" for n in range(1, 20))
+    status, out, verdict = report_of(tests, "-x", workers)
+    assert (status, kinds(verdict)) == (1, ["interrupted"]), out
+    message = verdict["summary"]["findings"][0]["message"]
+    assert message.startswith("pytest stopped early at a limit of its own, as with -x")
+    assert "run the suite again" not in message

@@ -1,0 +1,177 @@
+"""What only shows when all is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_agent_eval.contract.results import CollectionError, Session
+from ci_agent_eval.facts import Loaded
+from ci_agent_eval.results.load import load
+from tests.builders import (
+    episode,
+    failing,
+    junit_case,
+    junit_case_of,
+    junit_xml,
+    write_run,
+)
+
+FAILURE = '<failure message="no"/>'
+SAID = "pytest ended with status 1, but nothing in these results failed; "
+
+
+def ended(**fields: Any) -> Session:
+    return Session(**{"state": "finished", "exit_status": 1, **fields})
+
+
+def found(loaded: Loaded) -> list[tuple[str, str, bool]]:
+    return [(f.kind, f.message, f.blocking) for f in loaded.findings]
+
+
+def loaded_from(root: Path, *junit: str) -> Loaded:
+    return load(["run"], junit, root=root)
+
+
+def test_a_failure_that_no_file_shows_is_a_disagreement(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", episode(outcome="passed"), session=ended(selected=1))
+    loaded = loaded_from(tmp_path)
+    advice = "write junit.xml beside them (--junit-xml) and run again"
+    assert found(loaded) == [("disagreement", SAID + advice, True)]
+    assert loaded.findings[0].where == "run/session.json"
+
+
+def test_with_a_junit_file_that_shows_none_the_advice_is_another(tmp_path: Path) -> None:
+    item = episode(outcome="passed")
+    junit = junit_xml(junit_case_of(item))
+    write_run(tmp_path / "run", item, session=ended(), junit=junit)
+    (finding,) = loaded_from(tmp_path).findings
+    assert finding.message.startswith(SAID + "something besides the tests failed it")
+
+
+OVER = {"tool_calls": {"used": 5, "limit": 4}}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        failing(),
+        episode(outcome="error"),
+        episode(outcome="passed", budgets=OVER, trajectory=None),
+    ],
+    ids=["failed", "error", "over a hard budget"],
+)
+def test_an_episode_explains_it(tmp_path: Path, item: Any) -> None:
+    write_run(tmp_path / "run", item, session=ended())
+    assert "disagreement" not in {kind for kind, _, _ in found(loaded_from(tmp_path))}
+
+
+def test_an_earlier_attempt_does_not(tmp_path: Path) -> None:
+    tries = [failing(attempt=1), episode(outcome="passed", attempt=2)]
+    write_run(tmp_path / "run", *tries, session=ended())
+    assert [kind for kind, _, _ in found(loaded_from(tmp_path))] == ["disagreement"]
+
+
+def test_a_plain_test_in_its_junit_file_explains_it(tmp_path: Path) -> None:
+    item = episode(outcome="passed")
+    junit = junit_xml(junit_case_of(item), junit_case(FAILURE))
+    write_run(tmp_path / "run", item, session=ended(), junit=junit)
+    assert found(loaded_from(tmp_path)) == []
+
+
+def test_so_does_a_junit_file_elsewhere_but_not_that_of_another_run(tmp_path: Path) -> None:
+    write_run(tmp_path / "run" / "a", episode(outcome="passed"), session=ended())
+    other, junit = episode("b", outcome="passed"), junit_xml(junit_case(FAILURE))
+    write_run(tmp_path / "run" / "b", other, session=ended(), junit=junit)
+    assert [f.where for f in loaded_from(tmp_path).findings] == ["run/a/session.json"]
+    (tmp_path / "plain.xml").write_text(junit_xml(junit_case(FAILURE)))
+    assert found(loaded_from(tmp_path, "plain.xml")) == []
+
+
+def test_a_file_that_could_not_be_collected_explains_it(tmp_path: Path) -> None:
+    errors = (CollectionError(nodeid="test_b.py", message="no such module"),)
+    item = episode(outcome="passed")
+    write_run(tmp_path / "run", item, session=ended(collection_errors=errors))
+    assert [kind for kind, _, _ in found(loaded_from(tmp_path))] == ["collection_error"]
+
+
+def test_a_scenario_of_two_tests_is_said(tmp_path: Path) -> None:
+    nodeids = ["a.py::test_b[x]", "a.py::test_b[y]", "a.py::test_a", "c.py::T::test_b[z]"]
+    items = [episode("dup", outcome="passed", nodeid=nodeid) for nodeid in nodeids]
+    write_run(tmp_path / "run", *items)
+    assert found(loaded_from(tmp_path)) == [
+        (
+            "shared_scenario",
+            (
+                "scenario 'dup' is run by 3 tests (a.py::test_a, a.py::test_b, c.py::T::test_b); "
+                "they count as its iterations; give each its own scenario_id unless that is meant"
+            ),
+            False,
+        )
+    ]
+
+
+def test_parametrizations_and_iterations_of_one_test_share_theirs(tmp_path: Path) -> None:
+    nodeids = ["a[1].py::test_b[x]", "a[1].py::test_b[y::z]"]
+    items = [episode("dup", outcome="passed", nodeid=nodeid) for nodeid in nodeids]
+    write_run(
+        tmp_path / "run", *items, *(item.model_copy(update={"iteration": 2}) for item in items)
+    )
+    assert found(loaded_from(tmp_path)) == []
+
+
+def test_many_shared_scenarios_are_capped_and_counted(tmp_path: Path) -> None:
+    items = [
+        episode(f"dup{number:02}", outcome="passed", nodeid=f"a.py::test_{number}_{part}")
+        for number in range(25)
+        for part in range(5)
+    ]
+    write_run(tmp_path / "run", *items)
+    findings = loaded_from(tmp_path).findings
+    assert len(findings) == 21
+    assert "and 5 more scenarios of several tests" in {f.message for f in findings}
+    assert any(f.message.count("a.py::") == 3 and "and 2 more)" in f.message for f in findings)
+
+
+def test_the_totals_of_a_junit_file_of_ours_count_reports(tmp_path: Path) -> None:
+    item = episode(outcome="passed")
+    junit = junit_xml(junit_case_of(item), name="pytest", tests="4")
+    write_run(tmp_path / "run", item, junit=junit)
+    assert found(loaded_from(tmp_path)) == []
+    # The same file by itself is anybody's.
+    (tmp_path / "plain.xml").write_text(junit)
+    kinds = {kind for kind, _, _ in found(load([], ["plain.xml"], root=tmp_path))}
+    assert kinds == {"declared_counts_differ"}
+
+
+def test_of_an_interrupted_run_only_the_interruption_is_said(tmp_path: Path) -> None:
+    done = episode("a", outcome="passed")
+    broken = episode("b", outcome="error", reason="interrupted: KeyboardInterrupt")
+    missing = episode("c", outcome="passed")
+    # What pytest writes of a test that it was in the middle of: a case without a name.
+    junit = junit_xml(junit_case_of(done), '<testcase time="0.001" />', name="pytest", tests="1")
+    session = Session(state="interrupted", exit_status=2, selected=3)
+    write_run(tmp_path / "run", done, broken, missing, session=session, junit=junit)
+    loaded = loaded_from(tmp_path)
+    assert [kind for kind, _, _ in found(loaded)] == ["interrupted"]
+    assert loaded.tests.tally.total == 0
+
+
+@pytest.mark.parametrize(("selected", "count"), [(3, 1), (2, 0)])
+def test_a_stop_at_a_limit_is_named_where_it_cost_episodes(
+    tmp_path: Path, selected: int, count: int
+) -> None:
+    stopped = "stopping after 1 failures"
+    session = ended(selected=selected, stopped=stopped)
+    write_run(tmp_path / "run", failing(), episode("b", outcome="passed"), session=session)
+    findings = loaded_from(tmp_path).findings
+    assert len(findings) == count
+    for finding in findings:
+        assert finding.kind == "interrupted"
+        assert finding.message == (
+            "pytest stopped early at a limit of its own, as with -x (stopping after 1 failures): "
+            "2 of 3 selected episodes finished and are reported; to judge the others, run without "
+            "that limit"
+        )
