@@ -70,6 +70,7 @@ def test_the_example_fails_for_its_two_reasons(agent_eval, desk, tmp_path):
     assert shown == {("scenario", "refund_over_limit"), ("budget", "refund_by_email")}
     folder = tmp_path / "agent-eval-report"
     assert {path.name for path in folder.iterdir()} == {
+        ".gitignore",
         "annotations.json",
         "comment.md",
         "episodes",
