@@ -115,6 +115,14 @@ def test_what_broke_a_suite_itself_is_an_errored_case(tag: str) -> None:
     assert file.differences == []
 
 
+@pytest.mark.parametrize("totals", ['errors="1"', 'errors="0" failures="1"', 'errors="0"'])
+def test_a_suite_declares_its_own_result_as_it_likes(totals: str) -> None:
+    assert (
+        read(f'<testsuite tests="1" {totals}><failure/>{junit_case()}</testsuite>').differences
+        == []
+    )
+
+
 def test_an_empty_element_beside_the_cases_and_in_an_inner_suite_counts_too() -> None:
     inner = f"<testsuite><error/>{junit_case('<failure/>')}</testsuite>"
     file = read(f'<testsuites errors="1" failures="1">{inner}{junit_case()}</testsuites>')
