@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from ci_agent_eval.contract.base import Frozen
-from ci_agent_eval.redact import Redactor
+from ci_agent_eval.redact import Redactor, distinct_names
 
 Model = TypeVar("Model", bound=Frozen)
 
@@ -30,7 +30,8 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
     if isinstance(value, list):
         return [_redacted(item, redactor) for item in value]
     if isinstance(value, dict):
-        return {redactor.text(key): _redacted(item, redactor) for key, item in value.items()}
+        names = distinct_names(value, redactor.text)
+        return {names[key]: _redacted(item, redactor) for key, item in value.items()}
     return redactor.text(value) if isinstance(value, str) else value
 
 

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import Any
 
-from pydantic import BaseModel
-
-from ci_agent_eval.facts import EpisodeFacts, Loaded
+from ci_agent_eval.contract.episode import Assertion
+from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.contract.results import Session
+from ci_agent_eval.facts import EpisodeFacts, JUnitCase, Loaded, PlainTests
+from ci_agent_eval.redact import distinct_names
 
 Redact = Callable[[str], str]
 EpisodeKey = tuple[str, str, int, int]
 """`Episode.key`: scenario, node id, iteration, attempt."""
-Value = TypeVar("Value")
 
-# Words of the contract, which are the same whatever the secrets are.
-_FIXED = frozenset(
-    {"kind", "state", "outcome", "gate", "severity", "statistic", "schema_version", "stop_reason"}
-)
+_REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Ids without secrets, and no two ids under one name."""
+    """What scenarios and tests are called without secrets; no two are called the same."""
 
     scenarios: Mapping[str, str]
     nodeids: Mapping[str, str]
@@ -37,48 +36,30 @@ class Names:
             distinct_names((key[1] for key in keys), redact),
         )
 
-    def key(self, key: EpisodeKey) -> EpisodeKey:
+    def of_key(self, key: EpisodeKey) -> EpisodeKey:
         """Return the key as it is written."""
         return self.scenarios[key[0]], self.nodeids[key[1]], key[2], key[3]
 
 
-def distinct_names(ids: Iterable[str], redact: Redact) -> dict[str, str]:
-    """Return what each id is called once secrets are out of it.
-
-    Ids that are the same then are told apart by numbers, in the order of the full ids,
-    as the plugin does it. An id without a secret keeps its name.
-    """
-    clean = {full: redact(full) for full in sorted(set(ids))}
-    taken = {full for full, name in clean.items() if full == name}
-    next_number: dict[str, int] = {}
-    for full, name in clean.items():
-        if full == name:
-            continue
-        number, candidate = next_number.get(name, 1), name
-        while number > 1 or candidate in taken:
-            candidate = name if number == 1 else f"{name}#{number}"
-            number += 1
-            if candidate not in taken:
-                break
-        next_number[name] = max(number, 2)
-        taken.add(candidate)
-        clean[full] = candidate
-    return clean
-
-
 def redacted(loaded: Loaded, redact: Redact) -> Loaded:
-    """Return the same without secrets; producers other than ours may have written some."""
+    """Return the same without secrets; producers other than ours may have written some.
+
+    Episodes that differ in a secret alone are told apart by numbers.
+    """
     names = Names.of(map(_key, loaded.episodes), redact)
+    # Files, agents and models are the same in thousands of episodes.
+    redact = functools.lru_cache(_REMEMBERED)(redact)
 
     def place(text: str) -> str:
         return names.nodeids.get(text) or redact(text)
 
     episodes = (_facts(facts, names, redact) for facts in loaded.episodes)
-    return Loaded(
+    return replace(
+        loaded,
         episodes=tuple(sorted(episodes, key=_key)),
-        tests=_clean(loaded.tests, redact),
-        sessions=_clean(loaded.sessions, redact),
-        sources=_clean(loaded.sources, redact),
+        tests=_tests(loaded.tests, place, redact),
+        sessions=tuple(_session(session, redact) for session in loaded.sessions),
+        sources=tuple(replace(source, path=redact(source.path)) for source in loaded.sources),
         findings=tuple(
             replace(f, where=place(f.where), message=redact(f.message)) for f in loaded.findings
         ),
@@ -92,7 +73,8 @@ def redacted_json(value: Any, redact: Redact) -> Any:
     if isinstance(value, list):
         return [redacted_json(item, redact) for item in value]
     if isinstance(value, dict):
-        return {redact(key): redacted_json(item, redact) for key, item in value.items()}
+        names = distinct_names(value, redact)
+        return {names[key]: redacted_json(item, redact) for key, item in value.items()}
     return value
 
 
@@ -102,38 +84,70 @@ def _key(facts: EpisodeFacts) -> EpisodeKey:
 
 def _facts(facts: EpisodeFacts, names: Names, redact: Redact) -> EpisodeFacts:
     return replace(
-        _clean(facts, redact),
+        facts,
         scenario_id=names.scenarios[facts.scenario_id],
         nodeid=None if facts.nodeid is None else names.nodeids[facts.nodeid],
+        file=_text(facts.file, redact),
+        reason=_text(facts.reason, redact),
+        failed_assertions=_assertions(facts.failed_assertions, redact),
+        warnings=_assertions(facts.warnings, redact),
+        violations=tuple(_violation(violation, redact) for violation in facts.violations),
+        agent=_text(facts.agent, redact),
+        model=_text(facts.model, redact),
     )
 
 
-def _clean(value: Value, redact: Redact) -> Value:
-    """Return the value without secrets in any of its texts, however deep.
-
-    Every text of every field, so that a field added later is clean too.
-    """
-    return cast("Value", _cleaned(value, redact))
-
-
-def _cleaned(value: Any, redact: Redact) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, tuple):
-        cleaned = (_cleaned(item, redact) for item in value)
-        if not hasattr(value, "_fields"):
-            return tuple(cleaned)
-        items = zip(value._fields, value, strict=True)
-        return type(value)(*(_field(name, item, redact) for name, item in items))
-    if isinstance(value, BaseModel):
-        return value.model_copy(
-            update={name: _field(name, item, redact) for name, item in value if item is not None}
+def _assertions(assertions: tuple[Assertion, ...], redact: Redact) -> tuple[Assertion, ...]:
+    return tuple(
+        a.model_copy(
+            update={
+                "name": redact(a.name),
+                "reason": _text(a.reason, redact),
+                "file": _text(a.file, redact),
+            }
         )
-    if is_dataclass(value) and not isinstance(value, type):
-        texts = {f.name: _field(f.name, getattr(value, f.name), redact) for f in fields(value)}
-        return replace(value, **texts)
-    return value
+        for a in assertions
+    )
 
 
-def _field(name: str, value: Any, redact: Redact) -> Any:
-    return value if name in _FIXED else _cleaned(value, redact)
+def _violation(violation: BudgetViolation, redact: Redact) -> BudgetViolation:
+    return replace(violation, budget=redact(violation.budget), unit=_text(violation.unit, redact))
+
+
+def _tests(tests: PlainTests, place: Redact, redact: Redact) -> PlainTests:
+    return replace(
+        tests,
+        failing=tuple(_case(case, place, redact) for case in tests.failing),
+        flaky=tuple(redact(title) for title in tests.flaky),
+    )
+
+
+def _case(case: JUnitCase, place: Redact, redact: Redact) -> JUnitCase:
+    return case._replace(
+        classname=redact(case.classname),
+        name=redact(case.name),
+        message=_text(case.message, redact),
+        detail=_text(case.detail, redact),
+        file=_text(case.file, redact),
+        nodeid=_text(case.nodeid, place),
+    )
+
+
+def _session(session: Session, redact: Redact) -> Session:
+    return session.model_copy(
+        update={
+            "suite": redact(session.suite),
+            "stopped": _text(session.stopped, redact),
+            "commit": _text(session.commit, redact),
+            "collection_errors": tuple(
+                error.model_copy(
+                    update={"nodeid": redact(error.nodeid), "message": redact(error.message)}
+                )
+                for error in session.collection_errors
+            ),
+        }
+    )
+
+
+def _text(text: str | None, redact: Redact) -> str | None:
+    return None if text is None else redact(text)

@@ -12,10 +12,9 @@ from typing import NamedTuple, Self
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.results.redacted import Redact, redacted_json
+from ci_agent_eval.results.redacted import EpisodeKey, Names, Redact, redacted_json
 
-EpisodeKey = tuple[str, str, int, int]
-"""`Episode.key`: scenario, node id, iteration, attempt."""
+__all__ = ["EpisodeKey", "Place", "Spool", "write_results"]
 
 
 class Place(NamedTuple):
@@ -71,11 +70,20 @@ class Spool:
         self._kept.append((key, place))
 
     def lines(self) -> Iterator[str]:
-        """Yield the kept lines in the order of their keys."""
-        for _, place in sorted(self._kept):
+        """Yield the kept lines in the order of their keys as they are written."""
+        names = Names.of((key for key, _ in self._kept), self._redact or str)
+        for key, place, full in sorted((names.of_key(k), place, k) for k, place in self._kept):
             self._file.seek(place.offset)
-            yield self._file.read(place.length).decode()
+            line = self._file.read(place.length).decode()
+            yield line if key == full else _renamed(line, key)
         self._file.seek(self._end)
+
+
+def _renamed(line: str, key: EpisodeKey) -> str:
+    """Return the line with the names of the key: without secrets, others may share its own."""
+    episode = Episode.model_validate_json(line)
+    names = {"scenario_id": key[0], "nodeid": key[1] or episode.nodeid}
+    return canonical_json(episode.model_copy(update=names))
 
 
 def write_results(path: Path, suite: str, spool: Spool, *, complete: bool = True) -> None:

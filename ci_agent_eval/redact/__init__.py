@@ -1,0 +1,12 @@
+"""Secrets out of everything that is written: known values first, then well-known shapes.
+
+A secret is the value of an environment variable whose name says so, in any of the forms
+it takes on its way into a file (JSON, XML, URL, base64), or a token by its shape.
+"""
+
+from ci_agent_eval.redact.environ import MIN_SECRET, is_secret_name
+from ci_agent_eval.redact.known import REDACTED
+from ci_agent_eval.redact.names import distinct_names
+from ci_agent_eval.redact.redactor import Redactor
+
+__all__ = ["MIN_SECRET", "REDACTED", "Redactor", "distinct_names", "is_secret_name"]

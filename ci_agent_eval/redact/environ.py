@@ -1,0 +1,118 @@
+"""Which environment variables hold secrets, and which parts of their values are secret."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+MIN_SECRET = 8
+"""Shorter values are not taken for secrets: they would blot out ordinary text."""
+
+_DEEPEST = 8
+_NUMBERED = re.compile(r"_?[0-9]+$")
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:TOKENS?|SECRETS?|PASSWORDS?|PASSWD|PASSPHRASE|PWD|PASS|API_?KEYS?|ACCESS_?KEY"
+    r"|PRIVATE_?KEY|SIGNING_?KEY|ENCRYPTION_?KEY|CREDENTIALS?|CREDS?|AUTH|AUTHORIZATION|PAT|DSN"
+    r"|CONN(?:ECTION)?_?STR(?:ING)?S?"
+    r"|COOKIE|WEBHOOK(?:_URL)?|KEY|[A-Z0-9]*(?:TOKEN|SECRET|PASSWORD|APIKEY))(?:$|_)"
+)
+_BENIGN_NAME = re.compile(
+    r"(?:^PWD$|^OLDPWD$|_(?:PATH|FILE|DIR|HOME|URL|URI|HOST|PORT|NAME|USER|ID|TYPE|MODE|METHOD"
+    r"|SOCK|SOCKET|PROVIDER|BACKEND|DOMAIN|ISSUER|AUDIENCE|SCOPES?|REALM|ENABLED|LIMIT|COUNT|SIZE"
+    r"|BUDGET|TTL|EXPIRY|EXPIRES|VERSION|REGION|ALGORITHM)$"
+    r"|(?:^|_)(?:PUBLIC|CACHE|SORT|PRIMARY|FOREIGN)_KEYS?$|^(?:MAX|MIN|NUM)_)"
+)
+_SECRET_FOR_ALL_THAT = re.compile(r"WEBHOOK_UR[LI]$|(?:^|_)SECRET_(?:.*_)?ID$")
+_MAY_MEAN_A_PATH = re.compile(r"(?:^|_)(?:CREDENTIALS?|CREDS?|COOKIE|AUTH)$")
+_NEVER_A_PATH = re.compile(r"SECRET|TOKEN|KEY|PASS|PWD")
+_PATH = re.compile(r"(?:\.{0,2}|~)/[^\n]*")
+
+# The password of a URL may hold an @ itself: the last one before the path ends it.
+_URL_PASSWORD = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s:@/]{0,256}:([^\s/]{1,512})@")
+_URL_REST = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s/]{1,512}/(\S{16,})")
+# `Password=...;` of a connection string, `?password=...&` of a URL.
+_SETTING = re.compile(
+    r"(?i:(?:^|[;&?\s])[a-z_ ]{0,30}"
+    r"(?:password|passwd|pwd|secret|token|key|signature|sig)[ ]?=[ ]?)"
+    r"([^;&\s]{1,4096})"
+)
+_STRUCTURED = re.compile(r"://|;[^;=]*=|^\s*[\[{<]|^-----|[\r\n]")
+_COMMON = frozenset({"required", "disabled", "optional", "undefined", "password", "changeme"})
+_BENIGN_VALUE = re.compile(r"[a-z]{1,12}|[0-9]{1,9}")
+
+
+def is_secret_name(name: str) -> bool:
+    """Say whether a variable of this name is taken to hold a secret."""
+    upper = _NUMBERED.sub("", name.upper().replace("-", "_"))
+    if _SECRET_FOR_ALL_THAT.search(upper):
+        return True
+    return bool(_SECRET_NAME.search(upper)) and not _BENIGN_NAME.search(upper)
+
+
+def secrets_in(name: str, value: str) -> Iterator[str]:
+    """Yield what is secret in a variable: its value with its parts, or a password in it."""
+    if is_secret_name(name) and not _is_path(name, value):
+        yield from _parts(value)
+        yield from _leaves(value)
+        yield from (match[1] for match in _URL_REST.finditer(value))
+    for pattern in (_URL_PASSWORD, _SETTING):
+        for match in pattern.finditer(value):
+            yield from _unless_common(match[1])
+            yield from _unless_common(unquote(match[1]))
+
+
+def is_structured(secret: str) -> bool:
+    """Say whether a value begins or ends like others of its kind: a URL, JSON, a PEM file.
+
+    Of such a value only the whole is secret; its secret parts are secrets of their own.
+    """
+    return bool(_STRUCTURED.search(secret))
+
+
+def _is_path(name: str, value: str) -> bool:
+    upper = name.upper().replace("-", "_")
+    if not _MAY_MEAN_A_PATH.search(upper) or _NEVER_A_PATH.search(upper):
+        return False
+    return bool(_PATH.fullmatch(value.strip()))
+
+
+def _parts(value: str) -> Iterator[str]:
+    """Yield the value, and each line of a value of many lines but for a PEM file's frame."""
+    stripped = value.strip()
+    yield from _unless_common(stripped)
+    lines = [line.strip() for line in stripped.splitlines()]
+    if len(lines) > 1:
+        for line in lines:
+            if not line.startswith("-----"):
+                yield from _unless_common(line)
+
+
+def _unless_common(value: str) -> Iterator[str]:
+    common = value.lower() in _COMMON or _BENIGN_VALUE.fullmatch(value)
+    if len(value) >= MIN_SECRET and not common:
+        yield value
+
+
+def _leaves(value: str) -> Iterator[str]:
+    """Yield the secret texts of a value that is JSON, as a cloud's service account is."""
+    if not value.lstrip().startswith(("{", "[")):
+        return
+    try:
+        document = json.loads(value)
+    except (ValueError, RecursionError):
+        return
+    yield from _secret_texts(document, "", _DEEPEST)
+
+
+def _secret_texts(value: Any, name: str, depth: int) -> Iterator[str]:
+    if isinstance(value, str) and is_secret_name(name):
+        yield from _parts(value)
+    elif isinstance(value, dict) and depth:
+        for key, item in value.items():
+            yield from _secret_texts(item, key, depth - 1)
+    elif isinstance(value, list) and depth:
+        for item in value:
+            yield from _secret_texts(item, name, depth - 1)

@@ -1,0 +1,80 @@
+"""The forms a secret takes on its way into a file. Pure."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterator
+from urllib.parse import quote, quote_plus
+
+_SPACE = re.compile(r"[\t\n\r\x0b\x0c]")
+_SPACES = re.compile(r"\s+")
+# What pytest takes for no character of XML (`bin_xml_escape` of its `_pytest/junitxml.py`).
+_NOT_XML = re.compile(
+    "[^\u0009\u000a\u000d\u0020-\u007e\u0080-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)
+
+
+def text_forms(secret: str) -> set[str]:
+    """Return the secret as text: folded, quoted by `repr` or JSON, and that in XML.
+
+    Every form holds the secret's runs of letters and digits unchanged.
+    """
+    plain = {secret, _SPACE.sub(" ", secret), _SPACES.sub(" ", secret)}
+    quoted = {form for text in plain for form in _quoted(text)}
+    twice = {form for text in _quoted(secret) for form in _quoted(text)}
+    in_json = {form for text in quoted for form in _json(text)}
+    texts = quoted | twice | in_json
+    in_xml = {form for text in texts for form in _xml(text)}
+    in_url = {quote(secret, safe=""), quote(secret), quote_plus(secret)}
+    return texts | in_xml | {form for text in in_xml for form in _json(text)} | in_url
+
+
+def _quoted(text: str) -> Iterator[str]:
+    """Yield the text inside Python's quotes and JSON's; of a text around it we know nothing."""
+    yield text
+    yield from _json(text)
+    for inside in (repr(f'"{text}')[2:-1], ascii(f'"{text}')[2:-1]):
+        # A quotation mark before it makes Python quote with ' and escape that, but where the
+        # text around it holds a ' and no ", it quotes with " and escapes none.
+        yield inside
+        yield inside.replace("\\'", "'")
+
+
+def _json(text: str) -> Iterator[str]:
+    yield json.dumps(text)[1:-1]
+    yield json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _xml(text: str) -> Iterator[str]:
+    """Yield the text as ElementTree, `html.escape` and other writers of XML write it."""
+    shown = _NOT_XML.sub(lambda match: _code(ord(match.group())), text)
+    content = shown.replace("&", "&amp;").replace("<", "&lt;")
+    closed = content.replace(">", "&gt;")
+    attribute = closed.replace('"', "&quot;")
+    yield from (shown, content, closed)
+    yield _SPACE.sub(lambda match: f"&#{ord(match.group()):02};", attribute)
+    yield _SPACE.sub(lambda match: f"&#{ord(match.group())};", attribute)
+    yield from (attribute, attribute.replace("'", "&apos;"), html.escape(shown, quote=True))
+    yield html.escape(text, quote=True)
+
+
+def _code(number: int) -> str:
+    return f"#x{number:02X}" if number <= 0xFF else f"#x{number:04X}"
+
+
+def base64_forms(secret: bytes) -> Iterator[str]:
+    """Yield the part of base64 text that any text holding the secret must hold.
+
+    The secret may begin at any of three offsets within a group of three bytes; the
+    characters that its neighbours share are left out.
+    """
+    for offset in range(3):
+        padded = b"\0" * offset + secret
+        whole = len(padded) // 3 * 4
+        start = (0, 2, 3)[offset]
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            yield encode(padded).decode()[start:whole]
+    yield base64.b64encode(secret).decode()

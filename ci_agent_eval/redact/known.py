@@ -1,0 +1,118 @@
+"""Finding known secrets in a text, whole or cut, and putting a mark in their place. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+REDACTED = "[redacted]"
+
+MIN_CUT = 16
+"""The shortest beginning or end of a long secret that is taken for a part of it."""
+
+LONG = 2 * MIN_CUT
+"""From this length on a secret is looked for in parts, too: reports shorten long values."""
+
+_RUN = re.compile(r"[A-Za-z0-9]+")
+_ENTITY = re.compile(r"&#?[A-Za-z0-9]{1,8};")
+_LONGEST_ENTITY = 11
+
+Span = tuple[int, int]
+
+
+class Group(NamedTuple):
+    """Forms that a text can hold only if it holds their core: one search for all of them."""
+
+    core: str
+    forms: tuple[str, ...]
+
+
+def group(forms: Iterable[str], core_of: str) -> Group:
+    """Group the forms of one secret around its longest run of letters and digits."""
+    core = max(_RUN.findall(core_of), key=len, default="")
+    kept = sorted(forms, key=lambda form: (-len(form), form))
+    return Group(core, tuple(kept))
+
+
+def spans_of(text: str, groups: Iterable[Group], cut: Iterable[str]) -> list[Span]:
+    """Return where the forms stand in the text, and parts of those that may be cut."""
+    spans: list[Span] = []
+    for core, forms in groups:
+        if core in text:
+            for form in forms:
+                spans += _whole(text, form)
+    for form in cut:
+        spans += _heads(text, form)
+        spans += _tails(text, form)
+    return spans
+
+
+def marked(text: str, spans: Iterable[Span]) -> str:
+    """Replace each span by the mark; overlapping spans are one. Entities go as a whole."""
+    pieces: list[str] = []
+    position = 0
+    for start, end in _merged(_widened(text, span) for span in spans):
+        pieces += [text[position:start], REDACTED]
+        position = end
+    return "".join([*pieces, text[position:]])
+
+
+def _whole(text: str, form: str) -> Iterator[Span]:
+    start = text.find(form)
+    while start >= 0:
+        yield start, start + len(form)
+        start = text.find(form, start + len(form))
+
+
+def _heads(text: str, form: str) -> Iterator[Span]:
+    head = form[:MIN_CUT]
+    start = text.find(head)
+    while start >= 0:
+        length = _shared(text[start : start + len(form)], form)
+        yield start, start + length
+        start = text.find(head, start + length)
+
+
+def _tails(text: str, form: str) -> Iterator[Span]:
+    tail, backwards = form[-MIN_CUT:], form[::-1]
+    done, found = 0, text.find(tail)
+    while found >= 0:
+        end = found + MIN_CUT
+        length = _shared(text[max(done, end - len(form)) : end][::-1], backwards)
+        yield end - length, end
+        done, found = end, text.find(tail, end)
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many characters both begin with."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _widened(text: str, span: Span) -> Span:
+    """Take in an XML entity that begins before the span or ends after it: half of one is none."""
+    start, end = span
+    before = text.rfind("&", max(0, start - _LONGEST_ENTITY), start)
+    if before >= 0 and (entity := _ENTITY.match(text, before)) and entity.end() > start:
+        start = before
+    inside = text.rfind("&", max(start, end - _LONGEST_ENTITY), end)
+    if inside >= 0 and (entity := _ENTITY.match(text, inside)):
+        end = max(end, entity.end())
+    return start, end
