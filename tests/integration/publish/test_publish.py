@@ -345,6 +345,8 @@ def test_what_is_not_ours_is_not_superseded(rig: Rig):
     rig.publish()
 
     assert [run.status for run in theirs] == ["in_progress"] * 2
+    tried = {write.path.rpartition("/")[2] for write in rig.fake.writes}
+    assert tried.isdisjoint(str(run.id) for run in theirs)
 
 
 def test_a_resumed_check_run_supersedes_the_older_ones_only(rig: Rig):
