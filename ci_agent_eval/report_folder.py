@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ci_agent_eval.contract.results import RESULTS_NAME
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.regular_file import open_regular
 from ci_agent_eval.render.annotations import annotations as annotations_of
 from ci_agent_eval.render.annotations import render_annotations
 from ci_agent_eval.render.document import parse_verdict, render_verdict
@@ -47,7 +48,7 @@ def claim_report_folder(folder: Path) -> None:
 def _begins_with(path: Path, beginnings: tuple[str, ...]) -> bool:
     """Say whether a file begins so, or is not there."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path, follow=True) as file:
             first = file.read(64).decode("utf-8", "replace")
     except FileNotFoundError:
         return True
