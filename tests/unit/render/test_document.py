@@ -95,7 +95,9 @@ def test_a_success_that_its_own_content_contradicts_is_refused(why):
     built, sentence = NOT_PASSING[why]
     assert not built.passed
     verdict = replace(built.verdict, conclusion="success", reasons=())
-    with pytest.raises(InputError, match=f"it claims success, but (junit.xml: )?{sentence}") as caught:
+    with pytest.raises(
+        InputError, match=f"it claims success, but (junit.xml: )?{sentence}"
+    ) as caught:
         parse_verdict(render_verdict(replace(built, verdict=verdict)))
     assert "agent-eval report" in str(caught.value)
 
