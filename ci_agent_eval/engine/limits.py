@@ -1,0 +1,78 @@
+"""What a run may use before it is stopped: pure arithmetic on what it used so far.
+
+PydanticAI's own `UsageLimits` bound the turns. The rest is decided here, because its
+tool-call limit counts only calls that succeeded, and because it warns (which `-W error`
+turns into a failure) where tokens or cost were not measured; a budget then reads "not
+measured" instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ci_agent_eval.contract.budgets import Budget, Budgets
+from ci_agent_eval.contract.episode import StopReason
+from ci_agent_eval.contract.trajectory import Turn
+from ci_agent_eval.engine import fields
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """The most a run may use; None sets no limit."""
+
+    max_turns: int | None = None
+    tool_calls: int | None = None
+    tokens: int | None = None
+    """Input and output of all turns together."""
+    cost_usd: float | None = None
+
+    def __post_init__(self) -> None:
+        fields.optional_number("RunLimits", "max_turns", self.max_turns, least=1, whole=True)
+        for name in ("tool_calls", "tokens"):
+            fields.optional_number("RunLimits", name, getattr(self, name), least=0, whole=True)
+        fields.optional_number("RunLimits", "cost_usd", self.cost_usd, least=0)
+
+    @classmethod
+    def from_budgets(cls, budgets: Budgets) -> RunLimits:
+        """Take the limits of an episode's hard budgets: a run beyond them has failed already."""
+        turns, calls = _limit(budgets.max_turns), _limit(budgets.tool_calls)
+        tokens = _limit(budgets.token_usage)
+        return cls(
+            max_turns=None if turns is None else max(int(turns), 1),
+            tool_calls=None if calls is None else int(calls),
+            tokens=None if tokens is None else int(tokens),
+            cost_usd=_limit(budgets.cost_usd),
+        )
+
+
+def _limit(budget: Budget | None) -> float | None:
+    return budget.limit if budget is not None and budget.hard else None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a run was stopped, and the sentence that says so."""
+
+    reason: StopReason
+    error: str
+
+
+def limit_reached(limits: RunLimits, turns: Sequence[Turn]) -> Stop | None:
+    """Say which limit the turns so far are beyond, if any.
+
+    Calls count when the model asks for them, before any of them runs. Figures that were
+    not measured count as nothing here; the budget says afterwards that they are missing.
+    """
+    calls = sum(len(turn.tool_calls) for turn in turns)
+    tokens = sum(turn.tokens.total for turn in turns if turn.tokens is not None)
+    cost = sum(turn.cost_usd for turn in turns if turn.cost_usd is not None)
+    if limits.tokens is not None and tokens > limits.tokens:
+        return Stop("token_limit", f"it used {tokens} tokens, its limit is {limits.tokens}")
+    if limits.cost_usd is not None and cost > limits.cost_usd:
+        return Stop("cost_limit", f"it cost ${cost:.6g}, its limit is ${limits.cost_usd:g}")
+    if limits.tool_calls is not None and calls > limits.tool_calls:
+        return Stop(
+            "tool_call_limit", f"it asked for {calls} tool calls, its limit is {limits.tool_calls}"
+        )
+    return None

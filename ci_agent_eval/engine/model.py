@@ -1,0 +1,119 @@
+"""From a `Provider` to PydanticAI's model of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers import Provider as ModelProvider
+from pydantic_ai.providers import infer_provider_class
+from pydantic_ai.settings import ModelSettings
+
+from ci_agent_eval.engine.declarations import Provider
+from ci_agent_eval.errors import InputError
+
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "openai-chat": ("OPENAI_API_KEY",),
+    "openai-responses": ("OPENAI_API_KEY",),
+    "azure": ("AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
+    "azure-responses": ("AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "groq": ("GROQ_API_KEY",),
+    "mistral": ("MISTRAL_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY",),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+    "cohere": ("CO_API_KEY",),
+}
+"""The variables a provider's key is known by; any other provider finds its own way."""
+
+_AZURE_ENDPOINTS = ("AZURE_OPENAI_ENDPOINT", "AZURE_API_BASE")
+_AZURE_VERSIONS = ("OPENAI_API_VERSION", "AZURE_API_VERSION")
+NO_KEY = "no-key"
+"""Sent to a server that asks for none, and never sent at all in replay."""
+
+
+def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool = False) -> Model:
+    """Return the model a provider names, with the key that `environ` holds.
+
+    An `offline` model is never asked (a cassette answers), so it needs no key. Raises
+    InputError where the provider is not known, not installed, or has no key.
+    """
+    try:
+        return _model(provider, _connection(provider, environ, offline=offline))
+    except ImportError as error:
+        raise InputError(
+            f"provider {provider.model_id!r}: its library is not installed; "
+            f"run: pip install 'pydantic-ai-slim[{provider.system}]' ({error})"
+        ) from error
+    except (UserError, ValueError, TypeError) as error:
+        raise InputError(f"provider {provider.model_id!r}: {error}") from error
+
+
+def model_settings(provider: Provider) -> ModelSettings:
+    """Return the settings a provider declares; only those that are set."""
+    settings = ModelSettings()
+    if provider.temperature is not None:
+        settings["temperature"] = provider.temperature
+    if provider.max_tokens is not None:
+        settings["max_tokens"] = provider.max_tokens
+    return settings
+
+
+def _model(provider: Provider, connection: ModelProvider[Any]) -> Model:
+    """Build the model; servers that merely speak OpenAI's protocol speak its chat completions."""
+    if provider.system == "openai" and provider.base_url is not None:
+        return OpenAIChatModel(provider.model_name, provider=connection)
+    return infer_model(provider.model_id, lambda _: connection)
+
+
+def _connection(
+    provider: Provider, environ: Mapping[str, str], *, offline: bool
+) -> ModelProvider[Any]:
+    kind = infer_provider_class(provider.system)
+    options: dict[str, str] = {}
+    key = _key(provider, environ, offline=offline)
+    if key is not None:
+        options["api_key"] = key
+    if provider.system.startswith("azure"):
+        options |= _azure(provider, environ, offline=offline)
+    elif provider.base_url is not None:
+        options["base_url"] = provider.base_url
+    elif provider.system.startswith("openai") and environ.get("OPENAI_BASE_URL"):
+        options["base_url"] = environ["OPENAI_BASE_URL"]
+    return kind(**options)
+
+
+def _key(provider: Provider, environ: Mapping[str, str], *, offline: bool) -> str | None:
+    named = provider.api_key_env
+    names = KEYS.get(provider.system, ()) if named is None else (named,)
+    found = _first(names, environ)
+    if found or not names:
+        return found
+    if offline or (named is None and provider.base_url is not None):
+        return NO_KEY
+    raise InputError(
+        f"provider {provider.model_id!r}: {' or '.join(names)} is not set; set it to the key, "
+        "name another variable by api_key_env, or replay a cassette (--cassette=replay)"
+    )
+
+
+def _azure(provider: Provider, environ: Mapping[str, str], *, offline: bool) -> dict[str, str]:
+    """Return Azure's endpoint and API version, under their own or LiteLLM's names."""
+    endpoint = provider.base_url or _first(_AZURE_ENDPOINTS, environ)
+    if endpoint is None and not offline:
+        raise InputError(
+            f"provider {provider.model_id!r}: AZURE_OPENAI_ENDPOINT is not set; set it to "
+            "the resource's address, or give base_url"
+        )
+    version = _first(_AZURE_VERSIONS, environ)
+    found = {"azure_endpoint": endpoint or "https://offline.invalid/openai/v1/"}
+    return found | ({"api_version": version} if version else {})
+
+
+def _first(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
+    return next((environ[name] for name in names if environ.get(name)), None)

@@ -1,0 +1,260 @@
+"""Rate limits of a provider, kept by every episode that asks it.
+
+The provider's own library would retry as well, out of sight of the limiter and of the
+count; it is told not to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelRateLimitError,
+    ModelServerError,
+    ModelUnavailableError,
+)
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+
+from ci_agent_eval.engine.record import Clock
+from ci_agent_eval.engine.stamp import stamp
+from ci_agent_eval.engine.windows import Concurrency, Entry, Window
+
+Sleep = Callable[[float], Awaitable[object]]
+"""Waits so many seconds."""
+
+TOO_MANY_RETRIES = 8
+"""How often a request that was answered 429 is sent again."""
+TRANSIENT_RETRIES = 2
+"""How often after a 5xx or a broken connection, as the providers' own libraries do."""
+LONGEST_RETRY_AFTER_S = 120.0
+"""A server that asks for a longer wait has said no."""
+FIRST_BACKOFF_S = 0.5
+LONGEST_BACKOFF_S = 20.0
+SHORTEST_WAIT_S = 0.001
+"""Shorter waits may be lost in the clock's rounding, and would be waited for again and again."""
+CHARACTERS_PER_TOKEN = 4
+
+
+def backoff_s(attempt: int, retry_after: float | None) -> float:
+    """Return the wait before the next attempt (the first that failed is 1)."""
+    if retry_after is not None:
+        return retry_after
+    return min(FIRST_BACKOFF_S * 2.0 ** (attempt - 1), LONGEST_BACKOFF_S)
+
+
+@dataclass
+class Tally:
+    """What one run saw of the limits."""
+
+    rate_limited: int = 0
+    """Answers that said: too many."""
+    retried: int = 0
+    """Requests sent again for any other reason."""
+    waited: Callable[[bool], None] | None = None
+    """Called with True when the run begins to wait for a limit, and with False when it ends."""
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Say that the time within is not the agent's."""
+        if self.waited is not None:
+            self.waited(True)
+        try:
+            yield
+        finally:
+            if self.waited is not None:
+                self.waited(False)
+
+
+@dataclass
+class Limiter:
+    """The limits of one provider, for one event loop. Requests pass in order of arrival."""
+
+    clock: Clock
+    sleep: Sleep
+    requests: Window | None = None
+    tokens: Window | None = None
+    concurrency: Concurrency = field(default_factory=Concurrency)
+    open_requests: int = 0
+    rate_limited: int = 0
+    _paused_until: float = float("-inf")
+    _queue: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _freed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @classmethod
+    def of(cls, clock: Clock, sleep: Sleep, rpm: int | None, tpm: int | None) -> Limiter:
+        """Return a limiter for so many requests and tokens a minute."""
+        return cls(
+            clock,
+            sleep,
+            requests=None if rpm is None else Window(rpm),
+            tokens=None if tpm is None else Window(tpm),
+        )
+
+    @asynccontextmanager
+    async def turn(self, estimated_tokens: float, tally: Tally) -> AsyncIterator[Entry]:
+        """Wait for room, and hold it; set the entry's amount to the tokens really used."""
+        entry = await self._enter(estimated_tokens, tally)
+        try:
+            yield entry
+        except BaseException:
+            entry.amount = 0
+            raise
+        finally:
+            self.open_requests -= 1
+            self._freed.set()
+
+    def too_many(self, started: float, pause_s: float) -> None:
+        """Hold every request for a while, and let fewer through after it."""
+        now = self.clock()
+        self.rate_limited += 1
+        self._paused_until = max(self._paused_until, now + pause_s)
+        self.concurrency.too_many(now, started, self.open_requests)
+
+    async def _enter(self, amount: float, tally: Tally) -> Entry:
+        if self._queue.locked() or self._wait_s(amount) != 0:
+            with tally.waiting():
+                return await self._queued(amount)
+        return self._take(amount)
+
+    async def _queued(self, amount: float) -> Entry:
+        async with self._queue:
+            while wait_s := self._wait_s(amount):
+                if wait_s == _FOR_ROOM:
+                    self._freed.clear()
+                    await self._freed.wait()
+                else:
+                    await self.sleep(wait_s)
+            return self._take(amount)
+
+    def _take(self, amount: float) -> Entry:
+        now = self.clock()
+        self.open_requests += 1
+        if self.requests is not None:
+            self.requests.add(now, 1)
+        return Entry(now, amount) if self.tokens is None else self.tokens.add(now, amount)
+
+    def _wait_s(self, amount: float) -> float:
+        """Return seconds to wait, 0 for none, `_FOR_ROOM` until an open request ends."""
+        now = self.clock()
+        if not self.concurrency.has_room(self.open_requests):
+            return _FOR_ROOM
+        waits = [self._paused_until - now]
+        waits += [self.requests.wait_s(now, 1)] if self.requests else []
+        waits += [self.tokens.wait_s(now, amount)] if self.tokens else []
+        longest = max(*waits, 0.0)
+        return max(longest, SHORTEST_WAIT_S) if longest > 0 else 0.0
+
+
+_FOR_ROOM = float("inf")
+
+
+class RateLimitedModel(WrapperModel):
+    """A model whose requests keep a provider's limits; made for one run, it counts in `tally`."""
+
+    def __init__(self, wrapped: Model, limiter: Limiter, tally: Tally) -> None:
+        super().__init__(wrapped)
+        self.limiter = limiter
+        self.tally = tally
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Ask the model, waiting for the limits and trying again where that can help."""
+        settings = ModelSettings(**{**(model_settings or {}), "max_retries": 0})
+        tried = _Tries()
+        while True:
+            try:
+                return await self._once(messages, settings, model_request_parameters)
+            except ModelAPIError as error:
+                if not tried.may_go_on(error):
+                    raise
+                await self._before_next(error, tried)
+
+    async def _once(
+        self,
+        messages: list[ModelMessage],
+        settings: ModelSettings,
+        parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        limiter = self.limiter
+        async with limiter.turn(self._estimate(messages, settings), self.tally) as entry:
+            started = limiter.clock()
+            try:
+                response = await self.wrapped.request(messages, settings, parameters)
+            except ModelRateLimitError as error:
+                self.tally.rate_limited += 1
+                limiter.too_many(started, backoff_s(1, _bounded(error.retry_after)))
+                raise
+            stamp(response, latency_ms=round(max(limiter.clock() - started, 0.0) * 1000, 3))
+            limiter.concurrency.answered()
+            if not response.usage.unmeasured_requests:
+                entry.amount = response.usage.total_tokens
+            return response
+
+    async def _before_next(self, error: ModelAPIError, tried: _Tries) -> None:
+        """Wait; after a 429 at least the limiter's pause, and longer each time without a hint."""
+        if not isinstance(error, ModelRateLimitError):
+            self.tally.retried += 1
+        with self.tally.waiting():
+            await self.limiter.sleep(backoff_s(tried.failed, error.retry_after))
+
+    def _estimate(self, messages: list[ModelMessage], settings: ModelSettings) -> float:
+        """Guess the tokens of a request; corrected once the response says."""
+        if self.limiter.tokens is None:
+            return 0
+        return _characters(messages) / CHARACTERS_PER_TOKEN + settings.get("max_tokens", 0)
+
+
+@dataclass
+class _Tries:
+    """How often one request failed, by kind."""
+
+    too_many: int = 0
+    transient: int = 0
+
+    @property
+    def failed(self) -> int:
+        return self.too_many + self.transient
+
+    def may_go_on(self, error: ModelAPIError) -> bool:
+        """Count the failure, and say whether another attempt can help."""
+        if (error.retry_after or 0) > LONGEST_RETRY_AFTER_S:
+            return False
+        if isinstance(error, ModelRateLimitError):
+            self.too_many += 1
+            return self.too_many <= TOO_MANY_RETRIES
+        if not _is_transient(error):
+            return False
+        self.transient += 1
+        return self.transient <= TRANSIENT_RETRIES
+
+
+def _is_transient(error: ModelAPIError) -> bool:
+    """Say whether asking again can help; the provider's own word (`x-should-retry`) counts most."""
+    if isinstance(error, ModelHTTPError) and error.provider_retry_hint is not None:
+        return error.provider_retry_hint
+    return isinstance(error, ModelServerError | ModelUnavailableError | ModelConnectionError)
+
+
+def _bounded(retry_after: float | None) -> float | None:
+    return None if retry_after is None else min(retry_after, LONGEST_RETRY_AFTER_S)
+
+
+def _characters(messages: list[ModelMessage]) -> int:
+    total = 0
+    for message in messages:
+        total += sum(len(str(getattr(part, "content", ""))) for part in message.parts)
+        total += len(message.instructions or "") if isinstance(message, ModelRequest) else 0
+    return total

@@ -1,0 +1,176 @@
+"""PydanticAI's messages as the contract's turns."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+from pydantic_ai.messages import (
+    BaseToolCallPart,
+    BaseToolReturnPart,
+    BinaryContent,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    RetryFeedbackPart,
+    TextPart,
+    UserPromptPart,
+)
+
+from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract.trajectory import Role, TokenUsage, ToolCall, Turn
+from ci_agent_eval.engine import stamp
+
+CallKey = tuple[int, str]
+"""Which of the run's responses asked for the call (from 1), and the call's id.
+
+Ids alone do not tell calls apart: some models begin anew with each response.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CallNote:
+    """What was seen of a tool call while it ran; all the messages may lack of it."""
+
+    duration_ms: float | None = None
+    result: JsonValue = None
+    error: str | None = None
+
+
+def turns_from(
+    messages: Sequence[ModelMessage], notes: Mapping[CallKey, CallNote] | None = None
+) -> tuple[Turn, ...]:
+    """Return one turn for each prompt and each response, with the calls and what came of them."""
+    turns: list[Turn] = []
+    last = -1
+    for message in messages:
+        if isinstance(message, ModelResponse):
+            last = len(turns)
+            turns.append(_agent_turn(message))
+            turns[last] = _answered(turns[last], message.parts)
+            continue
+        if last >= 0:
+            turns[last] = _answered(turns[last], message.parts)
+        turns.extend(_prompts(message))
+    answers = itertools.count(1)
+    return tuple(
+        _noted(turn, notes or {}, next(answers)) if turn.role == "assistant" else turn
+        for turn in turns
+    )
+
+
+def _prompts(message: ModelRequest) -> Iterable[Turn]:
+    """Yield what the model was told: by the user, or by the loop asking it to try again."""
+    for part in message.parts:
+        if isinstance(part, UserPromptPart):
+            yield _prompt("user", part.content)
+        elif isinstance(part, RetryFeedbackPart):
+            yield _prompt("system", part.content)
+
+
+def _prompt(role: Role, content: object) -> Turn:
+    return Turn(role=role, content=_text(content))
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return clean_text(content)
+    plain = _plain(content)
+    parts = plain if isinstance(plain, list) else [plain]
+    return "\n".join(p if isinstance(p, str) else json.dumps(p, sort_keys=True) for p in parts)
+
+
+def _agent_turn(response: ModelResponse) -> Turn:
+    usage = response.usage
+    measured = not usage.unmeasured_requests
+    cost = usage.cost if measured else None
+    return Turn(
+        role="assistant",
+        content=clean_text(_said(response)),
+        tool_calls=tuple(_call(p) for p in response.parts if isinstance(p, BaseToolCallPart)),
+        latency_ms=stamp.latency_ms(response),
+        tokens=TokenUsage(
+            input=usage.input_tokens, output=usage.output_tokens, cached=usage.cache_read_tokens
+        )
+        if measured
+        else None,
+        cost_usd=None if cost is None else float(cost),
+        source=stamp.source(response),
+    )
+
+
+def _said(response: ModelResponse) -> str:
+    """Return the response's text; a refusal's is not among its parts."""
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    refusal = (response.provider_details or {}).get("refusal")
+    return text or (refusal if isinstance(refusal, str) else "")
+
+
+def _call(part: BaseToolCallPart) -> ToolCall:
+    return ToolCall(
+        id=clean_text(part.tool_call_id),
+        name=clean_text(part.tool_name),
+        arguments=_arguments(part.args),
+    )
+
+
+def _arguments(args: str | Mapping[str, Any] | None) -> JsonValue:
+    """Return arguments parsed; what is no JSON is kept as the model wrote it."""
+    if not isinstance(args, str):
+        return jsonable(args)
+    try:
+        return jsonable(json.loads(args))
+    except (ValueError, RecursionError):
+        return clean_text(args)
+
+
+def _answered(turn: Turn, parts: Iterable[object]) -> Turn:
+    """Return the turn with the results among `parts`, by call id and, within one id, in order."""
+    calls = list(turn.tool_calls)
+    waiting = list(range(len(calls)))
+    for part in parts:
+        if not isinstance(part, BaseToolReturnPart):
+            continue
+        wanted = clean_text(part.tool_call_id)
+        place = next((i for i in waiting if calls[i].id == wanted), None)
+        if place is not None:
+            waiting.remove(place)
+            calls[place] = calls[place].model_copy(update=_result(part))
+    return turn.model_copy(update={"tool_calls": tuple(calls)})
+
+
+def _result(part: BaseToolReturnPart[Any]) -> dict[str, JsonValue]:
+    content = part.content
+    if part.outcome == "success":
+        return {"result": _plain(content)}
+    return {"error": _text(content)}
+
+
+def _plain(content: object) -> JsonValue:
+    """Return content as JSON; a file is named by its kind and size, not written out."""
+    if isinstance(content, BinaryContent):
+        return f"<{content.media_type}, {len(content.data)} bytes>"
+    if isinstance(content, list | tuple):
+        return [_plain(item) for item in content]
+    return jsonable(content)
+
+
+def _noted(turn: Turn, notes: Mapping[CallKey, CallNote], answer: int) -> Turn:
+    """Return the turn with durations, and with results that no message holds."""
+    if not turn.tool_calls or not notes:
+        return turn
+    calls = tuple(_noted_call(call, notes.get((answer, call.id or ""))) for call in turn.tool_calls)
+    return turn.model_copy(update={"tool_calls": calls})
+
+
+def _noted_call(call: ToolCall, note: CallNote | None) -> ToolCall:
+    if note is None:
+        return call
+    seen: dict[str, Any] = {"duration_ms": note.duration_ms}
+    if call.result is None and call.error is None:
+        seen |= {"result": note.result, "error": note.error}
+    return call.model_copy(update=seen)

@@ -1,0 +1,10 @@
+"""A model's API on the loopback: OpenAI's chat completions, answered from a script.
+
+Deterministic: which step answers follows from the request's own messages, so that any
+number of conversations may run at once. `Step` says what one step can be.
+"""
+
+from tests.model_server.script import Script, Step
+from tests.model_server.server import ModelServer
+
+__all__ = ["ModelServer", "Script", "Step"]
