@@ -52,7 +52,9 @@ def marked(text: str, spans: Iterable[Span]) -> str:
     """Replace each span by the mark; overlapping spans are one. Entities go as a whole."""
     pieces: list[str] = []
     position = 0
-    for start, end in _merged(_widened(text, span) for span in spans):
+    if "&" in text:
+        spans = [_widened(text, span) for span in spans]
+    for start, end in _merged(spans):
         pieces += [text[position:start], REDACTED]
         position = end
     return "".join([*pieces, text[position:]])

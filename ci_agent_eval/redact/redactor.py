@@ -13,6 +13,7 @@ from ci_agent_eval.redact.forms import base64_forms, text_forms
 from ci_agent_eval.redact.known import LONG, MIN_CUT, REDACTED, Group, group, marked, spans_of
 from ci_agent_eval.redact.names import distinct_names
 from ci_agent_eval.redact.shapes import ANY_WORD, without_tokens
+from ci_agent_eval.redact.shortened import ELLIPSES, Shortened
 
 PEM_LINES = 400
 """The most lines a private key is followed over; a 16,384-bit RSA key has about 220."""
@@ -34,14 +35,19 @@ class Redactor:
     """Those of which a beginning or an end is secret, too."""
     groups: tuple[Group, ...] = field(default=(), repr=False)
     """The forms by the secret they belong to; each for itself if unset."""
+    shown: tuple[str, ...] = field(default=(), repr=False)
+    """Those of which a few characters beside an ellipsis are secret, too."""
     any_secret: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
+    shortened: Shortened = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         groups = self.groups or tuple(Group(secret, (secret,)) for secret in self.secrets)
         object.__setattr__(self, "groups", groups)
         cores = {core for core, _ in groups}
         ends = {end for form in self.cut for end in (form[:MIN_CUT], form[-MIN_CUT:])}
+        ends |= set(ELLIPSES) if self.shown else set()
         words = sorted(re.escape(word) for word in cores | ends)
+        object.__setattr__(self, "shortened", Shortened.of(self.shown))
         object.__setattr__(self, "any_secret", re.compile("|".join(words)) if words else None)
 
     @classmethod
@@ -50,16 +56,19 @@ class Redactor:
         values = {secret for name, value in environ.items() for secret in secrets_in(name, value)}
         groups: set[Group] = set()
         cut: set[str] = set()
+        shown: set[str] = set()
         for value in values:
             as_text = _long_enough(text_forms(value))
             as_base64 = _long_enough(base64_forms(value.encode("utf-8", "surrogateescape")))
             groups.add(group(as_text, value))
             groups |= {Group(form, (form,)) for form in as_base64}
-            if len(value) >= LONG and not is_structured(value):
+            if is_structured(value):
+                continue
+            shown |= as_text
+            if len(value) >= LONG:
                 cut |= as_text | {form for form in as_base64 if len(form) >= LONG}
         forms = {form for _, forms in groups for form in forms}
-        ordered = tuple(sorted(forms, key=_longest_first))
-        return cls(ordered, tuple(sorted(cut, key=_longest_first)), tuple(sorted(groups)))
+        return cls(_ordered(forms), _ordered(cut), tuple(sorted(groups)), _ordered(shown))
 
     def text(self, text: str) -> str:
         """Return `text` without secrets."""
@@ -67,7 +76,7 @@ class Redactor:
         if private_keys.BEGIN in text:
             text = private_keys.without_private_keys(text)
         if self.any_secret is not None and not (is_short and not self.any_secret.search(text)):
-            spans = spans_of(text, self.groups, self.cut)
+            spans = [*spans_of(text, self.groups, self.cut), *self.shortened.spans(text)]
             text = marked(text, spans) if spans else text
         return text if is_short and not ANY_WORD.search(text) else without_tokens(text)
 
@@ -125,5 +134,5 @@ def _long_enough(forms: Iterable[str]) -> set[str]:
     return {form for form in forms if len(form) >= MIN_SECRET}
 
 
-def _longest_first(form: str) -> tuple[int, str]:
-    return -len(form), form
+def _ordered(forms: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(forms, key=lambda form: (-len(form), form)))
