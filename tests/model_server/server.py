@@ -42,7 +42,10 @@ class ModelServer:
         self.peak = 0
         self._changed = threading.Condition()
         self._released = asyncio.Event()
-        self._socket = socket.create_server(("127.0.0.1", port))
+        # Named as TCP: asyncio turns Nagle's algorithm off only where the protocol says so.
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        self._socket.bind(("127.0.0.1", port))
+        self._socket.listen(512)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server = uvicorn.Server(
             uvicorn.Config(

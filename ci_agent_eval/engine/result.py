@@ -1,0 +1,106 @@
+"""What a run of an agent left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+from ci_agent_eval.contract.episode import Outcome, StopReason
+from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Trajectory, Turn
+from ci_agent_eval.engine.endings import outcome_of
+
+
+@dataclass(frozen=True, slots=True)
+class CassetteCounts:
+    """How often a recording answered, did not, and how often a model was really asked."""
+
+    hits: int = 0
+    misses: int = 0
+    live: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentResult:
+    """A run from the prompt to its end, whichever way it ended; nothing of it is lost."""
+
+    trajectory: Trajectory
+    """The turns of this run, the prompt first; earlier messages are not repeated."""
+    stop_reason: StopReason
+    error: str | None = None
+    """What happened, unless the run was completed."""
+    duration_ms: float = 0.0
+    """The whole run, waiting for rate limits included."""
+    messages: Sequence[Any] = field(default=(), repr=False)
+    """The whole conversation, for `messages=` of the next run."""
+    rate_limited: int = 0
+    """How often the model's API said: too many requests."""
+    available_tools: tuple[str, ...] = ()
+    """The tools the model was offered, as it was last asked."""
+    cassette: CassetteCounts = CassetteCounts()
+    agent: str | None = None
+    model: str | None = None
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The prompt and the model's answers, in order."""
+        return self.trajectory.turns
+
+    @property
+    def success(self) -> bool:
+        """Whether the agent came to an answer of its own."""
+        return self.stop_reason == "completed"
+
+    @property
+    def outcome(self) -> Outcome:
+        """The episode's outcome by how the run ended, before any check."""
+        return outcome_of(self.stop_reason, answered=bool(self.trajectory.agent_turns))
+
+    @property
+    def final_response(self) -> str:
+        """The last text the model wrote; empty where it wrote none."""
+        written = (turn.content for turn in reversed(self.trajectory.agent_turns) if turn.content)
+        return next(written, "")
+
+    @property
+    def token_usage(self) -> TokenUsage | None:
+        """Tokens of all turns; None where any turn's were not measured."""
+        usages = [turn.tokens for turn in self.trajectory.agent_turns]
+        measured = [usage for usage in usages if usage is not None]
+        if not measured or len(measured) != len(usages):
+            return None
+        return TokenUsage(
+            input=sum(usage.input for usage in measured),
+            output=sum(usage.output for usage in measured),
+            cached=sum(usage.cached for usage in measured),
+        )
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Cost of all turns; None where any turn is unpriced."""
+        return self.trajectory.cost_usd
+
+    @property
+    def all_tool_calls(self) -> tuple[ToolCall, ...]:
+        """Every tool call in order."""
+        return tuple(self.trajectory.tool_calls())
+
+    def tool_calls_for(self, name: str) -> tuple[ToolCall, ...]:
+        """Return the calls of one tool in order."""
+        return tuple(call for call in self.all_tool_calls if call.name == name)
+
+    def tool_was_called(self, name: str) -> bool:
+        """Say whether a tool was called at all."""
+        return bool(self.tool_calls_for(name))
+
+    def tool_call_count(self, name: str) -> int:
+        """Return how often a tool was called."""
+        return len(self.tool_calls_for(name))
+
+    def tool_call_arg(self, name: str, arg: str) -> JsonValue:
+        """Return an argument of the first call of a tool; None where there is none."""
+        calls = self.tool_calls_for(name)
+        arguments = calls[0].arguments if calls else None
+        return arguments.get(arg) if isinstance(arguments, dict) else None

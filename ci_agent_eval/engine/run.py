@@ -1,0 +1,250 @@
+"""One run of an agent: PydanticAI does the loop, this keeps all of it whichever way it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai import Agent as Loop
+from pydantic_ai import AgentRun, RunContext
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import UsageLimits
+
+from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.trajectory import Trajectory, Turn
+from ci_agent_eval.engine import fields
+from ci_agent_eval.engine.declarations import Agent
+from ci_agent_eval.engine.limits import RunLimits, Stop, limit_reached
+from ci_agent_eval.engine.model import model_settings
+from ci_agent_eval.engine.rate import Tally
+from ci_agent_eval.engine.record import RunRecord, describe
+from ci_agent_eval.engine.result import AgentResult
+from ci_agent_eval.engine.session import EngineSession, Toolset
+from ci_agent_eval.engine.stops import stop_for
+from ci_agent_eval.engine.turns import turns_from
+from ci_agent_eval.errors import InputError
+
+Observer = Callable[[AgentResult], None]
+"""Called once with the result, also where the run was cancelled and nothing is returned."""
+
+COMPLETED = Stop("completed", "")
+_numbers = itertools.count(1)
+
+
+async def aitest_run(
+    agent: Agent,
+    prompt: str,
+    *,
+    session: EngineSession,
+    messages: Sequence[ModelMessage] | None = None,
+    max_turns: int | None = None,
+    timeout_s: float | None = 60.0,
+    timeout_ms: float | None = None,
+    limits: RunLimits | None = None,
+    episode_id: str | None = None,
+    observer: Observer | None = None,
+) -> AgentResult:
+    """Run an agent on a prompt until it answers, or is stopped; return all that happened.
+
+    `messages` are those of an earlier result, to go on from it. `max_turns` stands in
+    place of the agent's own, `timeout_s` (or `timeout_ms`) is the time it may take,
+    waiting for rate limits and the start of servers not counted; None sets no limit.
+    Whatever the agent, a server or the model does ends in a result; InputError is raised
+    for what the test itself declares wrongly, and a cancelled task stays cancelled.
+    """
+    deadline = timeout_s if timeout_ms is None else timeout_ms / 1000
+    if deadline is not None:
+        fields.number("aitest_run", "timeout_s", deadline, least=0, above=True)
+    run = _Run(
+        agent=agent,
+        prompt=_checked_prompt(prompt),
+        history=tuple(messages or ()),
+        limits=_limits(agent, max_turns, limits or RunLimits()),
+        timeout_s=deadline,
+        session=session,
+        episode_id=episode_id or f"run-{next(_numbers)}",
+        record=RunRecord(session.clock),
+    )
+    return await run.until_it_ends(observer or (lambda _: None))
+
+
+def _checked_prompt(prompt: object) -> str:
+    if not isinstance(prompt, str):
+        raise fields.wrong("aitest_run", "prompt", f"must be a text, got {prompt!r}")
+    return clean_text(prompt)
+
+
+def _limits(agent: Agent, max_turns: int | None, limits: RunLimits) -> RunLimits:
+    """Return the limits with the turns that hold: asked for here, or the agent's; never more."""
+    asked = agent.max_turns if max_turns is None else max_turns
+    fields.number("aitest_run", "max_turns", asked, least=1, whole=True)
+    turns = asked if limits.max_turns is None else min(asked, limits.max_turns)
+    return RunLimits(turns, limits.tool_calls, limits.tokens, limits.cost_usd)
+
+
+@dataclass
+class _Run:
+    """The state of one run."""
+
+    agent: Agent
+    prompt: str
+    history: Sequence[ModelMessage]
+    limits: RunLimits
+    timeout_s: float | None
+    session: EngineSession
+    episode_id: str
+    record: RunRecord
+    tally: Tally = field(default_factory=Tally)
+    live: AgentRun[Any, Any] | None = None
+
+    async def until_it_ends(self, observer: Observer) -> AgentResult:
+        """Run, and make a result of any end; one that nobody waits for goes to the observer."""
+        started = self.session.clock()
+        try:
+            stop = await self._stop()
+        except InputError:
+            raise
+        except BaseException as error:
+            stop = Stop("cancelled", f"it was stopped from outside ({describe(error)})")
+            observer(self._result(stop, started))
+            raise
+        result = self._result(stop, started)
+        observer(result)
+        return result
+
+    async def _stop(self) -> Stop:
+        """Run to the end, and say which it was."""
+        try:
+            async with self.session.toolsets(self.agent, self.episode_id) as toolsets:
+                return await self._in_time(toolsets)
+        except UserError as error:
+            raise InputError(f"agent {self.agent.label!r}: {error}") from error
+        except InputError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever broke, the episode is kept
+            return self._broken(error)
+
+    async def _in_time(self, toolsets: Sequence[Toolset]) -> Stop:
+        deadline = asyncio.timeout(self.timeout_s)
+        try:
+            async with deadline:
+                self.tally.waited = _Stopwatch(deadline).waiting
+                return await self._loop(toolsets)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+        return Stop("timeout", f"it was not done after {self.timeout_s:g} s; {self._doing()}")
+
+    async def _loop(self, toolsets: Sequence[Toolset]) -> Stop:
+        async with self._started(toolsets) as live:
+            async for node in live:
+                if not Loop.is_call_tools_node(node):
+                    continue
+                stop = limit_reached(self.limits, self._turns())
+                if stop is not None:
+                    return stop
+                if node.model_response.finish_reason == "content_filter":
+                    return self._refused()
+        return COMPLETED
+
+    @asynccontextmanager
+    async def _started(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:
+        agent = self.agent
+        loop = Loop(
+            await self.session.model_for(agent, self.episode_id, self.tally),
+            instructions=agent.instructions,
+            model_settings=model_settings(agent.provider),
+            retries=agent.retries,
+            toolsets=[_allowed(toolset, agent) for toolset in toolsets],
+            capabilities=[self.record],
+        )
+        async with loop.iter(
+            self.prompt,
+            message_history=list(self.history) or None,
+            usage_limits=UsageLimits(request_limit=self.limits.max_turns),
+            infer_name=False,
+        ) as live:
+            self.live = live
+            yield live
+
+    def _broken(self, error: Exception) -> Stop:
+        """Say which end an error is, with what else is known of it."""
+        stop = stop_for(error, self.record)
+        if stop.reason == "max_turns":
+            return Stop("max_turns", f"it was not done after {self.limits.max_turns} turns")
+        if stop.reason == "model_error" and self.tally.rate_limited:
+            times = self.tally.rate_limited
+            return Stop("model_error", f"{stop.error} (429, too many requests: {times} times)")
+        return stop
+
+    def _refused(self) -> Stop:
+        """Say what a response that was refused or filtered holds; there may be nothing."""
+        said = self._turns()[-1].content
+        return Stop("refusal", f"the model refused: {said}" if said else "its answer was filtered")
+
+    def _doing(self) -> str:
+        answers = self.record.answers
+        if self.record.asking:
+            return f"request {answers + 1} to the model was open"
+        return f"it was at work on the model's answer {answers}" if answers else "it had not begun"
+
+    def _new_messages(self) -> Sequence[ModelMessage]:
+        return () if self.live is None else self.live.new_messages()
+
+    def _turns(self) -> tuple[Turn, ...]:
+        turns = turns_from(self._new_messages(), self.record.calls)
+        return turns or (Turn(role="user", content=self.prompt),)
+
+    def _result(self, stop: Stop, started: float) -> AgentResult:
+        elapsed = self.session.clock() - started
+        return AgentResult(
+            trajectory=Trajectory(turns=self._turns()),
+            stop_reason=stop.reason,
+            error=clean_text(stop.error) or None,
+            duration_ms=round(max(elapsed, 0.0) * 1000, 3),
+            messages=tuple(self.live.all_messages()) if self.live else tuple(self.history),
+            rate_limited=self.tally.rate_limited,
+            available_tools=self.record.tools,
+            cassette=self.session.cassette_counts(self.episode_id),
+            agent=self.agent.label,
+            model=self.agent.provider.model_id,
+        )
+
+
+@dataclass
+class _Stopwatch:
+    """Stops a deadline while the run waits for what is not its own doing."""
+
+    deadline: asyncio.Timeout
+    _left: float | None = None
+
+    def waiting(self, begins: bool) -> None:
+        """Hold the deadline, or let it run on with the time that was left."""
+        now = asyncio.get_running_loop().time()
+        when = self.deadline.when()
+        if self.deadline.expired():
+            return
+        if begins and when is not None:
+            self._left = when - now
+            self.deadline.reschedule(None)
+        elif not begins and self._left is not None:
+            self.deadline.reschedule(now + self._left)
+            self._left = None
+
+
+def _allowed(toolset: Toolset, agent: Agent) -> Toolset:
+    """Return the toolset with only the tools an agent may see."""
+    if agent.allowed_tools is None:
+        return toolset
+    allowed = frozenset(agent.allowed_tools)
+
+    def may_see(_: RunContext[Any], tool: ToolDefinition) -> bool:
+        return tool.name in allowed
+
+    return toolset.filtered(may_see)

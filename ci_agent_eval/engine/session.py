@@ -1,0 +1,167 @@
+"""What the episodes of one process share: models, their limits, tool servers, cassettes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self
+
+from pydantic_ai.models import Model
+from pydantic_ai.toolsets import AbstractToolset
+
+from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
+from ci_agent_eval.engine.model import build_model
+from ci_agent_eval.engine.rate import Limiter, RateLimitedModel, Sleep, Tally
+from ci_agent_eval.engine.record import Clock
+from ci_agent_eval.engine.result import CassetteCounts
+from ci_agent_eval.engine.windows import Window
+from ci_agent_eval.errors import InputError
+
+CassetteMode = Literal["off", "record", "replay", "auto"]
+Toolset = AbstractToolset[Any]
+Server = MCPServer | CLIServer
+
+
+class Servers(Protocol):
+    """Tool servers that start once and are shared; opened and closed with the session."""
+
+    async def __aenter__(self) -> Self:
+        """Open the pool; servers start when they are first needed."""
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        """Stop every server and its children."""
+
+    def toolsets(
+        self, servers: Sequence[Server], episode_id: str
+    ) -> AbstractAsyncContextManager[Sequence[Toolset]]:
+        """Hold the tools of some servers for one run, in order; raises ServerError."""
+
+
+class Cassettes(Protocol):
+    """Recordings of models' answers."""
+
+    def wrap(self, model: Model, agent: Agent, episode_id: str) -> Model:
+        """Return the model for one run, answering from the recording or keeping it."""
+
+    def counts(self, episode_id: str) -> CassetteCounts:
+        """Return what the recording did for one run."""
+
+
+@dataclass
+class EngineSession:
+    """One per process, on one event loop; `async with` it.
+
+    `environ` holds the models' keys, `clock` counts seconds; `cassette_mode` is what
+    `cassettes` was made for: in `replay` no model needs a key.
+    """
+
+    environ: Mapping[str, str] = field(repr=False)
+    clock: Clock
+    sleep: Sleep = asyncio.sleep
+    cassette_mode: CassetteMode = "off"
+    cassettes: Cassettes | None = None
+    servers: Servers | None = None
+    """Unset: a pool of the session's own, made when an agent with servers comes."""
+    _models: dict[tuple[str | None, ...], Model] = field(default_factory=dict, init=False)
+    _limiters: dict[tuple[str | None, ...], Limiter] = field(default_factory=dict, init=False)
+    _stack: AsyncExitStack | None = field(default=None, init=False)
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    async def __aenter__(self) -> Self:
+        self._stack = AsyncExitStack()
+        if self.servers is not None:
+            await self._stack.enter_async_context(self.servers)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        stack, self._stack = self._stack, None
+        self._models.clear()
+        if stack is not None:
+            await stack.__aexit__(kind, error, trace)
+
+    async def model_for(self, agent: Agent, episode_id: str, tally: Tally) -> Model:
+        """Return the agent's model for one run: within its limits, and from a cassette if any.
+
+        Raises InputError where the model cannot be built.
+        """
+        model = await self._open(agent.provider)
+        limited = RateLimitedModel(model, self.limiter(agent.provider), tally)
+        if self.cassettes is None:
+            return limited
+        return self.cassettes.wrap(limited, agent, episode_id)
+
+    def limiter(self, provider: Provider) -> Limiter:
+        """Return the provider's limiter; of two declarations the tighter limits hold."""
+        key = _key(provider)
+        if key not in self._limiters:
+            self._limiters[key] = Limiter(self.clock, self.sleep)
+        limiter = self._limiters[key]
+        limiter.requests = _tighter(limiter.requests, provider.rpm)
+        limiter.tokens = _tighter(limiter.tokens, provider.tpm)
+        return limiter
+
+    @asynccontextmanager
+    async def toolsets(self, agent: Agent, episode_id: str) -> AsyncIterator[Sequence[Toolset]]:
+        """Hold the tools of the agent's servers for one run; raises ServerError."""
+        servers: list[Server] = [*agent.mcp_servers, *agent.cli_servers]
+        if not servers:
+            yield ()
+            return
+        pool = await self._pool()
+        async with pool.toolsets(servers, episode_id) as toolsets:
+            yield toolsets
+
+    def cassette_counts(self, episode_id: str) -> CassetteCounts:
+        """Return what the cassette did for one run; nothing without one."""
+        return self.cassettes.counts(episode_id) if self.cassettes else CassetteCounts()
+
+    async def _pool(self) -> Servers:
+        """Return the pool, opened when the first agent with servers comes."""
+        async with self._opening:
+            if self.servers is None:
+                from ci_agent_eval.engine.servers.pool import ServerPool  # noqa: PLC0415 - brings the MCP library
+
+                self.servers = await self._opened.enter_async_context(ServerPool(self.environ))
+        return self.servers
+
+    @property
+    def _opened(self) -> AsyncExitStack:
+        if self._stack is None:
+            raise InputError("the engine session is not open; use it as `async with`")
+        return self._stack
+
+    async def _open(self, provider: Provider) -> Model:
+        """Return the provider's model, opened once and closed with the session."""
+        opened, key = self._opened, _key(provider)
+        async with self._opening:
+            if key not in self._models:
+                offline = self.cassette_mode == "replay"
+                model = build_model(provider, self.environ, offline=offline)
+                self._models[key] = await opened.enter_async_context(model)
+        return self._models[key]
+
+
+def _key(provider: Provider) -> tuple[str | None, ...]:
+    return (provider.model_id, provider.base_url, provider.api_key_env)
+
+
+def _tighter(window: Window | None, limit: int | None) -> Window | None:
+    if limit is None or (window is not None and window.limit <= limit):
+        return window
+    if window is None:
+        return Window(limit)
+    window.limit = limit
+    return window
