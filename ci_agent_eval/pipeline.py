@@ -18,7 +18,10 @@ from ci_agent_eval.report_folder import (
     write_report_folder,
 )
 from ci_agent_eval.results.load import load
+from ci_agent_eval.results.redacted import Redact
+from ci_agent_eval.results.runs import status_findings
 from ci_agent_eval.results.spool import Spool, write_results
+from ci_agent_eval.run_folder import ReportFolder
 from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
 from ci_agent_eval.settings import Settings
 
@@ -42,16 +45,18 @@ class Job:
         return self.root / self.settings.report_dir
 
 
-def report_files(
-    job: Job,
-    *,
-    results: Sequence[str],
-    junit: Sequence[str],
-) -> Report:
+def report_files(job: Job, *, results: Sequence[str], junit: Sequence[str]) -> Report:
     """Read, judge and write the report of files that are there. Raises InputError."""
+    ReportFolder(job.folder).prepare()
+    return _report(
+        job, lambda spool, redact: load(results, junit, root=job.root, spool=spool, redact=redact)
+    )
+
+
+def _report(job: Job, read: Callable[[Spool, Redact], Loaded]) -> Report:
     redactor = Redactor.from_environ(job.environ)
     with Spool(redactor.text) as spool:
-        loaded = load(results, junit, root=job.root, spool=spool, redact=redactor.text)
+        loaded = read(spool, redactor.text)
         report = report_loaded(job, loaded)
         if not _has_own_results(job.folder):
             complete = not any(finding.blocking for finding in loaded.findings)
@@ -95,16 +100,24 @@ def run_and_report(
         suite=job.settings.suite,
         cwd=job.root,
     )
+    folder = ReportFolder(job.folder)
+    folder.prepare(with_junit=True)
     claim_report_folder(job.folder)
     clear_report_folder(job.folder)
     run = run_suite(command, environ=job.environ, emit=echo, on_progress=on_progress)
-    if (job.folder / SESSION_NAME).exists():
-        return run, report_files(job, results=(job.settings.report_dir,), junit=())
-    return run, report_loaded(job, Loaded(findings=(_never_started(run),)))
+    if not (job.folder / SESSION_NAME).exists():
+        return run, report_loaded(job, Loaded(findings=(_never_started(run),)))
+    return run, _report(job, lambda spool, redact: _load_run(job, run, spool, redact))
+
+
+def _load_run(job: Job, run: SuiteRun, spool: Spool, redact: Redact) -> Loaded:
+    """Load what the run left, and hold its end against what its session says of it."""
+    loaded = load((), (), root=job.root, runs=(job.folder,), spool=spool, redact=redact)
+    found = [f for s in loaded.sessions for f in status_findings(s, run.exit_status)]
+    return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
 
 
 _NEVER_STARTED = {
-    0: "it ran no test; one of its arguments (such as --collect-only or --help) told it not to",
     4: "it could not use its arguments or paths",
     5: "it found no test",
 }
@@ -113,6 +126,8 @@ _NEVER_STARTED = {
 
 def _never_started(run: SuiteRun) -> Finding:
     """Say so where pytest gave up before its session: no file of it could say it."""
-    why = _NEVER_STARTED.get(run.exit_status, "it ended before its session began")
+    why = _NEVER_STARTED.get(run.exit_status, "it left no session")
     message = f"{why} (status {run.exit_status}); its output above says more"
+    if run.only is not None:
+        message = f"it ran nothing ({run.only}); take it out of pytest's arguments"
     return Finding("collection_error", "pytest", message)

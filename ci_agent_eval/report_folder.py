@@ -35,8 +35,6 @@ def claim_report_folder(folder: Path) -> None:
 
     Raises InputError naming the file that is in the way.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; give --report-dir a folder")
     for name, beginnings in _OURS.items():
         if not _begins_with(folder / name, beginnings):
             raise InputError(

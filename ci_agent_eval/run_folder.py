@@ -133,11 +133,15 @@ class ReportFolder:
             update = {"selected": count, "deselected": deselected}
             self.write_session(session.model_copy(update=update))
 
-    def write_results(self, suite: str) -> tuple[str, ...]:
-        """Merge the journals into `results.json`; return what could not be read, by its place."""
+    def write_results(self, suite: str, *, complete: bool = True) -> tuple[str, ...]:
+        """Merge the journals into `results.json`; return what could not be read, by its place.
+
+        `complete` is False where the run did not come to its end.
+        """
         merged, unreadable = self.merged()
+        complete = complete and not unreadable
         ordered = (canonical_json(merged[key].episode) for key in sorted(merged))
-        _replace(self.path / RESULTS_NAME, render_results(suite, ordered))
+        _replace(self.path / RESULTS_NAME, render_results(suite, ordered, complete=complete))
         return unreadable
 
     def merged(self) -> tuple[dict[tuple[str, str, int, int], JournalLine], tuple[str, ...]]:

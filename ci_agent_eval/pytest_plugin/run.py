@@ -86,15 +86,19 @@ class Run:
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
         """Write the results when every worker is down, then how the run went."""
         yield
-        unreadable = self._folder.write_results(self._session.suite)
-        self._errors.update(dict.fromkeys(unreadable, "this line of the journal is broken"))
         limit = session.shouldfail or session.shouldstop
         stopped = self._redactor.text(str(limit)) if limit else None
+        interrupted = self._was_interrupted(stopped)
+        unreadable = self._folder.write_results(
+            self._session.suite,
+            complete=not (interrupted or stopped or self._errors),
+        )
+        self._errors.update(dict.fromkeys(unreadable, "this line of the journal is broken"))
         noted = self._folder.session()
         self._folder.write_session(
             self._session.model_copy(
                 update={
-                    "state": "interrupted" if self._was_interrupted(stopped) else "finished",
+                    "state": "interrupted" if interrupted else "finished",
                     "exit_status": int(session.exitstatus),
                     "selected": noted.selected,
                     "deselected": noted.deselected,

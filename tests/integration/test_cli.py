@@ -310,7 +310,7 @@ def test_a_report_dir_that_is_a_file_is_told_so(agent_eval, desk, tmp_path):
     for arguments in (["run", "desk"], ["report", "--junit", "*.xml"]):
         done = agent_eval(*arguments, "--report-dir", "taken")
         assert done.returncode == 2
-        assert "taken: is a file; give --report-dir a folder" in done.stderr
+        assert "taken: a file is in the way" in done.stderr
 
 
 def test_a_run_that_is_killed_leaves_no_verdict_of_the_run_before(desk, agent_eval, tmp_path):
@@ -342,3 +342,89 @@ def test_secrets_of_the_environment_reach_no_output(agent_eval, tmp_path):
     texts = [done.stdout, done.stderr]
     texts += [p.read_text() for p in (tmp_path / "agent-eval-report").rglob("*") if p.is_file()]
     assert not [text for text in texts if secret in text or "ghp_aaaa" in text]
+
+
+def test_results_of_an_interrupted_run_are_no_pass_wherever_they_are_carried(agent_eval, tmp_path):
+    (tmp_path / "test_stop.py").write_text(
+        "import pytest\n"
+        "def test_first(episode):\n"
+        "    with episode.turn('hello') as turn:\n"
+        "        turn.reply('hello', source='scripted')\n"
+        "def test_second(episode):\n"
+        "    pytest.exit('enough', returncode=0)\n"
+    )
+    assert agent_eval("run", "test_stop.py").returncode == 1
+    (tmp_path / "alone").mkdir()
+    shutil.copy(tmp_path / "agent-eval-report/results.json", tmp_path / "alone")
+    for source, target in [("alone", "b"), ("agent-eval-report", "c"), ("b", "d"), ("c", "e")]:
+        done = agent_eval("report", "--results", source, "--report-dir", target)
+        assert done.returncode == 1, (source, done.stdout)
+
+
+def test_a_run_inside_the_report_folder_is_not_this_run_s(agent_eval, desk, tmp_path):
+    mend(desk)
+    assert agent_eval("run", "desk", "--report-dir", "out/old").returncode == 0
+    assert agent_eval("run", "desk", "--report-dir", "out", "--", "-k", "none").returncode == 1
+
+
+PLAIN_AND_EPISODE = """
+def test_episode(episode):
+    with episode.turn("hello") as turn:
+        turn.reply("hello", source="scripted")
+
+def test_plain():
+    assert {passes}
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--", "--junitxml=other.xml"], ["--", "-p", "no:junitxml"]]
+)
+def test_a_failing_plain_test_fails_whatever_pytest_is_told(agent_eval, tmp_path, arguments):
+    (tmp_path / "test_both.py").write_text(PLAIN_AND_EPISODE.format(passes=False))
+    assert agent_eval("run", "test_both.py", *arguments).returncode == 1
+
+
+def test_a_status_of_pytest_that_nothing_explains_fails(agent_eval, tmp_path):
+    (tmp_path / "test_both.py").write_text(PLAIN_AND_EPISODE.format(passes=True))
+    (tmp_path / "conftest.py").write_text(
+        "def pytest_sessionfinish(session):\n    session.exitstatus = 1\n"
+    )
+    done = agent_eval("run", "test_both.py")
+    assert done.returncode == 1
+    assert "pytest ended with status 1" in " ".join(done.stdout.split())
+    (tmp_path / "conftest.py").unlink()
+    assert agent_eval("run", "test_both.py").returncode == 0
+
+
+def test_subtests_that_pass_are_no_finding(agent_eval, tmp_path):
+    (tmp_path / "test_sub.py").write_text(
+        "def test_sub(episode, subtests):\n"
+        "    with episode.turn('hello') as turn:\n"
+        "        turn.reply('hello', source='scripted')\n"
+        "    for number in range(3):\n"
+        "        with subtests.test(number=number):\n"
+        "            assert number < 3\n"
+    )
+    done = agent_eval("run", "test_sub.py")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.endswith("Agent evals passed: 1 of 1 required scenario, 1 episode\n")
+
+
+def test_commands_of_the_suite_stay_text_in_a_workflow_s_log(agent_eval, tmp_path):
+    (tmp_path / "event.json").write_text('{"repository": {"full_name": "o/r"}}')
+    (tmp_path / "test_loud.py").write_text(
+        "def test_loud():\n    assert '''\n::error::x\n''' == ''\n"
+    )
+    environ = {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_EVENT_NAME": "push",
+        "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+        "GITHUB_SHA": "a" * 40,
+    }
+    ran = agent_eval("run", "test_loud.py", **environ)
+    assert ran.stdout.startswith("::stop-commands::")
+    shown = agent_eval(
+        "report", "--results", "agent-eval-report", "--format", "markdown", **environ
+    )
+    assert not [line for line in shown.stdout.splitlines() if line.lstrip().startswith("::")]
