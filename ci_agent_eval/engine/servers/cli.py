@@ -1,0 +1,166 @@
+"""A command-line program as one tool, `<prefix>_execute(args)`; what it does, it does alone."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
+
+from ci_agent_eval.engine.declarations import CLIServer
+from ci_agent_eval.engine.faults import ServerError
+from ci_agent_eval.engine.servers.arguments import split_arguments
+from ci_agent_eval.engine.servers.commands import Ended, Output, run_command
+from ci_agent_eval.engine.servers.processes import child_environment
+from ci_agent_eval.errors import InputError
+
+HELP_CHARACTERS = 4_000
+"""How much of a program's help goes into the tool's description: every request carries it."""
+
+_RULES = (
+    "`args` is what follows the program's name on a command line. Quotes and backslashes work as "
+    "in a shell, but there is no shell: no pipes, redirections, variables or wildcards, and one "
+    "command a call."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A declared program that was found, and what it needs to run."""
+
+    declared: CLIServer
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(repr=False)
+
+    async def execute(self, args: str) -> str:
+        """Run the program with a model's arguments; return its output and how it ended.
+
+        Raises ModelRetry for arguments that cannot or may not be run, and ServerError where
+        the program itself cannot be started.
+        """
+        try:
+            words = split_arguments(args)
+            check_subcommand(words, self.declared.allowed_subcommands)
+        except InputError as error:
+            raise ModelRetry(str(error)) from error
+        return rendered(await self.run(words), self.declared.timeout)
+
+    async def run(self, words: Sequence[str]) -> Ended:
+        """Run the program with these arguments. Raises ServerError where it does not start."""
+        declared = self.declared
+        try:
+            return await run_command(
+                [*self.command, *words],
+                env=self.env,
+                cwd=declared.cwd,
+                timeout_s=declared.timeout,
+                cap_bytes=declared.output_cap_bytes,
+            )
+        except (OSError, ValueError) as error:
+            raise ServerError(
+                f"The program of CLIServer {declared.name} could not be started: {error}. "
+                "Look at its command and cwd."
+            ) from error
+
+
+async def cli_toolset(server: CLIServer, environ: Mapping[str, str]) -> AbstractToolset[Any]:
+    """Return the toolset with the program's one tool.
+
+    Asks the program for its help, once, where the declaration says so. Raises ServerError
+    where there is no such program.
+    """
+    env = child_environment(environ, server.env)
+    program = Program(server, _found(server, env["PATH"]), env)
+    text = await _help(program) if server.discover_help else None
+    toolset: FunctionToolset[Any] = FunctionToolset()
+    toolset.add_function(
+        program.execute,
+        takes_ctx=False,
+        name=server.tool_name,
+        description=description(server, text),
+    )
+    return toolset
+
+
+def check_subcommand(words: Sequence[str], allowed: Sequence[str] | None) -> None:
+    """Refuse what does not begin with one of the allowed subcommands (`status`, `remote show`).
+
+    Options before the subcommand are refused as well: they can change what it means.
+    Raises InputError.
+    """
+    if allowed is None or any(_begins_with(words, entry.split()) for entry in allowed):
+        return
+    listed = ", ".join(allowed) or "none"
+    said = shlex.quote(words[0]) if words else "nothing"
+    raise InputError(
+        f"args begins with {said}, which is not allowed: nothing was run. It has to begin with "
+        f"an allowed subcommand: {listed}."
+    )
+
+
+def rendered(ended: Ended, timeout_s: float) -> str:
+    """Return what the model is told: output, errors, what was cut, and the exit code."""
+    parts = [*_stream("", ended.stdout), *_stream("stderr", ended.stderr)]
+    if ended.timed_out:
+        parts.append(f"[killed: it had not ended after {timeout_s:g} s]")
+    else:
+        parts.append(f"[exit code {ended.code}]")
+    return "\n".join(parts)
+
+
+def description(server: CLIServer, text: str | None) -> str:
+    """Return the tool's description; `text` is the program's own help."""
+    parts = [server.description or f"Runs `{server.command}`.", _RULES]
+    if server.allowed_subcommands is not None:
+        listed = ", ".join(server.allowed_subcommands) or "none"
+        parts.append(f"Allowed subcommands: {listed}.")
+    if text:
+        parts.append(f"Its help (`{server.help_flag}`):\n{text}")
+    return "\n\n".join(parts)
+
+
+def _begins_with(words: Sequence[str], entry: Sequence[str]) -> bool:
+    return bool(entry) and list(words[: len(entry)]) == list(entry)
+
+
+def _stream(name: str, output: Output) -> list[str]:
+    text = output.text.rstrip("\n")
+    lines = [f"[{name}]"] if name and text else []
+    lines += [text] if text else []
+    if output.kept < output.size:
+        lines.append(f"[cut: the first {output.kept} of {output.size} bytes]")
+    return lines
+
+
+async def _help(program: Program) -> str:
+    server = program.declared
+    ended = await program.run(shlex.split(server.help_flag))
+    text = (ended.stdout.text or ended.stderr.text).strip()
+    if ended.timed_out or not text:
+        raise ServerError(
+            f"CLIServer {server.name}: `{server.command} {server.help_flag}` gave no help. "
+            "Set help_flag to what prints it, or discover_help=False."
+        )
+    if len(text) <= HELP_CHARACTERS:
+        return text
+    return f"{text[:HELP_CHARACTERS]}\n[cut: the first {HELP_CHARACTERS} of {len(text)} characters]"
+
+
+def _found(server: CLIServer, path: str) -> tuple[str, ...]:
+    """Return the command's words, if its program is there; a path may have spaces."""
+    for words in ((server.command,), tuple(shlex.split(server.command))):
+        if shutil.which(_seen_from(server.cwd, words[0]), path=path):
+            return words
+    raise ServerError(
+        f"CLIServer {server.name}: there is no program {server.command!r}. Install it, or give "
+        "its path in `command`."
+    )
+
+
+def _seen_from(cwd: str | Path | None, program: str) -> str:
+    return str(Path(cwd or ".", program)) if "/" in program else program

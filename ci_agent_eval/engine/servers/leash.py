@@ -1,0 +1,181 @@
+"""Run a program on a leash: it, and whatever it starts, ends with the process that wanted it.
+
+Run as a script, by its path, with nothing but the standard library:
+
+    leash.py PARENT_PID inherit|null NAME,NAME,... PROGRAM ARGUMENT...
+
+The program gets this process's stdin (or none), stdout, stderr, and of the environment the
+variables named. It ends with this process, which ends when its own stdin is hung up, when it is
+told to (SIGTERM, SIGINT, SIGHUP), or when the process `PARENT_PID` is gone, even by SIGKILL.
+The exit code is the program's, 128 + n after signal n, or 127 where it could not be started.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+LEAVE_S = 1.0
+"""What a program has to leave by itself once its stdin is closed, as the MCP wants it to."""
+
+TERM_S = 1.0
+"""What it has after SIGTERM; then SIGKILL."""
+
+LOOK_S = 0.5
+"""How often the parent is looked for where the kernel does not tell of its death."""
+
+NOT_STARTED = 127
+
+_SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def _prctl(option: int, value: int) -> None:
+    """Ask the Linux kernel; elsewhere looking for the parent has to do."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _die_with_leash() -> None:
+    _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def _signal_pipe() -> int:
+    """Return a descriptor that a byte arrives on for each signal we handle."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in (*_ENDING, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    return reader
+
+
+def _start(stdin: str, names: str, command: list[str]) -> subprocess.Popen[bytes]:
+    kept = {name: os.environ[name] for name in names.split(",") if name in os.environ}
+    return subprocess.Popen(
+        command,
+        env=kept,
+        stdin=subprocess.DEVNULL if stdin == "null" else None,
+        process_group=0,
+        preexec_fn=_die_with_leash,  # noqa: PLW1509 - there is no second thread here
+    )
+
+
+def _let_go_of_stdout() -> None:
+    """Leave the program the only writer, so that its end is seen at the other end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+
+
+class Watch:
+    """Follows one program to its end, and hurries it when its time has come."""
+
+    def __init__(self, child: int, parent: int, signals: int) -> None:
+        self.child = child
+        self.parent = parent
+        self.signals = signals
+        self.code: int | None = None
+        self.term_at: float | None = None
+        self.kill_at: float | None = None
+        self.poller = select.poll()
+        self.poller.register(signals, select.POLLIN)
+        self.poller.register(0, 0)
+
+    def run(self) -> int:
+        """Return the program's exit code, once it has ended."""
+        while self.code is None:
+            self._listen()
+            self._reap()
+            self._hurry()
+        return self.code
+
+    def _listen(self) -> None:
+        for descriptor, _ in self.poller.poll(int(self._patience() * 1000)):
+            if descriptor == self.signals:
+                with suppress(BlockingIOError):
+                    if set(os.read(self.signals, 64)) & set(_ENDING):
+                        self._end_in(0)
+            else:
+                self.poller.unregister(0)
+                self._end_in(LEAVE_S)
+        if os.getppid() != self.parent:
+            self._end_in(0)
+
+    def _patience(self) -> float:
+        times = [at for at in (self.term_at, self.kill_at) if at is not None]
+        return max(0.001, min([LOOK_S, *(at - time.monotonic() for at in times)]))
+
+    def _end_in(self, seconds: float) -> None:
+        if self.kill_at is None:
+            at = time.monotonic() + seconds
+            self.term_at = at if self.term_at is None else min(at, self.term_at)
+
+    def _hurry(self) -> None:
+        now = time.monotonic()
+        if self.term_at is not None and now >= self.term_at:
+            self.term_at, self.kill_at = None, now + TERM_S
+            _signal_group(self.child, signal.SIGTERM)
+        elif self.kill_at is not None and now >= self.kill_at:
+            _signal_group(self.child, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        """Collect whoever has ended: the program, and orphans it left to us."""
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
+                if ended[0] == self.child:
+                    self.code = os.waitstatus_to_exitcode(ended[1])
+
+
+def _signal_group(group: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _children() -> list[int]:
+    """Return our children, also those whose own parents have ended; none where Linux is not."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as listing:  # noqa: PTH123 - pathlib costs every start
+            return [int(child) for child in listing.read().split()]
+    except OSError:
+        return []
+
+
+def _sweep(group: int) -> None:
+    """Kill what the program has left behind: its group, and who has left the group."""
+    _signal_group(group, signal.SIGKILL)
+    while left := _children():
+        for child in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(child, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(-1, 0)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the program to its end and return its exit code."""
+    parent, stdin, names, *command = arguments
+    _prctl(_SET_DEATH_SIGNAL, signal.SIGTERM)
+    _prctl(_SET_CHILD_SUBREAPER, 1)
+    signals = _signal_pipe()
+    try:
+        child = _start(stdin, names, command)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"cannot start {command[0]}: {error}\n")
+        return NOT_STARTED
+    _let_go_of_stdout()
+    child.returncode = Watch(child.pid, int(parent), signals).run()
+    _sweep(child.pid)
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,112 @@
+"""What every process of a tool server needs: its environment, its leash, its last words."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from ci_agent_eval.engine.servers import leash
+
+ALWAYS_PASSED = ("PATH", "HOME", "LANG")
+"""What a program gets of our environment: enough to start; anything more the test names."""
+
+TAIL_CHARACTERS = 8_192
+"""How much of a server's stderr is kept; the rest has been read and let go."""
+
+TAIL_LINES = 20
+"""How many of its last lines a message shows."""
+
+_READ_BYTES = 65_536
+
+
+def child_environment(environ: Mapping[str, str], named: Mapping[str, str]) -> dict[str, str]:
+    """Return the whole environment of a server: what the test names, and the least to start.
+
+    A virtual environment that nobody activated counts as activated, so that `python` is the
+    one the tests run on.
+    """
+    base = {name: environ[name] for name in ALWAYS_PASSED if name in environ}
+    path = base.get("PATH", os.defpath)
+    if sys.prefix != sys.base_prefix:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{path}"
+    return {**base, "PATH": path, **named}
+
+
+def leashed(
+    command: Sequence[str], names: Sequence[str], stdin: Literal["inherit", "null"]
+) -> list[str]:
+    """Return the command that runs `command` on a leash held by this process."""
+    script = [sys.executable, "-I", "-S", leash.__file__]
+    return [*script, str(os.getpid()), stdin, ",".join(names), *command]
+
+
+def free_port() -> int:
+    """Return a port of the loopback interface that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Tail:
+    """The last lines of a process's stderr, read as they come; also tells when it is gone.
+
+    `stream` is for the process; close it here (`release`) once the process has it. Then
+    `ended` is set when the last process that holds it has ended: the leash outlives all others.
+    """
+
+    def __init__(self, awaited: str | None = None) -> None:
+        self._reader, writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        self.stream = os.fdopen(writer, "w")
+        self.ended = asyncio.Event()
+        self.seen = asyncio.Event()
+        self._awaited = re.compile(awaited) if awaited is not None else None
+        self._text = ""
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._reader, self._read)
+
+    def lines(self) -> list[str]:
+        """Return the last lines so far."""
+        self._read()
+        return [line for line in self._text.splitlines() if line.strip()][-TAIL_LINES:]
+
+    def has_ended(self) -> bool:
+        """Say whether the process is gone, as of now."""
+        self._read()
+        return self.ended.is_set()
+
+    def release(self) -> None:
+        """Close our end of the stream."""
+        self.stream.close()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self.release()
+        if self._reader >= 0:
+            self._loop.remove_reader(self._reader)
+            os.close(self._reader)
+            self._reader = -1
+            self.ended.set()
+
+    def _read(self) -> None:
+        while self._reader >= 0:
+            try:
+                data = os.read(self._reader, _READ_BYTES)
+            except BlockingIOError:
+                return
+            if not data:
+                self.close()
+                return
+            self._take(data.decode("utf-8", "replace"))
+
+    def _take(self, text: str) -> None:
+        fresh = self._text[self._text.rfind("\n") + 1 :] + text
+        if self._awaited is not None and any(map(self._awaited.search, fresh.splitlines())):
+            self.seen.set()
+        self._text = (self._text + text)[-TAIL_CHARACTERS:]

@@ -1,0 +1,120 @@
+"""One server that episodes share: started by the first user, and again if it has died."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ci_agent_eval.engine.declarations import MCPServer
+from ci_agent_eval.engine.faults import ServerError
+from ci_agent_eval.engine.servers.processes import free_port
+from ci_agent_eval.engine.servers.running import RunningServer
+
+PORT = "{port}"
+"""Stands in url, args and env for a port that is free when the server starts."""
+
+
+@dataclass(slots=True, eq=False)
+class SharedServer:
+    """A declared server, the process it is now, and who waits for it."""
+
+    server: MCPServer
+    environ: Mapping[str, str] = field(repr=False)
+    start: Callable[[RunningServer], Coroutine[Any, Any, None]]
+    apart: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
+    """Runs work that no episode's end may cancel."""
+    alone: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the one episode that may use a server with isolation `reset`."""
+    used: bool = False
+    """An episode has used it: it has to be reset for the next one."""
+    restarts: int = 0
+    """How often it was started again: once for each death, if it is of use in between."""
+    _running: RunningServer | None = None
+    _checking: asyncio.Task[RunningServer] | None = None
+    _failure: str | None = None
+
+    async def ready(self, *, probe: bool = False) -> RunningServer:
+        """Return the server, living; started, or started again, where it must be.
+
+        `probe` asks it, even if nothing speaks against it. Raises ServerError.
+        """
+        running = self._running
+        if running is not None and running.lives() and not running.in_doubt and not probe:
+            return running
+        if self._checking is None or self._checking.done():
+            self._checking = self.apart(self._check(running, probe=probe))
+        return await asyncio.shield(self._checking)
+
+    async def stop(self) -> None:
+        """End its process; it is not started again."""
+        self._failure = f"The MCP server {self.server.label} was stopped with its session."
+        if self._checking is not None and not self._checking.done():
+            self._checking.cancel()
+            await asyncio.wait({self._checking})
+        if self._running is not None:
+            await self._running.stop()
+
+    async def _check(self, running: RunningServer | None, *, probe: bool) -> RunningServer:
+        if self._failure is not None:
+            raise ServerError(self._failure)
+        if running is None:
+            return await self._begin()
+        if running.lives() and (not (running.in_doubt or probe) or await running.answers()):
+            return running
+        return await self._again(running)
+
+    async def _again(self, dead: RunningServer) -> RunningServer:
+        if not dead.in_doubt:
+            await dead.settle()
+        await dead.stop()
+        if self.restarts and not dead.has_served:
+            what = "died again, and had answered nothing since it was started again"
+            self._failure = str(dead.failure(what))
+            raise ServerError(self._failure)
+        self.restarts += 1
+        return await self._begin()
+
+    async def _begin(self) -> RunningServer:
+        self._running = RunningServer(filled_in(self.server), self.environ)
+        try:
+            await self.start(self._running)
+        except ServerError as error:
+            self._failure = str(error)
+            raise
+        return self._running
+
+
+def filled_in(server: MCPServer) -> MCPServer:
+    """Return the declaration with a free port wherever it says `{port}`."""
+    if server.command is None or PORT not in (server.url or ""):
+        return server
+    port = str(free_port())
+    return replace(
+        server,
+        url=(server.url or "").replace(PORT, port),
+        command=tuple(word.replace(PORT, port) for word in server.command),
+        args=tuple(word.replace(PORT, port) for word in server.args),
+        env={name: value.replace(PORT, port) for name, value in server.env.items()},
+    )
+
+
+async def reset(running: RunningServer) -> None:
+    """Reset a server between two episodes, as it declares. Raises ServerError if that fails."""
+    how = running.declared.reset
+    try:
+        if isinstance(how, str):
+            await running.toolset.client.call_tool(how)
+        elif how is not None:
+            await _called(how)
+    except Exception as error:
+        running.in_doubt = True
+        raise running.failure(f"could not be reset between two episodes: {error}") from error
+
+
+async def _called(how: Callable[[], Awaitable[None] | None]) -> None:
+    answer = how()
+    if inspect.isawaitable(answer):
+        await answer

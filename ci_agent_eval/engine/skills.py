@@ -1,0 +1,235 @@
+"""Skills in the open Agent Skills format: a folder with SKILL.md, references and scripts.
+
+The format, its fields and their limits: https://agentskills.io/specification
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+
+import yaml
+
+from ci_agent_eval.errors import InputError
+
+SKILL_FILE = "SKILL.md"
+FOLDERS = ("references", "scripts", "assets")
+"""What a skill may bring along for the agent to read when it needs it."""
+
+MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1_024, 500
+"""Characters, by the specification."""
+
+MAX_FILE_BYTES = 1_048_576
+"""A SKILL.md goes into every request; one of this size is a mistake."""
+
+FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+
+_FENCE = "---"
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """What an agent is taught: instructions, and files it may read on demand."""
+
+    name: str
+    description: str
+    body: str
+    """SKILL.md without its front matter."""
+    path: Path
+    """The skill's folder."""
+    license: str | None = None
+    compatibility: str | None = None
+    allowed_tools: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    files: tuple[str, ...] = ()
+    """What it brings along, as paths from its folder: `references/rates.md`."""
+
+    @classmethod
+    def from_path(cls, path: str | Path, *, extra_fields: Collection[str] = ()) -> Skill:
+        """Read a skill's folder (or its SKILL.md).
+
+        `extra_fields` are front matter fields of some other program, beyond the format's, to
+        let pass. Raises InputError, which names the file and the line.
+        """
+        folder = Path(path)
+        folder = folder.parent if folder.name == SKILL_FILE else folder
+        file = folder / SKILL_FILE
+        text = _read(file)
+        front, body = split_front_matter(text, str(file))
+        fields = parse_front_matter(front, str(file), known=(*FIELDS, *extra_fields))
+        return _skill(fields, body, folder, str(file))
+
+    @property
+    def content(self) -> str:
+        """The instructions, as they go before the system prompt: the body, and what can be read."""
+        if not self.files:
+            return self.body
+        listed = "\n".join(f"- {name}" for name in self.files)
+        return f"{self.body}\n\nFiles of this skill, for read_skill_reference:\n{listed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of the front matter and the line it stands on."""
+
+    value: str | Mapping[str, str]
+    line: int
+
+
+def split_front_matter(text: str, file: str) -> tuple[str, str]:
+    """Return the YAML between the two `---` lines, and what follows them.
+
+    Raises InputError, which names `file` and the line.
+    """
+    lines = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").splitlines()
+    if not lines or lines[0].rstrip() != _FENCE:
+        raise _wrong(file, 1, "must begin with front matter: a line of three dashes")
+    for number, line in enumerate(lines[1:], start=1):
+        if line.rstrip() == _FENCE:
+            return "\n".join(lines[1:number]), "\n".join(lines[number + 1 :]).strip()
+    raise _wrong(file, 1, "opens front matter that no second line of three dashes closes")
+
+
+def parse_front_matter(yaml_text: str, file: str, known: Collection[str]) -> dict[str, Field]:
+    """Return the fields of a front matter by name. Raises InputError with file and line."""
+    try:
+        root = yaml.compose(yaml_text, Loader=yaml.BaseLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 2 if mark is not None else 1
+        problem = getattr(error, "problem", None) or "cannot be read"
+        raise _wrong(file, line, f"is no YAML: {problem}") from error
+    except RecursionError as error:
+        raise _wrong(file, 1, "has front matter that is nested too deeply") from error
+    if not isinstance(root, yaml.MappingNode):
+        raise _wrong(file, 1, "must have front matter of the form `name: value`")
+    fields: dict[str, Field] = {}
+    for name, node, line in _entries(root, file):
+        if name in fields:
+            raise _wrong(file, line, f"says {name!r} a second time")
+        if name not in known:
+            raise _wrong(
+                file, line, f"has the unknown field {name!r}; the format has {', '.join(FIELDS)}"
+            )
+        fields[name] = Field(_value(name, node, line, file), line)
+    return fields
+
+
+def _entries(mapping: yaml.MappingNode, file: str) -> Iterator[tuple[str, yaml.Node, int]]:
+    for key, value in mapping.value:
+        line = key.start_mark.line + 2  # marks count from 0, and the first fence is line 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise _wrong(file, line, "has a field whose name is no text")
+        yield key.value, value, line
+
+
+def _value(name: str, node: yaml.Node, line: int, file: str) -> str | Mapping[str, str]:
+    if isinstance(node, yaml.ScalarNode) and name != "metadata":
+        return str(node.value)
+    if isinstance(node, yaml.MappingNode) and name == "metadata":
+        return {key: _text(value, at, file) for key, value, at in _entries(node, file)}
+    if name in FIELDS:
+        kind = "a mapping of names to texts" if name == "metadata" else "a text"
+        raise _wrong(file, line, f"has {name!r}, which must be {kind}")
+    return ""
+
+
+def _text(node: yaml.Node, line: int, file: str) -> str:
+    if not isinstance(node, yaml.ScalarNode):
+        raise _wrong(file, line, "has metadata whose value is no text")
+    return str(node.value)
+
+
+def _skill(fields: Mapping[str, Field], body: str, folder: Path, file: str) -> Skill:
+    name = _checked_name(fields, folder, file)
+    description = _required(fields, "description", file)
+    _check_length(fields, "description", MAX_DESCRIPTION, file)
+    _check_length(fields, "compatibility", MAX_COMPATIBILITY, file)
+    metadata = fields["metadata"].value if "metadata" in fields else {}
+    return Skill(
+        name=name,
+        description=description,
+        body=body,
+        path=folder,
+        license=_optional(fields, "license"),
+        compatibility=_optional(fields, "compatibility"),
+        allowed_tools=tuple((_optional(fields, "allowed-tools") or "").split()),
+        metadata=MappingProxyType(dict(metadata) if isinstance(metadata, Mapping) else {}),
+        files=tuple(_files(folder)),
+    )
+
+
+def _checked_name(fields: Mapping[str, Field], folder: Path, file: str) -> str:
+    name = _required(fields, "name", file)
+    line = fields["name"].line
+    if len(name) > MAX_NAME or _NAME.fullmatch(name) is None:
+        raise _wrong(
+            file,
+            line,
+            f"has the name {name!r}; it must be at most {MAX_NAME} lower-case letters, digits and "
+            "single hyphens between them",
+        )
+    if name != folder.resolve().name:
+        raise _wrong(
+            file, line, f"has the name {name!r}, but its folder is {folder.resolve().name!r}"
+        )
+    return name
+
+
+def _required(fields: Mapping[str, Field], name: str, file: str) -> str:
+    if name not in fields:
+        raise _wrong(file, 1, f"has no {name!r} in its front matter")
+    value = _optional(fields, name)
+    if not value or not value.strip():
+        raise _wrong(file, fields[name].line, f"has an empty {name!r}")
+    return value
+
+
+def _optional(fields: Mapping[str, Field], name: str) -> str | None:
+    value = fields[name].value if name in fields else None
+    return value if isinstance(value, str) else None
+
+
+def _check_length(fields: Mapping[str, Field], name: str, most: int, file: str) -> None:
+    size = len(_optional(fields, name) or "")
+    if size > most:
+        raise _wrong(
+            file,
+            fields[name].line,
+            f"has a {name!r} of {size} characters; the format allows {most}",
+        )
+
+
+def _read(file: Path) -> str:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"{file}: cannot be read ({error.strerror}). A skill is a folder with a {SKILL_FILE}."
+        ) from error
+    if len(data) > MAX_FILE_BYTES:
+        raise InputError(f"{file}: has {len(data)} bytes; move some of it to references/.")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise _wrong(file, data[: error.start].count(b"\n") + 1, "is not UTF-8") from error
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Yield what the skill brings along, in a fixed order; hidden files are not for agents."""
+    inside = folder.resolve()
+    for path in sorted(path for name in FOLDERS for path in (folder / name).rglob("*")):
+        relative = PurePosixPath(path.relative_to(folder).as_posix())
+        if not path.is_file() or any(part.startswith((".", "__")) for part in relative.parts):
+            continue
+        if not path.resolve().is_relative_to(inside):
+            raise InputError(f"{path}: leads out of the skill's folder; copy the file into it.")
+        yield str(relative)
+
+
+def _wrong(file: str | Path, line: int, what: str) -> InputError:
+    return InputError(f"{file}:{line}: {what}.")
