@@ -1,1 +1,62 @@
-"""The agent engine: declarations, runs, results. An extra: `ci-agent-eval[engine]`."""
+"""The agent engine: declare an agent, run it, look at what it did.
+
+An extra of the package: `pip install 'ci-agent-eval[engine]'`. Importing this opens
+nothing; each name brings what it needs (PydanticAI, the MCP library) when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ci_agent_eval.errors import InputError
+
+if TYPE_CHECKING:
+    from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider, Wait
+    from ci_agent_eval.engine.faults import ModelError, ServerError
+    from ci_agent_eval.engine.limits import RunLimits
+    from ci_agent_eval.engine.result import AgentResult, CassetteCounts
+    from ci_agent_eval.engine.run import aitest_run
+    from ci_agent_eval.engine.session import EngineSession
+
+__all__ = [
+    "Agent",
+    "AgentResult",
+    "CLIServer",
+    "CassetteCounts",
+    "EngineSession",
+    "MCPServer",
+    "ModelError",
+    "Provider",
+    "RunLimits",
+    "ServerError",
+    "Wait",
+    "aitest_run",
+]
+
+_HOMES = {
+    "Agent": "declarations",
+    "AgentResult": "result",
+    "CLIServer": "declarations",
+    "CassetteCounts": "result",
+    "EngineSession": "session",
+    "MCPServer": "declarations",
+    "ModelError": "faults",
+    "Provider": "declarations",
+    "RunLimits": "limits",
+    "ServerError": "faults",
+    "Wait": "declarations",
+    "aitest_run": "run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{name} needs {error.name}, which is not installed; "
+            "run: pip install 'ci-agent-eval[engine]'"
+        ) from error

@@ -131,11 +131,15 @@ class EngineSession:
     async def _pool(self) -> Servers:
         """Return the pool, opened when the first agent with servers comes."""
         async with self._opening:
-            if self.servers is None:
-                from ci_agent_eval.engine.servers.pool import ServerPool  # noqa: PLC0415 - brings the MCP library
+            if self.servers is not None:
+                return self.servers
+            from ci_agent_eval.engine.servers.pool import (  # noqa: PLC0415 - it brings the MCP library
+                ServerPool,
+            )
 
-                self.servers = await self._opened.enter_async_context(ServerPool(self.environ))
-        return self.servers
+            pool: Servers = await self._opened.enter_async_context(ServerPool(self.environ))
+            self.servers = pool
+            return pool
 
     @property
     def _opened(self) -> AsyncExitStack:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from tests.model_server.server import ModelServer
@@ -16,7 +17,8 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     asked = parser.parse_args()
     server = ModelServer(json.loads(asked.script.read_text("utf-8")), port=asked.port)
-    print(json.dumps({"base_url": server.base_url}), flush=True)
+    sys.stdout.write(json.dumps({"base_url": server.base_url}) + "\n")
+    sys.stdout.flush()
     server.serve()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -26,6 +26,22 @@ class Asked:
     headers: dict[str, str]
 
 
+class _Uvicorn(uvicorn.Server):
+    """Stops when it is told, not at the next tick of a tenth of a second."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.stop = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        await self.stop.wait()
+        self.force_exit = True
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        super().handle_exit(sig, frame)
+        self.stop.set()
+
+
 class ModelServer:
     """Answers from a script and counts; a context manager that serves from a thread.
 
@@ -42,20 +58,14 @@ class ModelServer:
         self.peak = 0
         self._changed = threading.Condition()
         self._released = asyncio.Event()
+        self._serving = threading.Event()
         # Named as TCP: asyncio turns Nagle's algorithm off only where the protocol says so.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.bind(("127.0.0.1", port))
         self._socket.listen(512)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                self.app(),
-                log_level="critical",
-                lifespan="off",
-                ws="none",
-                timeout_graceful_shutdown=1,
-            )
-        )
+        config = uvicorn.Config(self.app(), log_level="critical", lifespan="off", ws="none")
+        self._server = _Uvicorn(config)
         self._thread = threading.Thread(target=self._run, name="model-server", daemon=True)
 
     @property
@@ -79,7 +89,7 @@ class ModelServer:
 
     def __exit__(self, *_: object) -> None:
         self.release()
-        self._server.should_exit = True
+        self._on_loop(self._server.stop.set)
         self._thread.join(10)
         self._socket.close()
 
@@ -89,8 +99,7 @@ class ModelServer:
 
     def release(self) -> None:
         """Let what hangs go on; from any thread."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._released.set)
+        self._on_loop(self._released.set)
 
     def wait_for_requests(self, count: int, timeout_s: float = 20) -> None:
         """Block until so many requests have arrived."""
@@ -102,9 +111,15 @@ class ModelServer:
         """Wait, without holding the loop, until so many requests have arrived."""
         await asyncio.to_thread(self.wait_for_requests, count)
 
+    def _on_loop(self, do: Callable[[], None]) -> None:
+        self._serving.wait(10)
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(do)
+
     def _run(self) -> None:
         async def serve() -> None:
             self._loop = asyncio.get_running_loop()
+            self._serving.set()
             await self._server.serve([self._socket])
 
         asyncio.run(serve())

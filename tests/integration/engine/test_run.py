@@ -1,0 +1,382 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ci_agent_eval.engine.faults import ServerError
+from ci_agent_eval.engine.limits import RunLimits
+from ci_agent_eval.engine.result import AgentResult
+from ci_agent_eval.engine.run import aitest_run
+from ci_agent_eval.errors import InputError
+from tests.integration.engine.rig import Clock, agent, go, run, session
+from tests.model_server import ModelServer, Step
+from tests.model_server.script import call
+
+BALANCE = {"tool_calls": [call("balance", account="checking")]}
+HANG = {"hang": True}
+
+
+def balance(account: str) -> dict[str, object]:
+    """What an account holds."""
+    return {"account": account, "usd": 1500}
+
+
+def test_a_run_ends_with_the_answer_and_all_its_turns():
+    result = run([BALANCE, "You have {tool}"], balance, prompt="my balance?")
+    assert (result.stop_reason, result.success, result.error) == ("completed", True, None)
+    assert result.final_response == 'You have {"account":"checking","usd":1500}'
+    assert [turn.role for turn in result.turns] == ["user", "assistant", "assistant"]
+    assert result.turns[0].content == "my balance?"
+    (found,) = result.all_tool_calls
+    assert (found.id, found.name, found.arguments) == (
+        "call_1_1",
+        "balance",
+        {"account": "checking"},
+    )
+    assert (found.result, found.error) == ({"account": "checking", "usd": 1500}, None)
+    assert found.duration_ms == 0
+    assert result.available_tools == ("balance",)
+    assert (result.agent, result.model) == ("openai:gpt-5-mini", "openai:gpt-5-mini")
+
+
+def test_calls_of_one_answer_are_told_apart():
+    both = {"tool_calls": [call("balance", account="a"), call("balance", account="b")]}
+    result = run([both, "done"], balance)
+    assert [c.result["account"] for c in result.tool_calls_for("balance")] == ["a", "b"]
+    assert result.tool_call_count("balance") == 2
+    assert result.tool_call_arg("balance", "account") == "a"
+    assert not result.tool_was_called("transfer")
+
+
+def test_calls_keep_their_own_results_though_a_model_repeats_their_ids():
+    def asks(account):
+        return {"tool_calls": [call("balance", id="call_0", account=account)]}
+
+    result = run([asks("a"), asks("b"), "done"], balance)
+    assert [c.result["account"] for c in result.all_tool_calls] == ["a", "b"]
+
+
+def test_tokens_and_cost_are_counted_by_turn():
+    usage = {"input": 1000, "output": 100, "cached": 400}
+    result = run([{**BALANCE, "usage": usage}, {"text": "done", "usage": usage}], balance)
+    assert (result.token_usage.input, result.token_usage.output) == (2000, 200)
+    assert result.token_usage.cached == 800
+    # gpt-5-mini: 600 fresh at $0.25, 400 cached at $0.025, 100 written at $2 a million.
+    assert result.turns[1].cost_usd == pytest.approx(0.00036)
+    assert result.cost_usd == pytest.approx(0.00072)
+
+
+def test_what_an_answer_does_not_say_is_not_measured():
+    result = run([{**BALANCE, "usage": None}, "done"], balance)
+    assert result.turns[1].tokens is None
+    assert (result.token_usage, result.cost_usd) == (None, None)
+
+
+def test_a_model_without_a_price_is_unpriced_and_no_cost_limit_stops_it():
+    options = {"model": "openai:house-model-3"}
+    result = run(["hi"], agent_options=options, limits=RunLimits(cost_usd=0))
+    assert (result.stop_reason, result.cost_usd) == ("completed", None)
+    assert result.token_usage.total == 120
+
+
+def test_a_conversation_goes_on_from_an_earlier_result():
+    async def twice(server):
+        async with session(balance) as opened:
+            given = agent(server)
+            first = await aitest_run(given, "one", session=opened)
+            return await aitest_run(given, "two", session=opened, messages=first.messages)
+
+    with ModelServer(["first", "second: {prompt}"]) as server:
+        result = go(twice(server))
+        assert [m["content"] for m in server.requests[1].body["messages"]] == [
+            "one",
+            "first",
+            "two",
+        ]
+    assert [turn.content for turn in result.turns] == ["two", "second: two"]
+
+
+def test_instructions_settings_and_key_reach_the_model():
+    async def once(server):
+        async with session(environ={"HOUSE_KEY": "k-123"}) as opened:
+            options = {"temperature": 0.5, "max_tokens": 7, "api_key_env": "HOUSE_KEY"}
+            given = agent(server, "openai/gpt-4.1", system_prompt="Be brief.", **options)
+            return await aitest_run(given, "hello", session=opened)
+
+    with ModelServer(["hi"]) as server:
+        assert go(once(server)).error is None
+        (asked,) = server.requests
+    assert asked.headers["authorization"] == "Bearer k-123"
+    assert asked.body["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert asked.body["temperature"] == 0.5
+    assert asked.body["max_completion_tokens"] == 7
+
+
+def test_only_allowed_tools_are_shown():
+    def transfer() -> None:
+        raise AssertionError
+
+    result = run(["hi"], balance, transfer, agent_options={"allowed_tools": ["balance"]})
+    assert result.available_tools == ("balance",)
+
+
+def test_fifty_runs_at_once_do_not_mix():
+    async def many(server):
+        async with session(balance) as opened:
+            given = agent(server)
+            prompts = [f"account-{n}" for n in range(50)]
+            return await asyncio.gather(*(aitest_run(given, p, session=opened) for p in prompts))
+
+    named = {"name": "balance", "arguments": {"account": "{prompt}"}}
+    asks = {"tool_calls": [named], "delay_ms": 20}
+    with ModelServer([asks, "{prompt} {tool}"]) as server:
+        results = go(many(server))
+        assert server.peak > 1
+    for number, result in enumerate(results):
+        assert result.final_response.startswith(f"account-{number} ")
+        assert f'"account-{number}"' in result.final_response
+
+
+# Every way to end
+
+
+def calls(count: int) -> list[dict]:
+    return [BALANCE] * count
+
+
+def test_turns_used_up():
+    result = run(calls(9), balance, max_turns=2)
+    assert (result.stop_reason, result.outcome) == ("max_turns", "failed")
+    assert result.error == "it was not done after 2 turns"
+    assert [c.result is not None for c in result.all_tool_calls] == [True, True]
+
+
+def test_the_agents_own_turns_hold_and_limits_only_tighten():
+    assert len(run(calls(9), balance, agent_options={"max_turns": 3}).turns) == 4
+    assert len(run(calls(9), balance, limits=RunLimits(max_turns=2)).turns) == 3
+    assert len(run(calls(9), balance, limits=RunLimits(max_turns=5), max_turns=1).turns) == 2
+
+
+def test_tool_calls_beyond_the_limit_do_not_run():
+    ran = []
+
+    def note(account: str) -> str:
+        ran.append(account)
+        return "ok"
+
+    one = {"tool_calls": [call("note", account="a")]}
+    two = {"tool_calls": [call("note", account="b"), call("note", account="c")]}
+    result = run([one, two, "done"], note, limits=RunLimits(tool_calls=2))
+    assert (result.stop_reason, result.outcome) == ("tool_call_limit", "failed")
+    assert result.error == "it asked for 3 tool calls, its limit is 2"
+    assert ran == ["a"]
+    assert len(result.all_tool_calls) == 3
+
+
+def test_a_tool_called_wrongly_too_often():
+    wrong = {"tool_calls": [call("balance", accnt="x")]}
+    result = run([wrong] * 5, balance, agent_options={"retries": 2})
+    assert (result.stop_reason, result.outcome) == ("tool_call_limit", "failed")
+    assert "'balance' exceeded max retries count of 2" in result.error
+    assert len(result.all_tool_calls) == 3
+    assert "Field required" in result.all_tool_calls[0].error
+
+
+def test_a_tool_that_is_not_there():
+    result = run([{"tool_calls": [call("transfer")]}, "sorry"], balance)
+    assert result.stop_reason == "completed"
+    assert "transfer" in result.all_tool_calls[0].error
+
+
+def test_tokens_used_up():
+    result = run(calls(9), balance, limits=RunLimits(tokens=300))
+    assert (result.stop_reason, result.outcome) == ("token_limit", "failed")
+    assert result.error == "it used 360 tokens, its limit is 300"
+    assert len(result.turns) == 4
+
+
+def test_an_answer_cut_at_max_tokens():
+    result = run([{"text": "", "finish_reason": "length"}])
+    assert (result.stop_reason, result.outcome) == ("token_limit", "failed")
+
+
+def test_money_used_up():
+    result = run(calls(9), balance, limits=RunLimits(cost_usd=0.0001))
+    assert (result.stop_reason, result.outcome) == ("cost_limit", "failed")
+    assert result.error == "it cost $0.00013, its limit is $0.0001"
+
+
+def test_time_used_up_keeps_what_was_done():
+    result = run([BALANCE, HANG], balance, timeout_s=0.5)
+    assert (result.stop_reason, result.outcome) == ("timeout", "failed")
+    assert result.error == "it was not done after 0.5 s; request 2 to the model was open"
+    assert result.all_tool_calls[0].result["usd"] == 1500
+    assert len(result.messages) == 3
+
+
+def test_a_model_that_never_answered_shows_nothing_of_the_agent():
+    result = run([HANG], timeout_ms=100)
+    assert (result.stop_reason, result.outcome) == ("timeout", "error")
+    assert [turn.role for turn in result.turns] == ["user"]
+
+
+def test_a_tool_that_never_answers_is_stopped_by_the_time():
+    async def forever() -> None:
+        await asyncio.Event().wait()
+
+    both = {"tool_calls": [call("balance", account="a"), call("forever")]}
+    result = run([both, "done"], balance, forever, timeout_s=0.5)
+    assert result.stop_reason == "timeout"
+    assert result.error.endswith("it was at work on the model's answer 1")
+    answered, stopped = result.all_tool_calls
+    assert answered.result["usd"] == 1500
+    assert stopped.error == "it was stopped before it answered"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"refusal": "I will not."}, "the model refused: I will not."),
+        ({"text": "Well,", "finish_reason": "content_filter"}, "the model refused: Well,"),
+        ({"text": "", "finish_reason": "content_filter"}, "its answer was filtered"),
+    ],
+)
+def test_a_refusal(answer, said):
+    result = run([answer])
+    assert (result.stop_reason, result.outcome, result.error) == ("refusal", "failed", said)
+    assert len(result.turns) == 2
+
+
+@pytest.mark.parametrize("error", [ServerError("server 'bank' died"), OSError("broken pipe")])
+def test_a_tool_server_that_breaks(error):
+    def breaks() -> None:
+        raise error
+
+    both = {"tool_calls": [call("breaks"), call("balance", account="a")]}
+    result = run([both, "done"], balance, breaks)
+    assert (result.stop_reason, result.outcome) == ("server_error", "error")
+    assert str(error) in result.error
+    broken = result.tool_calls_for("breaks")[0]
+    assert str(error) in broken.error
+    assert broken.result is None
+
+
+def test_a_server_that_cannot_be_had():
+    class Broken:
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *_):
+            return None
+
+        def toolsets(self, servers, episode_id):
+            raise ServerError("server 'bank' did not start: no such file")
+
+    async def once(server):
+        async with session(servers=Broken()) as opened:
+            return await aitest_run(agent(server), "hello", session=opened)
+
+    with ModelServer([]) as server:
+        result = go(once(server))
+    assert result.stop_reason == "server_error"
+    assert result.error.endswith("server 'bank' did not start: no such file")
+    assert [turn.content for turn in result.turns] == ["hello"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (500, "status_code: 500"),
+        ({"status": 401, "code": "invalid_api_key"}, "status_code: 401"),
+        ({"body": "{nope"}, "Failed to decode response as JSON"),
+        ({"body": "[]"}, "Invalid response"),
+        (
+            {
+                "body": '{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}'
+            },
+            "could not be read",
+        ),
+        ({"body": "<html>", "content_type": "text/html"}, "expected JSON data"),
+    ],
+)
+def test_a_models_api_that_fails(fault, said):
+    result = run([BALANCE, fault], balance)
+    assert (result.stop_reason, result.outcome) == ("model_error", "error")
+    assert said in result.error
+    assert result.all_tool_calls[0].result["usd"] == 1500
+
+
+def test_a_model_that_says_nothing_at_all():
+    result = run([Step(text="")] * 3)
+    assert (result.stop_reason, result.outcome) == ("model_error", "error")
+    assert "Exceeded maximum output retries" in result.error
+
+
+def test_a_cancelled_run_is_told_to_its_observer_and_stays_cancelled():
+    seen: list[AgentResult] = []
+
+    async def once(server):
+        async with session(balance) as opened:
+            work = aitest_run(agent(server), "hello", session=opened, observer=seen.append)
+            task = asyncio.create_task(work)
+            await server.requests_arrived(2)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    with ModelServer([BALANCE, HANG]) as server:
+        go(once(server))
+    (result,) = seen
+    assert (result.stop_reason, result.outcome) == ("cancelled", "error")
+    assert result.all_tool_calls[0].result["usd"] == 1500
+
+
+def test_an_observer_sees_every_other_end_as_well():
+    seen: list[AgentResult] = []
+    result = run(["hi"], observer=seen.append)
+    assert seen == [result]
+
+
+def test_one_episode_that_ends_badly_leaves_the_others_alone():
+    async def three(server):
+        async with session(balance) as opened:
+            given = agent(server)
+            prompts = ("hangs", "fails", "works")
+            work = (aitest_run(given, p, session=opened, timeout_s=1) for p in prompts)
+            return await asyncio.gather(*work)
+
+    with ModelServer({"hangs": [HANG], "fails": [500], "works": [BALANCE, "yes"]}) as server:
+        results = go(three(server))
+    assert [r.stop_reason for r in results] == ["timeout", "model_error", "completed"]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"timeout_s": 0}, "aitest_run.timeout_s"),
+        ({"max_turns": 0}, "aitest_run.max_turns"),
+        ({"prompt": None}, "aitest_run.prompt"),
+    ],
+)
+def test_a_wrong_argument_is_named(options, named):
+    with pytest.raises(InputError, match=named):
+        run(["hi"], **options)
+
+
+def test_a_missing_key_is_named_before_anything_is_asked():
+    with pytest.raises(InputError, match="HOUSE_KEY is not set"):
+        run(["hi"], agent_options={"api_key_env": "HOUSE_KEY"})
+
+
+def test_latency_is_the_requests_own():
+    clock = Clock()
+
+    async def slow(account: str) -> str:
+        clock.now += 2
+        return account
+
+    result = run([{"tool_calls": [call("slow", account="a")]}, "done"], slow, clock=clock)
+    assert result.all_tool_calls[0].duration_ms == 2000
+    assert result.trajectory.latencies_ms == (0, 0)
+    assert result.duration_ms == 2000
