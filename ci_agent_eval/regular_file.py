@@ -1,10 +1,16 @@
-"""Opening files that a suite may have put there: a pipe must not hang us, nor a link mislead us."""
+"""Reading and replacing files where a suite may have put its own.
+
+A pipe must not hang us, a link must not mislead us, and no name must be foreseeable.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -41,3 +47,24 @@ def descriptor_of(path: Path, *, follow: bool = False) -> int:
         return descriptor
     os.close(descriptor)
     raise NotRegularError(path)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[str]]:
+    """Write a file beside `path`, under a name of its own, and move it there when all is written.
+
+    Bytes of any text file survive (surrogateescape), and so do line ends. Readers see the
+    old file or the new one; an exception leaves the old one. Raises OSError.
+    """
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    beside = Path(name)
+    try:
+        with os.fdopen(
+            descriptor, "w", encoding="utf-8", errors="surrogateescape", newline=""
+        ) as file:
+            # A temporary file is its owner's alone; what others make of the report is not.
+            os.fchmod(descriptor, 0o644)
+            yield file
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

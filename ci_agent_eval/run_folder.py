@@ -18,6 +18,7 @@ from ci_agent_eval.contract.results import (
     Session,
 )
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.regular_file import replacing
 
 _JOURNAL_NAME = re.compile(r"(?:main|gw\d+)\.jsonl")
 _RESULTS_START = b'{"schema_version":'
@@ -170,8 +171,5 @@ def _is_session(file: Path) -> bool:
 
 
 def _replace(path: Path, pieces: Iterable[str]) -> None:
-    """Write a file beside its place and move it there."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with beside.open("w", encoding="utf-8", newline="\n") as file:
+    with replacing(path) as file:
         file.writelines(pieces)
-    beside.replace(path)

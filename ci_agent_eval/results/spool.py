@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import NamedTuple, Self
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.regular_file import replacing
 from ci_agent_eval.results.redacted import EpisodeKey, Names, Redact, redacted_json
 
 __all__ = ["EpisodeKey", "Place", "Spool", "write_results"]
@@ -88,10 +88,5 @@ def _renamed(line: str, key: EpisodeKey) -> str:
 
 def write_results(path: Path, suite: str, spool: Spool, *, complete: bool = True) -> None:
     """Write `results.json` whole or not at all. Raises OSError."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(render_results(suite, spool.lines(), complete=complete))
-        os.replace(partial, path)  # noqa: PTH105 - atomic on every platform
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as file:
+        file.writelines(render_results(suite, spool.lines(), complete=complete))

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -21,7 +19,7 @@ from typing import IO
 from ci_agent_eval.contract.results import JUNIT_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redact import Redactor
-from ci_agent_eval.regular_file import open_regular_text
+from ci_agent_eval.regular_file import open_regular_text, replacing
 from ci_agent_eval.run_folder import ReportFolder
 from ci_agent_eval.runner.interpreter import plugin_path, probe
 from ci_agent_eval.runner.process import MAX_LINE, Child, signals_forwarded, start
@@ -117,7 +115,7 @@ def run_suite(
         stack.callback(child.stop)
         adopt(child)
         progress = _watch(child, redactor, JournalTail(command.report_dir), emit, on_progress)
-    redact_file(command.report_dir / JUNIT_NAME, redactor)
+    redact_xml(command.report_dir / JUNIT_NAME, redactor)
     return replace(_result(child, progress), only=runs_nothing(command.pytest_args))
 
 
@@ -212,8 +210,8 @@ def _result(child: Child, progress: Progress) -> SuiteRun:
     )
 
 
-def redact_file(path: Path, redactor: Redactor) -> None:
-    """Take the secrets out of a text file, in one step.
+def redact_xml(path: Path, redactor: Redactor) -> None:
+    """Take the secrets out of an XML file, in one step.
 
     What is not there, or is no regular file, is left so: the loader names it.
     """
@@ -221,13 +219,8 @@ def redact_file(path: Path, redactor: Redactor) -> None:
         source = open_regular_text(path)
     except OSError:
         return
-    # The suite may have put something under any name that could be foreseen.
-    descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    target = os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="")
-    with source, target:
-        os.fchmod(descriptor, stat.S_IMODE(os.fstat(source.fileno()).st_mode))
-        target.writelines(redactor.lines(_parts(source)))
-    Path(beside).replace(path)
+    with source, replacing(path) as target:
+        target.writelines(redactor.xml_lines(_parts(source)))
 
 
 def _parts(file: IO[str]) -> Iterator[str]:

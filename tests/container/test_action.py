@@ -194,3 +194,20 @@ def test_a_read_only_token_changes_nothing_but_what_is_posted(github, runner):
     assert fake.shop() == {"comments": [], "check_runs": []}
     assert "refund_over_limit" in ran.summary
     assert "::notice" in ran.log or "::warning" in ran.log
+
+
+def test_the_suite_cannot_read_the_token_out_of_proc(github, runner):
+    fake = github()
+    job = runner(fake)
+    job.workspace.joinpath("test_spy.py").write_text(
+        "import pathlib, pytest\n\n"
+        "def test_spy(episode):\n"
+        "    with pytest.raises(PermissionError):\n"
+        "        pathlib.Path('/proc/1/environ').read_bytes()\n"
+        "    episode.check('kept out', True)\n",
+        encoding="utf-8",
+    )
+
+    ran = job.step(mode="run", paths="test_spy.py")
+
+    assert ran.status == 0, ran.log

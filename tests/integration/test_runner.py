@@ -18,7 +18,7 @@ from ci_agent_eval.results.load import load
 from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
 from ci_agent_eval.runner.interpreter import Interpreter, plugin_path, probe
 from ci_agent_eval.runner.progress import JournalTail
-from ci_agent_eval.runner.suite import redact_file, suite_arguments
+from ci_agent_eval.runner.suite import redact_xml, suite_arguments
 
 SUITE = """
 def test_one(episode):
@@ -416,22 +416,22 @@ def test_redacting_touches_only_regular_files_and_keeps_who_may_read_them(tmp_pa
     path = tmp_path / "junit.xml"
     (tmp_path / "secret").write_text("Zx9-plain")
     path.symlink_to("secret")
-    redact_file(path, Redactor(("Zx9-plain",)))
+    redact_xml(path, Redactor(("Zx9-plain",)))
     assert (path.is_symlink(), path.read_text()) == (True, "Zx9-plain")
     path.unlink()
     path.write_text("Zx9-plain")
     path.chmod(0o644)
-    redact_file(path, Redactor(("Zx9-plain",)))
+    redact_xml(path, Redactor(("Zx9-plain",)))
     assert (path.stat().st_mode & 0o777, path.read_text()) == (0o644, "[redacted]")
 
 
 def test_redacting_a_file_keeps_every_other_byte(tmp_path):
     path = tmp_path / "junit.xml"
     path.write_bytes(b"\xff a Zx9-plain b\r\nc\nno newline at the end")
-    redact_file(path, Redactor(("Zx9-plain",)))
+    redact_xml(path, Redactor(("Zx9-plain",)))
     assert path.read_bytes() == b"\xff a [redacted] b\r\nc\nno newline at the end"
     assert list(tmp_path.iterdir()) == [path]
-    redact_file(tmp_path / "missing.xml", Redactor())
+    redact_xml(tmp_path / "missing.xml", Redactor())
     assert list(tmp_path.iterdir()) == [path]
 
 
