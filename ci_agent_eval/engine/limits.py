@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.episode import StopReason
-from ci_agent_eval.contract.trajectory import Turn
+from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine import fields
 
 
@@ -44,6 +44,24 @@ class RunLimits:
             tokens=None if tokens is None else int(tokens),
             cost_usd=_limit(budgets.cost_usd),
         )
+
+    def after(self, trajectory: Trajectory) -> RunLimits:
+        """Return what is left of the limits after the turns of earlier runs."""
+        calls = sum(1 for _ in trajectory.tool_calls())
+        turns = _left(self.max_turns, len(trajectory.agent_turns))
+        tool_calls = _left(self.tool_calls, calls)
+        tokens = _left(self.tokens, trajectory.total_tokens)
+        return RunLimits(
+            # A run needs a turn to find out that none is left.
+            max_turns=None if turns is None else max(int(turns), 1),
+            tool_calls=None if tool_calls is None else int(tool_calls),
+            tokens=None if tokens is None else int(tokens),
+            cost_usd=_left(self.cost_usd, trajectory.cost_usd),
+        )
+
+
+def _left(limit: float | None, used: float | None) -> float | None:
+    return None if limit is None else max(limit - (used or 0), 0)
 
 
 def _limit(budget: Budget | None) -> float | None:

@@ -17,6 +17,7 @@ from ci_agent_eval.pytest_plugin import detection, options
 from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports
 
 if TYPE_CHECKING:
+    from ci_agent_eval.pytest_plugin.agents import RecordedRuns
     from ci_agent_eval.pytest_plugin.session import EpisodeSession
     from ci_agent_eval.recorder import EpisodeRecorder
 
@@ -42,6 +43,14 @@ def _recorder(
 def episode(_agent_eval_recorder: EpisodeRecorder) -> EpisodeRecorder:
     """Record this test's episode: turns, tool calls, checks, scores, budgets."""
     return _agent_eval_recorder
+
+
+@pytest.fixture
+def aitest_run(request: pytest.FixtureRequest, episode: EpisodeRecorder) -> RecordedRuns:
+    """Run agents of the engine; their turns, tool calls, tokens and cost become the episode."""
+    from ci_agent_eval.pytest_plugin import agents  # noqa: PLC0415 - inert until used
+
+    return agents.recorded_runs(request.config, episode)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,10 +1,10 @@
-"""Running an `async def` test, each in an event loop of its own."""
+"""Running an `async def` test on the session's event loop."""
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
+
+from ci_agent_eval.pytest_plugin.loop import SessionLoop
 
 
 def run_coroutine_test(item: pytest.Function) -> None:
@@ -14,5 +14,4 @@ def run_coroutine_test(item: pytest.Function) -> None:
     arguments from the other fixtures; there is no public name for it.
     """
     arguments = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}  # noqa: SLF001 - see above
-    with asyncio.Runner() as runner:
-        runner.run(item.obj(**arguments))
+    SessionLoop.of(item.config).run(item.obj(**arguments))

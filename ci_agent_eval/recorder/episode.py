@@ -11,7 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 from ci_agent_eval.contract.budgets import Budget, Budgets, LatencyBudget, Statistic
-from ci_agent_eval.contract.episode import Assertion, Episode, Outcome, Score, Severity
+from ci_agent_eval.contract.episode import (
+    Assertion,
+    Episode,
+    Outcome,
+    Score,
+    Severity,
+    StopReason,
+)
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory, Turn
 from ci_agent_eval.errors import InputError
@@ -51,6 +58,9 @@ class EpisodeRecorder:
         self._turns: list[Turn] = []
         self._assertions: list[Assertion] = []
         self._scores: list[Score] = []
+        self._stop_reason: StopReason | None = None
+        self._rate_limited = 0
+        self._cassette_misses = 0
         self._open: TurnRecorder | None = None
         self._ended = False
         self._clock = clock
@@ -155,6 +165,29 @@ class EpisodeRecorder:
         self._assertions.append(assertion)
 
     @property
+    def budgets(self) -> Budgets:
+        """The budgets as they are set now."""
+        return self._budgets
+
+    def record_run(
+        self,
+        turns: Sequence[Turn],
+        *,
+        stop_reason: StopReason,
+        rate_limited: int = 0,
+        cassette_misses: int = 0,
+    ) -> None:
+        """Record a whole run of an agent: its turns, why it ended, what held it up.
+
+        Of several runs the turns and counts add up, and the last one's end is the episode's.
+        """
+        self._must_be_running("run")
+        self._turns += turns
+        self._stop_reason = stop_reason
+        self._rate_limited += rate_limited
+        self._cassette_misses += cassette_misses
+
+    @property
     def failed_checks(self) -> tuple[Assertion, ...]:
         """The checks so far that failed and are no warnings."""
         return tuple(a for a in self._assertions if not a.passed and a.severity == "error")
@@ -224,6 +257,9 @@ class EpisodeRecorder:
                 "assertions": assertions,
                 "scores": self._scores,
                 "trajectory": self.trajectory if self._turns else None,
+                "stop_reason": self._stop_reason,
+                "rate_limited": self._rate_limited,
+                "cassette_misses": self._cassette_misses,
                 "duration_ms": duration,
             },
         )

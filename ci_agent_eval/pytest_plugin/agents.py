@@ -1,0 +1,110 @@
+"""The fixture `aitest_run`: the engine's run, recorded in the test's episode by itself."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin.loop import SessionLoop
+from ci_agent_eval.recorder import EpisodeRecorder
+
+if TYPE_CHECKING:
+    from ci_agent_eval.engine import Agent, AgentResult, EngineSession, RunLimits
+
+ENGINE = pytest.StashKey["EngineSession"]()
+
+
+class AgentRunError(Exception):
+    """A run that ended by the world's fault; the episode is an error, not a failure.
+
+    `result` holds all that happened.
+    """
+
+    def __init__(self, result: AgentResult) -> None:
+        super().__init__(f"{result.stop_reason}: {result.error}")
+        self.result = result
+
+
+def recorded_runs(config: pytest.Config, recorder: EpisodeRecorder) -> RecordedRuns:
+    """Return what the fixture gives: runs on the process's one engine session."""
+    loop = SessionLoop.of(config)
+    if ENGINE not in config.stash:
+        config.stash[ENGINE] = _opened(loop)
+    return RecordedRuns(recorder, config.stash[ENGINE], loop)
+
+
+def _opened(loop: SessionLoop) -> EngineSession:
+    from ci_agent_eval.engine import EngineSession  # noqa: PLC0415 - inert until used
+
+    session = EngineSession(environ=os.environ, clock=time.perf_counter)
+    loop.run(session.__aenter__())
+    loop.close_with(lambda: session.__aexit__(None, None, None))
+    return session
+
+
+@dataclass(frozen=True)
+class RecordedRuns:
+    """What the fixture `aitest_run` is: a function whose runs become the test's episode."""
+
+    recorder: EpisodeRecorder
+    engine: EngineSession
+    loop: SessionLoop
+
+    async def __call__(
+        self,
+        agent: Agent,
+        prompt: str,
+        *,
+        messages: Sequence[Any] | None = None,
+        max_turns: int | None = None,
+        timeout_s: float | None = 60.0,
+        raises: bool = True,
+    ) -> AgentResult:
+        """Run an agent and record its turns in the episode, within the episode's hard budgets.
+
+        As `ci_agent_eval.engine.aitest_run`; a run that ended by the world's fault raises
+        AgentRunError, unless `raises` is False.
+        """
+        from ci_agent_eval.engine import aitest_run  # noqa: PLC0415 - inert until used
+
+        if not self.loop.is_running:
+            raise InputError(
+                f"episode {self.recorder.scenario_id!r}: aitest_run needs the event loop of this "
+                "plugin; take the marker or mode of the other async plugin away from the test"
+            )
+        result = await aitest_run(
+            agent,
+            prompt,
+            session=self.engine,
+            messages=messages,
+            max_turns=max_turns,
+            timeout_s=timeout_s,
+            limits=self._limits(),
+            episode_id=self.recorder.scenario_id,
+            observer=self._record,
+        )
+        if raises and result.outcome == "error":
+            raise AgentRunError(result)
+        return result
+
+    def _limits(self) -> RunLimits:
+        """Return what the hard budgets leave after the turns so far."""
+        from ci_agent_eval.engine import RunLimits  # noqa: PLC0415 - inert until used
+
+        return RunLimits.from_budgets(self.recorder.budgets).after(self.recorder.trajectory)
+
+    def _record(self, result: AgentResult) -> None:
+        self.recorder.record_run(
+            result.turns,
+            stop_reason=result.stop_reason,
+            rate_limited=result.rate_limited,
+            cassette_misses=result.cassette.misses,
+        )
+        self.recorder.agent = self.recorder.agent or result.agent
+        self.recorder.model = self.recorder.model or result.model

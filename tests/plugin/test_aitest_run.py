@@ -1,0 +1,133 @@
+"""The fixture `aitest_run`: the document's banking example, against real processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.model_server import ModelServer
+from tests.model_server.script import Step, call
+
+BANK = Path(__file__).parents[1] / "servers/bank.py"
+
+SUITE = """
+import sys
+import pytest
+from ci_agent_eval.engine import Agent, MCPServer, Provider
+
+banking = MCPServer(command=[sys.executable, {bank!r}])
+agent = Agent(
+    provider=Provider("openai:gpt-5-mini", base_url={url!r}),
+    mcp_servers=[banking],
+    system_prompt="You are a bank.",
+)
+"""
+
+BALANCE = [
+    Step(tool_calls=[call("get_balance", account="checking")]),
+    Step(text="Your checking balance is {tool}."),
+]
+
+
+@pytest.fixture
+def suite(pytester):
+    """Run tests against a scripted model; returns pytest's result and the episodes."""
+
+    def run(script, source, *arguments):
+        with ModelServer(script) as server:
+            head = SUITE.format(bank=str(BANK), url=server.base_url)
+            pytester.makepyfile(head + source)
+            result = pytester.runpytest_subprocess("--episode-report-dir=out", *arguments)
+        results = json.loads((pytester.path / "out/results.json").read_text())
+        return result, results["episodes"]
+
+    return run
+
+
+def test_the_banking_example_of_the_document(suite):
+    result, (episode,) = suite(
+        BALANCE,
+        """
+@pytest.mark.episode(scenario_id="balance", budgets={"max_turns": 3, "tool_calls": 2})
+async def test_balance(aitest_run):
+    result = await aitest_run(agent, "What's my checking balance?")
+    assert result.success
+    assert result.tool_was_called("get_balance")
+    assert result.tool_call_arg("get_balance", "account") == "checking"
+    assert "$1,500.00" in result.final_response
+""",
+    )
+    result.assert_outcomes(passed=1)
+    turns = episode["trajectory"]["turns"]
+    assert [turn["role"] for turn in turns] == ["user", "assistant", "assistant"]
+    assert turns[1]["tool_calls"][0]["result"] == "$1,500.00"
+    assert episode["stop_reason"] == "completed"
+    assert episode["budgets"]["max_turns"]["used"] == 2
+    assert turns[1]["cost_usd"] > 0
+
+
+def test_a_hard_budget_stops_a_runaway_while_it_runs(suite):
+    forever = [Step(tool_calls=[call("get_balance", account="checking")])] * 9
+    result, (episode,) = suite(
+        forever,
+        """
+@pytest.mark.episode(scenario_id="runaway", budgets={"tool_calls": 2})
+async def test_runaway(aitest_run):
+    result = await aitest_run(agent, "What's my checking balance?")
+    assert result.stop_reason == "tool_call_limit"
+""",
+    )
+    assert episode["stop_reason"] == "tool_call_limit"
+    assert len(episode["trajectory"]["turns"]) <= 5
+
+
+def test_the_world_s_fault_is_an_error_with_what_happened_until_then(suite):
+    result, (episode,) = suite(
+        [Step(status=500)],
+        """
+async def test_down(aitest_run):
+    await aitest_run(agent, "hello")
+""",
+    )
+    result.assert_outcomes(failed=1)
+    assert (episode["outcome"], episode["stop_reason"]) == ("error", "model_error")
+    assert "model_error" in episode["reason"]
+
+
+def test_one_server_serves_all_episodes_of_a_session_and_is_gone_after_it(suite, pytester):
+    script = [Step(tool_calls=[call("process_id")]), Step(text="It is {tool}.")]
+    result, episodes = suite(
+        script,
+        """
+@pytest.mark.parametrize("number", range(3))
+async def test_pid(aitest_run, number):
+    result = await aitest_run(agent, f"Who are you? ({number})")
+    assert result.success
+""",
+    )
+    result.assert_outcomes(passed=3)
+    pids = {e["trajectory"]["turns"][1]["tool_calls"][0]["result"] for e in episodes}
+    assert len(pids) == 1
+    assert not Path(f"/proc/{pids.pop()}").exists()
+
+
+def test_a_second_run_of_an_episode_goes_on_with_the_conversation(suite):
+    script = {"first": ["one", "two"]}
+    result, (episode,) = suite(
+        script,
+        """
+async def test_two(aitest_run):
+    first = await aitest_run(agent, "the first")
+    second = await aitest_run(agent, "the second", messages=first.messages)
+    assert (first.final_response, second.final_response) == ("one", "two")
+""",
+    )
+    result.assert_outcomes(passed=1)
+    assert [turn["content"] for turn in episode["trajectory"]["turns"]] == [
+        "the first",
+        "one",
+        "the second",
+        "two",
+    ]
