@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ci_agent_eval.engine.result import AgentResult, CassetteCounts
     from ci_agent_eval.engine.run import aitest_run
     from ci_agent_eval.engine.session import EngineSession
+    from ci_agent_eval.engine.skills import Skill
 
 __all__ = [
     "Agent",
@@ -30,6 +31,7 @@ __all__ = [
     "Provider",
     "RunLimits",
     "ServerError",
+    "Skill",
     "Wait",
     "aitest_run",
 ]
@@ -45,6 +47,7 @@ _HOMES = {
     "Provider": "declarations",
     "RunLimits": "limits",
     "ServerError": "faults",
+    "Skill": "skills",
     "Wait": "declarations",
     "aitest_run": "run",
 }

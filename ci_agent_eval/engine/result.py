@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import JsonValue
-
 from ci_agent_eval.contract.episode import Outcome, StopReason
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Trajectory, Turn
 from ci_agent_eval.engine.endings import outcome_of
@@ -99,7 +97,7 @@ class AgentResult:
         """Return how often a tool was called."""
         return len(self.tool_calls_for(name))
 
-    def tool_call_arg(self, name: str, arg: str) -> JsonValue:
+    def tool_call_arg(self, name: str, arg: str) -> Any:
         """Return an argument of the first call of a tool; None where there is none."""
         calls = self.tool_calls_for(name)
         arguments = calls[0].arguments if calls else None

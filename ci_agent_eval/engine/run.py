@@ -26,6 +26,8 @@ from ci_agent_eval.engine.rate import Tally
 from ci_agent_eval.engine.record import RunRecord, describe
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.session import EngineSession, Toolset
+from ci_agent_eval.engine.skill_files import skill_toolset
+from ci_agent_eval.engine.skills import Skill
 from ci_agent_eval.engine.stops import stop_for
 from ci_agent_eval.engine.turns import turns_from
 from ci_agent_eval.errors import InputError
@@ -161,7 +163,7 @@ class _Run:
             instructions=agent.instructions,
             model_settings=model_settings(agent.provider),
             retries=agent.retries,
-            toolsets=[_allowed(toolset, agent) for toolset in toolsets],
+            toolsets=[*(_allowed(toolset, agent) for toolset in toolsets), *_of_skill(agent)],
             capabilities=[self.record],
         )
         async with loop.iter(
@@ -248,3 +250,9 @@ def _allowed(toolset: Toolset, agent: Agent) -> Toolset:
         return tool.name in allowed
 
     return toolset.filtered(may_see)
+
+
+def _of_skill(agent: Agent) -> Sequence[Toolset]:
+    """Return the tool that reads a skill's files; the agent's allowed tools do not take it away."""
+    toolset = skill_toolset(agent.skill) if isinstance(agent.skill, Skill) else None
+    return () if toolset is None else (toolset,)

@@ -13,7 +13,6 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
 )
 from pydantic_ai.messages import ToolReturnPart
-from pydantic_core import ValidationError
 
 from ci_agent_eval.contract.episode import StopReason
 from ci_agent_eval.engine.faults import ModelError, ServerError
@@ -34,6 +33,8 @@ _ENDS: tuple[tuple[type[Exception], StopReason, str], ...] = (
 
 def stop_for(error: Exception, record: RunRecord) -> Stop:
     """Return the end that an error of the loop, of a model or of a server makes."""
+    if isinstance(error, Warning):
+        return Stop("model_error", f"a warning that was made an error (-W error): {error}")
     if _is_tool_given_up(error):
         said = str(error).partition(" Consider ")[0]
         return Stop("tool_call_limit", f"{said} The last time: {error.__cause__}")
@@ -54,7 +55,8 @@ def _is_tool_given_up(error: Exception) -> bool:
     cause = error.__cause__
     if isinstance(cause, ToolRetryError):
         return isinstance(cause.tool_retry, ToolReturnPart)
-    return isinstance(cause, ModelRetry | ValidationError) and "Tool" in error.message
+    # Arguments that fail their schema raise pydantic's ValidationError, which is a ValueError.
+    return isinstance(cause, ModelRetry | ValueError) and "Tool" in error.message
 
 
 def _without_advice(error: Exception) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import JsonValue
 from pydantic_ai.messages import (
     BaseToolCallPart,
     BaseToolReturnPart,
@@ -37,7 +36,7 @@ class CallNote:
     """What was seen of a tool call while it ran; all the messages may lack of it."""
 
     duration_ms: float | None = None
-    result: JsonValue = None
+    result: Any = None
     error: str | None = None
 
 
@@ -118,7 +117,7 @@ def _call(part: BaseToolCallPart) -> ToolCall:
     )
 
 
-def _arguments(args: str | Mapping[str, Any] | None) -> JsonValue:
+def _arguments(args: str | Mapping[str, Any] | None) -> Any:
     """Return arguments parsed; what is no JSON is kept as the model wrote it."""
     if not isinstance(args, str):
         return jsonable(args)
@@ -143,14 +142,14 @@ def _answered(turn: Turn, parts: Iterable[object]) -> Turn:
     return turn.model_copy(update={"tool_calls": tuple(calls)})
 
 
-def _result(part: BaseToolReturnPart[Any]) -> dict[str, JsonValue]:
+def _result(part: BaseToolReturnPart[Any]) -> dict[str, Any]:
     content = part.content
     if part.outcome == "success":
         return {"result": _plain(content)}
     return {"error": _text(content)}
 
 
-def _plain(content: object) -> JsonValue:
+def _plain(content: object) -> Any:
     """Return content as JSON; a file is named by its kind and size, not written out."""
     if isinstance(content, BinaryContent):
         return f"<{content.media_type}, {len(content.data)} bytes>"

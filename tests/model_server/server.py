@@ -34,12 +34,14 @@ class _Uvicorn(uvicorn.Server):
         self.stop = asyncio.Event()
 
     async def main_loop(self) -> None:
+        self.loop = asyncio.get_running_loop()
         await self.stop.wait()
         self.force_exit = True
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         super().handle_exit(sig, frame)
-        self.stop.set()
+        # A signal's handler runs beside the loop, which sleeps until it is woken.
+        self.loop.call_soon_threadsafe(self.stop.set)
 
 
 class ModelServer:

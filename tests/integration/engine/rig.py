@@ -69,7 +69,7 @@ def session(*functions: Callable[..., Any], clock: Clock | None = None, **overri
     """A session whose time passes only where something sleeps."""
     clock = clock or Clock()
     given = {"environ": {}, "servers": Tools(*functions), **overrides}
-    return EngineSession(clock=clock, sleep=clock.sleep, **given)
+    return EngineSession(clock=clock, **{"sleep": clock.sleep, **given})
 
 
 def run(

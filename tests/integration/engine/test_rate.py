@@ -1,0 +1,181 @@
+"""Limits of a provider, against a server that says no; time passes only where something sleeps."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ci_agent_eval.engine.declarations import Provider
+from ci_agent_eval.engine.rate import LONGEST_RETRY_AFTER_S, TOO_MANY_RETRIES, TRANSIENT_RETRIES
+from ci_agent_eval.engine.run import _Stopwatch, aitest_run
+from tests.integration.engine.rig import Clock, agent, go, run, session
+from tests.model_server import ModelServer
+
+ONE_TURN = {"text": "hi", "usage": {"input": 400, "output": 100}}
+
+
+def runs(script, count, clock, *, one_after_another=False, agents=1, **options):
+    """Run `count` episodes against a script; return the results and the server."""
+
+    async def many(server):
+        async with session(clock=clock) as opened:
+            given = [agent(server, **options) for _ in range(agents)]
+            work = [
+                aitest_run(given[n % agents], f"episode {n:03}", session=opened)
+                for n in range(count)
+            ]
+            if one_after_another:
+                return [await one for one in work]
+            return await asyncio.gather(*work)
+
+    with ModelServer(script) as server:
+        return go(many(server)), server
+
+
+def test_the_servers_own_wait_is_kept_and_counted():
+    clock = Clock()
+    result = run([{"status": 429, "retry_after": "7"}, "hi"], clock=clock)
+    assert (result.success, result.rate_limited) == (True, 1)
+    assert sum(clock.slept) == 7
+    assert result.duration_ms == 7000
+    assert result.trajectory.latencies_ms == (0,)
+
+
+def test_without_a_hint_each_wait_is_longer():
+    clock = Clock()
+    result = run([429, 429, 429, "hi"], clock=clock)
+    assert (result.success, result.rate_limited) == (True, 3)
+    assert [s for s in clock.slept if s] == [0.5, 1.0, 2.0]
+
+
+def test_a_server_that_never_relents_is_asked_so_often_and_no_more():
+    clock = Clock()
+    (result,), server = runs([429], 1, clock)
+    assert len(server.requests) == 1 + TOO_MANY_RETRIES
+    assert result.rate_limited == 1 + TOO_MANY_RETRIES
+    assert (result.stop_reason, result.outcome) == ("model_error", "error")
+    assert f"429, too many requests: {1 + TOO_MANY_RETRIES} times" in result.error
+
+
+def test_a_wait_of_hours_is_a_no():
+    clock = Clock()
+    (result,), server = runs([{"status": 429, "retry_after": "7200"}], 1, clock)
+    assert (len(server.requests), result.stop_reason) == (1, "model_error")
+    assert sum(clock.slept) <= LONGEST_RETRY_AFTER_S
+
+
+def test_an_empty_account_is_not_asked_again():
+    (result,), server = runs([{"status": 429, "code": "insufficient_quota"}], 1, Clock())
+    assert (len(server.requests), result.stop_reason) == (1, "model_error")
+    assert "insufficient_quota" in result.error
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_a_passing_failure_is_tried_again_by_nobody_but_us(status):
+    (result,), server = runs([status] * TRANSIENT_RETRIES + ["hi"], 1, Clock())
+    assert (result.success, result.rate_limited) == (True, 0)
+    assert len(server.requests) == 1 + TRANSIENT_RETRIES
+    assert {asked.headers["x-stainless-retry-count"] for asked in server.requests} == {"0"}
+    (result,), server = runs([status], 1, Clock())
+    assert (result.stop_reason, len(server.requests)) == ("model_error", 1 + TRANSIENT_RETRIES)
+
+
+def test_a_request_that_is_wrong_is_not_sent_again():
+    (result,), server = runs([400], 1, Clock())
+    assert (result.stop_reason, len(server.requests)) == ("model_error", 1)
+
+
+def test_requests_a_minute_are_kept_by_all_episodes_together():
+    clock = Clock()
+    results, server = runs(["hi"], 10, clock, rpm=4, agents=2)
+    assert all(result.success for result in results)
+    assert len(server.requests) == 10
+    # 4 at once, 4 a minute later, 2 another minute later.
+    assert clock.now - 1000 == pytest.approx(120, abs=1)
+
+
+def test_tokens_a_minute_are_what_the_answers_say():
+    clock = Clock()
+    results, _ = runs([ONE_TURN], 4, clock, tpm=1000, one_after_another=True)
+    assert all(result.success for result in results)
+    # 500 tokens each: two in the first minute, two in the second.
+    assert clock.now - 1000 == pytest.approx(60, abs=1)
+
+
+def test_a_guess_of_a_requests_tokens_is_kept_until_the_answer():
+    clock = Clock()
+    results, server = runs([ONE_TURN], 3, clock, tpm=1000, max_tokens=900)
+    assert all(result.success for result in results)
+    assert server.peak == 1
+
+
+def test_a_refusal_holds_everybody_and_lets_fewer_through():
+    clock = Clock()
+    script = {"episode": [{"text": "hi", "delay_ms": 5}]}
+    script |= {f"episode {n:03}": [{"status": 429, "retry_after": "3"}, "hi"] for n in range(8)}
+
+    async def many(server):
+        async with session(clock=clock) as opened:
+            given = agent(server)
+            work = (aitest_run(given, f"episode {n:03}", session=opened) for n in range(24))
+            results = await asyncio.gather(*work)
+            return results, opened.limiter(given.provider)
+
+    with ModelServer(script) as server:
+        results, limiter = go(many(server))
+    assert all(result.success for result in results)
+    assert sum(result.rate_limited for result in results) == limiter.rate_limited == 8
+    assert 1 <= limiter.concurrency.allowed < 24
+    assert limiter.open_requests == 0
+
+
+def test_of_two_declarations_of_one_provider_the_tighter_holds():
+    opened = session()
+    first = opened.limiter(Provider("openai:m", rpm=10))
+    second = opened.limiter(Provider("openai/m", rpm=5, tpm=100))
+    assert first is second
+    assert (first.requests.limit, first.tokens.limit) == (5, 100)
+    assert opened.limiter(Provider("openai:m", rpm=50)).requests.limit == 5
+    assert opened.limiter(Provider("openai:other")) is not first
+
+
+def test_waiting_for_a_limit_does_not_use_up_the_agents_time():
+    async def watch():
+        now = asyncio.get_running_loop().time
+        async with asyncio.timeout(100) as deadline:
+            await asyncio.sleep(0)
+            watch = _Stopwatch(deadline)
+            watch.waiting(True)
+            held = deadline.when()
+            watch.waiting(False)
+            return held, deadline.when() - now()
+
+    held, left = go(watch())
+    assert held is None
+    assert left == pytest.approx(100, abs=5)
+
+
+def test_a_run_that_waits_can_be_cancelled_and_frees_its_place():
+    clock = Clock()
+    held = asyncio.Event()
+
+    async def waits(_seconds):
+        held.set()
+        await asyncio.Event().wait()
+
+    async def once(server):
+        async with session(clock=clock, sleep=waits) as opened:
+            given = agent(server, rpm=1)
+            assert (await aitest_run(given, "one", session=opened)).success
+            task = asyncio.create_task(aitest_run(given, "two", session=opened))
+            await held.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            clock.now += 60
+            return await aitest_run(given, "three", session=opened)
+
+    with ModelServer(["hi"]) as server:
+        assert go(once(server)).success
+        assert len(server.requests) == 2

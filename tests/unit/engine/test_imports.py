@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ci_agent_eval import engine
+from ci_agent_eval.errors import InputError
+
+HEAVY = ("pydantic_ai", "mcp", "fastmcp", "openai", "genai_prices", "opentelemetry")
+
+
+def loaded_after(code: str) -> list[str]:
+    script = f"{code}\nimport sys\nprint(*[m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import ci_agent_eval",
+        "import ci_agent_eval.pytest_plugin",
+        "import ci_agent_eval.engine",
+        "from ci_agent_eval.engine import Agent, Provider, MCPServer, CLIServer, Skill, AgentResult",
+    ],
+)
+def test_nothing_heavy_comes_before_the_first_run(code):
+    assert loaded_after(code) == []
+
+
+def test_a_run_needs_no_mcp_library_until_a_server_is_asked_for():
+    assert "fastmcp" not in loaded_after(
+        "from ci_agent_eval.engine import aitest_run, EngineSession"
+    )
+
+
+def test_every_public_name_is_there():
+    for name in engine.__all__:
+        assert getattr(engine, name).__name__ == name
+    assert set(engine.__all__) == set(engine._HOMES)
+    with pytest.raises(AttributeError):
+        engine.nothing  # noqa: B018 - it is the asking that is tested
+
+
+def test_a_missing_library_is_said_with_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pydantic_ai", None)
+    monkeypatch.delitem(sys.modules, "ci_agent_eval.engine.run", raising=False)
+    with pytest.raises(InputError, match=r"pip install 'ci-agent-eval\[engine\]'"):
+        engine.aitest_run  # noqa: B018 - it is the asking that is tested

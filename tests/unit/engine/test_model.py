@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+
+from ci_agent_eval.engine.declarations import Provider
+from ci_agent_eval.engine.model import NO_KEY, build_model, model_settings
+from ci_agent_eval.errors import InputError
+
+KEY = {"OPENAI_API_KEY": "k-openai", "HOUSE_KEY": "k-house"}
+AZURE = {
+    "AZURE_OPENAI_API_KEY": "k-azure",
+    "AZURE_OPENAI_ENDPOINT": "https://house.openai.azure.com",
+    "OPENAI_API_VERSION": "2025-01-01",
+}
+
+
+def key_of(model):
+    return model.client.api_key
+
+
+def test_openais_own_models_are_asked_by_pydantic_ais_default():
+    model = build_model(Provider("openai/gpt-5-mini"), KEY)
+    assert isinstance(model, OpenAIResponsesModel)
+    assert (model.model_name, key_of(model)) == ("gpt-5-mini", "k-openai")
+
+
+def test_a_server_that_speaks_openais_protocol_speaks_chat_completions():
+    model = build_model(Provider("openai:m", base_url="http://127.0.0.1:1/v1"), {})
+    assert isinstance(model, OpenAIChatModel)
+    assert (model.base_url, key_of(model)) == ("http://127.0.0.1:1/v1/", NO_KEY)
+    assert isinstance(build_model(Provider("openai-chat:m"), KEY), OpenAIChatModel)
+
+
+def test_the_environment_that_is_given_is_the_one_that_counts(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k-of-this-process")
+    with pytest.raises(InputError, match="OPENAI_API_KEY is not set"):
+        build_model(Provider("openai:m"), {})
+    given = {**KEY, "OPENAI_BASE_URL": "http://127.0.0.1:2/v1"}
+    model = build_model(Provider("openai:m"), given)
+    assert (model.base_url, key_of(model)) == ("http://127.0.0.1:2/v1/", "k-openai")
+
+
+def test_a_named_variable_holds_the_key_and_must():
+    named = Provider("openai:m", api_key_env="HOUSE_KEY", base_url="http://127.0.0.1:1/v1")
+    assert key_of(build_model(named, KEY)) == "k-house"
+    with pytest.raises(InputError, match=r"'openai:m': HOUSE_KEY is not set; .*--cassette=replay"):
+        build_model(named, {})
+
+
+def test_azure_is_found_under_its_own_and_under_litellms_names():
+    for environ in (
+        AZURE,
+        {
+            "AZURE_API_KEY": "k-azure",
+            "AZURE_API_BASE": "https://house.openai.azure.com",
+            "AZURE_API_VERSION": "2025-01-01",
+        },
+    ):
+        model = build_model(Provider("azure/gpt-5-mini"), environ)
+        assert (model.system, key_of(model)) == ("azure", "k-azure")
+        assert model.base_url.startswith("https://house.openai.azure.com/")
+    with pytest.raises(InputError, match="AZURE_OPENAI_ENDPOINT is not set"):
+        build_model(Provider("azure/m"), {"AZURE_OPENAI_API_KEY": "k"})
+
+
+@pytest.mark.parametrize("model", ["openai:m", "azure/m", "openai-chat:m"])
+def test_a_model_that_is_never_asked_needs_no_key(model):
+    assert build_model(Provider(model), {}, offline=True).model_name == "m"
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("nobody:m", "'nobody:m': Unknown provider: nobody"),
+        ("anthropic:claude", "'anthropic:claude': its library is not installed; run: pip install"),
+    ],
+)
+def test_a_provider_that_cannot_be_had_is_named(model, said):
+    with pytest.raises(InputError, match=said):
+        build_model(Provider(model), {"ANTHROPIC_API_KEY": "k"})
+
+
+def test_only_what_is_set_is_a_setting():
+    assert model_settings(Provider("openai:m")) == {}
+    both = Provider("openai:m", temperature=0, max_tokens=5)
+    assert model_settings(both) == {"temperature": 0, "max_tokens": 5}

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelRequest,
+    ModelResponse,
+    RetryFeedbackPart,
+    RetryInfo,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.usage import RequestUsage
+
+from ci_agent_eval.engine import stamp
+from ci_agent_eval.engine.turns import CallNote, turns_from
+
+
+def asked(*parts):
+    return ModelRequest(parts=list(parts))
+
+
+def answered(*parts, **options):
+    return ModelResponse(parts=list(parts), **options)
+
+
+def returned(content, call="c1", **options):
+    return ToolReturnPart("look", content, call, **options)
+
+
+def test_what_the_model_thinks_is_not_what_it_says():
+    (turn,) = turns_from([answered(ThinkingPart("hm"), TextPart("a"), TextPart("b"))])
+    assert turn.content == "ab"
+
+
+def test_the_loops_own_words_are_neither_the_users_nor_the_agents():
+    again = RetryFeedbackPart("again", retry=RetryInfo(cause="no_output"))
+    turns = turns_from([asked(UserPromptPart("hi")), answered(), asked(again)])
+    assert [(t.role, t.content) for t in turns] == [
+        ("user", "hi"),
+        ("assistant", ""),
+        ("system", "again"),
+    ]
+
+
+def test_arguments_that_are_no_json_are_kept_as_written():
+    calls = turns_from(
+        [
+            answered(
+                ToolCallPart("look", '{"a": 1}', "c1"),
+                ToolCallPart("look", "{nope", "c2"),
+                ToolCallPart("look", "[" * 100_000, "c3"),
+                ToolCallPart("look", None, "c4"),
+            )
+        ]
+    )[0].tool_calls
+    assert [c.arguments for c in calls] == [{"a": 1}, "{nope", "[" * 100_000, None]
+
+
+def test_an_outcome_other_than_success_is_an_error():
+    for outcome in ("failed", "retried", "denied", "interrupted"):
+        messages = [
+            answered(ToolCallPart("look", {}, "c1")),
+            asked(returned("no such account", outcome=outcome)),
+        ]
+        (call,) = turns_from(messages)[0].tool_calls
+        assert (call.result, call.error) == (None, "no such account")
+
+
+def test_equal_ids_are_answered_in_order():
+    messages = [
+        answered(ToolCallPart("look", {}, "c1"), ToolCallPart("look", {}, "c1")),
+        asked(returned("first"), returned("second"), returned("nobody's", call="c9")),
+    ]
+    assert [c.result for c in turns_from(messages)[0].tool_calls] == ["first", "second"]
+
+
+def test_a_file_is_named_and_not_written_out():
+    image = BinaryContent(b"\x89PNG" * 1000, media_type="image/png")
+    messages = [answered(ToolCallPart("look", {}, "c1")), asked(returned(["see", image]))]
+    assert turns_from(messages)[0].tool_calls[0].result == ["see", "<image/png, 4000 bytes>"]
+    (turn,) = turns_from([asked(UserPromptPart(["look at", image]))])
+    assert turn.content == "look at\n<image/png, 4000 bytes>"
+
+
+def test_notes_fill_what_messages_lack_and_replace_nothing():
+    messages = [
+        answered(ToolCallPart("look", {}, "c1"), ToolCallPart("look", {}, "c2")),
+        asked(returned("said")),
+        answered(ToolCallPart("look", {}, "c1")),
+    ]
+    notes = {
+        (1, "c1"): CallNote(5, error="not this"),
+        (1, "c2"): CallNote(7, result="seen"),
+        (2, "c1"): CallNote(9, error="it was stopped"),
+    }
+    first, second = turns_from(messages, notes)
+    assert [(c.duration_ms, c.result, c.error) for c in first.tool_calls] == [
+        (5, "said", None),
+        (7, "seen", None),
+    ]
+    assert second.tool_calls[0].error == "it was stopped"
+
+
+def test_usage_cost_latency_and_source_come_with_the_response():
+    usage = RequestUsage(
+        input_tokens=10, output_tokens=5, cache_read_tokens=4, cost=Decimal("0.25")
+    )
+    response = answered(TextPart("hi"), usage=usage)
+    stamp.stamp(response, latency_ms=12.5)
+    stamp.stamp(response, source="replayed")
+    (turn,) = turns_from([response])
+    assert (turn.tokens.input, turn.tokens.output, turn.tokens.cached) == (10, 5, 4)
+    assert (turn.cost_usd, turn.latency_ms, turn.source) == (0.25, 12.5, "replayed")
+
+
+def test_nothing_measured_is_none_and_not_nothing():
+    (turn,) = turns_from([answered(TextPart("hi"), usage=RequestUsage(unmeasured_requests=1))])
+    assert (turn.tokens, turn.cost_usd, turn.latency_ms, turn.source) == (None, None, None, "live")
+
+
+@given(
+    text=st.text(st.characters()),
+    args=st.one_of(st.text(st.characters()), st.dictionaries(st.text(), st.text())),
+    content=st.recursive(st.text(st.characters()) | st.floats(), st.lists),
+)
+def test_hostile_text_is_always_data(text, args, content):
+    messages = [
+        asked(UserPromptPart(text)),
+        answered(TextPart(text), ToolCallPart(text, args, text)),
+        asked(ToolReturnPart(text, content, text)),
+    ]
+    turns = turns_from(messages)
+    assert len(turns) == 2
+    assert turns[1].model_dump_json()

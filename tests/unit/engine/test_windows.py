@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.engine.windows import MINUTE_S, Concurrency, Window
+
+
+def test_a_window_lets_its_limit_through_and_then_waits_for_the_oldest():
+    window = Window(2)
+    assert window.wait_s(0, 1) == 0
+    window.add(0, 1)
+    window.add(10, 1)
+    assert window.wait_s(15, 1) == 45
+    assert window.wait_s(60, 1) == 0
+
+
+def test_an_amount_waits_for_as_many_entries_as_it_needs():
+    window = Window(100)
+    window.add(0, 40)
+    window.add(20, 40)
+    assert window.wait_s(30, 20) == 0
+    assert window.wait_s(30, 60) == 30
+    assert window.wait_s(30, 100) == 50
+
+
+def test_what_is_beyond_the_limit_waits_for_an_empty_window():
+    window = Window(100)
+    assert window.wait_s(0, 500) == 0
+    window.add(0, 500)
+    assert window.wait_s(1, 500) == 59
+    assert window.wait_s(60, 500) == 0
+
+
+def test_an_entry_is_corrected_once_it_is_known():
+    window = Window(100)
+    entry = window.add(0, 90)
+    assert window.wait_s(1, 50) > 0
+    entry.amount = 10
+    assert window.wait_s(1, 50) == 0
+
+
+@given(
+    limit=st.integers(1, 20),
+    gaps=st.lists(st.floats(0, 30), min_size=1, max_size=60),
+    amounts=st.lists(st.integers(1, 5), min_size=60, max_size=60),
+)
+def test_no_minute_ever_holds_more_than_the_limit(limit, gaps, amounts):
+    window, now, taken = Window(limit), 0.0, []
+    for gap, amount in zip(gaps, amounts, strict=False):
+        now += gap
+        while wait := window.wait_s(now, amount):
+            now += wait + 1e-6
+        window.add(now, amount)
+        taken.append((now, amount))
+        minute = [size for at, size in taken if now - MINUTE_S < at]
+        assert sum(minute) <= limit or len(minute) == 1
+
+
+def test_concurrency_halves_and_grows_one_by_one():
+    allowed = Concurrency()
+    assert allowed.has_room(255)
+    allowed.too_many(now=10, started=5, open_requests=8)
+    assert not allowed.has_room(4)
+    assert allowed.has_room(3)
+    for _ in range(4):
+        allowed.answered()
+    assert allowed.has_room(4) is (allowed.allowed >= 5)
+    allowed.answered()
+    assert allowed.has_room(4)
+
+
+def test_one_burst_of_refusals_halves_once():
+    allowed = Concurrency()
+    for _ in range(5):
+        allowed.too_many(now=10, started=9, open_requests=8)
+    assert allowed.allowed == 4
+    allowed.too_many(now=12, started=11, open_requests=4)
+    assert allowed.allowed == 2
+
+
+def test_one_request_is_always_allowed_and_growth_ends_at_the_ceiling():
+    allowed = Concurrency(ceiling=3, allowed=3)
+    for now in range(10):
+        allowed.too_many(now=now, started=now, open_requests=1)
+    assert allowed.has_room(0)
+    for _ in range(100):
+        allowed.answered()
+    assert allowed.allowed == 3
