@@ -8,6 +8,9 @@ from collections.abc import Iterator
 
 from ci_agent_eval.errors import InputError
 
+MAX_CHARACTERS = 100_000
+"""Linux takes no argument of 128 KiB, and shlex needs the square of the length."""
+
 _OPERATORS = {
     ";": "joins commands",
     "\n": "joins commands",
@@ -26,37 +29,54 @@ def split_arguments(text: str) -> list[str]:
     Raises InputError, in a sentence for the model, on unbalanced quotes and on anything a
     shell would act on: it stays without effect here, and must not pass for an argument.
     """
+    if len(text) > MAX_CHARACTERS:
+        raise InputError(f"args has {len(text)} characters; at most {MAX_CHARACTERS} are taken.")
     if "\0" in text:
         raise InputError("args holds a NUL character, which no argument can.")
     try:
-        words = shlex.split(text)
+        return shlex.split("".join(_without_syntax(text.strip("\n"))))
     except ValueError as error:
         raise InputError(f"args cannot be split into arguments: {str(error).lower()}.") from error
-    for found, why in _shell_syntax(text.strip()):
-        raise InputError(
-            f"{found!r} in args {why}, and there is no shell here: nothing was run. Call the tool "
-            "once for each command; put quotes around text that is meant as it stands."
-        )
-    return words
 
 
-def _shell_syntax(text: str) -> Iterator[tuple[str, str]]:
-    """Yield what a shell would act on, with what it would do, by the quoting of POSIX shells."""
+def _without_syntax(text: str) -> Iterator[str]:
+    """Yield `text` in pieces; raise InputError on what a shell would act on.
+
+    A backslash that keeps `$` or a backquote from the shell inside double quotes is dropped:
+    shlex does not know it, and what it kept away is not there.
+    """
     quote = ""
     position = 0
     while position < len(text):
-        character = text[position]
-        if character == "\\" and quote != "'":
-            if text.startswith("\n", position + 1):
-                yield "\\\n", "continues a line"
-            position += 2
-            continue
-        if character == quote:
-            quote = ""
-        elif not quote and character in "'\"":
-            quote = character
-        elif not quote and character in _OPERATORS:
-            yield character, _OPERATORS[character]
-        elif quote != "'" and (expansion := _EXPANSION.match(text, position)):
-            yield expansion[0], "would be replaced by something else"
-        position += 1
+        piece = text[position]
+        if piece == "\\" and quote != "'":
+            piece = text[position : position + 2]
+            if piece == "\\\n":
+                raise _refused(piece, "continues a line")
+            yield piece[1:] if quote and piece[1:] in {"$", "`"} else piece
+        else:
+            _check(text, position, quote)
+            yield piece
+            quote = _quote_after(piece, quote)
+        position += len(piece)
+
+
+def _check(text: str, position: int, quote: str) -> None:
+    character = text[position]
+    if not quote and character in _OPERATORS:
+        raise _refused(character, _OPERATORS[character])
+    if quote != "'" and (expansion := _EXPANSION.match(text, position)):
+        raise _refused(expansion[0], "would be replaced by something else")
+
+
+def _quote_after(character: str, quote: str) -> str:
+    if quote:
+        return "" if character == quote else quote
+    return character if character in {"'", '"'} else ""
+
+
+def _refused(found: str, why: str) -> InputError:
+    return InputError(
+        f"{found!r} in args {why}, and there is no shell here: nothing was run. Call the tool once "
+        "for each command; put single quotes around text that is meant as it stands."
+    )

@@ -50,6 +50,11 @@ class ServerPool:
         """How many servers died and were started again."""
         return sum(shared.restarts for shared in self._shared)
 
+    @property
+    def running(self) -> list[RunningServer]:
+        """The shared servers as they run now, in the order of their first use."""
+        return [shared.running for shared in self._shared if shared.running is not None]
+
     async def close(self) -> None:
         """Stop every server, all at once; what is asked of one from now on is refused."""
         self._loop = None

@@ -86,7 +86,7 @@ class RunningServer:
     async def answers(self) -> bool:
         """Ask it whether it is there; any answer is a yes."""
         try:
-            async with asyncio.timeout(PROBE_TIMEOUT_S):
+            async with asyncio.timeout(min(PROBE_TIMEOUT_S, self.declared.call_timeout_s)):
                 await self.toolset.client.ping()
         except MCPError as error:
             self.in_doubt = is_lost(error)

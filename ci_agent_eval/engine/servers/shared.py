@@ -32,7 +32,7 @@ class SharedServer:
     """An episode has used it: it has to be reset for the next one."""
     restarts: int = 0
     """How often it was started again: once for each death, if it is of use in between."""
-    _running: RunningServer | None = None
+    running: RunningServer | None = None
     _checking: asyncio.Task[RunningServer] | None = None
     _failure: str | None = None
 
@@ -41,7 +41,7 @@ class SharedServer:
 
         `probe` asks it, even if nothing speaks against it. Raises ServerError.
         """
-        running = self._running
+        running = self.running
         if running is not None and running.lives() and not running.in_doubt and not probe:
             return running
         if self._checking is None or self._checking.done():
@@ -54,8 +54,8 @@ class SharedServer:
         if self._checking is not None and not self._checking.done():
             self._checking.cancel()
             await asyncio.wait({self._checking})
-        if self._running is not None:
-            await self._running.stop()
+        if self.running is not None:
+            await self.running.stop()
 
     async def _check(self, running: RunningServer | None, *, probe: bool) -> RunningServer:
         if self._failure is not None:
@@ -78,13 +78,13 @@ class SharedServer:
         return await self._begin()
 
     async def _begin(self) -> RunningServer:
-        self._running = RunningServer(filled_in(self.server), self.environ)
+        self.running = RunningServer(filled_in(self.server), self.environ)
         try:
-            await self.start(self._running)
+            await self.start(self.running)
         except ServerError as error:
             self._failure = str(error)
             raise
-        return self._running
+        return self.running
 
 
 def filled_in(server: MCPServer) -> MCPServer:

@@ -1,0 +1,158 @@
+"""One server for many episodes: started once, and no answer reaches the wrong one."""
+
+import asyncio
+import os
+from collections.abc import Callable
+
+import pytest
+
+from ci_agent_eval.engine.declarations import CLIServer, MCPServer, Wait
+from ci_agent_eval.engine.faults import ServerError
+from ci_agent_eval.engine.servers.pool import ServerPool
+from ci_agent_eval.errors import InputError
+from tests.servers.rig import a_bank, a_rogue, a_web_bank, call, is_there
+
+BANKS = pytest.mark.parametrize("declare", [a_bank, a_web_bank])
+
+
+async def echoed(pool: ServerPool, server: MCPServer, episode: int) -> tuple[int, list[str]]:
+    async with pool.toolset(server, f"episode {episode}") as toolset:
+        pid = await call(toolset, "process_id")
+        words = [f"{episode} says {turn}" for turn in range(3)]
+        answers = [await call(toolset, "echo", text=word) for word in words]
+        assert answers == words
+        return pid, answers
+
+
+@BANKS
+def test_fifty_episodes_at_once_share_one_process(declare: Callable[[], MCPServer]) -> None:
+    async def main() -> None:
+        async with ServerPool(os.environ) as pool:
+            episodes = [echoed(pool, declare(), number) for number in range(50)]
+            found = await asyncio.gather(*episodes)
+            pids = {pid for pid, _ in found}
+            assert len(pids) == 1
+        assert not is_there(pids.pop())
+
+    asyncio.run(main())
+
+
+@BANKS
+def test_the_bank_knows_the_balance(declare: Callable[[], MCPServer]) -> None:
+    async def main() -> None:
+        async with ServerPool(os.environ) as pool, pool.toolset(declare(), "one") as toolset:
+            assert await call(toolset, "get_balance", account="checking") == "$1,500.00"
+
+    asyncio.run(main())
+
+
+def test_both_kinds_serve_one_episode_in_the_order_declared() -> None:
+    async def main() -> None:
+        git = CLIServer(name="git", command="git")
+        async with (
+            ServerPool(os.environ) as pool,
+            pool.toolsets([git, a_bank(), a_rogue("works"), git], "one") as toolsets,
+        ):
+            asked = ("git_execute", {"args": "--version"}), ("process_id", {}), ("act", {})
+            found = [
+                await call(toolset, name, **arguments)
+                for toolset, (name, arguments) in zip(toolsets, asked, strict=True)
+            ]
+            assert found[0].startswith("git version")
+            assert found[2] == "acted"
+
+    asyncio.run(main())
+
+
+def test_a_server_gets_what_the_test_names_and_no_more() -> None:
+    environ = {**os.environ, "DEPLOY_TOKEN": "not for servers", "LANG": "C.UTF-8"}
+
+    async def main() -> None:
+        server = a_bank(env={"BANK_MODE": "test"})
+        async with ServerPool(environ) as pool, pool.toolset(server, "one") as toolset:
+            found = await call(toolset, "environment")
+        assert found.keys() <= {"PATH", "HOME", "LANG", "BANK_MODE", "LC_CTYPE"}
+        assert found["BANK_MODE"] == "test"
+
+    asyncio.run(main())
+
+
+def test_a_server_we_do_not_start_is_used_and_left_alone() -> None:
+    async def main() -> None:
+        async with ServerPool(os.environ) as owner, owner.toolset(a_web_bank(), "owner") as bank:
+            url = owner.running[0].declared.url
+            guest = MCPServer(transport="streamable-http", url=url)
+            async with ServerPool({}) as pool, pool.toolset(guest, "guest") as toolset:
+                assert await call(toolset, "get_balance", account="savings") == "$3,200.00"
+            assert await call(bank, "echo", text="still here") == "still here"
+
+    asyncio.run(main())
+
+
+def test_a_stranger_at_the_address_is_not_taken_for_our_server() -> None:
+    async def main() -> None:
+        async with ServerPool(os.environ) as pool, pool.toolset(a_web_bank(), "one"):
+            taken = a_web_bank(url=pool.running[0].declared.url)
+            with pytest.raises(InputError, match="something listens at"):
+                async with pool.toolset(taken, "two"):
+                    pass
+
+    asyncio.run(main())
+
+
+def test_headers_reach_a_server_and_its_errors_do_not_hold_them() -> None:
+    secret = "s3cret-header-value-0123456789"
+    guest = MCPServer(
+        transport="streamable-http",
+        url="http://127.0.0.1:9/mcp",
+        headers={"Authorization": f"Bearer {secret}"},
+        startup_timeout_s=10,
+    )
+
+    async def main() -> None:
+        async with ServerPool({}) as pool:
+            with pytest.raises(ServerError, match="did not start") as caught:
+                async with pool.toolset(guest, "one"):
+                    pass
+        assert secret not in str(caught.value)
+        assert secret not in repr(guest)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        a_bank(wait=Wait.for_log("the bank opens")),
+        a_web_bank(wait=Wait.for_log("Uvicorn running")),
+        a_rogue("late", wait=Wait.for_tools(["act"])),
+    ],
+)
+def test_a_wait_is_waited_for(server: MCPServer) -> None:
+    async def main() -> None:
+        async with ServerPool(os.environ) as pool, pool.toolset(server, "one") as toolset:
+            running = pool.running[0]
+            wait = server.wait
+            assert wait is not None
+            assert {tool.name for tool in await running.toolset.client.list_tools()} >= set(
+                wait.tools
+            )
+            assert await call(toolset, "act" if wait.tools else "process_id")
+
+    asyncio.run(main())
+
+
+def test_a_pool_refuses_another_loop_and_use_after_its_end() -> None:
+    async def use(pool: ServerPool) -> None:
+        async with pool.toolset(a_rogue("works"), "one"):
+            pass
+
+    async def main() -> ServerPool:
+        async with ServerPool(os.environ) as pool:
+            with pytest.raises(ServerError, match="event loop"):
+                await asyncio.to_thread(asyncio.run, use(pool))
+        return pool
+
+    pool = asyncio.run(main())
+    with pytest.raises(ServerError, match="the session is over"):
+        asyncio.run(use(pool))

@@ -1,0 +1,103 @@
+"""A bank as an MCP server, over stdio or (`--http PORT`) streamable HTTP, with tools that fail."""
+
+import argparse
+import os
+import sys
+
+import anyio
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("bank")
+balances = {"checking": 1500.0, "savings": 3200.0}
+
+
+@server.tool()
+def get_balance(account: str) -> str:
+    """Return the balance of an account."""
+    return f"${balances[account]:,.2f}"
+
+
+@server.tool()
+def withdraw(account: str, amount: float) -> str:
+    """Take money from an account and return what is left."""
+    balances[account] -= amount
+    return get_balance(account)
+
+
+@server.tool()
+def reset_balances() -> str:
+    """Set every account back."""
+    balances.update(checking=1500.0, savings=3200.0)
+    return "done"
+
+
+@server.tool()
+async def echo(text: str) -> str:
+    """Return the text, after others had a chance to be faster."""
+    await anyio.lowlevel.checkpoint()
+    return text
+
+
+@server.tool()
+def process_id() -> int:
+    """Return the server's process id."""
+    return os.getpid()
+
+
+@server.tool()
+def environment() -> dict[str, str]:
+    """Return the server's whole environment."""
+    return dict(os.environ)
+
+
+@server.tool()
+def fail(message: str) -> str:
+    """Report an error."""
+    raise ValueError(message)
+
+
+@server.tool()
+def crash() -> str:
+    """End the process in the middle of a call."""
+    print("about to crash", file=sys.stderr, flush=True)
+    os._exit(3)
+
+
+@server.tool()
+async def hang() -> str:
+    """Never answer."""
+    await anyio.sleep_forever()
+    return "never"
+
+
+@server.tool()
+async def garble() -> str:
+    """Write what is no message to stdout, and never answer."""
+    os.write(1, b"Starting calculation...\n{not json\n")
+    await anyio.sleep_forever()
+    return "never"
+
+
+@server.tool()
+def start_child() -> int:
+    """Start a process that outlives everything, and has left the group; return its id."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        os.execvp("sleep", ["sleep", "1000"])
+    return child
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--http", type=int)
+    options = parser.parse_args()
+    print("the bank opens", file=sys.stderr, flush=True)
+    if options.http is None:
+        server.run("stdio")
+    else:
+        server.run("streamable-http", port=options.http)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""An MCP server that misbehaves, by its first argument; lines of JSON and nothing else.
+
+silent: never answers. dies: ends at once. refuses: hangs up on `initialize`. garbage: answers a
+call with what is no message. binary: with what is no UTF-8. noisy: logs to stdout, but works.
+malformed: with a result of the wrong shape. stubborn: ignores the end of its input and SIGTERM.
+deaf: stops reading after the first call. late: offers its tool only when asked a third time.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+TOOL = {"name": "act", "description": "Act.", "inputSchema": {"type": "object"}}
+INFO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "rogue", "version": "1"},
+}
+
+
+def answer(request: dict, result: object) -> None:
+    message = {"jsonrpc": "2.0", "id": request["id"], "result": result}
+    print(json.dumps(message), flush=True)
+
+
+def act(mode: str, request: dict) -> None:
+    if mode == "garbage":
+        print("Starting calculation...\n{not json", flush=True)
+    elif mode == "binary":
+        os.write(1, b"\xff\xfe\n")
+    elif mode == "malformed":
+        answer(request, {"content": "not a list"})
+    elif mode == "deaf":
+        signal.pause()
+    else:
+        answer(request, {"content": [{"type": "text", "text": "acted"}]})
+
+
+def serve(mode: str) -> None:
+    listed = 0
+    while line := sys.stdin.readline():
+        request = json.loads(line)
+        if mode == "noisy":
+            print("INFO handling", request["method"], flush=True)
+        match request["method"]:
+            case "initialize":
+                answer(request, INFO)
+            case "tools/list":
+                listed += 1
+                answer(request, {"tools": [] if mode == "late" and listed < 3 else [TOOL]})
+            case "tools/call":
+                act(mode, request)
+            case "ping":
+                answer(request, {})
+
+
+def main() -> None:
+    mode = sys.argv[1]
+    print(f"rogue: {mode}", file=sys.stderr, flush=True)
+    if mode == "silent":
+        signal.pause()
+    elif mode == "dies":
+        raise SystemExit("no database at localhost:5432")
+    elif mode == "refuses":
+        sys.stdin.readline()
+        raise SystemExit("expected something else")
+    elif mode == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    serve(mode)
+    while mode == "stubborn":
+        time.sleep(1000)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""A model's `args`: split as a shell would, and what only a shell could do is refused."""
+
+import shlex
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_agent_eval.engine.servers.arguments import split_arguments
+from ci_agent_eval.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", []),
+        ("status --porcelain\n", ["status", "--porcelain"]),
+        ("commit -m 'a; b | c && d > e'", ["commit", "-m", "a; b | c && d > e"]),
+        ('log --grep "a|b" a\\;b', ["log", "--grep", "a|b", "a;b"]),
+        ("log '$(id)' '`id`' '$HOME'", ["log", "$(id)", "`id`", "$HOME"]),
+        ("log ^foo$ \"bar$\" 5$", ["log", "^foo$", "bar$", "5$"]),
+        ("log \\$HOME \"\\$HOME\" \"\\`id\\`\"", ["log", "$HOME", "$HOME", "`id`"]),
+        ("show HEAD~1 stash@{0} *.py #12", ["show", "HEAD~1", "stash@{0}", "*.py", "#12"]),
+        ("for-each-ref --format=%(refname)", ["for-each-ref", "--format=%(refname)"]),
+        ("''", [""]),
+    ],
+)
+def test_words(text: str, words: list[str]) -> None:
+    assert split_arguments(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("status; rm -rf x", "';'"),
+        ("status ; rm -rf x", "';'"),
+        ("status && rm x", "'&'"),
+        ("status &", "'&'"),
+        ("log | head", "'|'"),
+        ("log > file", "'>'"),
+        ("log < file", "'<'"),
+        ("status\nrm x", r"'\\n'"),
+        ("log \\\n -1", r"'\\\\\\n'"),
+        ("$(id)", r"'\$\('"),
+        ('"$(id)"', r"'\$\('"),
+        ("`id`", "'`'"),
+        ('"`id`"', "'`'"),
+        ("$HOME", r"'\$H'"),
+        ('"${HOME}"', r"'\$\{'"),
+        ("$1 $?", r"'\$1'"),
+    ],
+)
+def test_shell_syntax_is_refused(text: str, found: str) -> None:
+    with pytest.raises(InputError, match=f"{found} in args .* nothing was run"):
+        split_arguments(text)
+
+
+@pytest.mark.parametrize("text", ["commit -m 'it", 'log "', "log \\"])
+def test_unbalanced_quotes_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="cannot be split into arguments"):
+        split_arguments(text)
+
+
+def test_a_nul_is_refused() -> None:
+    with pytest.raises(InputError, match="NUL"):
+        split_arguments("a\0b")
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"))))
+def test_whatever_is_quoted_arrives_as_it_is(words: list[str]) -> None:
+    assert split_arguments(shlex.join(words)) == words
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text("ab '\"\\;|&$`\n", max_size=12))
+def test_what_is_accepted_means_the_same_to_a_shell(text: str) -> None:
+    try:
+        words = split_arguments(text)
+    except InputError:
+        return
+    script = f"printf '%s\\0' x {text.strip(chr(10))}"
+    told = subprocess.run(["sh", "-c", script], capture_output=True, check=True, timeout=30)
+    assert told.stdout.decode().split("\0")[1:-1] == words
+    assert told.stderr == b""
+
+
+def test_more_than_a_system_takes_is_refused_at_once() -> None:
+    with pytest.raises(InputError, match="3000000 characters"):
+        split_arguments("x" * 3_000_000)
