@@ -8,12 +8,11 @@ measured" instead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.episode import StopReason
-from ci_agent_eval.contract.trajectory import Trajectory, Turn
+from ci_agent_eval.contract.trajectory import Trajectory
 from ci_agent_eval.engine import fields
 
 
@@ -68,6 +67,19 @@ def _limit(budget: Budget | None) -> float | None:
     return budget.limit if budget is not None and budget.hard else None
 
 
+@dataclass(slots=True)
+class Spent:
+    """What a run used so far.
+
+    Calls count when the model asks for them, before any of them runs. Figures that were
+    not measured count as nothing; the budget says afterwards that they are missing.
+    """
+
+    tool_calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Stop:
     """Why a run was stopped, and the sentence that says so."""
@@ -76,21 +88,16 @@ class Stop:
     error: str
 
 
-def limit_reached(limits: RunLimits, turns: Sequence[Turn]) -> Stop | None:
-    """Say which limit the turns so far are beyond, if any.
-
-    Calls count when the model asks for them, before any of them runs. Figures that were
-    not measured count as nothing here; the budget says afterwards that they are missing.
-    """
-    calls = sum(len(turn.tool_calls) for turn in turns)
-    tokens = sum(turn.tokens.total for turn in turns if turn.tokens is not None)
-    cost = sum(turn.cost_usd for turn in turns if turn.cost_usd is not None)
-    if limits.tokens is not None and tokens > limits.tokens:
-        return Stop("token_limit", f"it used {tokens} tokens, its limit is {limits.tokens}")
-    if limits.cost_usd is not None and cost > limits.cost_usd:
-        return Stop("cost_limit", f"it cost ${cost:.6g}, its limit is ${limits.cost_usd:g}")
-    if limits.tool_calls is not None and calls > limits.tool_calls:
+def limit_reached(limits: RunLimits, spent: Spent) -> Stop | None:
+    """Say which limit a run is beyond, if any."""
+    if limits.tokens is not None and spent.tokens > limits.tokens:
+        return Stop("token_limit", f"it used {spent.tokens} tokens, its limit is {limits.tokens}")
+    if limits.cost_usd is not None and spent.cost_usd > limits.cost_usd:
+        cost, limit = f"${spent.cost_usd:.6g}", f"${limits.cost_usd:g}"
+        return Stop("cost_limit", f"it cost {cost}, its limit is {limit}")
+    if limits.tool_calls is not None and spent.tool_calls > limits.tool_calls:
         return Stop(
-            "tool_call_limit", f"it asked for {calls} tool calls, its limit is {limits.tool_calls}"
+            "tool_call_limit",
+            f"it asked for {spent.tool_calls} tool calls, its limit is {limits.tool_calls}",
         )
     return None

@@ -1,4 +1,4 @@
-"""What is seen of a run while it goes: a capability that only looks."""
+"""What is seen of a run while it goes: how far it came, and how long its tool calls take."""
 
 from __future__ import annotations
 
@@ -7,19 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_ai import RunContext
-from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.capabilities.abstract import (
-    ValidatedToolArgs,
-    WrapModelRequestHandler,
-    WrapToolExecuteHandler,
-)
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
-from pydantic_ai.messages import ModelResponse, ToolCallPart
-from pydantic_ai.models import ModelRequestContext
-from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
-from ci_agent_eval.engine import stamp
 from ci_agent_eval.engine.turns import CallKey, CallNote
 
 Clock = Callable[[], float]
@@ -27,73 +18,69 @@ Clock = Callable[[], float]
 
 
 @dataclass
-class RunRecord(AbstractCapability[Any]):
-    """Notes how long requests and tool calls take, which tools there are, and what broke."""
+class RunRecord:
+    """What the messages of a run do not hold."""
 
     clock: Clock
     calls: dict[CallKey, CallNote] = field(default_factory=dict)
     answers: int = 0
     """How many responses the model has given."""
-    tools: tuple[str, ...] = ()
-    """The names of the tools the model was last offered, in order."""
-    broken_tool: str | None = None
-    """The tool whose call raised what PydanticAI does not hand to the model."""
     asking: bool = False
     """Whether a model request is open."""
+    broken_tool: str | None = None
+    """The tool whose call raised what PydanticAI does not hand to the model."""
 
-    async def wrap_model_request(
-        self,
-        ctx: RunContext[Any],  # noqa: ARG002 - PydanticAI's signature
-        *,
-        request_context: ModelRequestContext,
-        handler: WrapModelRequestHandler,
-    ) -> ModelResponse:
-        """Time a request, unless a layer below has timed it closer to the model."""
-        self.tools = tuple(
-            tool.name for tool in request_context.model_request_parameters.function_tools
+    def note(
+        self, call_id: str | None, started: float, *, result: Any = None, error: str | None = None
+    ) -> None:
+        """Keep what came of a call, and how long it took."""
+        self.calls[self.answers, clean_text(call_id or "")] = CallNote(
+            duration_ms=round(max(self.clock() - started, 0.0) * 1000, 3),
+            result=jsonable(result),
+            error=error,
         )
-        started, self.asking = self.clock(), True
-        response = await handler(request_context)
-        self.asking, self.answers = False, self.answers + 1
-        if stamp.latency_ms(response) is None:
-            stamp.stamp(response, latency_ms=self._since(started))
-        return response
 
-    async def wrap_tool_execute(
-        self,
-        ctx: RunContext[Any],  # noqa: ARG002 - PydanticAI's signature
-        *,
-        call: ToolCallPart,
-        tool_def: ToolDefinition,  # noqa: ARG002 - PydanticAI's signature
-        args: ValidatedToolArgs,
-        handler: WrapToolExecuteHandler,
+
+@dataclass
+class AgentToolset(WrapperToolset[Any]):
+    """A toolset as one agent sees it in one run: the tools it is allowed, each call noted."""
+
+    record: RunRecord
+    allowed: frozenset[str] | None = None
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """Return the tools the agent is allowed."""
+        tools = await self.wrapped.get_tools(ctx)
+        if self.allowed is None:
+            return tools
+        return {name: tool for name, tool in tools.items() if name in self.allowed}
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """Time a tool call, and keep what came of it should the run end before it is told."""
-        started = self.clock()
+        """Call the tool; keep what came of it should the run end before the model is told."""
+        record, started, call_id = self.record, self.record.clock(), ctx.tool_call_id
         try:
-            result = await handler(args)
+            result = await self.wrapped.call_tool(name, tool_args, ctx, tool)
         except (ModelRetry, ToolFailed) as told:
-            self._note(call, started, error=str(told))
+            record.note(call_id, started, error=clean_text(str(told)))
             raise
         except Exception as error:
-            self.broken_tool = self.broken_tool or call.tool_name
-            self._note(call, started, error=describe(error))
+            record.broken_tool = record.broken_tool or name
+            record.note(call_id, started, error=describe(error))
             raise
         except BaseException:
-            self._note(call, started, error="it was stopped before it answered")
+            record.note(call_id, started, error="it was stopped before it answered")
             raise
-        self._note(call, started, result=result)
+        record.note(call_id, started, result=result)
         return result
 
-    def _note(
-        self, call: ToolCallPart, started: float, *, result: Any = None, error: str | None = None
-    ) -> None:
-        self.calls[self.answers, clean_text(call.tool_call_id)] = CallNote(
-            duration_ms=self._since(started), result=jsonable(result), error=error
-        )
 
-    def _since(self, started: float) -> float:
-        return round(max(self.clock() - started, 0.0) * 1000, 3)
+def seen_by(
+    toolset: AbstractToolset[Any], record: RunRecord, allowed: tuple[str, ...] | None = None
+) -> AgentToolset:
+    """Return the toolset as an agent sees it; without `allowed` it sees all of it."""
+    return AgentToolset(toolset, record, None if allowed is None else frozenset(allowed))
 
 
 def describe(error: BaseException) -> str:

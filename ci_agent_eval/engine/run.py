@@ -10,20 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_ai import Agent as Loop
-from pydantic_ai import AgentRun, RunContext
+from pydantic_ai import AgentRun, ModelRequestNode
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ModelMessage
-from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.usage import UsageLimits
 
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine import fields
 from ci_agent_eval.engine.declarations import Agent
-from ci_agent_eval.engine.limits import RunLimits, Stop, limit_reached
-from ci_agent_eval.engine.model import model_settings
+from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
 from ci_agent_eval.engine.rate import Tally
-from ci_agent_eval.engine.record import RunRecord, describe
+from ci_agent_eval.engine.record import RunRecord, describe, seen_by
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.session import EngineSession, Toolset
 from ci_agent_eval.engine.skill_files import skill_toolset
@@ -103,7 +101,10 @@ class _Run:
     episode_id: str
     record: RunRecord
     tally: Tally = field(default_factory=Tally)
+    spent: Spent = field(default_factory=Spent)
     live: AgentRun[Any, Any] | None = None
+    asked: ModelRequestNode[Any, Any] | None = None
+    """The last request to the model, done or not."""
 
     async def until_it_ends(self, observer: Observer) -> AgentResult:
         """Run, and make a result of any end; one that nobody waits for goes to the observer."""
@@ -144,30 +145,38 @@ class _Run:
         return Stop("timeout", f"it was not done after {self.timeout_s:g} s; {self._doing()}")
 
     async def _loop(self, toolsets: Sequence[Toolset]) -> Stop:
+        """Go from answer to answer; a node is seen before it runs."""
         async with self._started(toolsets) as live:
             async for node in live:
-                if not Loop.is_call_tools_node(node):
-                    continue
-                stop = limit_reached(self.limits, self._turns())
-                if stop is not None:
-                    return stop
-                if node.model_response.finish_reason == "content_filter":
-                    return self._refused()
+                if Loop.is_model_request_node(node):
+                    self.asked, self.record.asking = node, True
+                elif Loop.is_call_tools_node(node):
+                    self.record.asking, self.record.answers = False, self.record.answers + 1
+                    stop = self._stop_at(node.model_response)
+                    if stop is not None:
+                        return stop
         return COMPLETED
+
+    def _stop_at(self, response: ModelResponse) -> Stop | None:
+        if response.finish_reason == "content_filter":
+            return self._refused()
+        usage, spent = response.usage, self.spent
+        spent.tool_calls += len(response.tool_calls)
+        spent.tokens += usage.total_tokens
+        spent.cost_usd += float(usage.cost or 0)
+        return limit_reached(self.limits, spent)
 
     @asynccontextmanager
     async def _started(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:
-        agent = self.agent
-        loop = Loop(
-            await self.session.model_for(agent, self.episode_id, self.tally),
-            instructions=agent.instructions,
-            model_settings=model_settings(agent.provider),
-            retries=agent.retries,
-            toolsets=[*(_allowed(toolset, agent) for toolset in toolsets), *_of_skill(agent)],
-            capabilities=[self.record],
-        )
-        async with loop.iter(
+        agent, record = self.agent, self.record
+        allowed = None if agent.allowed_tools is None else tuple(agent.allowed_tools)
+        async with self.session.loop_of(agent).iter(
             self.prompt,
+            model=await self.session.model_for(agent, self.episode_id, self.tally),
+            toolsets=[
+                *(seen_by(toolset, record, allowed) for toolset in toolsets),
+                *(seen_by(toolset, record) for toolset in _of_skill(agent)),
+            ],
             message_history=list(self.history) or None,
             usage_limits=UsageLimits(request_limit=self.limits.max_turns),
             infer_name=False,
@@ -203,6 +212,13 @@ class _Run:
         turns = turns_from(self._new_messages(), self.record.calls)
         return turns or (Turn(role="user", content=self.prompt),)
 
+    def _tools(self) -> tuple[str, ...]:
+        """Return the names of the tools the model was last offered."""
+        context = self.asked.last_request_context if self.asked else None
+        if context is None:
+            return ()
+        return tuple(tool.name for tool in context.model_request_parameters.function_tools)
+
     def _result(self, stop: Stop, started: float) -> AgentResult:
         elapsed = self.session.clock() - started
         return AgentResult(
@@ -212,7 +228,7 @@ class _Run:
             duration_ms=round(max(elapsed, 0.0) * 1000, 3),
             messages=tuple(self.live.all_messages()) if self.live else tuple(self.history),
             rate_limited=self.tally.rate_limited,
-            available_tools=self.record.tools,
+            available_tools=self._tools(),
             cassette=self.session.cassette_counts(self.episode_id),
             agent=self.agent.label,
             model=self.agent.provider.model_id,
@@ -238,18 +254,6 @@ class _Stopwatch:
         elif not begins and self._left is not None:
             self.deadline.reschedule(now + self._left)
             self._left = None
-
-
-def _allowed(toolset: Toolset, agent: Agent) -> Toolset:
-    """Return the toolset with only the tools an agent may see."""
-    if agent.allowed_tools is None:
-        return toolset
-    allowed = frozenset(agent.allowed_tools)
-
-    def may_see(_: RunContext[Any], tool: ToolDefinition) -> bool:
-        return tool.name in allowed
-
-    return toolset.filtered(may_see)
 
 
 def _of_skill(agent: Agent) -> Sequence[Toolset]:

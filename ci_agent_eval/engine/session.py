@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
+from pydantic_ai import Agent as Loop
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
-from ci_agent_eval.engine.model import build_model
+from ci_agent_eval.engine.model import build_model, model_settings
 from ci_agent_eval.engine.rate import Limiter, RateLimitedModel, Sleep, Tally
 from ci_agent_eval.engine.record import Clock
 from ci_agent_eval.engine.result import CassetteCounts
@@ -72,6 +73,7 @@ class EngineSession:
     """Unset: a pool of the session's own, made when an agent with servers comes."""
     _models: dict[tuple[str | None, ...], Model] = field(default_factory=dict, init=False)
     _limiters: dict[tuple[str | None, ...], Limiter] = field(default_factory=dict, init=False)
+    _loops: dict[int, tuple[Agent, Loop[Any, str]]] = field(default_factory=dict, init=False)
     _stack: AsyncExitStack | None = field(default=None, init=False)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
@@ -102,6 +104,18 @@ class EngineSession:
         if self.cassettes is None:
             return limited
         return self.cassettes.wrap(limited, agent, episode_id)
+
+    def loop_of(self, agent: Agent) -> Loop[Any, str]:
+        """Return PydanticAI's agent for a declaration: made once, it holds nothing of a run."""
+        if id(agent) not in self._loops:
+            loop: Loop[Any, str] = Loop(
+                instructions=agent.instructions,
+                model_settings=model_settings(agent.provider),
+                retries=agent.retries,
+            )
+            # The declaration is kept with it, so that its id stays its own.
+            self._loops[id(agent)] = (agent, loop)
+        return self._loops[id(agent)][1]
 
     def limiter(self, provider: Provider) -> Limiter:
         """Return the provider's limiter; of two declarations the tighter limits hold."""

@@ -6,9 +6,9 @@ import pytest
 
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.episode import StopReason
-from ci_agent_eval.contract.trajectory import Trajectory, Turn
+from ci_agent_eval.contract.trajectory import Trajectory
 from ci_agent_eval.engine.endings import ENDINGS, outcome_of
-from ci_agent_eval.engine.limits import RunLimits, limit_reached
+from ci_agent_eval.engine.limits import RunLimits, Spent, limit_reached
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.errors import InputError
 
@@ -31,9 +31,6 @@ def test_a_timeout_before_any_answer_is_the_worlds():
     assert outcome_of("timeout", answered=True) == "failed"
 
 
-TURN = {"role": "assistant", "tool_calls": [{"name": "a"}, {"name": "b"}], "cost_usd": 0.5}
-
-
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
@@ -45,15 +42,8 @@ TURN = {"role": "assistant", "tool_calls": [{"name": "a"}, {"name": "b"}], "cost
     ],
 )
 def test_a_limit_is_reached_by_what_goes_beyond_it(limits, reason):
-    tokens = {"input": 10, "output": 5}
-    turns = [Turn.model_validate({**TURN, "tokens": tokens})] * 2
-    stop = limit_reached(limits, turns)
+    stop = limit_reached(limits, Spent(tool_calls=4, tokens=30, cost_usd=1.0))
     assert (stop.reason if stop else None) == reason
-
-
-def test_what_was_not_measured_reaches_no_limit():
-    turns = [Turn(role="assistant")] * 3
-    assert limit_reached(RunLimits(tokens=0, cost_usd=0), turns) is None
 
 
 def test_hard_budgets_are_limits_and_soft_ones_are_not():
