@@ -1,0 +1,169 @@
+"""A cassette as a value and as text. Pure.
+
+A request that goes on from an earlier exchange of its take says so (`continues`) and
+holds only what is new; sets of tools stand once, under their digest. Keys are not
+written: they follow from the requests, so that a text may be edited by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ci_agent_eval.engine.cassette.canonical import Json, Request, digest
+from ci_agent_eval.engine.cassette.responses import as_message
+from ci_agent_eval.engine.cassette.yaml_text import parse_yaml, render_yaml
+from ci_agent_eval.errors import InputError
+
+VERSION = 1
+_HEAD = ("model", "settings", "instructions", "output")
+_TOOLS_NAME = 12
+"""Characters of a digest that name a set of tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request and the response to it."""
+
+    request: Request
+    response: Json
+
+
+Take = tuple[Exchange, ...]
+"""What one iteration asked, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cassette:
+    """The recordings of one scenario: a take for each iteration."""
+
+    scenario: str
+    takes: Mapping[int, Take] = field(default_factory=dict)
+
+    def with_take(self, iteration: int, take: Take) -> Cassette:
+        """Return the cassette with a take in place of the iteration's old one."""
+        return Cassette(self.scenario, dict(sorted({**self.takes, iteration: take}.items())))
+
+
+def render_cassette(cassette: Cassette) -> str:
+    """Render a cassette as YAML; the same recordings are the same bytes."""
+    takes = [
+        {"iteration": iteration, "exchanges": _written(take)}
+        for iteration, take in sorted(cassette.takes.items())
+    ]
+    tools = {
+        name: tools
+        for take in cassette.takes.values()
+        for name, tools in ((_name(e.request), e.request.tools) for e in take)
+        if tools
+    }
+    return render_yaml(
+        {
+            "cassette": VERSION,
+            "scenario": cassette.scenario,
+            "takes": takes,
+            "toolsets": dict(sorted(tools.items())),
+        }
+    )
+
+
+def parse_cassette(text: str, source: str) -> Cassette:
+    """Parse a cassette; `source` names it in errors. Raises InputError."""
+    try:
+        data = parse_yaml(text)
+        _check_version(data["cassette"])
+        takes = {
+            int(take["iteration"]): _read(take["exchanges"], data.get("toolsets") or {})
+            for take in data["takes"]
+        }
+        return Cassette(str(data["scenario"]), takes)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        said = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        raise InputError(
+            f"cassette {source} cannot be read: {said}; repair it, or delete it and record "
+            "it anew with --cassette=record"
+        ) from error
+
+
+def _check_version(version: object) -> None:
+    if version != VERSION:
+        raise ValueError(f"it is of version {version!r}, this program reads {VERSION}")
+
+
+def _name(request: Request) -> str:
+    return request.tools_digest[:_TOOLS_NAME]
+
+
+def _written(take: Take) -> list[Json]:
+    after = [_after(exchange) for exchange in take]
+    return [_exchange(take, number, after) for number in range(len(take))]
+
+
+def _after(exchange: Exchange) -> tuple[str, ...]:
+    """Return the digests a request begins with that goes on from this exchange."""
+    said = as_message(exchange.response, _ids(exchange.request))
+    return (*exchange.request.digests, digest(said))
+
+
+def _ids(request: Request) -> dict[str, str]:
+    """Return the ids of a canonical request, which stand for themselves."""
+    parts = [part for message in request.messages for part in message["parts"]]
+    return {p["tool_call_id"]: p["tool_call_id"] for p in parts if "tool_call_id" in p}
+
+
+def _exchange(take: Take, number: int, after: Sequence[tuple[str, ...]]) -> Json:
+    request = take[number].request
+    full: Json = {
+        **{name: request.head[name] for name in _HEAD if name in request.head},
+        **({"tools": _name(request)} if request.tools else {}),
+    }
+    before = _continued(request, after[:number])
+    if before is None:
+        asked = {**full, "messages": list(request.messages)}
+    else:
+        old = take[before].request
+        inherited = {**old.head, **({"tools": _name(old)} if old.tools else {})}
+        changed = {k: v for k, v in full.items() if inherited.get(k) != v}
+        gone = {name: None for name in inherited if name not in full}
+        new = list(request.messages[len(after[before]) :])
+        asked = {"continues": before + 1, **changed, **gone, "messages": new}
+    return {"request": asked, "response": take[number].response}
+
+
+def _continued(request: Request, after: Sequence[tuple[str, ...]]) -> int | None:
+    """Return the earlier exchange whose whole conversation the request begins with."""
+    fitting = [n for n, seen in enumerate(after) if request.digests[: len(seen)] == seen]
+    return max(fitting, key=lambda n: (len(after[n]), -n), default=None)
+
+
+def _read(exchanges: Any, toolsets: Mapping[str, Any]) -> Take:
+    take: list[Exchange] = []
+    for entry in exchanges:
+        take.append(Exchange(_request(entry["request"], take, toolsets), dict(entry["response"])))
+    return tuple(take)
+
+
+def _request(asked: Json, take: Sequence[Exchange], toolsets: Mapping[str, Any]) -> Request:
+    head = {name: asked[name] for name in _HEAD if name in asked}
+    new = tuple(asked["messages"])
+    if asked.get("continues") is None:
+        return Request(head, _tools(asked, toolsets, []), new)
+    number = asked["continues"]
+    if not isinstance(number, int) or not 1 <= number <= len(take):
+        raise ValueError(f"exchange {len(take) + 1} continues {number!r}, which is not before it")
+    before = take[number - 1]
+    said = as_message(before.response, _ids(before.request))
+    whole = {**before.request.head, **head}
+    return Request(
+        {name: value for name, value in whole.items() if value is not None},
+        _tools(asked, toolsets, before.request.tools),
+        (*before.request.messages, said, *new),
+    )
+
+
+def _tools(asked: Json, toolsets: Mapping[str, Any], inherited: list[Json]) -> list[Json]:
+    if "tools" not in asked:
+        return inherited
+    name = asked["tools"]
+    return [] if name is None else list(toolsets[name])

@@ -1,0 +1,71 @@
+"""Cassettes as files: found by scenario, read, and written whole.
+
+Two processes may write takes of one scenario at a time (xdist's workers do). Each holds a
+lock on the folder while it reads the file, puts its take in, and replaces the file. The
+lock is the kernel's: it leaves no file, and goes with a process that is killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.engine.cassette.document import Cassette, Take, parse_cassette, render_cassette
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.regular_file import open_regular, replacing
+
+FOLDER = "cassettes"
+"""The folder's name, in the folder of the suite."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+_LONGEST_NAME = 80
+
+
+def cassette_path(folder: Path, scenario: str) -> Path:
+    """Return where a scenario's cassette is; different scenarios have different files."""
+    name = _UNSAFE.sub("_", scenario).lstrip(".")[:_LONGEST_NAME]
+    # Some file systems do not tell upper from lower case.
+    if name != scenario or name != name.lower():
+        name += "-" + hashlib.sha256(scenario.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return folder / f"{name}.yaml"
+
+
+def load_cassette(path: Path, scenario: str) -> Cassette:
+    """Read a cassette; one that does not exist is empty. Raises InputError."""
+    try:
+        with open_regular(path, follow=True) as file:
+            text = file.read().decode()
+    except FileNotFoundError:
+        return Cassette(scenario)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cassette {path} cannot be read: {error}") from error
+    return parse_cassette(text, str(path))
+
+
+def store_take(path: Path, scenario: str, iteration: int, take: Take) -> None:
+    """Put a take in place of the iteration's old one, whoever else writes. Raises InputError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(path.parent):
+            old = load_cassette(path, scenario)
+            new = Cassette(scenario, old.takes).with_take(iteration, take)
+            with replacing(path) as file:
+                file.write(clean_text(render_cassette(new)))
+    except OSError as error:
+        raise InputError(f"cassette {path} cannot be written: {error}") from error
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,146 @@
+"""What to say where no recording answers: which part of the question changed, as a short diff.
+
+Everything compared here has been through the redactor already.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+from ci_agent_eval.engine.cassette.canonical import Json, Request
+from ci_agent_eval.engine.cassette.yaml_text import render_yaml
+from ci_agent_eval.engine.faults import ModelError
+
+MOST_LINES = 16
+"""Lines of a diff that a person reads before they open the file."""
+LONGEST_LINE = 160
+
+
+class CassetteMissError(ModelError):
+    """No recording answers a request, and in replay no model may be asked."""
+
+
+def nearest(request: Request, recorded: Sequence[Request]) -> Request | None:
+    """Return the recorded request most like this one; of equals the first."""
+    return max(recorded, key=lambda other: _likeness(request, other), default=None)
+
+
+def _likeness(request: Request, other: Request) -> tuple[int, int, int]:
+    pairs = zip(request.digests, other.digests, strict=False)
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    heads = sum(1 for name in request.head if request.head[name] == other.head.get(name))
+    closeness = -abs(len(request.messages) - len(other.messages))
+    return (same, closeness, heads + (request.tools_digest == other.tools_digest))
+
+
+def changes(old: Request, new: Request) -> Iterator[tuple[str, str]]:
+    """Yield each part that differs and its diff, from what was recorded to what is asked."""
+    for name, label in _HEAD.items():
+        before, after = old.head.get(name), new.head.get(name)
+        if before != after:
+            yield label, _diff(before, after)
+    yield from _tool_changes(_by_name(old.tools), _by_name(new.tools))
+    if old.tools != new.tools and _by_name(old.tools) == _by_name(new.tools):
+        yield "the order of the tools", _diff([*_by_name(old.tools)], [*_by_name(new.tools)])
+    yield from _message_changes(old.messages, new.messages)
+
+
+_HEAD = {
+    "model": "the model",
+    "settings": "the model settings",
+    "instructions": "the system prompt",
+    "output": "the output it is asked for",
+}
+
+
+def describe_changes(old: Request, new: Request) -> str:
+    """Return which parts differ, in one line, and a short diff of each."""
+    found = list(changes(old, new))
+    if not found:
+        return "nothing changed, but it was asked more often than it was recorded"
+    lines = [line for label, diff in found for line in (f"--- {label}", *diff.splitlines())]
+    more = len(lines) - MOST_LINES
+    shown = [_short(line) for line in lines[:MOST_LINES]]
+    shown += [f"... and {more} more lines"] if more > 0 else []
+    return f"changed: {', '.join(label for label, _ in found)}\n" + "\n".join(shown)
+
+
+def _tool_changes(old: Mapping[str, Json], new: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    for name in sorted(old.keys() | new.keys()):
+        before, after = old.get(name), new.get(name)
+        if before is None:
+            yield f"the tools ({name!r} is new)", f"+ {name}"
+        elif after is None:
+            yield f"the tools ({name!r} is gone)", f"- {name}"
+        else:
+            yield from _tool_change(name, before, after)
+
+
+def _tool_change(name: str, old: Json, new: Json) -> Iterator[tuple[str, str]]:
+    for field in sorted(old.keys() | new.keys()):
+        if old.get(field) != new.get(field):
+            label = _TOOL_FIELDS.get(field, field)
+            yield f"the {label} of tool {name!r}", _diff(old.get(field), new.get(field))
+
+
+_TOOL_FIELDS = {"parameters_json_schema": "parameters"}
+
+
+def _message_changes(old: Sequence[Json], new: Sequence[Json]) -> Iterator[tuple[str, str]]:
+    """Yield the first part of the conversation that differs: what follows, follows from it."""
+    before = [part for message in old for part in message["parts"]]
+    after = [part for message in new for part in message["parts"]]
+    for was, now in itertools.zip_longest(before, after):
+        if was == now:
+            continue
+        if was is None or now is None:
+            longer = "longer" if was is None else "shorter"
+            yield f"the conversation (it is {longer})", _diff(was, now)
+            return
+        yield _part_label(was, now), _diff(_body(was, now), _body(now, was))
+        return
+
+
+def _body(part: Json, other: Json) -> object:
+    """Return what to compare: the one field that differs, or the whole part."""
+    differing = [name for name in part.keys() | other.keys() if part.get(name) != other.get(name)]
+    return part.get(differing[0]) if len(differing) == 1 else part
+
+
+def _part_label(old: Json, new: Json) -> str:
+    if old["part_kind"] != new["part_kind"]:
+        return f"the conversation ({new['part_kind']} in place of {old['part_kind']})"
+    label = _PARTS.get(old["part_kind"], f"the {old['part_kind']}")
+    tool = f" of {new['tool_name']!r}" if "tool_name" in new else ""
+    return label + tool
+
+
+_PARTS = {
+    "user-prompt": "the prompt",
+    "system-prompt": "the system prompt",
+    "tool-call": "the arguments",
+    "tool-return": "the result",
+    "text": "what the model said",
+    "retry-feedback": "the feedback to the model",
+}
+
+
+def _by_name(tools: Sequence[Json]) -> dict[str, Json]:
+    return {str(tool.get("name")): tool for tool in tools}
+
+
+def _diff(old: object, new: object) -> str:
+    lines = difflib.unified_diff(_lines(old), _lines(new), lineterm="", n=1)
+    return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def _lines(value: object) -> list[str]:
+    if value is None:
+        return []
+    return (value if isinstance(value, str) else render_yaml(value)).splitlines()
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… (cut)"

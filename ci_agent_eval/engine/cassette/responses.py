@@ -1,0 +1,77 @@
+"""A model's response as a recording holds it, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_ai.messages import (
+    BaseToolCallPart,
+    BaseToolReturnPart,
+    ModelMessagesTypeAdapter,
+    ModelResponse,
+)
+
+from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.engine import stamp
+from ci_agent_eval.engine.cassette.canonical import (
+    Json,
+    Redact,
+    Request,
+    message_of,
+    response_parts,
+)
+
+_KEPT = ("model_name", "provider_name", "finish_reason")
+"""What a response says beside its parts and usage. Ids and times are not kept, nor the
+provider's address, which may name whose account it is."""
+
+_VOLATILE_DETAILS = frozenset({"timestamp", "system_fingerprint"})
+
+
+def recorded(response: ModelResponse, request: Request, redact: Redact) -> Json:
+    """Return a response as it is written down, without secrets."""
+    (dumped,) = ModelMessagesTypeAdapter.dump_python([response], mode="json", fallback=jsonable)
+    plain: Any = jsonable(dumped)
+    kept: Json = {"parts": response_parts(plain, dict(request.ids))}
+    kept["usage"] = {name: value for name, value in plain["usage"].items() if value}
+    for name in _KEPT:
+        kept[name] = plain[name]
+    details = plain["provider_details"] or {}
+    kept["provider_details"] = {k: v for k, v in details.items() if k not in _VOLATILE_DETAILS}
+    if plain["state"] != "complete":
+        kept["state"] = plain["state"]
+    kept["latency_ms"] = stamp.latency_ms(response)
+    return redact({name: value for name, value in kept.items() if value not in (None, {}, [])})  # type: ignore[no-any-return]
+
+
+def replayed(recording: Json, request: Request) -> ModelResponse:
+    """Return a recorded response as the model's own, marked as replayed.
+
+    Raises pydantic's ValidationError where the recording is no response.
+    """
+    plain = {k: v for k, v in recording.items() if k != "latency_ms"}
+    (response,) = ModelMessagesTypeAdapter.validate_python(
+        [{"parts": [], **plain, "kind": "response"}]
+    )
+    assert isinstance(response, ModelResponse)  # noqa: S101 - by its kind
+    live = {numbered: own for own, numbered in request.ids.items()}
+    for part in response.parts:
+        if isinstance(part, BaseToolCallPart | BaseToolReturnPart):
+            part.tool_call_id = _own_id(part.tool_call_id, live, request.ids)
+    stamp.stamp(response, latency_ms=recording.get("latency_ms"), source="replayed")
+    return response
+
+
+def as_message(recording: Json, ids: dict[str, str]) -> Json:
+    """Return a recorded response as it stands in the requests that come after it."""
+    return message_of({"kind": "response", "parts": recording.get("parts", [])}, ids)
+
+
+def _own_id(numbered: str, live: Mapping[str, str], taken: Mapping[str, str]) -> str:
+    """Return the id the conversation itself uses, or one that it does not use yet."""
+    if numbered in live:
+        return live[numbered]
+    while numbered in taken:
+        numbered += "-replayed"
+    return numbered

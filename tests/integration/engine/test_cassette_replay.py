@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from ci_agent_eval.engine.cassette import CassetteMissError, CassetteModel, CassetteShelf
+from ci_agent_eval.engine.cassette.files import cassette_path
+from ci_agent_eval.engine.result import CassetteCounts
+from ci_agent_eval.engine.run import aitest_run
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.redact import Redactor
+from tests.integration.engine import rig
+from tests.model_server import ModelServer
+from tests.model_server.script import call
+
+SECRET = "hunter2-hunter2-hunter2"
+REDACTOR = Redactor.from_environ({"BANK_TOKEN": SECRET})
+SCRIPT = [{"tool_calls": [call("balance", account="checking")]}, "You have {tool}"]
+
+
+def balance(account: str) -> dict[str, object]:
+    """What an account holds."""
+    return {"account": account, "usd": 1500}
+
+
+def never():
+    raise AssertionError("replay builds no model")
+
+
+def users_agent():
+    """An agent as users have it: nothing of ours in it."""
+    return Agent(instructions="Be brief.", tools=[balance])
+
+
+def model_of(server):
+    return OpenAIChatModel(
+        "gpt-5-mini", provider=OpenAIProvider(base_url=server.base_url, api_key="k")
+    )
+
+
+async def run(tape, inner, text, agent):
+    async with CassetteModel(inner, tape) as model:
+        return (await agent.run(text, model=model)).output
+
+
+def ask(folder, mode, inner, text="my balance?", iteration=1, agent=None):
+    shelf = CassetteShelf(mode, REDACTOR)
+    with shelf.episode("e", folder, "banking", iteration) as tape:
+        return asyncio.run(run(tape, inner, text, agent or users_agent())), tape.counts
+
+
+@pytest.fixture
+def server():
+    with ModelServer(SCRIPT) as running:
+        yield running
+
+
+@pytest.fixture
+def taped(tmp_path, server):
+    """A folder with one take of the scenario."""
+    ask(tmp_path, "record", model_of(server))
+    return tmp_path
+
+
+def test_what_was_recorded_is_replayed_without_a_model(tmp_path, server):
+    said, counts = ask(tmp_path, "record", model_of(server))
+    assert counts == CassetteCounts(live=2)
+    asked = len(server.requests)
+    again, counts = ask(tmp_path, "replay", never)
+    assert (again, counts) == (said, CassetteCounts(hits=2))
+    assert len(server.requests) == asked
+
+
+def test_a_model_of_the_users_agent_can_be_overridden(taped):
+    agent = users_agent()
+    with (
+        CassetteShelf("replay", REDACTOR).episode("e", taped, "banking") as tape,
+        agent.override(model=CassetteModel(never, tape)),
+    ):
+        assert "1500" in asyncio.run(agent.run("my balance?")).output
+
+
+def test_recording_again_writes_the_same_bytes(taped, server):
+    path = cassette_path(taped, "banking")
+    first = path.read_bytes()
+    ask(taped, "record", model_of(server))
+    assert path.read_bytes() == first
+
+
+def test_a_streamed_request_is_recorded_and_replayed(tmp_path, server):
+    async def stream(tape, inner):
+        async with (
+            CassetteModel(inner, tape) as model,
+            users_agent().run_stream("my balance?", model=model) as result,
+        ):
+            return [text async for text in result.stream_text()][-1]
+
+    for mode, inner in (("record", model_of(server)), ("replay", never)):
+        with CassetteShelf(mode, REDACTOR).episode("e", tmp_path, "banking") as tape:
+            assert "1500" in asyncio.run(stream(tape, inner))
+    assert tape.counts == CassetteCounts(hits=2)
+    assert "1500" in ask(tmp_path, "replay", never)[0]
+
+
+def test_a_miss_in_replay_says_what_changed_and_asks_nobody(taped):
+    with pytest.raises(CassetteMissError, match="changed: the prompt") as caught:
+        ask(taped, "replay", never, "my savings?")
+    assert "-my balance?\n+my savings?" in str(caught.value)
+    assert "--cassette=record" in str(caught.value)
+
+
+def test_a_changed_tool_is_named(taped):
+    def balance(account: str) -> dict[str, object]:
+        """What an account holds, in dollars."""
+        return {}
+
+    with pytest.raises(CassetteMissError, match="the description of tool 'balance'"):
+        ask(taped, "replay", never, agent=Agent(instructions="Be brief.", tools=[balance]))
+
+
+def test_a_scenario_without_a_cassette_is_a_miss(tmp_path):
+    with pytest.raises(CassetteMissError, match="does not exist or is empty"):
+        ask(tmp_path, "replay", never)
+
+
+def test_a_question_asked_more_often_than_recorded_is_a_miss(taped):
+    shelf = CassetteShelf("replay", REDACTOR)
+    with shelf.episode("e", taped, "banking") as tape:
+        asyncio.run(run(tape, never, "my balance?", users_agent()))
+        with pytest.raises(CassetteMissError, match="asked more often than it was recorded"):
+            asyncio.run(run(tape, never, "my balance?", users_agent()))
+    assert tape.counts == CassetteCounts(hits=2, misses=1)
+
+
+def test_auto_replays_what_it_has_and_records_the_rest(taped, server):
+    asked = len(server.requests)
+    assert ask(taped, "auto", model_of(server))[1] == CassetteCounts(hits=2)
+    assert len(server.requests) == asked
+    said, counts = ask(taped, "auto", model_of(server), "my savings?")
+    assert counts == CassetteCounts(misses=2, live=2)
+    for text in ("my savings?", "my balance?"):
+        assert ask(taped, "replay", never, text)[1] == CassetteCounts(hits=2)
+
+
+def test_off_asks_the_model_and_writes_nothing(tmp_path, server):
+    assert ask(tmp_path, "off", model_of(server))[1] == CassetteCounts(live=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_iteration_has_its_own_take(tmp_path):
+    for number in (1, 2):
+        with ModelServer([f"answer {number}"]) as server:
+            ask(tmp_path, "record", model_of(server), iteration=number)
+    assert [ask(tmp_path, "replay", never, iteration=n)[0] for n in (2, 1)] == [
+        "answer 2",
+        "answer 1",
+    ]
+    with pytest.raises(CassetteMissError, match="it holds iterations 1, 2, not 3"):
+        ask(tmp_path, "replay", never, iteration=3)
+
+
+def test_a_single_take_serves_every_iteration_in_replay_only(taped, server):
+    assert ask(taped, "replay", never, iteration=7)[1] == CassetteCounts(hits=2)
+    assert ask(taped, "auto", model_of(server), iteration=2)[1] == CassetteCounts(misses=2, live=2)
+
+
+def test_no_secret_is_in_the_file_and_replay_still_hits(tmp_path):
+    with ModelServer(["it is " + SECRET]) as server:
+        ask(tmp_path, "record", model_of(server), f"use {SECRET}")
+    (path,) = tmp_path.iterdir()
+    assert SECRET not in path.read_text()
+    assert ask(tmp_path, "replay", never, f"use {SECRET}")[0] == "it is [redacted]"
+
+
+def test_a_recording_that_failed_does_not_replace_a_whole_one(taped):
+    path = cassette_path(taped, "banking")
+    before = path.read_bytes()
+    with ModelServer([SCRIPT[0], 400]) as broken, pytest.raises(Exception, match="400"):
+        ask(taped, "record", model_of(broken))
+    assert path.read_bytes() == before
+
+
+def test_an_interrupted_recording_is_not_written(tmp_path, server):
+    async def interrupted():
+        with CassetteShelf("record", REDACTOR).episode("e", tmp_path, "banking") as tape:
+            await run(tape, model_of(server), "my balance?", users_agent())
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(interrupted())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_test_is_recorded_all_the_same(tmp_path, server):
+    with (
+        pytest.raises(AssertionError, match="not what I wanted"),
+        CassetteShelf("record", REDACTOR).episode("e", tmp_path, "banking") as tape,
+    ):
+        asyncio.run(run(tape, model_of(server), "my balance?", users_agent()))
+        raise AssertionError("not what I wanted")
+    assert ask(tmp_path, "replay", never)[1] == CassetteCounts(hits=2)
+
+
+def test_a_file_that_is_no_cassette_is_an_error_and_stays(taped):
+    path = cassette_path(taped, "banking")
+    path.write_text("cassette: [")
+    with pytest.raises(InputError, match="cannot be read"):
+        ask(taped, "auto", never)
+    assert path.read_text() == "cassette: ["
+
+
+def test_different_scenarios_have_different_files(tmp_path):
+    names = [
+        "refund",
+        "Refund",
+        "re/fund",
+        "re_fund",
+        "../refund",
+        "x" * 300,
+        "x" * 301,
+        "",
+        "ü",
+        ".y",
+    ]
+    paths = {cassette_path(tmp_path, name) for name in names}
+    assert len({path.name.lower() for path in paths}) == len(names)
+    assert {path.parent for path in paths} == {tmp_path}
+
+
+def test_episodes_at_once_keep_their_takes_apart(tmp_path):
+    async def one(shelf, number, inner):
+        with shelf.episode(f"e{number}", tmp_path, "banking", number) as tape:
+            return await run(tape, inner, f"balance {number}?", users_agent())
+
+    async def all_of(mode, make):
+        shelf = CassetteShelf(mode, REDACTOR)
+        return await asyncio.gather(*(one(shelf, n, make) for n in range(1, 11)))
+
+    with ModelServer(["{prompt} 7"]) as server:
+        said = asyncio.run(all_of("record", lambda: model_of(server)))
+    assert said == [f"balance {n}? 7" for n in range(1, 11)]
+    assert asyncio.run(all_of("replay", never)) == said
+
+
+WORKER = """
+import sys
+from pathlib import Path
+from ci_agent_eval.engine.cassette.canonical import Request
+from ci_agent_eval.engine.cassette.document import Exchange
+from ci_agent_eval.engine.cassette.files import store_take
+
+for number in range(int(sys.argv[2]), 40, 4):
+    request = Request({"model": "m"}, [], ({"kind": "request", "parts": []},))
+    store_take(Path(sys.argv[1]), "s", number, (Exchange(request, {"parts": []}),))
+"""
+
+
+def test_workers_do_not_lose_each_others_takes(tmp_path):
+    from ci_agent_eval.engine.cassette.files import load_cassette
+
+    path = tmp_path / "cassettes" / "s.yaml"
+    workers = [
+        subprocess.Popen([sys.executable, "-c", WORKER, str(path), str(n)]) for n in range(4)
+    ]
+    assert [worker.wait(60) for worker in workers] == [0] * 4
+    assert list(load_cassette(path, "s").takes) == list(range(40))
+    assert [p.name for p in path.parent.iterdir()] == ["s.yaml"]
+
+
+def engine_run(folder, mode, server, text="my balance?"):
+    async def once():
+        shelf = CassetteShelf(mode, REDACTOR)
+        opened = rig.session(balance, cassettes=shelf, cassette_mode=mode)
+        async with opened:
+            with shelf.episode("e1", folder, "banking"):
+                return await aitest_run(rig.agent(server), text, session=opened, episode_id="e1")
+
+    return asyncio.run(once())
+
+
+def test_a_run_of_the_engine_is_replayed_turn_by_turn(tmp_path):
+    with ModelServer(SCRIPT) as server:
+        live = engine_run(tmp_path, "record", server)
+        asked = len(server.requests)
+        again = engine_run(tmp_path, "replay", server)
+        assert len(server.requests) == asked
+    assert (
+        live.final_response == again.final_response == 'You have {"account":"checking","usd":1500}'
+    )
+    assert {turn.source for turn in again.trajectory.agent_turns} == {"replayed"}
+    assert {turn.source for turn in live.trajectory.agent_turns} == {"live"}
+    assert (live.cassette, again.cassette) == (CassetteCounts(live=2), CassetteCounts(hits=2))
+    assert again.token_usage == live.token_usage
+    assert again.cost_usd == live.cost_usd
+    assert again.cost_usd is not None
+
+
+def test_a_miss_ends_a_run_of_the_engine_and_is_no_fault_of_the_agents(tmp_path):
+    with ModelServer(SCRIPT) as server:
+        engine_run(tmp_path, "record", server)
+        missed = engine_run(tmp_path, "replay", server, "my savings?")
+    assert (missed.stop_reason, missed.outcome) == ("model_error", "error")
+    assert "changed: the prompt" in missed.error
+    assert missed.cassette == CassetteCounts(misses=1)
