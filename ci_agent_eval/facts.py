@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from ci_agent_eval.contract.episode import Assertion, Episode, Gating, Outcome
+from ci_agent_eval.contract.episode import Assertion, Episode, Gating, Outcome, StopReason
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.contract.results import Session
@@ -22,12 +22,18 @@ class Calls:
     live: int = 0
     replayed: int = 0
     scripted: int = 0
+    misses: int = 0
+    """Calls that no recording answered."""
+    rate_limited: int = 0
+    """Times a model's API said that there were too many calls."""
 
     def __add__(self, other: Calls) -> Calls:
         return Calls(
             self.live + other.live,
             self.replayed + other.replayed,
             self.scripted + other.scripted,
+            self.misses + other.misses,
+            self.rate_limited + other.rate_limited,
         )
 
 
@@ -57,6 +63,8 @@ class EpisodeFacts:
     calls: Calls
     agent: str | None = None
     model: str | None = None
+    stop_reason: StopReason | None = None
+    duration_ms: float | None = None
 
 
 def facts_of(episode: Episode) -> EpisodeFacts:
@@ -85,6 +93,8 @@ def facts_of(episode: Episode) -> EpisodeFacts:
         calls=_calls(episode),
         agent=episode.agent,
         model=episode.model,
+        stop_reason=episode.stop_reason,
+        duration_ms=episode.duration_ms,
     )
 
 
@@ -107,6 +117,8 @@ def _calls(episode: Episode) -> Calls:
         live=sources.count("live"),
         replayed=sources.count("replayed"),
         scripted=sources.count("scripted"),
+        misses=episode.cassette_misses,
+        rate_limited=episode.rate_limited,
     )
 
 

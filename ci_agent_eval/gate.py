@@ -47,6 +47,7 @@ class Reason:
     kind: ReasonKind
     message: str
     scenario_id: str | None = None
+    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Judgement:
     required_pass_rate: float
     required_passes: int | None = None
     """Passes it needs, whatever the rate."""
+    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ def _judge(scenario: ScenarioSummary, policy: GatePolicy) -> Judgement:
         _status(scenario, required),
         required,
         scenario.min_passes,
+        scenario.agent,
     )
 
 
@@ -158,15 +161,16 @@ def _scenario_reasons(
     scenario: ScenarioSummary, judgement: Judgement, policy: GatePolicy
 ) -> Iterator[Reason]:
     tally = scenario.tally
-    name = scenario.scenario_id
+    name, agent = scenario.scenario_id, scenario.agent
     if judgement.status == "failing":
         needs = _needs(judgement)
         message = f"{tally.passed} of {tally.judged} iterations pass, {needs}"
-        yield Reason("scenario", message, name)
+        yield Reason("scenario", message, name, agent)
     elif judgement.status == "errored":
-        yield Reason("scenario", f"not judged: all {tally.ran} iterations ended in an error", name)
+        message = f"not judged: all {tally.ran} iterations ended in an error"
+        yield Reason("scenario", message, name, agent)
     elif judgement.status == "skipped" and not policy.allow_skipped:
-        yield Reason("skipped", "not judged: every iteration was skipped", name)
+        yield Reason("skipped", "not judged: every iteration was skipped", name, agent)
 
 
 def _needs(judgement: Judgement) -> str:
@@ -196,7 +200,8 @@ def _budget_reasons(summary: Summary, *, hard: bool) -> Iterator[Reason]:
             # A budget of a scenario that only informs never gates.
             gates = item.violation.hard and scenario.gate == "required"
             if gates is hard:
-                yield Reason("budget", _budget_message(item.violation), scenario.scenario_id)
+                message = _budget_message(item.violation)
+                yield Reason("budget", message, scenario.scenario_id, scenario.agent)
     for violation in summary.suite_violations:
         if violation.hard is hard:
             yield Reason("suite_budget", _budget_message(violation))

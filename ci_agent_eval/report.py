@@ -41,7 +41,7 @@ class Report:
         return self.verdict.conclusion == "success"
 
     def judged(self) -> Iterator[Judged]:
-        """Every scenario with its judgement, by scenario id."""
+        """Every scenario with its judgement, by scenario id and agent."""
         for scenario, judgement in zip(
             self.summary.scenarios, self.verdict.judgements, strict=True
         ):

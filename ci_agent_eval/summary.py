@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from ci_agent_eval.contract.budgets import Budget, SuiteBudgets
-from ci_agent_eval.contract.episode import Assertion, Gating
+from ci_agent_eval.contract.episode import Assertion, Gating, StopReason
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation, latency_statistic
 from ci_agent_eval.facts import Calls, EpisodeFacts, Loaded, PlainTests, Tally, tally_of
+from ci_agent_eval.intervals import wilson
 
 Number = TypeVar("Number", int, float)
 
@@ -35,8 +37,16 @@ class ScenarioViolation:
 
 
 @dataclass(frozen=True, slots=True)
+class StopCount:
+    """In how many episodes the agent's run stopped for a reason other than its answer."""
+
+    reason: StopReason
+    episodes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScenarioSummary:
-    """What the iterations of one scenario came to."""
+    """What the iterations of one scenario, run by one agent, came to."""
 
     scenario_id: str
     gate: Gating
@@ -64,6 +74,14 @@ class ScenarioSummary:
     tokens: int | None = None
     cost_usd: float | None = None
     p95_latency_ms: float | None = None
+    duration_ms: float | None = None
+    """Of all attempts together, as are tokens and cost."""
+    pass_interval: tuple[float, float] | None = None
+    """Wilson's 95 % interval of the pass rate; None with fewer than two iterations judged."""
+    agent: str | None = None
+    """Who was tested; None: no episode named an agent."""
+    among_agents: bool = False
+    """Whether the same scenario was run by another agent, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +115,10 @@ class Summary:
     tests: PlainTests = field(default_factory=PlainTests)
     totals: Totals = field(default_factory=Totals)
     suite_violations: tuple[BudgetViolation, ...] = ()
+    pass_interval: tuple[float, float] | None = None
+    """As a scenario's, of the episodes of `tally`."""
+    stops: tuple[StopCount, ...] = ()
+    """Of every attempt, in the order of the contract's reasons."""
     deselected: int = 0
     """Episodes that were there and not selected to run."""
     sources: tuple[SourceFile, ...] = ()
@@ -110,34 +132,87 @@ class Summary:
 
 def summarize(loaded: Loaded, *, suite: str = "default", budgets: SuiteBudgets) -> Summary:
     """Fold what was loaded; pure, and independent of any order."""
-    episodes = sorted(loaded.episodes, key=_order)
+    episodes = sorted(with_agents(loaded.episodes), key=_order)
     final = _last_attempts(episodes)
-    by_scenario = [
-        list(group) for _, group in groupby(episodes, key=lambda facts: facts.scenario_id)
-    ]
-    scenarios = tuple(_scenario(group) for group in by_scenario)
+    by_scenario = [list(group) for _, group in groupby(episodes, key=_scenario_key)]
+    agents = Counter(group[0].scenario_id for group in by_scenario)
+    scenarios = tuple(
+        _scenario(group, among_agents=agents[group[0].scenario_id] > 1) for group in by_scenario
+    )
+    tally = _tally(final)
     totals = _totals(episodes, loaded, budgets)
     return Summary(
         suite=suite,
         scenarios=scenarios,
-        tally=_tally(final),
+        tally=tally,
         gated=_sum(s.tally for s in scenarios if s.gate == "required"),
         calls=sum((facts.calls for facts in episodes), Calls()),
         tests=loaded.tests,
         totals=totals,
         suite_violations=_suite_violations(budgets, totals),
+        pass_interval=pass_interval(tally),
+        stops=_stops(episodes),
         deselected=sum(session.deselected for session in loaded.sessions),
         sources=tuple(sorted(loaded.sources)),
         findings=tuple(sorted(set(loaded.findings))),
     )
 
 
-def _order(facts: EpisodeFacts) -> tuple[str, str, int, int]:
-    return (facts.scenario_id, facts.nodeid or "", facts.iteration, facts.attempt)
+def pass_interval(tally: Tally) -> tuple[float, float] | None:
+    """Return Wilson's interval to six decimals; None where one iteration says nothing of spread."""
+    if tally.judged < 2:
+        return None
+    low, high = wilson(tally.passed, tally.judged)
+    return round(low, 6), round(high, 6)
 
 
-def _iteration(facts: EpisodeFacts) -> tuple[str, str, int]:
-    return (facts.scenario_id, facts.nodeid or "", facts.iteration)
+def _scenario_key(facts: EpisodeFacts) -> tuple[str, str]:
+    return (facts.scenario_id, facts.agent or "")
+
+
+def _order(facts: EpisodeFacts) -> tuple[str, str, str, int, int]:
+    return (*_iteration(facts), facts.attempt)
+
+
+def _iteration(facts: EpisodeFacts) -> tuple[str, str, str, int]:
+    return (*_scenario_key(facts), facts.nodeid or "", facts.iteration)
+
+
+def with_agents(episodes: Iterable[EpisodeFacts]) -> Iterable[EpisodeFacts]:
+    """Give an episode that did not get as far as naming its agent the only one it can be of.
+
+    That is the agent of other attempts at the same test, or else of the scenario. One that
+    passed without an agent stays by itself: it must not lend its pass to an agent.
+    """
+    listed = list(episodes)
+    named: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    for facts in listed:
+        if facts.agent:
+            named[facts.scenario_id, facts.nodeid].add(facts.agent)
+            named[facts.scenario_id, None].add(facts.agent)
+    return [_with_agent(facts, named) for facts in listed] if named else listed
+
+
+def _with_agent(
+    facts: EpisodeFacts, named: Mapping[tuple[str, str | None], set[str]]
+) -> EpisodeFacts:
+    if facts.agent or facts.outcome == "passed":
+        return facts
+    for nodeid in (facts.nodeid, None):
+        candidates = named.get((facts.scenario_id, nodeid), ())
+        if len(candidates) == 1:
+            return replace(facts, agent=next(iter(candidates)))
+    return facts
+
+
+def _stops(episodes: Iterable[EpisodeFacts]) -> tuple[StopCount, ...]:
+    counts = Counter(facts.stop_reason for facts in episodes)
+    reasons: tuple[StopReason, ...] = get_args(StopReason)
+    return tuple(
+        StopCount(reason, counts[reason])
+        for reason in reasons
+        if counts[reason] and reason != "completed"
+    )
 
 
 def _last_attempts(ordered: Sequence[EpisodeFacts]) -> list[EpisodeFacts]:
@@ -158,9 +233,9 @@ def _sum(tallies: Iterable[Tally]) -> Tally:
     return sum(tallies, Tally())
 
 
-def _scenario(attempts: Sequence[EpisodeFacts]) -> ScenarioSummary:
+def _scenario(attempts: Sequence[EpisodeFacts], *, among_agents: bool) -> ScenarioSummary:
     final = _last_attempts(attempts)
-    first = final[0]
+    first, tally, ran = final[0], _tally(final), _ran(attempts)
     rates = [facts.min_pass_rate for facts in final if facts.min_pass_rate is not None]
     passes = [facts.min_passes for facts in final if facts.min_passes is not None]
     latencies = [value for facts in final for value in facts.latencies_ms]
@@ -173,7 +248,7 @@ def _scenario(attempts: Sequence[EpisodeFacts]) -> ScenarioSummary:
         min_pass_rate=max(rates) if rates else None,
         min_passes=max(passes) if passes else None,
         policy_applies=any(f.min_pass_rate is None and f.min_passes is None for f in final),
-        tally=_tally(final),
+        tally=tally,
         flaky=sum(1 for facts in final if facts.outcome == "passed" and facts.attempt > 1),
         failures=_failures(final, lambda facts: facts.failed_assertions),
         warnings=_failures(final, lambda facts: facts.warnings),
@@ -185,9 +260,13 @@ def _scenario(attempts: Sequence[EpisodeFacts]) -> ScenarioSummary:
         violations=_worst_violations(final),
         turns=sum(facts.turns for facts in final),
         tool_calls=sum(facts.tool_calls for facts in final),
-        tokens=_all_or_none([facts.tokens for facts in _ran(attempts)]),
-        cost_usd=_all_or_none([facts.cost_usd for facts in _ran(attempts)]),
+        tokens=_all_or_none([facts.tokens for facts in ran]),
+        cost_usd=_all_or_none([facts.cost_usd for facts in ran]),
         p95_latency_ms=latency_statistic(latencies, "p95"),
+        duration_ms=_all_or_none([facts.duration_ms for facts in ran]),
+        pass_interval=pass_interval(tally),
+        agent=first.agent or None,
+        among_agents=among_agents,
     )
 
 

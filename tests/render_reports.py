@@ -152,6 +152,37 @@ def everything_wrong() -> Report:
     )
 
 
+def iterations() -> Report:
+    """One scenario run by two agents and once without a name, another that tolerates a failure."""
+    asked = failed_assertion("asks a manager", reason="it paid at once")
+
+    def run(number: int, agent: str | None, **fields: Any) -> dict[str, Any]:
+        timed = {"duration_ms": 1500 + number, "trajectory": live(0.004, 900 + number)}
+        return {"iteration": number, "agent": agent, **timed, **fields}
+
+    return report(
+        *(episode("refund", **run(n, "desk-v1")) for n in range(1, 11)),
+        *(episode("refund", **run(n, "desk-v2")) for n in range(1, 8)),
+        *(failing("refund", assertions=[asked], **run(n, "desk-v2")) for n in (8, 9)),
+        episode(
+            "refund",
+            **run(10, None, outcome="error", reason="stopped: timeout", stop_reason="timeout"),
+        ),
+        episode("refund", **run(1, None, stop_reason="completed")),
+        *(episode("greeting", **run(n, "desk-v1", min_passes=3)) for n in (1, 2, 3)),
+        failing(
+            "greeting",
+            **run(4, "desk-v1", min_passes=3, stop_reason="max_turns", rate_limited=4),
+        ),
+        failing(
+            "small_talk",
+            gate="advisory",
+            **run(1, "desk-v1", cassette_misses=2, stop_reason="max_turns"),
+        ),
+        policy=GatePolicy(max_error_rate=0.1),
+    )
+
+
 def oversize() -> Report:
     reason = "the answer did not name the order, " * 20
     many = [failed_assertion(f"check {n}", reason=reason, line=n) for n in range(1, 41)]
@@ -204,5 +235,6 @@ REPORTS = {
     "errors_only": errors_only,
     "advisory_only": advisory_only,
     "everything_wrong": everything_wrong,
+    "iterations": iterations,
     "hostile": hostile,
 }

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ci_agent_eval.pytest_plugin import detection, options
-from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports
+from ci_agent_eval.pytest_plugin import detection, iterations, options
+from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports, printable
 
 if TYPE_CHECKING:
     from ci_agent_eval.pytest_plugin.agents import RecordedRuns
@@ -61,6 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and on the main process what collects the terminal summary."""
     config.addinivalue_line("markers", options.MARKER_HELP)
+    options.iterations(config)  # a setting that is no number is said before anything runs
     if not options.is_worker(config):
         config.pluginmanager.register(EpisodeReports(), PLUGIN_NAME)
 
@@ -82,6 +83,13 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput[options.WORKER_DIR] = None if directory is None else str(directory)
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, None]:
+    """Repeat episodes, after every other parameter: the iteration ends the node id."""
+    yield
+    iterations.repeat(metafunc, options.iterations(metafunc.config))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Turn a marker that cannot be read into a collection error that names it."""
@@ -101,11 +109,26 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
         stash[DESELECTED] = stash.get(DESELECTED, 0) + count
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Take up the episodes among the items that were selected."""
+    """Take up the episodes among the items that were selected; the terminal tells of them next."""
     items = [item for item in session.items if detection.is_episode(item)]
     if items or options.report_dir(session.config) is not None:
         _episodes(session.config).select(items, session.config.stash.get(DESELECTED, 0))
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """Say what this run cannot show; an xdist worker has no terminal to say it on."""
+    if SESSION not in config.stash:
+        return []
+    return [printable(f"note: {note}") for note in config.stash[SESSION].notes]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand the notes of an xdist worker to the main process."""
+    if options.is_worker(session.config) and SESSION in session.config.stash:
+        output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
+        output[NOTES] = list(session.config.stash[SESSION].notes)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -33,6 +33,8 @@ class EpisodeItem:
 
     nodeid: str
     """Without secrets, and unlike any other item's."""
+    scenario_id: str
+    """The scenario where the marker names none: the node id that its iterations share."""
     iteration: int = 1
     attempt: int = 0
     problem: str | None = None
@@ -62,17 +64,18 @@ def is_marked(node: pytest.Item | pytest.Collector) -> bool:
     """Say whether the node is an item that bears our marker."""
     if not isinstance(node, pytest.Item) or node.get_closest_marker(NAME) is None:
         return False
-    return not _has_marker_of_its_own(node.config)
+    return owns_marker(node)
 
 
-def _has_marker_of_its_own(config: pytest.Config) -> bool:
-    """Say whether the project registers a marker `episode` that is not ours: then it keeps it."""
+def owns_marker(node: pytest.Item) -> bool:
+    """Say whether the marker is ours: a project that registers one of this name keeps its own."""
+    config = node.config
     if _FOREIGN_MARKER not in config.stash:
         config.stash[_FOREIGN_MARKER] = any(
             line.partition("(")[0].partition(":")[0].strip() == NAME and line != MARKER_HELP
             for line in config.getini("markers")
         )
-    return config.stash[_FOREIGN_MARKER]
+    return not config.stash[_FOREIGN_MARKER]
 
 
 def asks_for_fixture(item: pytest.Item) -> bool:

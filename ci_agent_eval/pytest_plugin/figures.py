@@ -41,6 +41,7 @@ def summary_facts(episode: Episode) -> dict[str, Any]:
     return {
         "key": list(episode.key),
         "scenario_id": episode.scenario_id,
+        "agent": episode.agent,
         "outcome": episode.outcome,
         "reason": episode.reason,
         "failed": [_place_and_name(assertion) for assertion in episode.failed_assertions],

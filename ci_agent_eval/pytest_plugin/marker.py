@@ -11,22 +11,41 @@ from ci_agent_eval.contract.base import unknown_key
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.detection import NAME
+from ci_agent_eval.pytest_plugin.iterations import ARGUMENT, is_number
 from ci_agent_eval.recorder import draft_episode
 
-ARGUMENTS = ("scenario_id", "budgets", "gate", "min_pass_rate", "agent", "model", "metadata")
+ARGUMENTS = (
+    "scenario_id",
+    "budgets",
+    "gate",
+    "min_pass_rate",
+    "min_passes",
+    ARGUMENT,
+    "agent",
+    "model",
+    "metadata",
+)
 _MERGED = ("budgets", "metadata")
 
 
-def draft_from_marker(item: pytest.Item | pytest.Collector, **identity: Any) -> Episode:
-    """Return the draft of the item's episode; its node id is the default scenario.
+def draft_from_marker(
+    item: pytest.Item | pytest.Collector, *, scenario_id: str, **identity: Any
+) -> Episode:
+    """Return the draft of the item's episode; `scenario_id` is that of a marker without one.
 
     Raises InputError with a sentence that names the test and the key.
     """
     try:
-        values = {"scenario_id": identity.get("nodeid"), **marker_arguments(item)}
+        values = {"scenario_id": scenario_id, **marker_arguments(item)}
+        _check_iterations(values.pop(ARGUMENT, 1))
         return draft_episode(**{**values, **identity})
     except InputError as error:
         raise InputError(f"{item.nodeid}: @pytest.mark.episode: {error}") from None
+
+
+def _check_iterations(given: object) -> None:
+    if not is_number(given):
+        raise InputError(f"{ARGUMENT}: must be a whole number, 1 or more (got {given!r})")
 
 
 def marker_arguments(item: pytest.Item | pytest.Collector) -> dict[str, Any]:
@@ -69,7 +88,7 @@ def collect_report(
 def marker_problem(item: pytest.Item | pytest.Collector) -> str | None:
     """Return what is wrong with the item's markers, or None."""
     try:
-        draft_from_marker(item, nodeid=item.nodeid)
+        draft_from_marker(item, scenario_id=item.nodeid, nodeid=item.nodeid)
     except InputError as error:
         return str(error)
     return None

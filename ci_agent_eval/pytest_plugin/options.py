@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ WORKER_DIR = "episode_report_dir"
 """Key under which an xdist worker is told the report directory."""
 
 MARKER_HELP = (
-    "episode(scenario_id=None, budgets=None, gate='required', min_pass_rate=None, agent=None, "
-    "model=None, metadata=None): an agent episode; scenario_id defaults to the node id, "
-    "gate is 'required' or 'advisory' (ci-agent-eval)"
+    "episode(scenario_id=None, budgets=None, gate='required', min_pass_rate=None, "
+    "min_passes=None, iterations=None, agent=None, model=None, metadata=None): an agent episode; "
+    "scenario_id defaults to the node id, gate is 'required' or 'advisory', iterations to "
+    "--aitest-iterations (ci-agent-eval)"
 )
 
 
@@ -33,8 +35,36 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--episode-commit", metavar="SHA", help="commit under test, kept in session.json"
     )
+    group.addoption(
+        "--aitest-iterations",
+        metavar="N",
+        type=whole_number,
+        help="run each episode N times, and other tests once (default: 1)",
+    )
     parser.addini("episode_report_dir", "as --episode-report-dir", default="")
     parser.addini("episode_suite", "as --episode-suite", default="default")
+    parser.addini("aitest_iterations", "as --aitest-iterations", default="1")
+
+
+def whole_number(text: str) -> int:
+    """Return a number of iterations; raises argparse's error, which pytest prints as usage."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"give a whole number, 1 or more (got {text!r})")
+    return int(text)
+
+
+def iterations(config: pytest.Config) -> int:
+    """Return how often an episode runs whose marker does not say: the option, the ini setting.
+
+    Raises pytest.UsageError where the ini setting is no such number.
+    """
+    given: int | None = config.option.aitest_iterations
+    if given is not None:
+        return given
+    try:
+        return whole_number(str(config.getini("aitest_iterations")).strip())
+    except argparse.ArgumentTypeError as error:
+        raise pytest.UsageError(f"ini setting aitest_iterations: {error}") from None
 
 
 def is_worker(config: pytest.Config) -> bool:

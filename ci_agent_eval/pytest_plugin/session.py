@@ -21,7 +21,9 @@ from ci_agent_eval.pytest_plugin.figures import (
     junit_properties,
     summary_facts,
 )
+from ci_agent_eval.pytest_plugin.iterations import iteration_of, whole_nodeid
 from ci_agent_eval.pytest_plugin.marker import draft_from_marker
+from ci_agent_eval.pytest_plugin.notes import notes
 from ci_agent_eval.pytest_plugin.places import Places
 from ci_agent_eval.pytest_plugin.redacted import redacted
 from ci_agent_eval.pytest_plugin.subtests import (
@@ -32,7 +34,7 @@ from ci_agent_eval.pytest_plugin.subtests import (
 )
 from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE, LOST, PLUGIN_NAME
 from ci_agent_eval.recorder import EpisodeRecorder, complaints, draft_episode
-from ci_agent_eval.redact import Redactor
+from ci_agent_eval.redact import Redactor, distinct_names
 from ci_agent_eval.run_folder import Journal, ReportFolder
 
 
@@ -45,6 +47,8 @@ class EpisodeSession:
         self._folder = folder
         self._journal: Journal | None = None
         self._subtest: EpisodeItem | None = None
+        self.notes: tuple[str, ...] = ()
+        """What is worth saying of the selected episodes before they run."""
 
     @classmethod
     def of(cls, config: pytest.Config) -> EpisodeSession:
@@ -64,18 +68,20 @@ class EpisodeSession:
         Two node ids may be the same once secrets are out of them; the later one, in the
         order of the full ids, gets a number. The same item twice is two iterations.
         """
-        seen: Counter[str] = Counter()
-        names: dict[str, str] = {}
-        for nodeid in sorted({item.nodeid for item in items}):
-            clean = self._redactor.text(nodeid)
-            seen[clean] += 1
-            names[nodeid] = clean if seen[clean] == 1 else f"{clean}#{seen[clean]}"
-        repeats: Counter[str] = Counter()
+        names = distinct_names((item.nodeid for item in items), self._redactor.text)
+        scenarios = distinct_names(map(whole_nodeid, items), self._redactor.text)
+        earlier: Counter[str] = Counter()
         for item in items:
-            repeats[item.nodeid] += 1
-            self._take_up(item, EpisodeItem(names[item.nodeid], repeats[item.nodeid]))
+            iteration = iteration_of(item)
+            number = iteration.number + earlier[item.nodeid] * iteration.of
+            earlier[item.nodeid] += 1
+            scenario = scenarios[whole_nodeid(item)]
+            self._take_up(item, EpisodeItem(names[item.nodeid], scenario, number))
         if self._folder is not None:
             self._folder.note_selected(len(items), deselected)
+        if items:
+            found = notes(items, options.iterations(items[0].config))
+            self.notes = tuple(self._redactor.text(note) for note in found)
 
     def _take_up(self, item: pytest.Item, state: EpisodeItem) -> None:
         item.stash[EPISODE] = state
@@ -107,18 +113,26 @@ class EpisodeSession:
         file, line = self._places.of_item(item)
         identity: Any = {"iteration": state.iteration, "attempt": state.attempt}
         try:
-            return draft_from_marker(item, nodeid=state.nodeid, file=file, line=line, **identity)
+            return draft_from_marker(
+                item,
+                scenario_id=state.scenario_id,
+                nodeid=state.nodeid,
+                file=file,
+                line=line,
+                **identity,
+            )
         except InputError as error:
             state.problem = str(error)
             return draft_episode(
-                state.nodeid, nodeid=state.nodeid, file=file, line=line, **identity
+                state.scenario_id, nodeid=state.nodeid, file=file, line=line, **identity
             )
 
     def recorder(self, item: pytest.Item, clock: Callable[[], float]) -> EpisodeRecorder:
         """Return the recorder of the item's episode, which starts now."""
         if EPISODE not in item.stash:
             # Asked for with `request.getfixturevalue` alone: unknown until now.
-            item.stash[EPISODE] = EpisodeItem(self._redactor.text(item.nodeid))
+            name = self._redactor.text(item.nodeid)
+            item.stash[EPISODE] = EpisodeItem(name, name)
             self.begin(item)
         state = item.stash[EPISODE]
         if state.draft is None:

@@ -6,6 +6,7 @@ xdist and costs nothing where there were no episodes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,9 @@ LOST = "the process ended before the episode did"
 PLUGIN_NAME = "ci_agent_eval_reports"
 """Name under which pytest knows what collects the summary."""
 
+NOTES = "agent_eval_notes"
+"""Key under which an xdist worker hands its notes over."""
+
 Facts = Mapping[str, Any]
 
 
@@ -28,6 +32,7 @@ class EpisodeReports:
 
     def __init__(self) -> None:
         self._facts: dict[tuple[Any, ...], Facts] = {}
+        self._notes: dict[str, None] = {}
         self.look_up: Callable[[], Iterable[Facts]] | None = None
         """Reads the facts of all episodes from the report directory, where there is one."""
 
@@ -42,6 +47,12 @@ class EpisodeReports:
         # Without the attempt, which stands last: only the last one counts here.
         self._facts[tuple(facts["key"][:-1])] = facts
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take up the notes of an xdist worker; all of them collected the same."""
+        output: Mapping[str, Any] = getattr(node, "workeroutput", None) or {}
+        self._notes.update(dict.fromkeys(output.get(NOTES, ())))
+
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Write the summary, where there were episodes."""
         if self.look_up is not None and any(f["reason"] == LOST for f in self._facts.values()):
@@ -50,22 +61,40 @@ class EpisodeReports:
                 self.keep(facts)
         if self._facts:
             terminalreporter.write_sep("=", "episodes")
-            for line in summary_lines([self._facts[key] for key in sorted(self._facts)]):
+            notes = [f"note: {note}" for note in self._notes]
+            lines = summary_lines([self._facts[key] for key in sorted(self._facts)])
+            for line in (*notes, *lines):
                 terminalreporter.write_line(printable(line))
 
 
 def summary_lines(episodes: Sequence[Facts]) -> Iterator[str]:
-    """Yield the lines of the summary for episodes in their order."""
-    for facts in episodes:
-        if facts["outcome"] == "failed":
-            yield f"FAILED {facts['scenario_id']}: {_why(facts)}"
-    for facts in episodes:
-        if facts["outcome"] == "error":
-            yield f"ERROR  {facts['scenario_id']}: {_first_line(facts['reason'])}"
-    for facts in episodes:
-        for violation in facts["violations"]:
-            yield f"BUDGET {facts['scenario_id']}: {violation.removeprefix('budget ')}"
+    """Yield the lines of the summary for episodes in their order; what repeats is counted."""
+    sizes = Counter(_scenario(facts) for facts in episodes)
+    failed = [(facts, _why(facts)) for facts in episodes if facts["outcome"] == "failed"]
+    errors = [
+        (facts, _first_line(facts["reason"])) for facts in episodes if facts["outcome"] == "error"
+    ]
+    over = [
+        (facts, violation.removeprefix("budget "))
+        for facts in episodes
+        for violation in facts["violations"]
+    ]
+    for word, found in (("FAILED", failed), ("ERROR ", errors), ("BUDGET", over)):
+        times = Counter((_scenario(facts), text) for facts, text in found)
+        for (scenario, text), number in times.items():
+            size = sizes[scenario]
+            share = f" [{number} of {size} iterations]" if size > 1 else ""
+            yield f"{word} {_title(scenario)}: {text}{share}"
     yield _totals(episodes)
+
+
+def _scenario(facts: Facts) -> tuple[str, str]:
+    return facts["scenario_id"], facts["agent"] or ""
+
+
+def _title(scenario: tuple[str, str]) -> str:
+    name, agent = scenario
+    return f"{name} (agent {agent})" if agent else name
 
 
 def _why(facts: Facts) -> str:

@@ -22,6 +22,7 @@ class EpisodeFields(TypedDict, total=False):
     attempt: int
     gate: Gating
     min_pass_rate: float | None
+    min_passes: int | None
     agent: str | None
     model: str | None
     budgets: Budgets | Mapping[str, Any]

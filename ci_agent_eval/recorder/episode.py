@@ -80,6 +80,11 @@ class EpisodeRecorder:
         return self._draft.scenario_id
 
     @property
+    def iteration(self) -> int:
+        """Which repeat of the scenario this is; 1-based."""
+        return self._draft.iteration
+
+    @property
     def metadata(self) -> dict[str, Any]:
         """Anything else to keep with the episode; written as JSON."""
         return self._metadata

@@ -19,6 +19,7 @@ from ci_agent_eval.render.views import (
     error_cause,
     of,
     overruns,
+    title_of,
 )
 from ci_agent_eval.report import Judged, Report
 
@@ -123,7 +124,7 @@ def _scenario(item: Judged) -> Iterator[_Draft]:
         for cause in causes(scenario):
             yield _cause(item, cause, level)
     if scenario.tally.error:
-        title = f"{scenario.scenario_id}: {of(scenario.tally.error, scenario.tally.ran)} errors"
+        title = f"{title_of(scenario)}: {of(scenario.tally.error, scenario.tally.ran)} errors"
         cause = error_cause(scenario)
         yield _Draft(cause.file, cause.line, level, title, cause.reason or NO_REASON)
     for failed in scenario.warnings:
@@ -132,7 +133,7 @@ def _scenario(item: Judged) -> Iterator[_Draft]:
 
 def _cause(item: Judged, cause: Cause, level: Level) -> _Draft:
     scenario = item.scenario
-    title = f"{scenario.scenario_id}: {cause.name or 'failed'}"
+    title = f"{title_of(scenario)}: {cause.name or 'failed'}"
     passes = f"passes {of(scenario.tally.passed, scenario.tally.judged)}"
     message = f"{cause.reason or NO_REASON}\n{passes}"
     return _Draft(cause.file, cause.line, level, title, message)
@@ -148,7 +149,7 @@ def _overrun(overrun: Overrun) -> _Draft:
         file=scenario.file if scenario else None,
         line=scenario.line if scenario else None,
         level="failure" if overrun.gates else "warning",
-        title=f"{scenario.scenario_id if scenario else 'suite'}: over budget, {name}",
+        title=f"{title_of(scenario) if scenario else 'suite'}: over budget, {name}",
         message=message,
     )
 

@@ -8,7 +8,7 @@ from ci_agent_eval.facts import Tally
 from ci_agent_eval.gate import GatePolicy, Judgement, decide
 from ci_agent_eval.render.escape import one_line
 from ci_agent_eval.report import Report
-from ci_agent_eval.summary import ScenarioSummary, Summary
+from ci_agent_eval.summary import ScenarioSummary, Summary, pass_interval
 
 _MILDEST = GatePolicy(min_pass_rate=0.0, max_error_rate=1.0, allow_skipped=True)
 """What this policy refuses, every policy refuses; the real one is not in the file."""
@@ -22,14 +22,16 @@ def contradictions(report: Report) -> Iterator[str]:
     verdict, summary = report.verdict, report.summary
     if report.passed is bool(verdict.reasons):
         yield "the conclusion contradicts the reasons"
-    scenarios = [scenario.scenario_id for scenario in summary.scenarios]
-    if scenarios != [judgement.scenario_id for judgement in verdict.judgements]:
+    scenarios = [(scenario.scenario_id, scenario.agent) for scenario in summary.scenarios]
+    if scenarios != [(judged.scenario_id, judged.agent) for judged in verdict.judgements]:
         yield "the judgements are not those of its scenarios"
         return
     yield from _misjudged(report)
     gated = _sum_of(item.scenario for item in report.required)
     if (summary.tally, summary.gated) != (_sum_of(summary.scenarios), gated):
         yield "its tally is not that of its scenarios"
+    if not all(_is_interval_of(part.pass_interval, part.tally) for part in _rated(summary)):
+        yield "a pass interval is not that of its tally"
     if report.passed:
         yield from (f"it claims success, but {why}" for why in _against_success(report))
 
@@ -46,6 +48,19 @@ def _judged_again(scenario: ScenarioSummary, judgement: Judgement) -> Judgement:
     policy = GatePolicy(min_pass_rate=judgement.required_pass_rate)
     (judged,) = decide(Summary(scenarios=(scenario,)), policy).judgements
     return judged
+
+
+def _rated(summary: Summary) -> Iterator[Summary | ScenarioSummary]:
+    yield summary
+    yield from summary.scenarios
+
+
+def _is_interval_of(interval: tuple[float, float] | None, tally: Tally) -> bool:
+    """Say whether an interval is that of a tally; one of an older version's file is not there."""
+    expected = pass_interval(tally)
+    if interval is None or expected is None:
+        return interval is None
+    return all(abs(a - b) < 1e-5 for a, b in zip(interval, expected, strict=True))
 
 
 def _sum_of(scenarios: Iterable[ScenarioSummary]) -> Tally:

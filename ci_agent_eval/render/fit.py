@@ -19,6 +19,7 @@ SOME_LINES: Final = 10
 
 STEPS: tuple[tuple[SectionName, int], ...] = (
     ("sources", NO_LINES),
+    ("iterations", NO_LINES),
     ("passing", NO_LINES),
     ("outputs", FEW_LINES),
     ("assertions", SOME_LINES),

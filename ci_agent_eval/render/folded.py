@@ -18,11 +18,13 @@ from ci_agent_eval.render.section import (
     WHERE,
     WHOLE_REASON_LIMIT,
     Section,
+    are_rated,
     cause_cell,
-    failing_row,
+    failing_table,
     of_list,
     of_table,
-    passes_cell,
+    passes_cells,
+    passes_columns,
     scenario_cell,
 )
 from ci_agent_eval.render.views import Cause, cause_of, causes
@@ -86,13 +88,12 @@ def _output(case: JUnitCase) -> str:
 def advisory(report: Report, links: Links) -> Section:
     """Return scenarios that fail and only inform."""
     found = [item for item in report.advisory if item.judgement.status == "failing"]
-    columns = (SCENARIO, Column("passes", figures=True), Column("first failing assertion"), WHERE)
     return Section(
         "advisory",
         f"Advisory, not gating: {counted(len(found), 'failing scenario')}",
         ("failing advisory scenario", "failing advisory scenarios"),
         len(found),
-        of_table(columns, found, lambda item: failing_row(item, links)),
+        failing_table(found, links),
         folded=True,
     )
 
@@ -141,9 +142,10 @@ def passing(report: Report, links: Links) -> Section:
     found = [item for item in report.judged() if item.passing]
     over = sum(1 for item in found if _is_over(item))
     title = counted(len(found), "passing scenario")
+    rated = are_rated(found)
     columns = (
         SCENARIO,
-        Column("passes", figures=True),
+        *passes_columns(rated=rated),
         Column("cost per episode", figures=True),
         Column("p95 turn latency", figures=True),
         WHERE,
@@ -153,17 +155,17 @@ def passing(report: Report, links: Links) -> Section:
         f"{title}, {count(over)} over budget" if over else title,
         ("passing scenario", "passing scenarios"),
         len(found),
-        of_table(columns, found, lambda item: _passing_row(item, links)),
+        of_table(columns, found, lambda item: _passing_row(item, links, rated=rated)),
         folded=True,
     )
 
 
-def _passing_row(item: Judged, links: Links) -> Sequence[str]:
+def _passing_row(item: Judged, links: Links, *, rated: bool) -> Sequence[str]:
     scenario = item.scenario
     cost, latency = scenario.cost_usd, scenario.p95_latency_ms
     return (
         scenario_cell(scenario),
-        f"{passes_cell(item)}, over budget" if _is_over(item) else passes_cell(item),
+        *passes_cells(item, rated=rated, note=", over budget" if _is_over(item) else ""),
         ABSENT if cost is None else money(cost / max(scenario.tally.ran, 1)),
         ABSENT if latency is None else milliseconds(latency),
         place(scenario.file, scenario.line, links, cell=True),
@@ -172,6 +174,38 @@ def _passing_row(item: Judged, links: Links) -> Sequence[str]:
 
 def _is_over(item: Judged) -> bool:
     return any(found.violation.hard for found in item.scenario.violations)
+
+
+def iterations(report: Report) -> Section:
+    """Return what the iterations of a scenario came to together, and what they used."""
+    tallies = ((item, item.scenario.tally) for item in report.judged())
+    found = [item for item, tally in tallies if tally.ran > 1 and tally.judged]
+    titles = ("duration", "tokens", "cost")
+    columns = (
+        SCENARIO,
+        *passes_columns(rated=True),
+        *(Column(title, figures=True) for title in titles),
+    )
+    return Section(
+        "iterations",
+        f"Iterations of {counted(len(found), 'scenario')}, all together",
+        ("scenario in iterations", "scenarios in iterations"),
+        len(found),
+        of_table(columns, found, _iterations_row),
+        folded=True,
+    )
+
+
+def _iterations_row(item: Judged) -> Sequence[str]:
+    scenario = item.scenario
+    duration, tokens, cost = scenario.duration_ms, scenario.tokens, scenario.cost_usd
+    return (
+        scenario_cell(scenario),
+        *passes_cells(item, rated=True),
+        ABSENT if duration is None else milliseconds(duration),
+        ABSENT if tokens is None else count(tokens),
+        ABSENT if cost is None else money(cost),
+    )
 
 
 def sources(report: Report) -> Section:

@@ -41,11 +41,23 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 def percent(share: float) -> str:
     """Write a share of 1 with one decimal; only exactly all is 100.0 %, only nothing is 0.0 %."""
+    return f"{_hundredths(share)} %"
+
+
+def percent_within(share: float, interval: tuple[float, float] | None) -> str:
+    """Write a share with the interval it lies in: `93.3 % (84.1–97.4)`."""  # noqa: RUF002 - a range
+    if interval is None:
+        return percent(share)
+    low, high = map(_hundredths, interval)
+    return f"{percent(share)} ({low}–{high})"  # noqa: RUF001 - a range
+
+
+def _hundredths(share: float) -> str:
     shown = round(share * 100, 1)
     if share not in (0, 1):
         shown = max(shown, 0.1) if share < 0.5 else shown
         shown = min(shown, 99.9) if share < 1 else shown
-    return f"{shown:,.1f} %"
+    return f"{shown:,.1f}"
 
 
 def overshoot(share: float | None) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar, get_args
 
+from ci_agent_eval.gate import Judgement
 from ci_agent_eval.render.blocks import Column, fold, items, place, table
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.numbers import ABSENT, count, percent
-from ci_agent_eval.render.views import Cause, first_cause, of
+from ci_agent_eval.render.views import NO_AGENT, Cause, agent_of, first_cause, of, rate_of
 from ci_agent_eval.report import Judged
 from ci_agent_eval.summary import ScenarioSummary
 
@@ -30,6 +31,7 @@ SectionName = Literal[
     "warnings",
     "flaky",
     "passing",
+    "iterations",
     "sources",
 ]
 
@@ -87,27 +89,63 @@ def of_list(found: Sequence[T], line: Callable[[T], str]) -> Callable[[int], str
     return lambda lines: items(line(item) for item in found[:lines])
 
 
-def failing_row(item: Judged, links: Links) -> Sequence[str]:
-    """Return scenario, passes, first failing assertion, place."""
+def failing_table(found: Sequence[Judged], links: Links) -> Callable[[int], str]:
+    """Return a body that is a table of failing scenarios and the first cause of each."""
+    rated = are_rated(found)
+    columns = (
+        SCENARIO,
+        *passes_columns(rated=rated),
+        Column("first failing assertion"),
+        WHERE,
+    )
+    return of_table(columns, found, lambda item: _failing_row(item, links, rated=rated))
+
+
+def _failing_row(item: Judged, links: Links, *, rated: bool) -> Sequence[str]:
     scenario, cause = item.scenario, first_cause(item.scenario)
     return (
         scenario_cell(scenario),
-        passes_cell(item),
+        *passes_cells(item, rated=rated),
         cause_cell(cause, REASON_LIMIT, cell=True),
         place(cause.file, cause.line, links, cell=True),
     )
 
 
-def passes_cell(item: Judged) -> str:
-    """Return how many iterations passed, and how many must where that is not all."""
+def are_rated(found: Iterable[Judged]) -> bool:
+    """Say whether any of the scenarios was judged more than once: then its rate means something."""
+    return any(item.scenario.tally.judged > 1 for item in found)
+
+
+def passes_columns(*, rated: bool) -> Sequence[Column]:
+    """Return the columns of passes, and of the pass rate where there is one to show."""
+    columns = (Column("passes", figures=True), Column("pass rate", figures=True))
+    return columns if rated else columns[:1]
+
+
+def passes_cells(item: Judged, *, rated: bool, note: str = "") -> Sequence[str]:
+    """Return how many iterations passed and how many must where that is not all, and the rate."""
     passes = of(item.scenario.tally.passed, item.scenario.tally.judged)
-    required = item.judgement.required_pass_rate
-    return passes if required == 1 else f"{passes} ({percent(required)} required)"
+    required = ", ".join(_required(item.judgement))
+    told = f"{passes} ({required} required)" if required else passes
+    return (told + note, rate_of(item.scenario)) if rated else (told + note,)
+
+
+def _required(judgement: Judgement) -> Iterator[str]:
+    passes, rate = judgement.required_passes, judgement.required_pass_rate
+    if passes is not None:
+        yield count(passes)
+    # Passes stand in place of a rate, which is then nothing at all.
+    if rate != 1 and not (passes is not None and rate == 0):
+        yield percent(rate)
 
 
 def scenario_cell(scenario: ScenarioSummary, *, cell: bool = True) -> str:
-    """Return the scenario's name, and whether it only informs."""
+    """Return the scenario's name, its agent if it has several, and whether it only informs."""
     name = code_span(scenario.scenario_id, limit=ID_LIMIT, cell=cell)
+    agent = agent_of(scenario)
+    if agent is not None:
+        shown = f"agent {code_span(agent, limit=ID_LIMIT, cell=cell)}" if agent else NO_AGENT
+        name = f"{name} ({shown})"
     return f"{name} (advisory)" if scenario.gate == "advisory" else name
 
 

@@ -25,6 +25,7 @@ def sections(report: Report, links: Links) -> tuple[Section, ...]:
         folded.warnings(report, links),
         folded.flaky(report, links),
         folded.passing(report, links),
+        folded.iterations(report),
         folded.sources(report),
     )
     return tuple(section for section in built if section.total)

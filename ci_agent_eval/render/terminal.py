@@ -21,6 +21,8 @@ from ci_agent_eval.render.views import (
     figures,
     first_cause,
     overruns,
+    rate_of,
+    title_of,
 )
 from ci_agent_eval.report import Judged, Report
 
@@ -124,6 +126,8 @@ def _failing(item: Judged) -> _Entry:
     tally = item.scenario.tally
     cause = first_cause(item.scenario)
     passes = f"{count(tally.passed)}/{count(tally.judged)}"
+    if tally.judged > 1:
+        passes = f"{passes}, {rate_of(item.scenario)}"
     return _Entry(_name(item), passes, _text(cause), _place(cause.file, cause.line))
 
 
@@ -148,7 +152,7 @@ def _test(case: JUnitCase) -> _Entry:
 
 def _overrun(overrun: Overrun) -> _Entry:
     scenario = overrun.scenario
-    name = terminal(scenario.scenario_id, NAME_LIMIT) if scenario else "the whole suite"
+    name = terminal(title_of(scenario), NAME_LIMIT) if scenario else "the whole suite"
     label = overrun.label or terminal(overrun.custom, NAME_LIMIT)
     over = "" if overrun.observed == NOT_MEASURED else f" ({overrun.over_by})"
     text = f"{overrun.observed}, limit {overrun.limit}{over}"
@@ -156,7 +160,7 @@ def _overrun(overrun: Overrun) -> _Entry:
 
 
 def _name(item: Judged) -> str:
-    return terminal(item.scenario.scenario_id, NAME_LIMIT)
+    return terminal(title_of(item.scenario), NAME_LIMIT)
 
 
 def _text(cause: Cause) -> str:

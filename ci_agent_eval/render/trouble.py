@@ -19,7 +19,7 @@ from ci_agent_eval.render.section import (
     WHOLE_REASON_LIMIT,
     Section,
     cause_cell,
-    failing_row,
+    failing_table,
     of_list,
     of_table,
     scenario_cell,
@@ -32,13 +32,12 @@ from ci_agent_eval.summary import ScenarioSummary
 def failing(report: Report, links: Links) -> Section:
     """Return required scenarios below their pass rate, the first cause of each."""
     found = [item for item in report.required if item.judgement.status == "failing"]
-    columns = (SCENARIO, Column("passes", figures=True), Column("first failing assertion"), WHERE)
     return Section(
         "failing",
         "Failing",
         ("failing scenario", "failing scenarios"),
         len(found),
-        of_table(columns, found, lambda item: failing_row(item, links)),
+        failing_table(found, links),
     )
 
 

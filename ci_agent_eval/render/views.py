@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from ci_agent_eval.contract.findings import FindingKind
 from ci_agent_eval.contract.measure import BudgetViolation
-from ci_agent_eval.facts import Tally
+from ci_agent_eval.facts import Calls, Tally
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.numbers import NOT_MEASURED, count, counted
+from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count, counted
 from ci_agent_eval.report import Report
 from ci_agent_eval.summary import FailedAssertion, ScenarioSummary
 
 NO_REASON = "no reason given"
+NO_AGENT = "no agent named"
 
 FINDING_KINDS: dict[FindingKind, str] = {
     "no_results": "no results",
@@ -67,6 +68,27 @@ def error_cause(scenario: ScenarioSummary) -> Cause:
     """Return the first reason of an iteration that was not judged."""
     reason = scenario.unjudged_reasons[0] if scenario.unjudged_reasons else NO_REASON
     return Cause(None, reason, scenario.file, scenario.line)
+
+
+def agent_of(scenario: ScenarioSummary) -> str | None:
+    """Return the agent where it tells this row from another one: hostile text, may be empty."""
+    return (scenario.agent or "") if scenario.among_agents else None
+
+
+def title_of(scenario: ScenarioSummary) -> str:
+    """Return what a scenario is called in plain text; hostile."""
+    agent = agent_of(scenario)
+    if agent is None:
+        return scenario.scenario_id
+    return f"{scenario.scenario_id} ({f'agent {agent}' if agent else NO_AGENT})"
+
+
+def rate_of(scenario: ScenarioSummary) -> str:
+    """Write the pass rate with its interval, where there is more than one iteration judged."""
+    rate = scenario.tally.pass_rate
+    if rate is None or scenario.tally.judged < 2:
+        return ABSENT
+    return numbers.percent_within(rate, scenario.pass_interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +205,8 @@ def _pass_figures(report: Report) -> Iterator[tuple[str, str]]:
         passing = sum(1 for item in items if item.passing)
         yield "scenarios passing", of(passing, len(items))
     if tally.pass_rate is not None:
-        yield f"pass rate ({counted(tally.judged, 'episode')})", numbers.percent(tally.pass_rate)
+        rate = numbers.percent_within(tally.pass_rate, report.summary.pass_interval)
+        yield f"pass rate ({counted(tally.judged, 'episode')})", rate
     if tests.total:
         yield "tests passing", of(tests.passed, tests.total)
 
@@ -202,14 +225,25 @@ def evidence(report: Report) -> tuple[str, ...]:
         parts.append(f"{count(summary.deselected)} deselected")
     if summary.tests.tally.total:
         parts.append(_tests_ran(summary.tests.tally))
-    parts.append(
-        f"calls: {count(calls.live)} live, {count(calls.replayed)} replayed, "
-        f"{count(calls.scripted)} scripted"
-    )
+    parts.append(_calls(calls))
+    if calls.rate_limited:
+        parts.append(f"rate limited {counted(calls.rate_limited, 'time')}")
+    if summary.stops:
+        stops = (f"{count(s.episodes)} {s.reason.replace('_', ' ')}" for s in summary.stops)
+        parts.append(f"stopped: {', '.join(stops)}")
     # A script or a recording costs nothing; only a live reply without a price is a gap.
     if calls.live and (unpriced := summary.totals.unpriced):
         parts.append(f"{counted(unpriced, 'episode')} without a cost")
     return tuple(parts)
+
+
+def _calls(calls: Calls) -> str:
+    told = (
+        f"calls: {count(calls.live)} live, {count(calls.replayed)} replayed, "
+        f"{count(calls.scripted)} scripted"
+    )
+    misses = counted(calls.misses, "cassette miss", "cassette misses")
+    return f"{told}, {misses}" if calls.misses else told
 
 
 def _episodes_ran(tally: Tally) -> str:

@@ -61,11 +61,12 @@ def _is_bad(source: SourceFile) -> bool:
 
 def shared_scenarios(episodes: Iterable[EpisodeFacts]) -> list[Finding]:
     """List the scenarios of several test functions; parametrizations of one are its iterations."""
-    tests: dict[str, set[str]] = defaultdict(set)
+    tests: dict[tuple[str, str], set[str]] = defaultdict(set)
     for facts in episodes:
         if facts.nodeid is not None:
-            tests[facts.scenario_id].add(_function(facts.nodeid))
-    shared = sorted((name, sorted(tests[name])) for name in tests if len(tests[name]) > 1)
+            # Two agents at one scenario are held apart, whatever tests run them.
+            tests[facts.scenario_id, facts.agent or ""].add(_function(facts.nodeid))
+    shared = sorted((name, sorted(found)) for (name, _), found in tests.items() if len(found) > 1)
     findings = [_shared(scenario, functions) for scenario, functions in shared[:_MOST_SHARED]]
     if len(shared) > _MOST_SHARED:
         more = f"and {len(shared) - _MOST_SHARED} more scenarios of several tests"

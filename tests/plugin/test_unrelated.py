@@ -85,7 +85,12 @@ def test_the_first_episode_brings_it_in(pytester):
 
 def test_the_help_says_what_there_is(pytester):
     shown = pytester.runpytest_inprocess("--help").stdout.str()
-    for name in ("--episode-report-dir", "--episode-suite", "--episode-commit"):
+    for name in (
+        "--episode-report-dir",
+        "--episode-suite",
+        "--episode-commit",
+        "--aitest-iterations",
+    ):
         assert name in shown
     markers = pytester.runpytest_inprocess("--markers").stdout.str()
     assert "@pytest.mark.episode(scenario_id=None, budgets=None" in markers

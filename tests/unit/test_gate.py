@@ -230,3 +230,19 @@ def test_rates_are_compared_as_they_were_written():
     errors = [episode(iteration=n, outcome="error") for n in range(72, 101)]
     assert report(*runs, *errors, policy=GatePolicy(max_error_rate=0.29)).passed
     assert report(*iterations(29, 71), policy=GatePolicy(min_pass_rate=0.29)).passed
+
+
+def test_passes_tolerate_where_the_policy_would_not_and_say_what_is_missing():
+    runs = iterations(3, 2, min_passes=4)
+    (reason,) = report(*runs, policy=GatePolicy(min_pass_rate=0.5)).verdict.reasons
+    assert reason.message == "3 of 5 iterations pass, 4 required"
+    assert report(*iterations(4, 1, min_passes=4), policy=GatePolicy(min_pass_rate=1.0)).passed
+
+
+def test_two_agents_at_one_scenario_are_judged_apart():
+    built = report(episode(agent="a"), failing(agent="b"))
+    assert [(j.agent, j.status) for j in built.verdict.judgements] == [
+        ("a", "passing"),
+        ("b", "failing"),
+    ]
+    assert [(r.scenario_id, r.agent) for r in built.verdict.reasons] == [("refund", "b")]

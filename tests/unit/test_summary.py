@@ -47,6 +47,70 @@ def test_an_assertion_that_fails_twice_in_one_iteration_is_one_iteration():
     assert failure.assertion.reason == "it did not"
 
 
+def rows(summary):
+    return [(s.scenario_id, s.agent, s.among_agents, s.tally) for s in summary.scenarios]
+
+
+def test_one_scenario_run_by_two_agents_is_two_rows():
+    summary = summary_of(
+        episode(agent="b"), failing(agent="a"), episode(agent="a", iteration=2), episode("c")
+    )
+    assert rows(summary) == [
+        ("c", None, False, Tally(passed=1)),
+        ("refund", "a", True, Tally(passed=1, failed=1)),
+        ("refund", "b", True, Tally(passed=1)),
+    ]
+
+
+def test_an_episode_that_ended_before_it_named_its_agent_is_of_the_only_one_it_can_be():
+    lost = episode(iteration=2, outcome="error", reason="killed")
+    assert rows(summary_of(episode(agent="a"), lost)) == [
+        ("refund", "a", False, Tally(passed=1, error=1))
+    ]
+    retried = [episode(nodeid="x", outcome="error"), episode(nodeid="x", agent="b", attempt=2)]
+    assert rows(summary_of(episode(agent="a"), *retried)) == [
+        ("refund", "a", True, Tally(passed=1)),
+        ("refund", "b", True, Tally(passed=1)),
+    ]
+
+
+def test_a_pass_without_an_agent_is_lent_to_none_and_an_unclear_error_stays_by_itself():
+    assert rows(summary_of(failing(agent="a"), episode(iteration=2))) == [
+        ("refund", None, True, Tally(passed=1)),
+        ("refund", "a", True, Tally(failed=1)),
+    ]
+    unclear = summary_of(
+        episode(agent="a"), episode(agent="b"), episode(outcome="error", nodeid="y")
+    )
+    assert rows(unclear)[0] == ("refund", None, True, Tally(error=1))
+
+
+def test_a_pass_rate_has_an_interval_from_two_judged_iterations_on():
+    one = summary_of(episode())
+    assert (one.pass_interval, one.scenarios[0].pass_interval) == (None, None)
+    runs = [episode(iteration=n) for n in range(1, 57)]
+    runs += [failing(iteration=n) for n in range(57, 61)]
+    built = summary_of(*runs, episode("errs", outcome="error"))
+    assert built.pass_interval == built.scenarios[1].pass_interval == (0.840746, 0.973771)
+
+
+def test_durations_of_every_attempt_are_added_up_and_unknown_where_one_is():
+    timed = [failing(duration_ms=10), episode(attempt=2, duration_ms=20)]
+    assert summary_of(*timed).scenarios[0].duration_ms == 30
+    assert summary_of(*timed, episode(iteration=2)).scenarios[0].duration_ms is None
+
+
+def test_what_stopped_agents_and_what_models_refused_is_counted():
+    summary = summary_of(
+        episode("a", stop_reason="timeout", rate_limited=3, cassette_misses=1),
+        episode("b", stop_reason="timeout", rate_limited=1),
+        episode("c", stop_reason="max_turns"),
+        episode("d", stop_reason="completed"),
+    )
+    assert [(s.reason, s.episodes) for s in summary.stops] == [("max_turns", 1), ("timeout", 2)]
+    assert (summary.calls.rate_limited, summary.calls.misses) == (4, 1)
+
+
 def test_reasons_stand_for_what_failed_without_an_assertion():
     summary = summary_of(
         failing(iteration=1, reason="AssertionError"),

@@ -26,6 +26,8 @@ OUTPUTS = {
     "failing.commands.txt": ("failing", lambda r: render_commands(annotations(r))),
     "hostile.commands.txt": ("hostile", lambda r: render_commands(annotations(r))),
     "failing.json": ("failing", render_verdict),
+    "iterations.json": ("iterations", render_verdict),
+    "iterations.commands.txt": ("iterations", lambda r: render_commands(annotations(r))),
     "junit_only.json": ("junit_only", render_verdict),
 }
 OVERSIZE = {"oversize.1000.md": 1_000, "oversize.4000.md": 4_000, "oversize.30000.md": 30_000}

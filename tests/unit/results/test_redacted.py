@@ -117,6 +117,8 @@ def test_the_value_above_leaves_no_text_unset():
         "selected",
         "wall_time_s",
         "shard",
+        "stop_reason",  # one of the contract's words
+        "duration_ms",
     }
     assert set(nones_in(LOADED)) == figures
 

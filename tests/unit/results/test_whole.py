@@ -113,6 +113,12 @@ def test_a_scenario_of_two_tests_is_said(tmp_path: Path) -> None:
     ]
 
 
+def test_a_scenario_that_each_test_gives_another_agent_is_no_shared_one(tmp_path: Path) -> None:
+    items = [episode("dup", nodeid=f"a.py::test_{agent}", agent=agent) for agent in "xy"]
+    write_run(tmp_path / "run", *items)
+    assert found(loaded_from(tmp_path)) == []
+
+
 def test_parametrizations_and_iterations_of_one_test_share_theirs(tmp_path: Path) -> None:
     nodeids = ["a[1].py::test_b[x]", "a[1].py::test_b[y::z]"]
     items = [episode("dup", outcome="passed", nodeid=nodeid) for nodeid in nodeids]

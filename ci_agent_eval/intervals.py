@@ -1,0 +1,58 @@
+"""How sure a pass rate is: the Wilson score interval of passes among judged iterations. Pure.
+
+E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference",
+Journal of the American Statistical Association 22 (1927), 209-212; method 3 of R. G.
+Newcombe, Statistics in Medicine 17 (1998), 857-872.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from statistics import NormalDist
+
+LEVEL = 0.95
+"""How often the interval holds the true rate, where nothing else is said."""
+
+
+def wilson(passed: int, judged: int, level: float = LEVEL) -> tuple[float, float]:
+    """Return the lowest and the highest true pass rate that so many passes speak for, 0 to 1.
+
+    With p = passed / judged, n = judged and z the normal quantile of (1 + level) / 2:
+    (p + z²/2n ± z·sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n). Nothing judged says nothing: (0, 1).
+    Raises ValueError for counts that cannot be, and for a level not between 0 and 1.
+    """
+    if not 0 <= passed <= judged:
+        raise ValueError(f"{passed} of {judged} cannot have passed")
+    if not judged:
+        return 0.0, 1.0
+    z, share = _quantile(level), passed / judged
+    center = share + z * z / (2 * judged)
+    spread = z * math.sqrt(share * (1 - share) / judged + z * z / (4 * judged * judged))
+    whole = 1 + z * z / judged
+    # What rounding adds must not put the share itself outside.
+    low = min(max((center - spread) / whole, 0.0), share) if passed else 0.0
+    high = max(min((center + spread) / whole, 1.0), share) if passed < judged else 1.0
+    return low, high
+
+
+def iterations_to_prove(rate: float, level: float = LEVEL) -> int:
+    """Return how many iterations, all of them passing, prove a pass rate of 0 to below 1.
+
+    Raises ValueError for any other rate: no number of iterations proves that none ever fails.
+    """
+    if not 0 <= rate < 1:
+        raise ValueError(f"no number of iterations proves a pass rate of {rate:g}")
+    z = _quantile(level)
+    # The lower bound of n of n is n / (n + z²).
+    fewest = max(1, math.floor(rate * z * z / (1 - rate)))
+    while wilson(fewest, fewest, level)[0] < rate:
+        fewest += 1
+    return fewest
+
+
+@cache
+def _quantile(level: float) -> float:
+    if not 0 < level < 1:
+        raise ValueError(f"a level is between 0 and 1, not {level:g}")
+    return NormalDist().inv_cdf((1 + level) / 2)

@@ -1,0 +1,294 @@
+"""`--aitest-iterations`: episodes run N times, everything else once."""
+
+from __future__ import annotations
+
+import pytest
+
+SUITE = """
+import pytest
+
+def test_plain(): pass
+
+def test_one(episode): pass
+
+@pytest.mark.episode(scenario_id="desk", agent="a")
+@pytest.mark.parametrize("tier", ["gold", "basic"])
+def test_tiers(tier): pass
+"""
+
+
+def ids(ran):
+    return [
+        (e.scenario_id, e.nodeid.rpartition("::")[2], e.iteration) for e in ran.results.episodes
+    ]
+
+
+def test_only_episodes_are_repeated_and_each_is_an_item(suite, workers):
+    suite.write(SUITE)
+    ran = suite.run(workers, "--aitest-iterations=2", "-W", "error")
+    ran.result.assert_outcomes(passed=7)
+    assert ran.session.selected == 6
+    assert ids(ran) == [
+        ("desk", "test_tiers[basic-1-of-2]", 1),
+        ("desk", "test_tiers[basic-2-of-2]", 2),
+        ("desk", "test_tiers[gold-1-of-2]", 1),
+        ("desk", "test_tiers[gold-2-of-2]", 2),
+        ("test_suite.py::test_one", "test_one[1-of-2]", 1),
+        ("test_suite.py::test_one", "test_one[2-of-2]", 2),
+    ]
+    assert ran.properties["test_one[2-of-2]"]["agent_eval.nodeid"].endswith("test_one[2-of-2]")
+
+
+def test_the_default_scenario_keeps_the_parameters_of_the_user(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.parametrize("tier", ["gold", "1-of-2"])
+        def test_tiers(episode, tier): pass
+    """)
+    ran = suite.run("--aitest-iterations=2")
+    assert {e.scenario_id for e in ran.results.episodes} == {
+        "test_suite.py::test_tiers[gold]",
+        "test_suite.py::test_tiers[1-of-2]",
+    }
+    assert len(ran.results.episodes) == 4
+
+
+@pytest.mark.parametrize("arguments", [[], ["--aitest-iterations=1"]])
+def test_once_is_as_ever(suite, arguments):
+    suite.write(SUITE)
+    assert sorted(suite.run(*arguments).episodes) == [
+        "test_one",
+        "test_tiers[basic]",
+        "test_tiers[gold]",
+    ]
+
+
+def test_the_ini_setting_is_read_and_the_option_wins(suite, pytester, workers):
+    pytester.makeini("[pytest]\naitest_iterations = 3\n")
+    suite.write("def test_one(episode): pass")
+    assert len(suite.run(workers).results.episodes) == 3
+    assert len(suite.run(workers, "--aitest-iterations=2").results.episodes) == 2
+
+
+def test_the_marker_wins_and_the_nearest_one_of_them(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.episode(iterations=1)
+        def test_once(): pass
+
+        @pytest.mark.episode(iterations=3)
+        class TestDesk:
+            @pytest.mark.episode(iterations=2)
+            def test_twice(self, episode): pass
+            def test_thrice(self): pass
+            @pytest.mark.episode(agent="a")
+            def test_thrice_too(self): pass
+
+        @pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.episode(iterations=2))])
+        def test_hard(n): pass
+
+        @pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.episode)])
+        def test_other(n): pass
+    """)
+    ran = suite.run("--aitest-iterations=4")
+    counts = {}
+    for name in ran.episodes:
+        counts.setdefault(name.partition("[")[0], []).append(name)
+    assert {name: len(found) for name, found in counts.items()} == {
+        "test_once": 1, "test_twice": 2, "test_thrice": 3, "test_thrice_too": 3,
+        "test_hard": 2, "test_other": 4,
+    }  # fmt: skip
+    ran.result.assert_outcomes(passed=17)
+
+
+def test_it_works_with_classes_coroutines_and_fixtures_that_take_parameters(suite, workers):
+    suite.write(
+        """
+        import pytest
+
+        class TestDesk:
+            @pytest.mark.parametrize("desk", ["x", "y"], indirect=True)
+            async def test_one(self, episode, desk, tier, of_module):
+                episode.check(f"{desk} {tier} {of_module} {episode.iteration}", True)
+        """,
+        conftest="""
+            import pytest
+
+            @pytest.fixture
+            def desk(request):
+                return request.param.upper()
+
+            @pytest.fixture(params=["gold", "basic"])
+            def tier(request):
+                return request.param
+
+            @pytest.fixture(params=["m", "n"], scope="module")
+            def of_module(request):
+                return request.param
+        """,
+    )
+    ran = suite.run(workers, "--aitest-iterations=2", "-W", "error")
+    ran.result.assert_outcomes(passed=16)
+    checks = {e.assertions[0].name for e in ran.results.episodes}
+    assert checks == {
+        f"{desk} {tier} {of} {n}"
+        for desk in "XY" for tier in ("gold", "basic") for of in "mn" for n in (1, 2)
+    }  # fmt: skip
+
+
+def test_a_class_of_fixtures_by_autouse_and_of_a_module_of_its_own_hook(suite):
+    suite.write("""
+        import pytest
+
+        def pytest_generate_tests(metafunc):
+            if "tier" in metafunc.fixturenames:
+                metafunc.parametrize("tier", ["gold", "basic"])
+
+        def test_one(episode, tier): pass
+    """)
+    ran = suite.run("--aitest-iterations=2")
+    assert sorted(ran.episodes) == [
+        "test_one[basic-1-of-2]", "test_one[basic-2-of-2]",
+        "test_one[gold-1-of-2]", "test_one[gold-2-of-2]",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["iteration", "_aitest_iteration", "number"])
+def test_names_of_the_user_do_not_clash(suite, name):
+    suite.write(f"""
+        import pytest
+
+        @pytest.mark.parametrize("{name}", [7])
+        def test_one(episode, {name}):
+            assert {name} == 7
+    """)
+    suite.run("--aitest-iterations=2").result.assert_outcomes(passed=2)
+
+
+def test_an_iteration_can_be_selected_and_run_again(suite):
+    suite.write("""
+        def test_one(episode):
+            episode.check("not the second", episode.iteration != 2)
+    """)
+    assert sorted(suite.run("--aitest-iterations=3", "-k", "3-of-3").episodes) == [
+        "test_one[3-of-3]"
+    ]
+    suite.run("--aitest-iterations=3")
+    ran = suite.run("--aitest-iterations=3", "--lf")
+    assert sorted(ran.episodes) == ["test_one[2-of-3]"]
+    assert ran.results.episodes[0].scenario_id == "test_suite.py::test_one"
+
+
+def test_the_order_of_the_run_does_not_matter(suite, monkeypatch):
+    suite.write(SUITE)
+    expected = ids(suite.run("--aitest-iterations=3"))
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
+    assert (
+        ids(suite.run("--aitest-iterations=3", "-p", "randomly", "-p", "no:cacheprovider"))
+        == expected
+    )
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "1.5", "many", "²"])
+def test_what_is_no_number_is_a_usage_error(suite, pytester, given):
+    suite.write(SUITE)
+    ran = suite.run(f"--aitest-iterations={given}")
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    said = f"give a whole number, 1 or more (got '{given}')"
+    assert f"argument --aitest-iterations: {said}" in ran.result.stderr.str()
+    pytester.makeini(f"[pytest]\naitest_iterations = {given}\n")
+    ran = suite.run()
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"ini setting aitest_iterations: {said}" in ran.result.stderr.str()
+
+
+@pytest.mark.parametrize("given", ["0", "True", "'3'", "2.0"])
+def test_what_is_no_number_in_a_marker_is_a_collection_error(suite, given):
+    suite.write(f"""
+        import pytest
+
+        @pytest.mark.episode(iterations={given})
+        def test_one(): pass
+    """)
+    (error,) = suite.run().session.collection_errors
+    assert error.message == (
+        "test_suite.py::test_one: @pytest.mark.episode: "
+        f"iterations: must be a whole number, 1 or more (got {given})"
+    )
+
+
+def test_the_summary_counts_what_repeats(suite, workers):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.episode(scenario_id="desk", agent="a", budgets={"max_turns": 0})
+        def test_one(episode):
+            episode.check("polite", episode.iteration != 2)
+            with episode.turn("Hello") as turn:
+                turn.reply("Hi")
+    """)
+    ran = suite.run(workers, "--aitest-iterations=3")
+    ran.result.stdout.fnmatch_lines([
+        "FAILED desk (agent a): polite (test_suite.py:5) [[]1 of 3 iterations[]]",
+        "BUDGET desk (agent a): max_turns: 1, limit 0 (hard) [[]3 of 3 iterations[]]",
+        "3 episodes: 2 passed, 1 failed; 3 budget violations",
+    ])  # fmt: skip
+
+
+NOTED = """
+import unittest
+import pytest
+
+@pytest.mark.episode(scenario_id="refund", min_pass_rate=0.8)
+def test_rate(): pass
+
+@pytest.mark.episode(scenario_id="once", min_pass_rate=0.8, iterations=1)
+def test_once(): pass
+
+@pytest.mark.episode(scenario_id="proved", min_pass_rate=0.5)
+def test_proved(): pass
+
+@pytest.mark.episode(scenario_id="all", min_pass_rate=1)
+def test_all(): pass
+
+@pytest.mark.episode(scenario_id="often", min_passes=6, agent="a")
+def test_often(): pass
+
+@pytest.mark.episode(scenario_id="seldom", min_passes=5)
+def test_seldom(): pass
+
+class TestOld(unittest.TestCase):
+    @pytest.mark.episode
+    def test_method(self): pass
+"""
+
+NOTES = [
+    "note: often (agent a): min_passes 6 is out of reach of 5 iterations; 6 would be enough",
+    "note: refund: 5 iterations cannot prove min_pass_rate 0.8 even if all pass (they prove 0.566 at 95%); 16 would be enough",
+    "note: run once, not repeated: test_suite.py::TestOld::test_method; pytest repeats neither methods of unittest.TestCase nor what is marked after collection",
+]
+
+
+def test_what_cannot_be_shown_is_said_at_collection_and_fails_nothing(suite, workers):
+    suite.write(NOTED)
+    ran = suite.run(workers, "--aitest-iterations=5", "-W", "error")
+    ran.result.assert_outcomes(passed=27)
+    notes = [line for line in ran.result.outlines if line.startswith("note: ")]
+    assert notes == NOTES
+    if workers == "-n0":
+        assert ran.result.outlines.index(notes[0]) < 10, "it stands below the count of items"
+
+
+def test_a_note_keeps_a_secret_and_the_terminal(suite, monkeypatch):
+    monkeypatch.setenv("DESK_API_KEY", "hunter2-hunter2")
+    suite.write("""
+        import pytest
+
+        @pytest.mark.episode(scenario_id="hunter2-hunter2 \\x1b[31m", min_passes=2)
+        def test_one(): pass
+    """)
+    (note,) = [line for line in suite.run().result.outlines if line.startswith("note: ")]
+    assert "hunter2" not in note
+    assert "\x1b" not in note
