@@ -1,5 +1,7 @@
 """A bank as an MCP server, over stdio or (`--http PORT`) streamable HTTP, with tools that fail."""
 
+# ruff: noqa: T201 - what these programs print is what they are for
+
 import argparse
 import os
 import sys

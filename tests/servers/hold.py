@@ -18,7 +18,19 @@ SLEEPER = CLIServer(
 )
 
 
+def child_of_sleeper() -> int:
+    """Wait for the command to open the pipe, and return what it wrote."""
+    return int(Path("child.pid").read_text())
+
+
+def say(pids: list[int]) -> None:
+    Path("pids.json").write_text(json.dumps(pids))
+    sys.__stdout__.write("ready\n")
+    sys.__stdout__.flush()
+
+
 async def hold() -> None:
+    os.mkfifo("child.pid")
     async with (
         ServerPool(os.environ) as pool,
         pool.toolsets([a_bank(), a_web_bank(), SLEEPER], "one") as (bank, web, sleeper),
@@ -26,13 +38,8 @@ async def hold() -> None:
         pids = [await call(bank, "process_id"), await call(web, "process_id")]
         pids += [await call(bank, "start_child"), await call(web, "start_child")]
         sleeping = asyncio.ensure_future(call(sleeper, "sleeper_execute", args=""))
-        child = Path("child.pid")
-        while not child.exists() or not child.read_text().strip():
-            await asyncio.sleep(0.01)  # the shell tells of it in no other way
-        pids.append(int(child.read_text()))
-        Path("pids.json.part").write_text(json.dumps(pids))
-        Path("pids.json.part").rename("pids.json")
-        print("ready", flush=True, file=sys.__stdout__)
+        pids.append(await asyncio.to_thread(child_of_sleeper))
+        say(pids)
         how = os.environ["HOW"]
         assert how != "fail"
         if how == "wait":

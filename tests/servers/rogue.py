@@ -6,6 +6,8 @@ malformed: with a result of the wrong shape. stubborn: ignores the end of its in
 deaf: stops reading after the first call. late: offers its tool only when asked a third time.
 """
 
+# ruff: noqa: T201 - what these programs print is what they are for
+
 import json
 import os
 import signal

@@ -1,10 +1,13 @@
 """A command-line program for tests: prints, fails, floods, waits, or ignores being told to end."""
 
+# ruff: noqa: T201 - what these programs print is what they are for
+
 import json
 import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 
 def main(words: list[str]) -> int:
@@ -12,7 +15,7 @@ def main(words: list[str]) -> int:
         case ["--help"]:
             print("usage: tool show|fail|flood|wait\n" + "x" * 10_000)
         case ["show", *rest]:
-            print(json.dumps({"args": rest, "cwd": os.getcwd(), "env": dict(os.environ)}))
+            print(json.dumps({"args": rest, "cwd": str(Path.cwd()), "env": dict(os.environ)}))
         case ["input"]:
             print(repr(sys.stdin.read()))
         case ["fail", code]:

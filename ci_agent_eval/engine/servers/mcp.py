@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from pydantic_ai.exceptions import AgentRunError, ModelRetry, ToolFailed, UserEr
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from ci_agent_eval.engine.faults import ServerError
-from ci_agent_eval.engine.servers.running import RunningServer, is_late, is_lost
+from ci_agent_eval.engine.servers.running import RunningServer, is_lost
 
 _Answer = TypeVar("_Answer")
 
@@ -65,7 +66,8 @@ class EpisodeToolset(AbstractToolset[Any]):
 async def answered(running: RunningServer, doing: str, work: Awaitable[_Answer]) -> _Answer:
     """Return the server's answer. Raises ServerError where there is none, and remembers it."""
     try:
-        return await work
+        async with asyncio.timeout(running.declared.call_timeout_s):
+            return await work
     except _FOR_THE_AGENT as error:
         cause = error.__cause__
         if not isinstance(cause, MCPError) or not is_lost(cause):
@@ -77,11 +79,11 @@ async def answered(running: RunningServer, doing: str, work: Awaitable[_Answer])
 
 async def lost(running: RunningServer, doing: str, error: Exception) -> ServerError:
     """Return the error for an answer that did not come; the next use looks at the server."""
-    if isinstance(error, MCPError) and is_lost(error) and not is_late(error):
+    if isinstance(error, MCPError) and is_lost(error):
         running.broken = True
         await running.settle()
         return running.failure(f"was lost during {doing}: {error.error.message}")
     running.in_doubt = True
-    if is_late(error):
+    if isinstance(error, TimeoutError):
         return running.failure(f"did not answer {doing} in {running.declared.call_timeout_s:g} s")
     return running.failure(f"gave no answer to {doing} that can be read: {error}")

@@ -24,7 +24,6 @@ from mcp import MCPError
 from mcp.types import (
     INVALID_REQUEST,
     PARSE_ERROR,
-    REQUEST_TIMEOUT,
     UNSUPPORTED_PROTOCOL_VERSION,
 )
 from pydantic_ai.mcp import MCPToolset
@@ -48,7 +47,9 @@ _HANDSHAKES = ("legacy", "auto")
 """`initialize` first, which every server knows; `server/discover` for one that refuses it.
 The other way round, servers that accept nothing before `initialize` would hang up."""
 
-_LOST = re.compile(r"Connection closed$|SSE stream |Server returned an error response$")
+_LOST = re.compile(
+    r"Connection closed$|SSE stream |Server returned an error response$|Request '.*' timed out$"
+)
 """The SDK's own sentences, from its dispatcher and its streamable HTTP client."""
 
 
@@ -112,7 +113,7 @@ class RunningServer:
         except Exception as error:
             await self.settle()
             await self.stop()
-            raise self.failure(f"did not start: {_reason(error)}") from error
+            raise self.failure(f"did not start: {reason(error)}") from error
         except BaseException:
             await self.stop()
             raise
@@ -252,10 +253,12 @@ class RunningServer:
         return self.tail
 
     def _toolset(self) -> MCPToolset[Any]:
+        # Whoever asks has a deadline of its own; the library's only has to be later than those.
+        longest = self.declared.startup_timeout_s + self.declared.call_timeout_s + PROBE_TIMEOUT_S
         return MCPToolset(
             self._transport(),
-            init_timeout=0,  # `start` has the one deadline
-            read_timeout=self.declared.call_timeout_s,
+            init_timeout=0,
+            read_timeout=longest,
             message_handler=self._take_message,
         )
 
@@ -292,16 +295,7 @@ def is_lost(error: MCPError) -> bool:
     """
     if error.error.code in {INVALID_REQUEST, PARSE_ERROR}:
         return True
-    return is_late(error) or _LOST.match(error.error.message) is not None
-
-
-def is_late(error: Exception) -> bool:
-    """Say whether it is the SDK's own word for an answer that took too long."""
-    return (
-        isinstance(error, MCPError)
-        and error.error.code == REQUEST_TIMEOUT
-        and "timed out" in error.error.message.lower()
-    )
+    return _LOST.match(error.error.message) is not None
 
 
 async def end_process(process: Process) -> None:
@@ -324,7 +318,8 @@ async def _never() -> None:
     await asyncio.Event().wait()
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """Return what an error says, out of the groups it may stand in."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return str(error) or type(error).__name__

@@ -11,7 +11,7 @@ from typing import Any
 from ci_agent_eval.engine.declarations import MCPServer
 from ci_agent_eval.engine.faults import ServerError
 from ci_agent_eval.engine.servers.processes import free_port
-from ci_agent_eval.engine.servers.running import RunningServer
+from ci_agent_eval.engine.servers.running import RunningServer, reason
 
 PORT = "{port}"
 """Stands in url, args and env for a port that is free when the server starts."""
@@ -105,13 +105,16 @@ async def reset(running: RunningServer) -> None:
     """Reset a server between two episodes, as it declares. Raises ServerError if that fails."""
     how = running.declared.reset
     try:
-        if isinstance(how, str):
-            await running.toolset.client.call_tool(how)
-        elif how is not None:
-            await _called(how)
+        async with asyncio.timeout(running.declared.call_timeout_s):
+            if isinstance(how, str):
+                await running.toolset.client.call_tool(how)
+            elif how is not None:
+                await _called(how)
     except Exception as error:
         running.in_doubt = True
-        raise running.failure(f"could not be reset between two episodes: {error}") from error
+        raise running.failure(
+            f"could not be reset between two episodes: {reason(error)}"
+        ) from error
 
 
 async def _called(how: Callable[[], Awaitable[None] | None]) -> None:

@@ -53,7 +53,7 @@ def test_a_crash_ends_the_run_with_a_server_error(server: MCPServer) -> None:
 
 def test_a_call_without_an_answer_ends_the_run_with_a_server_error() -> None:
     with pytest.raises(ServerError, match="did not answer the call of hang"):
-        run(a_bank(call_timeout_s=0.5), "hang")
+        run(a_bank(call_timeout_s=2), "hang")
 
 
 def test_shell_syntax_is_told_to_the_model() -> None:

@@ -58,8 +58,11 @@ def test_a_program_that_is_not_there_is_named() -> None:
     assert "cannot start no-such-program" in start_failure(MCPServer(command=["no-such-program"]))
 
 
-def test_a_wait_that_is_not_met_misses_its_own_deadline() -> None:
-    said = start_failure(a_rogue("works", wait=Wait.for_tools(["fly"], timeout_s=0.5)))
+@pytest.mark.parametrize(
+    "wait", [Wait.for_tools(["fly"], timeout_s=0.5), Wait.for_log("ready to fly", timeout_s=0.5)]
+)
+def test_a_wait_that_is_not_met_misses_its_own_deadline(wait: Wait) -> None:
+    said = start_failure(a_rogue("works", wait=wait))
     assert "was not ready within 0.5 s" in said
 
 
@@ -87,7 +90,7 @@ def test_a_crash_ends_one_call_and_the_server_is_started_again(bank: MCPServer) 
             async with pool.toolset(bank, "other") as other:
                 before = await call(other, "process_id")
                 async with pool.toolset(bank, "one") as toolset:
-                    with pytest.raises(ServerError, match="(?s)was lost during.*about to crash"):
+                    with pytest.raises(ServerError, match=r"(?s)was lost during.*about to crash"):
                         await call(toolset, "crash")
                 assert await call(other, "process_id") != before
                 assert await call(other, "get_balance", account="checking") == "$1,500.00"
@@ -117,7 +120,7 @@ def test_a_server_that_dies_again_without_having_served_is_left_alone() -> None:
             for _ in range(2):
                 with pytest.raises(ServerError, match="was lost"):
                     await call(toolset, "crash")
-            with pytest.raises(ServerError, match="(?s)died again.*about to crash"):
+            with pytest.raises(ServerError, match=r"(?s)died again.*about to crash"):
                 await call(toolset, "crash")
             assert pool.restarts == 1
 
@@ -154,7 +157,7 @@ def _fields(server: MCPServer) -> dict[str, object]:
 
 def test_a_server_that_went_deaf_is_replaced() -> None:
     async def main() -> None:
-        server = a_rogue("deaf", call_timeout_s=0.5)
+        server = a_rogue("deaf", call_timeout_s=1)
         async with ServerPool(os.environ) as pool, pool.toolset(server, "one") as toolset:
             with pytest.raises(ServerError, match="did not answer"):
                 await call(toolset, "act")

@@ -47,7 +47,7 @@ def test_allowed_subcommands(words: list[str]) -> None:
     "words", [[], ["push"], ["remote"], ["remote", "add"], ["-C", "/", "status"], ["statuses"]]
 )
 def test_anything_else_is_refused_with_what_is_allowed(words: list[str]) -> None:
-    with pytest.raises(InputError, match="not allowed: nothing was run.*status, remote show"):
+    with pytest.raises(InputError, match=r"not allowed: nothing was run.*status, remote show"):
         check_subcommand(words, ["status", "remote show"])
 
 

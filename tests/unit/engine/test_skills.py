@@ -116,7 +116,10 @@ def test_content_lists_what_can_be_read(full: Path) -> None:
         (a_skill_file(description='"  "'), "SKILL.md:3: has an empty 'description'"),
         (a_skill_file(description=""), "SKILL.md:3: has an empty 'description'"),
         (a_skill_file(description="[a, b]"), "SKILL.md:3: has 'description', which must be a text"),
-        (a_skill_file(description="x" * 1025), "SKILL.md:3: has a 'description' of 1025 characters"),
+        (
+            a_skill_file(description="x" * 1025),
+            "SKILL.md:3: has a 'description' of 1025 characters",
+        ),
         (a_skill_file(compatibility="x" * 501), "SKILL.md:4: has a 'compatibility' of 501"),
         (a_skill_file(name="Financial"), "SKILL.md:2: has the name 'Financial'; it must be"),
         (a_skill_file(name="-x"), "SKILL.md:2: has the name '-x'; it must be"),
@@ -159,7 +162,7 @@ def test_a_mark_and_windows_line_ends_are_read(folder: Path) -> None:
 
 def test_a_link_out_of_the_folder_is_refused(full: Path) -> None:
     (full / "references" / "secret.md").symlink_to("/etc/passwd")
-    with pytest.raises(InputError, match="secret.md: leads out of the skill's folder"):
+    with pytest.raises(InputError, match=r"secret\.md: leads out of the skill's folder"):
         Skill.from_path(full)
 
 
@@ -203,7 +206,7 @@ def test_a_reference_is_read_by_its_name(full: Path, name: str) -> None:
     ],
 )
 def test_nothing_else_is_read(full: Path, name: str) -> None:
-    with pytest.raises(ModelRetry, match="has no file .* It has: references/deep/tax.md"):
+    with pytest.raises(ModelRetry, match=r"has no file .* It has: references/deep/tax.md"):
         read_reference(Skill.from_path(full), name)
 
 
