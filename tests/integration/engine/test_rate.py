@@ -7,7 +7,13 @@ import asyncio
 import pytest
 
 from ci_agent_eval.engine.declarations import Provider
-from ci_agent_eval.engine.rate import LONGEST_RETRY_AFTER_S, TOO_MANY_RETRIES, TRANSIENT_RETRIES
+from ci_agent_eval.engine.rate import (
+    LONGEST_RETRY_AFTER_S,
+    TOO_MANY_RETRIES,
+    TRANSIENT_RETRIES,
+    Limiter,
+    Tally,
+)
 from ci_agent_eval.engine.run import _Stopwatch, aitest_run
 from tests.integration.engine.rig import Clock, agent, go, run, session
 from tests.model_server import ModelServer
@@ -179,3 +185,15 @@ def test_a_run_that_waits_can_be_cancelled_and_frees_its_place():
     with ModelServer(["hi"]) as server:
         assert go(once(server)).success
         assert len(server.requests) == 2
+
+
+def test_one_episodes_refusal_holds_the_next_ones_request_too():
+    clock = Clock()
+    limiter = Limiter(clock, clock.sleep)
+
+    async def next_one():
+        limiter.too_many(started=clock(), pause_s=30)
+        async with limiter.turn(0, Tally()):
+            return clock.now
+
+    assert go(next_one()) == 1030

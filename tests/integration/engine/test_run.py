@@ -8,6 +8,7 @@ from ci_agent_eval.engine.faults import ServerError
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.run import aitest_run
+from ci_agent_eval.engine.skills import Skill
 from ci_agent_eval.errors import InputError
 from tests.integration.engine.rig import Clock, agent, go, run, session
 from tests.model_server import ModelServer, Step
@@ -43,18 +44,31 @@ def test_a_run_ends_with_the_answer_and_all_its_turns():
 def test_calls_of_one_answer_are_told_apart():
     both = {"tool_calls": [call("balance", account="a"), call("balance", account="b")]}
     result = run([both, "done"], balance)
-    assert [c.result["account"] for c in result.tool_calls_for("balance")] == ["a", "b"]
+    found = result.tool_calls_for("balance")
+    assert [(c.id, c.arguments["account"], c.result["account"]) for c in found] == [
+        ("call_1_1", "a", "a"),
+        ("call_1_2", "b", "b"),
+    ]
     assert result.tool_call_count("balance") == 2
     assert result.tool_call_arg("balance", "account") == "a"
     assert not result.tool_was_called("transfer")
 
 
-def test_calls_keep_their_own_results_though_a_model_repeats_their_ids():
-    def asks(account):
-        return {"tool_calls": [call("balance", id="call_0", account=account)]}
+def test_calls_keep_their_own_results_and_times_though_a_model_repeats_their_ids():
+    clock = Clock()
 
-    result = run([asks("a"), asks("b"), "done"], balance)
-    assert [c.result["account"] for c in result.all_tool_calls] == ["a", "b"]
+    def slower(seconds: int) -> str:
+        clock.now += seconds
+        return f"after {seconds}"
+
+    def asks(seconds):
+        return {"tool_calls": [call("slower", id="call_0", seconds=seconds)]}
+
+    result = run([asks(1), asks(2), "done"], slower, clock=clock)
+    assert [(c.result, c.duration_ms) for c in result.all_tool_calls] == [
+        ("after 1", 1000),
+        ("after 2", 2000),
+    ]
 
 
 def test_tokens_and_cost_are_counted_by_turn():
@@ -380,3 +394,17 @@ def test_latency_is_the_requests_own():
     assert result.all_tool_calls[0].duration_ms == 2000
     assert result.trajectory.latencies_ms == (0, 0)
     assert result.duration_ms == 2000
+
+
+def test_a_skill_is_read_through_its_tool_whatever_tools_are_allowed(tmp_path):
+    folder = tmp_path / "rates"
+    (folder / "references").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(
+        "---\nname: rates\ndescription: Knows rates. Use for rates.\n---\nRead the rates.\n"
+    )
+    (folder / "references" / "rates.md").write_text("Savings: 2 %")
+    asks = {"tool_calls": [call("read_skill_reference", name="references/rates.md")]}
+    options = {"skill": Skill.from_path(folder), "allowed_tools": ["balance"]}
+    result = run([asks, "{tool}"], balance, agent_options=options)
+    assert "Savings: 2 %" in result.final_response
+    assert result.available_tools == ("balance", "read_skill_reference")
