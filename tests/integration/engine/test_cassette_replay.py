@@ -49,7 +49,7 @@ async def run(tape, inner, text, agent):
         return (await agent.run(text, model=model)).output
 
 
-def ask(folder, mode, inner, text="my balance?", iteration=1, agent=None):
+def ask(folder, mode, inner, text="my balance?", *, iteration=1, agent=None):
     shelf = CassetteShelf(mode, REDACTOR)
     with shelf.episode("e", folder, "banking", iteration) as tape:
         return asyncio.run(run(tape, inner, text, agent or users_agent())), tape.counts
@@ -142,7 +142,7 @@ def test_auto_replays_what_it_has_and_records_the_rest(taped, server):
     asked = len(server.requests)
     assert ask(taped, "auto", model_of(server))[1] == CassetteCounts(hits=2)
     assert len(server.requests) == asked
-    said, counts = ask(taped, "auto", model_of(server), "my savings?")
+    _, counts = ask(taped, "auto", model_of(server), "my savings?")
     assert counts == CassetteCounts(misses=2, live=2)
     for text in ("my savings?", "my balance?"):
         assert ask(taped, "replay", never, text)[1] == CassetteCounts(hits=2)
@@ -198,12 +198,13 @@ def test_an_interrupted_recording_is_not_written(tmp_path, server):
 
 
 def test_a_failed_test_is_recorded_all_the_same(tmp_path, server):
-    with (
-        pytest.raises(AssertionError, match="not what I wanted"),
-        CassetteShelf("record", REDACTOR).episode("e", tmp_path, "banking") as tape,
-    ):
-        asyncio.run(run(tape, model_of(server), "my balance?", users_agent()))
-        raise AssertionError("not what I wanted")
+    def fails():
+        with CassetteShelf("record", REDACTOR).episode("e", tmp_path, "banking") as tape:
+            asyncio.run(run(tape, model_of(server), "my balance?", users_agent()))
+            raise AssertionError("not what I wanted")
+
+    with pytest.raises(AssertionError, match="not what I wanted"):
+        fails()
     assert ask(tmp_path, "replay", never)[1] == CassetteCounts(hits=2)
 
 

@@ -1,0 +1,20 @@
+"""Agents of any making where a declared `Agent` is: one small protocol, `AgentAdapter`."""
+
+from ci_agent_eval.engine.adapters.command import CommandAgent
+from ci_agent_eval.engine.adapters.function import FunctionAgent
+from ci_agent_eval.engine.adapters.http import HTTPAgent
+from ci_agent_eval.engine.adapters.loop import LoopAgent
+from ci_agent_eval.engine.adapters.protocol import AgentAdapter, Reply, Work
+from ci_agent_eval.engine.adapters.run import adapt, run_adapted
+
+__all__ = [
+    "AgentAdapter",
+    "CommandAgent",
+    "FunctionAgent",
+    "HTTPAgent",
+    "LoopAgent",
+    "Reply",
+    "Work",
+    "adapt",
+    "run_adapted",
+]

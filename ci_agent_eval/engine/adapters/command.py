@@ -1,0 +1,199 @@
+"""A program as an agent: the prompt on its stdin, JSON lines on its stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+
+from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.engine import fields
+from ci_agent_eval.engine.adapters.protocol import Work
+from ci_agent_eval.engine.adapters.transcript import Transcript
+from ci_agent_eval.engine.faults import ModelError
+
+CAP_BYTES = 4_194_304
+"""What a program may write before it is stopped: a long transcript has a tenth of it."""
+
+TAIL_BYTES = 4_096
+"""How much of the end of its stderr a message shows."""
+
+TERM_S = 1.0
+"""What it has after SIGTERM; then SIGKILL."""
+
+_LOOK_S = 0.01
+_READ_BYTES = 65_536
+_PASSED = ("PATH", "HOME", "LANG")
+
+
+@dataclass(frozen=True)
+class CommandAgent:
+    """A program that reads a prompt and writes what it does (`adapters/transcript.py`).
+
+    It is started for each prompt, never by a shell, in a process group of its own, and the
+    group is gone when the run ends. Of the environment it gets PATH, HOME, LANG and `env`.
+    """
+
+    command: Sequence[str]
+    name: str | None = None
+    model: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cwd: str | Path | None = None
+    stdin: Literal["text", "json"] = "text"
+    """The prompt as it is, or `{"prompt": ..., "messages": [...]}` with what went before."""
+    cap_bytes: int = CAP_BYTES
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "command", fields.texts("CommandAgent", "command", self.command))
+        if not self.command:
+            raise fields.wrong("CommandAgent", "command", "must not be empty")
+        object.__setattr__(self, "env", fields.mapping("CommandAgent", "env", self.env))
+        fields.one_of("CommandAgent", "stdin", self.stdin, ("text", "json"))
+        fields.number("CommandAgent", "cap_bytes", self.cap_bytes, least=1, whole=True)
+
+    @property
+    def label(self) -> str:
+        """Its name, or the program's."""
+        return self.name or Path(self.command[0]).name
+
+    async def answer(self, work: Work) -> None:
+        """Run the program, and take each line as it comes."""
+        process = await self._start()
+        stderr = asyncio.ensure_future(_tail(process.stderr))
+        writing = asyncio.ensure_future(_write(process, self._input(work)))
+        try:
+            transcript = await self._read(process, work)
+            code = await process.wait()
+            await writing
+        finally:
+            writing.cancel()
+            with anyio.CancelScope(shield=True):
+                tail = await _end(process, stderr)
+        if code:
+            raise ModelError(f"{self.label} ended with exit code {code}{_said(tail)}")
+        if not transcript.turns and transcript.stop.reason == "completed":
+            raise ModelError(f"{self.label} gave no answer{_said(tail)}")
+        work.stop = transcript.stop
+
+    async def _start(self) -> Process:
+        passed = {name: self.environ[name] for name in _PASSED if name in self.environ}
+        try:
+            return await asyncio.create_subprocess_exec(
+                *self.command,
+                env={**passed, **self.env},
+                cwd=self.cwd,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise ModelError(
+                f"{self.label} could not be started: {error}; look at its command and cwd"
+            ) from error
+
+    def _input(self, work: Work) -> bytes:
+        if self.stdin == "text":
+            return work.prompt.encode()
+        given = {"prompt": work.prompt, "messages": jsonable(list(work.history))}
+        return json.dumps(given).encode() + b"\n"
+
+    async def _read(self, process: Process, work: Work) -> Transcript:
+        transcript = Transcript()
+        async for number, line in _lines(process.stdout, self.cap_bytes, self.label):
+            try:
+                transcript.add_line(line, work.since_ms())
+            except ValueError as error:
+                raise ModelError(
+                    f"{self.label} wrote a line {number} that cannot be read: {error}: "
+                    f"{line[:200]!r}"
+                ) from error
+            work.turns = tuple(transcript.turns)
+        return transcript
+
+
+async def _lines(
+    stream: asyncio.StreamReader | None, cap_bytes: int, label: str
+) -> AsyncIterator[tuple[int, str]]:
+    """Yield each line with its number. Raises ModelError beyond the cap."""
+    assert stream is not None  # noqa: S101 - opened as a pipe
+    number, size, rest = 0, 0, b""
+    while data := await stream.read(_READ_BYTES):
+        size += len(data)
+        if size > cap_bytes:
+            raise ModelError(f"{label} wrote more than {cap_bytes} bytes and was stopped")
+        *whole, rest = (rest + data).split(b"\n")
+        for line in whole:
+            number += 1
+            yield number, line.decode("utf-8", "replace")
+    if rest:
+        yield number + 1, rest.decode("utf-8", "replace")
+
+
+async def _write(process: Process, data: bytes) -> None:
+    assert process.stdin is not None  # noqa: S101 - opened as a pipe
+    with suppress(BrokenPipeError, ConnectionResetError):  # it need not read its prompt
+        process.stdin.write(data)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _tail(stream: asyncio.StreamReader | None) -> str:
+    """Read a stream to its end; return its last bytes."""
+    assert stream is not None  # noqa: S101 - opened as a pipe
+    kept = b""
+    while data := await stream.read(_READ_BYTES):
+        kept = (kept + data)[-TAIL_BYTES:]
+    return kept.decode("utf-8", "replace").strip()
+
+
+async def _end(process: Process, stderr: asyncio.Future[str]) -> str:
+    """End the whole group, and return the end of its stderr.
+
+    What the program itself started may outlive it otherwise. The pipes are read on
+    meanwhile, or asyncio does not see the end; what left the group may still hold them.
+    """
+    stdout, ended = (
+        asyncio.ensure_future(_tail(process.stdout)),
+        asyncio.ensure_future(process.wait()),
+    )
+    gone: list[asyncio.Future[Any]] = [stderr, stdout, ended]
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        _signal(process, number)
+        await asyncio.wait(gone, timeout=TERM_S)
+    await _emptied(process)
+    for pending in gone:
+        pending.cancel()
+    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - Process has no way to close a pipe that others hold
+    return stderr.result() if stderr.done() and not stderr.cancelled() else ""
+
+
+async def _emptied(process: Process) -> None:
+    """Wait, not for ever, until nothing of the group is left: a kill takes its time."""
+    for _ in range(round(TERM_S / _LOOK_S)):
+        if not _signal(process, signal.SIGKILL):
+            return
+        await asyncio.sleep(_LOOK_S)
+
+
+def _signal(process: Process, number: signal.Signals) -> bool:
+    """Send a signal to the group; say whether there is anything left of it."""
+    try:
+        os.killpg(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _said(tail: str) -> str:
+    return f"; its stderr ends with: {tail}" if tail else "; its stderr is empty"

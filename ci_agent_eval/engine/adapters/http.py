@@ -1,0 +1,169 @@
+"""An HTTP endpoint as an agent: the prompt goes out as JSON, the answer comes back as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+from pydantic import JsonValue
+
+from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.engine import fields
+from ci_agent_eval.engine.adapters.protocol import Reply, Work
+from ci_agent_eval.engine.faults import ModelError
+
+CAP_BYTES = 4_194_304
+"""The largest answer that is read."""
+
+DEFAULT_BODY: Mapping[str, JsonValue] = {"message": "{prompt}", "messages": "{messages}"}
+
+_TOKENS: Mapping[str, tuple[str, ...]] = {
+    "input": ("input", "input_tokens", "prompt_tokens"),
+    "output": ("output", "output_tokens", "completion_tokens"),
+    "cached": ("cached", "cached_tokens", "cache_read_tokens"),
+}
+_TOO_MANY = 429
+
+
+@dataclass(frozen=True)
+class HTTPAgent:
+    """An endpoint that answers `POST` with JSON.
+
+    In `body`, `{prompt}` stands for the message and the text `{messages}` for the list of
+    messages before it. The other mappings are JSON pointers (RFC 6901) into the answer:
+    `/choices/0/message/content`. What is missing there is not measured, but `text` has to
+    be there. Redirects are not followed.
+    """
+
+    url: str
+    name: str | None = None
+    model: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: JsonValue = field(default_factory=lambda: dict(DEFAULT_BODY))
+    text: str = "/text"
+    tool_calls: str = "/tool_calls"
+    """A list of objects with `name`, and where known `id`, `arguments`, `result`, `error`."""
+    usage: str = "/usage"
+    """An object with `input`, `output`, `cached`, or the names OpenAI and others have."""
+    cost_usd: str = "/cost_usd"
+    timeout_s: float = 60.0
+    """Seconds for one step of the request: to connect, or for the next bytes."""
+    cap_bytes: int = CAP_BYTES
+
+    def __post_init__(self) -> None:
+        fields.text("HTTPAgent", "url", self.url)
+        if not self.url.startswith(("http://", "https://")):
+            raise fields.wrong("HTTPAgent", "url", f"must be http or https, got {self.url!r}")
+        object.__setattr__(self, "headers", fields.mapping("HTTPAgent", "headers", self.headers))
+        fields.number("HTTPAgent", "timeout_s", self.timeout_s, least=0, above=True)
+        fields.number("HTTPAgent", "cap_bytes", self.cap_bytes, least=1, whole=True)
+        for name in ("text", "tool_calls", "usage", "cost_usd"):
+            if not str(getattr(self, name)).startswith("/"):
+                raise fields.wrong("HTTPAgent", name, "must be a JSON pointer, such as /text")
+
+    @property
+    def label(self) -> str:
+        """Its name, or the endpoint's host and path; a query may be secret."""
+        return self.name or self._address
+
+    @property
+    def _address(self) -> str:
+        url = httpx2.URL(self.url)
+        return f"{url.host}{url.path}"
+
+    async def answer(self, work: Work) -> None:
+        """Send the prompt, and read the answer as the agent's one turn."""
+        words = {"{prompt}": work.prompt, "{messages}": jsonable(list(work.history))}
+        try:
+            status, data = await self._post(filled(self.body, words))
+        except httpx2.HTTPError as error:
+            raise ModelError(
+                f"{self._address} could not be asked: {type(error).__name__}: {error}"
+            ) from error
+        work.rate_limited += status == _TOO_MANY
+        if not 200 <= status < 300:
+            raise ModelError(f"{self._address} answered with status {status}: {_begin(data)}")
+        work.replied(self.reply(data))
+
+    def reply(self, data: bytes) -> Reply:
+        """Read an answer. Raises ModelError where it is not JSON, or has no text."""
+        try:
+            answer = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise ModelError(f"{self._address} answered no JSON: {_begin(data)}") from error
+        text = pointed(answer, self.text)
+        if not isinstance(text, str):
+            raise ModelError(
+                f"{self._address} answered without a text at {self.text}: {_begin(data)}"
+            )
+        calls = pointed(answer, self.tool_calls)
+        return Reply(
+            text=text,
+            tool_calls=[c for c in calls if isinstance(c, dict)] if isinstance(calls, list) else (),
+            usage=_usage(pointed(answer, self.usage)),
+            cost_usd=_number(pointed(answer, self.cost_usd)),
+        )
+
+    async def _post(self, body: JsonValue) -> tuple[int, bytes]:
+        async with (
+            httpx2.AsyncClient(timeout=self.timeout_s, follow_redirects=False) as client,
+            client.stream("POST", self.url, json=body, headers=dict(self.headers)) as response,
+        ):
+            data = bytearray()
+            async for chunk in response.aiter_bytes():
+                data += chunk
+                if len(data) > self.cap_bytes:
+                    raise ModelError(f"{self._address} answered more than {self.cap_bytes} bytes")
+            return response.status_code, bytes(data)
+
+
+def filled(template: JsonValue, words: Mapping[str, JsonValue]) -> JsonValue:
+    """Return a template with its words replaced; a text that is one word becomes its value."""
+    if isinstance(template, str):
+        if template in words:
+            return words[template]
+        for word, value in words.items():
+            if isinstance(value, str):
+                template = template.replace(word, value)
+        return template
+    if isinstance(template, list):
+        return [filled(item, words) for item in template]
+    if isinstance(template, dict):
+        return {name: filled(item, words) for name, item in template.items()}
+    return template
+
+
+def pointed(value: Any, pointer: str) -> Any:
+    """Return what a JSON pointer points at; None where there is nothing."""
+    for step in pointer.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict):
+            value = value.get(name)
+        elif isinstance(value, list) and name.isascii() and name.isdigit():
+            value = value[int(name)] if int(name) < len(value) else None
+        else:
+            return None
+    return value
+
+
+def _usage(value: Any) -> dict[str, int] | None:
+    if not isinstance(value, dict):
+        return None
+    found = {
+        name: next((value[key] for key in keys if isinstance(value.get(key), int)), None)
+        for name, keys in _TOKENS.items()
+    }
+    if found["input"] is None or found["output"] is None:
+        return None
+    return {name: count for name, count in found.items() if count is not None}
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _begin(data: bytes) -> str:
+    return repr(data[:200].decode("utf-8", "replace"))

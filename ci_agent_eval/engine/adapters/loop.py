@@ -1,0 +1,146 @@
+"""A PydanticAI agent of the user's own, with nothing of it changed but what watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_ai.agent import AbstractAgent, Agent, AgentRun
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import UsageLimits
+
+from ci_agent_eval.engine import stamp
+from ci_agent_eval.engine.adapters.protocol import Work
+from ci_agent_eval.engine.cassette.model import CassetteModel
+from ci_agent_eval.engine.cassette.tape import Tape
+from ci_agent_eval.engine.declarations import Provider
+from ci_agent_eval.engine.limits import Spent, Stop, limit_reached
+from ci_agent_eval.engine.model import build_model
+from ci_agent_eval.engine.record import Clock, RunRecord
+from ci_agent_eval.engine.stops import stop_for
+from ci_agent_eval.engine.turns import turns_from
+from ci_agent_eval.errors import InputError
+
+
+class TimedModel(WrapperModel):
+    """A model whose answers carry how long they took."""
+
+    def __init__(self, wrapped: Model, clock: Clock) -> None:
+        super().__init__(wrapped)
+        self.clock = clock
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Ask the model, and stamp the answer."""
+        started = self.clock()
+        response = await super().request(messages, model_settings, model_request_parameters)
+        stamp.stamp(response, latency_ms=round(max(self.clock() - started, 0.0) * 1000, 3))
+        return response
+
+
+@dataclass(frozen=True)
+class LoopAgent:
+    """A PydanticAI agent, as it is. `deps` are handed to its tools."""
+
+    agent: AbstractAgent[Any, Any]
+    name: str | None = None
+    deps: Any = None
+
+    @property
+    def label(self) -> str:
+        """Its name, or the agent's, or its model."""
+        return self.name or self.agent.name or self.model or "agent"
+
+    @property
+    def model(self) -> str | None:
+        """The agent's model, as `provider:name`."""
+        model = self.agent.model
+        return model.model_id if isinstance(model, Model) else model
+
+    async def answer(self, work: Work) -> None:
+        """Run the agent; every message it exchanged becomes part of a turn."""
+        record, spent = RunRecord(work.clock), Spent()
+        try:
+            async with self._model(work) as model:
+                await self._run(work, model, record, spent)
+        except UserError as error:
+            raise InputError(f"agent {self.label!r}: {error}") from error
+        except InputError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the table says which end it is
+            work.stop = stop_for(error, record)
+        if work.tape is not None and record.answers and not sum(_figures(work.tape)):
+            raise InputError(
+                f"agent {self.label!r}: its model is overridden, which goes past the cassette; "
+                "override it with a CassetteModel, or not at all"
+            )
+
+    def _model(self, work: Work) -> Model:
+        """Return the agent's model: timed, and behind the cassette if there is one."""
+        model = self.agent.model
+        if model is None:
+            raise InputError(f"agent {self.label!r} has no model; give it one")
+        if work.tape is None:
+            return TimedModel(infer_model(model), work.clock)
+        return CassetteModel(_maker(model, work), work.tape)
+
+    async def _run(self, work: Work, model: Model, record: RunRecord, spent: Spent) -> None:
+        run: AgentRun[Any, Any] | None = None
+        try:
+            async with self.agent.iter(
+                work.prompt,
+                model=model,
+                deps=self.deps,
+                message_history=list(work.history) or None,
+                usage_limits=UsageLimits(request_limit=work.limits.max_turns),
+                infer_name=False,
+            ) as run:
+                await _watch(run, work, record, spent)
+        finally:
+            if run is not None:
+                work.messages = run.all_messages()
+                work.turns = [t for t in turns_from(run.new_messages()) if _is_new(t, work)]
+
+
+async def _watch(run: AgentRun[Any, Any], work: Work, record: RunRecord, spent: Spent) -> None:
+    """Go from answer to answer, and stop the run at its limits."""
+    async for node in run:
+        if Agent.is_model_request_node(node):
+            record.asking = True
+        elif Agent.is_call_tools_node(node):
+            record.asking, record.answers = False, record.answers + 1
+            response = node.model_response
+            spent.tool_calls += len(response.tool_calls)
+            spent.tokens += response.usage.total_tokens
+            spent.cost_usd += float(response.usage.cost or 0)
+            stop = limit_reached(work.limits, spent)
+            if response.finish_reason == "content_filter":
+                stop = Stop("refusal", "the model refused, or its answer was filtered")
+            if stop is not None:
+                work.stop = stop
+                return
+
+
+def _is_new(turn: Any, work: Work) -> bool:
+    """Leave out the prompt: the run itself puts it first."""
+    return not (turn.role == "user" and turn.content == work.prompt)
+
+
+def _maker(model: Model | str, work: Work) -> Model | Callable[[], Model]:
+    """Return the model to record; of a name alone, replay needs no key."""
+    if isinstance(model, str) and work.tape is not None and work.tape.mode == "replay":
+        return build_model(Provider(model), {}, offline=True)
+    return TimedModel(infer_model(model), work.clock)
+
+
+def _figures(tape: Tape) -> Sequence[int]:
+    return (tape.hits, tape.misses, tape.live)

@@ -1,0 +1,108 @@
+"""What an agent of any making has to do: answer one prompt, and show what it did on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ci_agent_eval.contract.episode import StopReason
+from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
+from ci_agent_eval.engine.cassette.tape import Tape
+from ci_agent_eval.engine.limits import RunLimits, Stop
+from ci_agent_eval.engine.record import Clock
+
+COMPLETED = Stop("completed", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an agent answered to one message."""
+
+    text: str = ""
+    tool_calls: Sequence[ToolCall | Mapping[str, Any]] = ()
+    """The calls it made: `name`, and where known `id`, `arguments`, `result` or `error`."""
+    usage: TokenUsage | Mapping[str, int] | None = None
+    """Tokens `input`, `output` and, as a part of `input`, `cached`; None: not measured."""
+    cost_usd: float | None = None
+    stop_reason: StopReason = "completed"
+    error: str | None = None
+    """What happened, where it was not completed."""
+
+
+@dataclass
+class Work:
+    """One prompt to answer, and what was done about it; it is kept whatever happens next."""
+
+    prompt: str
+    history: Sequence[Any]
+    """The conversation so far, in the agent's own form (`AgentResult.messages`)."""
+    clock: Clock
+    """Seconds from any fixed point."""
+    limits: RunLimits = field(default_factory=RunLimits)
+    tape: Tape | None = None
+    """The episode's recording, for agents whose model can be put on it."""
+    turns: Sequence[Turn] = ()
+    """The agent's turns so far, set anew as they come."""
+    messages: Sequence[Any] | None = None
+    """The conversation with this answer; unset: made of the texts."""
+    stop: Stop = COMPLETED
+    rate_limited: int = 0
+    available_tools: tuple[str, ...] = ()
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
+    def since_ms(self, moment: float | None = None) -> float:
+        """Return the milliseconds since a moment, or since the beginning."""
+        start = self.started if moment is None else moment
+        return round(max(self.clock() - start, 0.0) * 1000, 3)
+
+    def replied(self, reply: Reply) -> None:
+        """Take a reply as the one turn the agent took."""
+        self.turns = (turn_of(reply, self.since_ms()),)
+        self.stop = Stop(reply.stop_reason, reply.error or "")
+
+
+class AgentAdapter(Protocol):
+    """An agent of any making. `answer` raises what goes wrong; what it did stays in `work`."""
+
+    @property
+    def label(self) -> str:
+        """What reports call it."""
+
+    @property
+    def model(self) -> str | None:
+        """The model it runs on, where that is known."""
+
+    async def answer(self, work: Work) -> None:
+        """Answer `work.prompt`: set `work.turns` as they come, and `work.stop` at the end.
+
+        Raises ModelError, or any other exception, where there is no answer; a cancelled
+        task has to end at once and leave no process behind.
+        """
+
+
+def turn_of(reply: Reply, latency_ms: float | None) -> Turn:
+    """Return a reply as a turn. Raises pydantic's ValidationError for figures that are none."""
+    return Turn(
+        role="assistant",
+        content=clean_text(reply.text),
+        tool_calls=tuple(tool_call(call) for call in reply.tool_calls),
+        latency_ms=latency_ms,
+        tokens=TokenUsage.model_validate(reply.usage) if reply.usage is not None else None,
+        cost_usd=reply.cost_usd,
+        source="live",
+    )
+
+
+def tool_call(call: ToolCall | Mapping[str, Any]) -> ToolCall:
+    """Return a call as the contract's; raises pydantic's ValidationError."""
+    if isinstance(call, ToolCall):
+        return call
+    given = dict(call)
+    for name in ("arguments", "result"):
+        given[name] = jsonable(given.get(name))
+    return ToolCall.model_validate(given)

@@ -1,0 +1,135 @@
+"""One run of an adapted agent: its time, its limits, and a result of any end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_ai.agent import AbstractAgent
+
+from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.trajectory import Trajectory, Turn
+from ci_agent_eval.engine import fields
+from ci_agent_eval.engine.adapters.function import FunctionAgent
+from ci_agent_eval.engine.adapters.loop import LoopAgent
+from ci_agent_eval.engine.adapters.protocol import COMPLETED, AgentAdapter, Work
+from ci_agent_eval.engine.cassette.tape import Tape
+from ci_agent_eval.engine.faults import ModelError, ServerError
+from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
+from ci_agent_eval.engine.record import Clock, describe
+from ci_agent_eval.engine.result import AgentResult, CassetteCounts
+from ci_agent_eval.errors import InputError
+
+
+def adapt(agent: object) -> AgentAdapter:
+    """Return an agent behind the protocol: an adapter, a PydanticAI agent, or a function.
+
+    Raises InputError for anything else.
+    """
+    if isinstance(agent, AbstractAgent):
+        return LoopAgent(agent)
+    if hasattr(agent, "answer") and hasattr(agent, "label"):
+        return agent  # type: ignore[return-value]
+    if callable(agent):
+        return FunctionAgent(agent)
+    raise InputError(
+        f"{type(agent).__name__} is no agent; give an Agent, a PydanticAI agent, a function "
+        "of the message, an HTTPAgent, a CommandAgent, or anything with label, model and answer"
+    )
+
+
+async def run_adapted(
+    agent: object,
+    prompt: str,
+    *,
+    clock: Clock,
+    messages: Sequence[Any] | None = None,
+    timeout_s: float | None = 60.0,
+    limits: RunLimits | None = None,
+    tape: Tape | None = None,
+    observer: Callable[[AgentResult], None] | None = None,
+) -> AgentResult:
+    """Run an agent of any making until it answers, or is stopped; return all that happened.
+
+    Whatever it does ends in a result, which `observer` sees as well, also where the task is
+    cancelled. `timeout_s` is the time it may take. Raises InputError for what the test
+    itself declares wrongly.
+    """
+    adapter = adapt(agent)
+    if timeout_s is not None:
+        fields.number("aitest_run", "timeout_s", timeout_s, least=0, above=True)
+    work = Work(clean_text(prompt), tuple(messages or ()), clock, limits or RunLimits(), tape)
+    seen = observer or (lambda _: None)
+    try:
+        work.stop = await _stop(adapter, work, timeout_s)
+    except InputError:
+        raise
+    except BaseException as error:
+        work.stop = Stop("cancelled", f"it was stopped from outside ({describe(error)})")
+        seen(_result(adapter, work))
+        raise
+    result = _result(adapter, work)
+    seen(result)
+    return result
+
+
+async def _stop(adapter: AgentAdapter, work: Work, timeout_s: float | None) -> Stop:
+    deadline = asyncio.timeout(timeout_s)
+    try:
+        async with deadline:
+            await adapter.answer(work)
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever broke, the episode is kept
+        if deadline.expired():
+            return Stop("timeout", f"it was not done after {timeout_s:g} s")
+        return _broken(error)
+    return work.stop if work.stop != COMPLETED else _beyond(work) or COMPLETED
+
+
+def _broken(error: Exception) -> Stop:
+    if isinstance(error, ServerError):
+        return Stop("server_error", str(error))
+    if isinstance(error, ModelError):
+        return Stop("model_error", str(error))
+    if isinstance(error, ValidationError):
+        return Stop("model_error", f"what the agent answered cannot be read: {error}")
+    return Stop("model_error", f"the agent failed: {describe(error)}")
+
+
+def _beyond(work: Work) -> Stop | None:
+    """Say which limit a run is beyond that nobody could stop on its way."""
+    most, turns = work.limits.max_turns, len(work.turns)
+    if most is not None and turns > most:
+        return Stop("max_turns", f"it took {turns} turns, its limit is {most}")
+    spent = Spent(
+        tool_calls=sum(len(turn.tool_calls) for turn in work.turns),
+        tokens=sum(turn.tokens.total for turn in work.turns if turn.tokens is not None),
+        cost_usd=sum(turn.cost_usd for turn in work.turns if turn.cost_usd is not None),
+    )
+    return limit_reached(work.limits, spent)
+
+
+def _result(adapter: AgentAdapter, work: Work) -> AgentResult:
+    turns = (Turn(role="user", content=work.prompt), *work.turns)
+    return AgentResult(
+        trajectory=Trajectory(turns=turns),
+        stop_reason=work.stop.reason,
+        error=clean_text(work.stop.error) or None,
+        duration_ms=work.since_ms(),
+        messages=_messages(work) if work.messages is None else tuple(work.messages),
+        rate_limited=work.rate_limited,
+        available_tools=work.available_tools,
+        cassette=CassetteCounts() if work.tape is None else work.tape.counts,
+        agent=adapter.label,
+        model=adapter.model,
+    )
+
+
+def _messages(work: Work) -> tuple[Any, ...]:
+    """Return the conversation as plain messages: `role` and `content`."""
+    said = [{"role": "user", "content": work.prompt}]
+    said += [{"role": turn.role, "content": turn.content} for turn in work.turns if turn.content]
+    return (*work.history, *said)

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.engine.adapters.http import filled, pointed
+from ci_agent_eval.engine.adapters.transcript import Transcript
+
+
+def transcript(*events, every_ms=10.0):
+    heard = Transcript()
+    for number, event in enumerate(events, 1):
+        heard.add_line(json.dumps(event), number * every_ms)
+    return heard
+
+
+CALL = {"type": "tool_call", "name": "balance", "id": "a", "arguments": {"account": "checking"}}
+RESULT = {"type": "tool_result", "id": "a", "result": 1500}
+
+
+def test_lines_become_turns():
+    heard = transcript(
+        {"type": "text", "text": "Let me "},
+        {"type": "text", "text": "look."},
+        CALL,
+        {"type": "usage", "input": 10, "output": 5, "cost_usd": 0.5},
+        RESULT,
+        {"type": "text", "text": "It is 1500."},
+    )
+    first, second = heard.turns
+    assert (first.content, second.content) == ("Let me look.", "It is 1500.")
+    (call,) = first.tool_calls
+    assert (call.name, call.arguments, call.result) == ("balance", {"account": "checking"}, 1500)
+    assert (first.tokens.total, first.cost_usd, second.tokens) == (15, 0.5, None)
+    assert (first.latency_ms, second.latency_ms) == (30, 10)
+    assert heard.stop.reason == "completed"
+
+
+def test_parallel_calls_stay_in_one_turn_and_may_be_answered_in_any_order():
+    other = {**CALL, "id": "b"}
+    heard = transcript(CALL, other, {"type": "tool_result", "id": "b", "error": "no"}, RESULT)
+    (turn,) = heard.turns
+    assert [(c.result, c.error) for c in turn.tool_calls] == [(1500, None), (None, "no")]
+
+
+def test_without_ids_results_answer_in_order():
+    call = {"type": "tool_call", "name": "x"}
+    heard = transcript(call, call, *({"type": "tool_result", "result": n} for n in (1, 2)))
+    assert [c.result for c in heard.turns[0].tool_calls] == [1, 2]
+
+
+def test_the_end_may_say_why():
+    stop = transcript({"type": "end", "stop_reason": "refusal", "error": "no"}).stop
+    assert (stop.reason, stop.error) == ("refusal", "no")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "hello",
+        "[]",
+        '{"type": "other"}',
+        '{"type": ["text"]}',
+        '{"type": "text"}',
+        '{"type": "text", "text": 3}',
+        '{"type": "tool_call"}',
+        '{"type": "tool_result", "result": 1}',
+        '{"type": "end", "stop_reason": "bored"}',
+        '{"type": "usage", "input": -1}',
+        '{"type": "usage", "cost_usd": "much"}',
+        "[" * 100_000,
+    ],
+)
+def test_a_line_that_is_none_is_refused(line):
+    with pytest.raises(ValueError, match=r"\w"):
+        Transcript().add_line(line, 0)
+
+
+lines = st.text() | st.builds(
+    lambda kind, extra: json.dumps({"type": kind, **extra}),
+    st.sampled_from(["text", "tool_call", "tool_result", "usage", "end"]),
+    st.dictionaries(
+        st.sampled_from(
+            [
+                "text",
+                "name",
+                "id",
+                "arguments",
+                "result",
+                "error",
+                "input",
+                "cost_usd",
+                "stop_reason",
+            ]
+        ),
+        st.none() | st.integers() | st.text() | st.floats() | st.lists(st.integers(), max_size=2),
+    ),
+)
+
+
+@given(st.lists(lines, max_size=6))
+def test_any_lines_are_turns_or_a_clear_refusal(given_lines):
+    heard = Transcript()
+    for line in given_lines:
+        try:
+            heard.add_line(line, 1)
+        except ValueError as error:
+            assert str(error)
+    for turn in heard.turns:
+        assert type(turn).model_validate_json(turn.model_dump_json()) == turn
+
+
+def test_a_template_is_filled_and_data_in_it_is_not_a_template_again():
+    words = {"{prompt}": "say {messages}", "{messages}": [{"role": "user", "content": "{prompt}"}]}
+    assert filled({"a": ["{prompt}!", 3], "m": "{messages}"}, words) == {
+        "a": ["say {messages}!", 3],
+        "m": words["{messages}"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("pointer", "found"),
+    [
+        ("/a/0/b~1c", 7),
+        ("/a/1", None),
+        ("/a/x", None),
+        ("/a/-1", None),
+        ("/a/0/b~1c/d", None),
+        ("/z", None),
+        ("/~0", 1),
+        ("/a/²", None),
+    ],
+)
+def test_a_pointer_finds_what_is_there(pointer, found):
+    assert pointed({"a": [{"b/c": 7}], "~": 1}, pointer) == found
