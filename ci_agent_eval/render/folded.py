@@ -27,7 +27,7 @@ from ci_agent_eval.render.section import (
     passes_columns,
     scenario_cell,
 )
-from ci_agent_eval.render.views import Cause, cause_of, causes
+from ci_agent_eval.render.views import Cause, cause_of, causes, repeated
 from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import FailedAssertion, ScenarioSummary
 
@@ -178,8 +178,7 @@ def _is_over(item: Judged) -> bool:
 
 def iterations(report: Report) -> Section:
     """Return what the iterations of a scenario came to together, and what they used."""
-    tallies = ((item, item.scenario.tally) for item in report.judged())
-    found = [item for item, tally in tallies if tally.ran > 1 and tally.judged]
+    found = repeated(report)
     titles = ("duration", "tokens", "cost")
     columns = (
         SCENARIO,

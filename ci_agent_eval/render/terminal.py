@@ -11,7 +11,7 @@ from ci_agent_eval.facts import JUnitCase
 from ci_agent_eval.render.escape import terminal, without_commands
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import line_number
-from ci_agent_eval.render.numbers import NOT_MEASURED, count, counted
+from ci_agent_eval.render.numbers import NOT_MEASURED, count, counted, milliseconds, money
 from ci_agent_eval.render.views import (
     FINDING_KINDS,
     Cause,
@@ -22,6 +22,7 @@ from ci_agent_eval.render.views import (
     first_cause,
     overruns,
     rate_of,
+    repeated,
     title_of,
 )
 from ci_agent_eval.report import Judged, Report
@@ -86,6 +87,7 @@ def _blocks(report: Report, paper: _Paper) -> Iterator[str]:
     yield _block("Over a budget that does not gate", soft, _overrun, paper, _YELLOW)
     yield _block("Failing, but advisory", advisory, _failing, paper, _YELLOW)
     yield _findings(report, paper)
+    yield _block("Iterations", repeated(report), _iterations, paper, _DIM)
 
 
 def _block(
@@ -123,12 +125,25 @@ def _wrapped(text: str, width: int) -> Sequence[str]:
 
 
 def _failing(item: Judged) -> _Entry:
-    tally = item.scenario.tally
     cause = first_cause(item.scenario)
+    return _Entry(_name(item), _passes(item), _text(cause), _place(cause.file, cause.line))
+
+
+def _iterations(item: Judged) -> _Entry:
+    scenario, used = item.scenario, []
+    if scenario.duration_ms is not None:
+        used.append(milliseconds(scenario.duration_ms))
+    if scenario.tokens is not None:
+        used.append(counted(scenario.tokens, "token"))
+    if scenario.cost_usd is not None:
+        used.append(money(scenario.cost_usd))
+    return _Entry(_name(item), _passes(item), ", ".join(used))
+
+
+def _passes(item: Judged) -> str:
+    tally = item.scenario.tally
     passes = f"{count(tally.passed)}/{count(tally.judged)}"
-    if tally.judged > 1:
-        passes = f"{passes}, {rate_of(item.scenario)}"
-    return _Entry(_name(item), passes, _text(cause), _place(cause.file, cause.line))
+    return f"{passes}, {rate_of(item.scenario)}" if tally.judged > 1 else passes
 
 
 def _error(item: Judged) -> _Entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.contract.findings import FindingKind
@@ -10,7 +10,7 @@ from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.facts import Calls, Tally
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count, counted
-from ci_agent_eval.report import Report
+from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import FailedAssertion, ScenarioSummary
 
 NO_REASON = "no reason given"
@@ -89,6 +89,12 @@ def rate_of(scenario: ScenarioSummary) -> str:
     if rate is None or scenario.tally.judged < 2:
         return ABSENT
     return numbers.percent_within(rate, scenario.pass_interval)
+
+
+def repeated(report: Report) -> Sequence[Judged]:
+    """Return the scenarios that ran more than once and were judged."""
+    tallies = ((item, item.scenario.tally) for item in report.judged())
+    return [item for item, tally in tallies if tally.ran > 1 and tally.judged]
 
 
 @dataclass(frozen=True, slots=True)
