@@ -51,7 +51,7 @@ class Step:
         return cls(**value)
 
 
-def call(name: str, id: str | None = None, **arguments: Any) -> dict[str, Any]:  # noqa: A002
+def call(name: str, /, id: str | None = None, **arguments: Any) -> dict[str, Any]:  # noqa: A002
     """One tool call of a step."""
     return {"name": name, "arguments": arguments, **({"id": id} if id else {})}
 
