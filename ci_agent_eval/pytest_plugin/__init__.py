@@ -46,11 +46,14 @@ def episode(_agent_eval_recorder: EpisodeRecorder) -> EpisodeRecorder:
 
 
 @pytest.fixture
-def aitest_run(request: pytest.FixtureRequest, episode: EpisodeRecorder) -> RecordedRuns:
+def aitest_run(
+    request: pytest.FixtureRequest, episode: EpisodeRecorder
+) -> Generator[RecordedRuns, None, None]:
     """Run agents of the engine; their turns, tool calls, tokens and cost become the episode."""
     from ci_agent_eval.pytest_plugin import agents  # noqa: PLC0415 - inert until used
 
-    return agents.recorded_runs(request.config, episode)
+    with agents.recorded_runs(request.node, episode) as runs:
+        yield runs
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -61,7 +64,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and on the main process what collects the terminal summary."""
     config.addinivalue_line("markers", options.MARKER_HELP)
-    options.iterations(config)  # a setting that is no number is said before anything runs
+    # A setting that means nothing is said before anything runs.
+    options.iterations(config)
+    options.cassette_mode(config)
     if not options.is_worker(config):
         config.pluginmanager.register(EpisodeReports(), PLUGIN_NAME)
 

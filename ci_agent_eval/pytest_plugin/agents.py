@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.loop import SessionLoop
 from ci_agent_eval.recorder import EpisodeRecorder
+from ci_agent_eval.redact import Redactor
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine import Agent, AgentResult, EngineSession, RunLimits
+    from ci_agent_eval.engine.cassette import CassetteShelf
 
-ENGINE = pytest.StashKey["EngineSession"]()
+ENGINE = pytest.StashKey["Engine"]()
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What the episodes of a process share."""
+
+    session: EngineSession
+    shelf: CassetteShelf
 
 
 class AgentRunError(Exception):
@@ -31,21 +43,29 @@ class AgentRunError(Exception):
         self.result = result
 
 
-def recorded_runs(config: pytest.Config, recorder: EpisodeRecorder) -> RecordedRuns:
-    """Return what the fixture gives: runs on the process's one engine session."""
-    loop = SessionLoop.of(config)
+@contextmanager
+def recorded_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[RecordedRuns]:
+    """Give the fixture's runs on the process's one engine session, and hold their cassette."""
+    config, loop = item.config, SessionLoop.of(item.config)
     if ENGINE not in config.stash:
-        config.stash[ENGINE] = _opened(loop)
-    return RecordedRuns(recorder, config.stash[ENGINE], loop)
+        config.stash[ENGINE] = _opened(loop, options.cassette_mode(config))
+    engine = config.stash[ENGINE]
+    folder = options.cassette_dir(config, item.path)
+    with engine.shelf.episode(item.nodeid, folder, recorder.scenario_id, recorder.iteration):
+        yield RecordedRuns(recorder, engine.session, loop, item.nodeid)
 
 
-def _opened(loop: SessionLoop) -> EngineSession:
+def _opened(loop: SessionLoop, mode: Any) -> Engine:
     from ci_agent_eval.engine import EngineSession  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.engine.cassette import CassetteShelf  # noqa: PLC0415 - as above
 
-    session = EngineSession(environ=os.environ, clock=time.perf_counter)
+    shelf = CassetteShelf(mode, Redactor.from_environ(os.environ))
+    session = EngineSession(
+        environ=os.environ, clock=time.perf_counter, cassette_mode=mode, cassettes=shelf
+    )
     loop.run(session.__aenter__())
     loop.close_with(lambda: session.__aexit__(None, None, None))
-    return session
+    return Engine(session, shelf)
 
 
 @dataclass(frozen=True)
@@ -55,6 +75,7 @@ class RecordedRuns:
     recorder: EpisodeRecorder
     engine: EngineSession
     loop: SessionLoop
+    episode_id: str
 
     async def __call__(
         self,
@@ -86,7 +107,7 @@ class RecordedRuns:
             max_turns=max_turns,
             timeout_s=timeout_s,
             limits=self._limits(),
-            episode_id=self.recorder.scenario_id,
+            episode_id=self.episode_id,
             observer=self._record,
         )
         if raises and result.outcome == "error":
@@ -104,7 +125,8 @@ class RecordedRuns:
             result.turns,
             stop_reason=result.stop_reason,
             rate_limited=result.rate_limited,
-            cassette_misses=result.cassette.misses,
+            # The cassette counts over all runs of the episode.
+            cassette_misses=result.cassette.misses - self.recorder.cassette_misses,
         )
         self.recorder.agent = self.recorder.agent or result.agent
         self.recorder.model = self.recorder.model or result.model

@@ -11,6 +11,8 @@ import pytest
 WORKER_DIR = "episode_report_dir"
 """Key under which an xdist worker is told the report directory."""
 
+CASSETTE_MODES = ("off", "record", "replay", "auto")
+
 MARKER_HELP = (
     "episode(scenario_id=None, budgets=None, gate='required', min_pass_rate=None, "
     "min_passes=None, iterations=None, agent=None, model=None, metadata=None): an agent episode; "
@@ -41,6 +43,21 @@ def add_options(parser: pytest.Parser) -> None:
         type=whole_number,
         help="run each episode N times, and other tests once (default: 1)",
     )
+    group.addoption(
+        "--cassette",
+        metavar="MODE",
+        choices=CASSETTE_MODES,
+        help="record models' answers, or replay them without key and network: "
+        f"{', '.join(CASSETTE_MODES)}; auto replays what is recorded and records the rest "
+        "(default: off)",
+    )
+    group.addoption(
+        "--cassette-dir",
+        metavar="DIR",
+        help="folder of the cassettes (default: cassettes, beside each test file)",
+    )
+    parser.addini("cassette", "as --cassette", default="off")
+    parser.addini("cassette_dir", "as --cassette-dir", default="")
     parser.addini("episode_report_dir", "as --episode-report-dir", default="")
     parser.addini("episode_suite", "as --episode-suite", default="default")
     parser.addini("aitest_iterations", "as --aitest-iterations", default="1")
@@ -51,6 +68,23 @@ def whole_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"give a whole number, 1 or more (got {text!r})")
     return int(text)
+
+
+def cassette_mode(config: pytest.Config) -> str:
+    """Return the cassettes' mode. Raises pytest.UsageError for an ini setting that is none."""
+    mode = str(config.option.cassette or config.getini("cassette")).strip()
+    if mode not in CASSETTE_MODES:
+        known = ", ".join(CASSETTE_MODES)
+        raise pytest.UsageError(f"ini setting cassette: {mode!r} is no mode; use {known}")
+    return mode
+
+
+def cassette_dir(config: pytest.Config, test_file: Path) -> Path:
+    """Return the folder that holds the cassettes of a test file."""
+    if config.option.cassette_dir:
+        return config.invocation_params.dir / str(config.option.cassette_dir)
+    setting = str(config.getini("cassette_dir")).strip()
+    return config.rootpath / setting if setting else test_file.parent / "cassettes"
 
 
 def iterations(config: pytest.Config) -> int:

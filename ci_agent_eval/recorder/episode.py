@@ -85,6 +85,11 @@ class EpisodeRecorder:
         return self._draft.iteration
 
     @property
+    def cassette_misses(self) -> int:
+        """Model calls so far that no recording answered."""
+        return self._cassette_misses
+
+    @property
     def metadata(self) -> dict[str, Any]:
         """Anything else to keep with the episode; written as JSON."""
         return self._metadata

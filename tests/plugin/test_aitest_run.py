@@ -70,7 +70,7 @@ async def test_balance(aitest_run):
 
 def test_a_hard_budget_stops_a_runaway_while_it_runs(suite):
     forever = [Step(tool_calls=[call("get_balance", account="checking")])] * 9
-    result, (episode,) = suite(
+    _, (episode,) = suite(
         forever,
         """
 @pytest.mark.episode(scenario_id="runaway", budgets={"tool_calls": 2})
@@ -131,3 +131,45 @@ async def test_two(aitest_run):
         "the second",
         "two",
     ]
+
+
+RECORDED = """
+@pytest.mark.episode(scenario_id="balance")
+async def test_balance(aitest_run):
+    result = await aitest_run(agent, {prompt!r})
+    assert "$1,500.00" in result.final_response
+"""
+
+
+def test_a_recording_answers_without_key_network_or_server(suite, pytester, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-of-nobody-0123456789")
+    source = RECORDED.format(prompt="What's my checking balance?")
+    recorded, (live,) = suite(BALANCE, source, "--cassette=record")
+    recorded.assert_outcomes(passed=1)
+    (cassette,) = (pytester.path / "cassettes").iterdir()
+    assert "sk-test-of-nobody" not in cassette.read_text()
+    monkeypatch.delenv("OPENAI_API_KEY")
+    # The server answers nothing now: every reply has to come from the recording.
+    replayed, (again,) = suite([Step(status=500)], source, "--cassette=replay")
+    replayed.assert_outcomes(passed=1)
+
+    def sources(episode):
+        return [turn.get("source") for turn in episode["trajectory"]["turns"]]
+
+    assert sources(live) == [None, "live", "live"]
+    assert sources(again) == [None, "replayed", "replayed"]
+
+
+def test_a_miss_says_what_changed_and_is_an_error_not_a_failure(suite):
+    suite(BALANCE, RECORDED.format(prompt="What's my checking balance?"), "--cassette=record")
+    changed = RECORDED.format(prompt="What is in my checking account?")
+    _, (episode,) = suite(BALANCE, changed, "--cassette=replay")
+    assert (episode["outcome"], episode["cassette_misses"]) == ("error", 1)
+    assert "prompt" in episode["reason"]
+
+
+def test_a_mode_that_is_none_is_a_usage_error(pytester):
+    pytester.makeini("[pytest]\ncassette = sometimes\n")
+    result = pytester.runpytest_subprocess()
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*ini setting cassette: 'sometimes' is no mode*"])
