@@ -44,7 +44,9 @@ def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool
     InputError where the provider is not known, not installed, or has no key.
     """
     try:
-        return _model(provider, _connection(provider, environ, offline=offline))
+        connection = _connection(provider, environ, offline=offline)
+        leave_retrying_to_us(connection.client)
+        return _model(provider, connection)
     except ImportError as error:
         raise InputError(
             f"provider {provider.model_id!r}: its library is not installed; "
@@ -52,6 +54,12 @@ def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool
         ) from error
     except (UserError, ValueError, TypeError) as error:
         raise InputError(f"provider {provider.model_id!r}: {error}") from error
+
+
+def leave_retrying_to_us(client: object) -> None:
+    """Tell a client not to retry, where it can be told once; a copy for each request is dear."""
+    if hasattr(client, "max_retries"):
+        client.max_retries = 0
 
 
 def model_settings(provider: Provider) -> ModelSettings:

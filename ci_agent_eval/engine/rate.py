@@ -172,7 +172,7 @@ class RateLimitedModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         """Ask the model, waiting for the limits and trying again where that can help."""
-        settings = ModelSettings(**{**(model_settings or {}), "max_retries": 0})
+        settings = self._unretried(model_settings or ModelSettings())
         tried = _Tries()
         while True:
             try:
@@ -202,6 +202,13 @@ class RateLimitedModel(WrapperModel):
             if not response.usage.unmeasured_requests:
                 entry.amount = response.usage.total_tokens
             return response
+
+    def _unretried(self, settings: ModelSettings) -> ModelSettings:
+        """Return settings under which the provider's library does not retry."""
+        client = getattr(self.wrapped, "client", None)
+        if getattr(client, "max_retries", None) == 0:
+            return settings
+        return ModelSettings(**{**settings, "max_retries": 0})
 
     async def _before_next(self, error: ModelAPIError, tried: _Tries) -> None:
         """Wait; after a 429 at least the limiter's pause, and longer each time without a hint."""
