@@ -12,6 +12,15 @@ from typing import TYPE_CHECKING, Any
 from ci_agent_eval.errors import InputError
 
 if TYPE_CHECKING:
+    from ci_agent_eval.engine.adapters import (
+        AgentAdapter,
+        CommandAgent,
+        FunctionAgent,
+        HTTPAgent,
+        LoopAgent,
+        Reply,
+    )
+    from ci_agent_eval.engine.cassette import CassetteModel, CassetteShelf
     from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider, Wait
     from ci_agent_eval.engine.faults import ModelError, ServerError
     from ci_agent_eval.engine.limits import RunLimits
@@ -19,37 +28,58 @@ if TYPE_CHECKING:
     from ci_agent_eval.engine.run import aitest_run
     from ci_agent_eval.engine.session import EngineSession
     from ci_agent_eval.engine.skills import Skill
+    from ci_agent_eval.engine.traces import record_spans, trajectory_from_spans
 
 __all__ = [
     "Agent",
+    "AgentAdapter",
     "AgentResult",
     "CLIServer",
     "CassetteCounts",
+    "CassetteModel",
+    "CassetteShelf",
+    "CommandAgent",
     "EngineSession",
+    "FunctionAgent",
+    "HTTPAgent",
+    "LoopAgent",
     "MCPServer",
     "ModelError",
     "Provider",
+    "Reply",
     "RunLimits",
     "ServerError",
     "Skill",
     "Wait",
     "aitest_run",
+    "record_spans",
+    "trajectory_from_spans",
 ]
 
 _HOMES = {
     "Agent": "declarations",
+    "AgentAdapter": "adapters",
     "AgentResult": "result",
     "CLIServer": "declarations",
     "CassetteCounts": "result",
+    "CassetteModel": "cassette",
+    "CassetteShelf": "cassette",
+    "CommandAgent": "adapters",
     "EngineSession": "session",
+    "FunctionAgent": "adapters",
+    "HTTPAgent": "adapters",
+    "LoopAgent": "adapters",
     "MCPServer": "declarations",
     "ModelError": "faults",
     "Provider": "declarations",
+    "Reply": "adapters",
     "RunLimits": "limits",
     "ServerError": "faults",
     "Skill": "skills",
     "Wait": "declarations",
     "aitest_run": "run",
+    "record_spans": "traces",
+    "trajectory_from_spans": "traces",
 }
 
 

@@ -6,11 +6,12 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai import Agent as Loop
 from pydantic_ai import AgentRun, ModelRequestNode
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.usage import UsageLimits
@@ -18,6 +19,7 @@ from pydantic_ai.usage import UsageLimits
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine import fields
+from ci_agent_eval.engine.adapters import AgentAdapter, run_adapted
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
 from ci_agent_eval.engine.rate import Tally
@@ -38,7 +40,7 @@ _numbers = itertools.count(1)
 
 
 async def aitest_run(
-    agent: Agent,
+    agent: Agent | AgentAdapter | AbstractAgent[Any, Any] | Callable[..., Any],
     prompt: str,
     *,
     session: EngineSession,
@@ -52,6 +54,9 @@ async def aitest_run(
 ) -> AgentResult:
     """Run an agent on a prompt until it answers, or is stopped; return all that happened.
 
+    Beside a declared `Agent` it may be one of any other making (`adapters`): a PydanticAI
+    agent, a function, an HTTPAgent, a CommandAgent.
+
     `messages` are those of an earlier result, to go on from it. `max_turns` stands in
     place of the agent's own, `timeout_s` (or `timeout_ms`) is the time it may take,
     waiting for rate limits and the start of servers not counted; None sets no limit.
@@ -61,6 +66,18 @@ async def aitest_run(
     deadline = timeout_s if timeout_ms is None else timeout_ms / 1000
     if deadline is not None:
         fields.number("aitest_run", "timeout_s", deadline, least=0, above=True)
+    episode_id = episode_id or f"run-{next(_numbers)}"
+    if not isinstance(agent, Agent):
+        return await run_adapted(
+            agent,
+            _checked_prompt(prompt),
+            clock=session.clock,
+            messages=messages,
+            timeout_s=deadline,
+            limits=_tighter(max_turns, limits or RunLimits()),
+            tape=session.tape(episode_id),
+            observer=observer,
+        )
     run = _Run(
         agent=agent,
         prompt=_checked_prompt(prompt),
@@ -68,7 +85,7 @@ async def aitest_run(
         limits=_limits(agent, max_turns, limits or RunLimits()),
         timeout_s=deadline,
         session=session,
-        episode_id=episode_id or f"run-{next(_numbers)}",
+        episode_id=episode_id,
         record=RunRecord(session.clock),
     )
     return await run.until_it_ends(observer or (lambda _: None))
@@ -82,10 +99,13 @@ def _checked_prompt(prompt: object) -> str:
 
 def _limits(agent: Agent, max_turns: int | None, limits: RunLimits) -> RunLimits:
     """Return the limits with the turns that hold: asked for here, or the agent's; never more."""
-    asked = agent.max_turns if max_turns is None else max_turns
-    fields.number("aitest_run", "max_turns", asked, least=1, whole=True)
-    turns = asked if limits.max_turns is None else min(asked, limits.max_turns)
-    return RunLimits(turns, limits.tool_calls, limits.tokens, limits.cost_usd)
+    return _tighter(agent.max_turns if max_turns is None else max_turns, limits)
+
+
+def _tighter(max_turns: int | None, limits: RunLimits) -> RunLimits:
+    fields.optional_number("aitest_run", "max_turns", max_turns, least=1, whole=True)
+    known = [turns for turns in (max_turns, limits.max_turns) if turns is not None]
+    return replace(limits, max_turns=min(known, default=None))
 
 
 @dataclass

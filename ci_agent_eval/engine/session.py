@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Protocol, Self
 
 from pydantic_ai import Agent as Loop
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
+from ci_agent_eval.engine.cassette.tape import CassetteMode, Tape
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
 from ci_agent_eval.engine.model import build_model, model_settings
 from ci_agent_eval.engine.rate import Limiter, RateLimitedModel, Sleep, Tally
@@ -21,7 +22,6 @@ from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.windows import Window
 from ci_agent_eval.errors import InputError
 
-CassetteMode = Literal["off", "record", "replay", "auto"]
 Toolset = AbstractToolset[Any]
 Server = MCPServer | CLIServer
 
@@ -55,6 +55,30 @@ class Cassettes(Protocol):
     def counts(self, episode_id: str) -> CassetteCounts:
         """Return what the recording did for one run."""
 
+    def tape(self, episode_id: str) -> Tape:
+        """Return an episode's recording, for agents that are not declared here."""
+
+
+@dataclass
+class _Episode:
+    """The servers that an episode of several runs holds."""
+
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    held: list[tuple[Server, Toolset]] = field(default_factory=list)
+
+    async def toolsets(
+        self, servers: Servers, wanted: Sequence[Server], episode_id: str
+    ) -> Sequence[Toolset]:
+        """Return the tools of the servers, in order; take those that are not held yet."""
+        missing = [server for server in wanted if self._of(server) is None]
+        if missing:
+            entered = await self.stack.enter_async_context(servers.toolsets(missing, episode_id))
+            self.held += zip(missing, entered, strict=True)
+        return [toolset for server in wanted if (toolset := self._of(server)) is not None]
+
+    def _of(self, server: Server) -> Toolset | None:
+        return next((toolset for known, toolset in self.held if known == server), None)
+
 
 @dataclass
 class EngineSession:
@@ -75,6 +99,7 @@ class EngineSession:
     _limiters: dict[tuple[str | None, ...], Limiter] = field(default_factory=dict, init=False)
     _loops: dict[int, tuple[Agent, Loop[Any, str]]] = field(default_factory=dict, init=False)
     _stack: AsyncExitStack | None = field(default=None, init=False)
+    _episodes: dict[str, _Episode] = field(default_factory=dict, init=False)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def __aenter__(self) -> Self:
@@ -134,9 +159,30 @@ class EngineSession:
         if not servers:
             yield ()
             return
-        pool = await self._pool()
-        async with pool.toolsets(servers, episode_id) as toolsets:
-            yield toolsets
+        pool, held = await self._pool(), self._episodes.get(episode_id)
+        if held is None:
+            async with pool.toolsets(servers, episode_id) as toolsets:
+                yield toolsets
+        else:
+            yield await held.toolsets(pool, servers, episode_id)
+
+    def begin_episode(self, episode_id: str) -> None:
+        """Let the runs of an episode share its servers' state, until `end_episode`.
+
+        Without it each run is an episode of its own: a server that is reset between
+        episodes is then reset between two runs.
+        """
+        self._episodes[episode_id] = _Episode()
+
+    async def end_episode(self, episode_id: str) -> None:
+        """Give back the servers the episode held, for the next one to have them."""
+        await self._episodes.pop(episode_id).stack.aclose()
+
+    def tape(self, episode_id: str) -> Tape | None:
+        """Return an episode's recording; None where nothing is recorded or replayed."""
+        if self.cassettes is None or self.cassette_mode == "off":
+            return None
+        return self.cassettes.tape(episode_id)
 
     def cassette_counts(self, episode_id: str) -> CassetteCounts:
         """Return what the cassette did for one run; nothing without one."""

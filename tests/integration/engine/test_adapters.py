@@ -23,8 +23,10 @@ from ci_agent_eval.engine.adapters import CommandAgent, HTTPAgent, LoopAgent, Re
 from ci_agent_eval.engine.cassette import CassetteShelf
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.result import CassetteCounts
+from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redact import Redactor
+from tests.integration.engine import rig
 from tests.model_server import ModelServer
 from tests.model_server.script import call
 
@@ -243,6 +245,35 @@ def test_a_model_that_goes_past_the_cassette_is_refused(tmp_path):
 def test_an_agent_without_a_model_is_refused():
     with pytest.raises(InputError, match="has no model"):
         go(LoopAgent(Agent(), name="x"))
+
+
+def test_any_agent_stands_where_a_declared_one_does(tmp_path):
+    def answer(agent, mode):
+        async def once():
+            shelf = CassetteShelf(mode, Redactor.from_environ({}))
+            opened = rig.session(cassettes=shelf, cassette_mode=mode)
+            async with opened:
+                with shelf.episode("e", tmp_path, "s"):
+                    return await aitest_run(
+                        agent, "my balance?", session=opened, episode_id="e", max_turns=5
+                    )
+
+        return asyncio.run(once())
+
+    assert answer(echoes, "off").final_response == "you said my balance?"
+    with ModelServer(SCRIPT) as server:
+        agent = loop_agent(server)
+        assert answer(agent, "record").cassette == CassetteCounts(live=2)
+    assert answer(agent, "replay").cassette == CassetteCounts(hits=2)
+
+
+def test_turns_asked_for_hold_for_any_agent():
+    async def once(agent):
+        async with rig.session() as opened:
+            return await aitest_run(agent, "x", session=opened, max_turns=1)
+
+    with ModelServer(SCRIPT) as server:
+        assert asyncio.run(once(loop_agent(server))).stop_reason == "max_turns"
 
 
 # HTTP
