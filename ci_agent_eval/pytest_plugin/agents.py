@@ -52,7 +52,11 @@ def recorded_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[Reco
     engine = config.stash[ENGINE]
     folder = options.cassette_dir(config, item.path)
     with engine.shelf.episode(item.nodeid, folder, recorder.scenario_id, recorder.iteration):
-        yield RecordedRuns(recorder, engine.session, loop, item.nodeid)
+        engine.session.begin_episode(item.nodeid)
+        try:
+            yield RecordedRuns(recorder, engine.session, loop, item.nodeid)
+        finally:
+            loop.run(engine.session.end_episode(item.nodeid))
 
 
 def _opened(loop: SessionLoop, mode: Any) -> Engine:

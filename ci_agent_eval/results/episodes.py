@@ -60,7 +60,7 @@ class Problem(NamedTuple):
     """It is the file's last line, cut in the middle: its writer was killed."""
 
 
-_INCOMPLETE = Problem(
+INCOMPLETE = Problem(
     "it says that it is not complete: its run did not finish, or its files were not whole", 1
 )
 _TOO_LONG = Problem("its episode is longer than 64 MiB")
@@ -98,7 +98,7 @@ def _read_canonical(header: bytes, file: Lines) -> Iterator[Record | Problem]:
         yield Problem(str(error), 1)
         return
     if not results.complete:
-        yield _INCOMPLETE
+        yield INCOMPLETE
     number, closed = 1, False
     for number, line in _numbered_lines(file, 2):
         if line is None:
@@ -160,7 +160,7 @@ def _read_whole(first: bytes, file: Lines) -> Iterator[Record | Problem]:
         yield Problem(str(error), error.line)
         return
     if isinstance(value, dict) and value.get("complete") is False:
-        yield _INCOMPLETE
+        yield INCOMPLETE
     for place, item in items:
         try:
             yield _record(item)

@@ -14,7 +14,7 @@ from ci_agent_eval.contract.problems import describe_problem
 from ci_agent_eval.contract.results import JUNIT_NAME, Session
 from ci_agent_eval.facts import EpisodeFacts, facts_of
 from ci_agent_eval.regular_file import open_regular
-from ci_agent_eval.results.episodes import Problem, Record, read_episodes
+from ci_agent_eval.results.episodes import INCOMPLETE, Problem, Record, read_episodes
 from ci_agent_eval.results.sources import Input, Run
 from ci_agent_eval.results.spool import EpisodeKey, Place, Spool
 
@@ -153,11 +153,18 @@ def _read_file(file: Input, read: Read, spool: Spool | None, *, is_journal: bool
             for found in read_episodes(opened, file.path.name):
                 if isinstance(found, Record):
                     merge(_numbered(found, seen))
-                elif not (found.cut and is_journal):
+                elif not _is_told_otherwise(found, read.session, is_journal=is_journal):
                     problems.append(found)
     except OSError as error:
         problems.append(Problem(f"it cannot be read: {error.strerror}"))
     read.findings += _problem_findings(file, problems)
+
+
+def _is_told_otherwise(problem: Problem, session: Session | None, *, is_journal: bool) -> bool:
+    """Say whether another finding says it better: the session's, or that of unfinished episodes."""
+    if problem != INCOMPLETE or session is None:
+        return problem.cut and is_journal
+    return bool(session.state != "finished" or session.stopped or session.collection_errors)
 
 
 def _numbered(record: Record, seen: dict[str, int]) -> Record:

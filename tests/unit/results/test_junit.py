@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import time
 import tracemalloc
 
 import pytest
@@ -238,10 +237,9 @@ def test_simple_entities_work() -> None:
     ids=["expanding", "long", "many", "file", "network", "parameter"],
 )
 def test_entities_that_expand_or_reach_outside_are_refused(declaration: str) -> None:
-    started = time.perf_counter()
+    # One that was expanded would not come to an end within the time limit of every test.
     file = read(f"<!DOCTYPE t [{declaration}]><testsuite><testcase name='&a;'/></testsuite>")
     assert "it declares" in (file.end.problem or "")
-    assert time.perf_counter() - started < 5
 
 
 def test_an_external_dtd_is_not_fetched() -> None:
