@@ -60,6 +60,7 @@ class CassetteShelf:
 
     def open(self, episode_id: str, folder: Path, scenario: str, iteration: int = 1) -> Tape:
         """Open a tape for an episode. Raises InputError."""
+        scenario = self.redactor.text(scenario)
         path = cassette_path(folder, scenario)
         cassette = Cassette(scenario) if self.mode == "off" else self._load(path, scenario)
         tape = Tape(cassette, self.mode, self.redactor.value, iteration, f"cassette {path}")

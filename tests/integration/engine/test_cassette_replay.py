@@ -178,6 +178,13 @@ def test_no_secret_is_in_the_file_and_replay_still_hits(tmp_path):
     assert ask(tmp_path, "replay", never, f"use {SECRET}")[0] == "it is [redacted]"
 
 
+def test_a_scenario_named_by_a_secret_is_not_written_so(tmp_path, server):
+    with CassetteShelf("record", REDACTOR).episode("e", tmp_path, f"login {SECRET}") as tape:
+        asyncio.run(run(tape, model_of(server), "my balance?", users_agent()))
+    (path,) = tmp_path.iterdir()
+    assert SECRET not in path.name + path.read_text()
+
+
 def test_a_recording_that_failed_does_not_replace_a_whole_one(taped):
     path = cassette_path(taped, "banking")
     before = path.read_bytes()
