@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from ci_agent_eval.contract.episode import StopReason
 from ci_agent_eval.settings import Settings, load_settings
 from tests.integration.test_cli import clean_environ
 
@@ -48,6 +50,27 @@ def test_python_of_the_readme_runs(number, tmp_path):
     )
     assert done.returncode == 0, done.stdout
     assert "1 of 1 required scenario" in done.stdout
+
+
+def test_python_of_the_engine_s_page_declares_what_there_is(tmp_path):
+    (text,) = blocks("python", (ROOT / "docs/engine.md").read_text())
+    (tmp_path / "test_page.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--collect-only", "test_page.py"],
+        cwd=tmp_path,
+        env=clean_environ(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "1 test collected" in done.stdout
+
+
+def test_every_way_to_end_is_on_the_engine_s_page():
+    page = (ROOT / "docs/engine.md").read_text()
+    assert all(f"`{reason}`" in page for reason in get_args(StopReason))
 
 
 def test_the_configuration_of_the_readme_is_read_and_names_every_key(tmp_path):
