@@ -67,7 +67,7 @@ def describe(progress: Progress) -> str:
     """Return the line: episodes, failures, errors, violations, cost."""
     of = "" if progress.selected is None else f" of {progress.selected}"
     return (
-        f"agent-eval: {progress.finished}{of} episodes ended, {progress.failed} failed, "
-        f"{progress.errors} errors, {progress.violations} budget violations, "
+        f"agent-eval: {progress.finished}{of} episodes ended, failed: {progress.failed}, "
+        f"errors: {progress.errors}, budget violations: {progress.violations}, "
         f"${progress.cost_usd:.4f}"
     )
