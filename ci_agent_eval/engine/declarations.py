@@ -264,7 +264,7 @@ class Agent:
     max_turns: int = 10
     """How often the model may answer in one run."""
     allowed_tools: Sequence[str] | None = None
-    """The tools it may see; unset: all."""
+    """The tools it may see; unset: all. Each has to be there when a run begins."""
     retries: int = 1
     """How often in a row a tool may report an error before the run ends."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,8 @@ from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.engine import fields
+from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.turns import CallKey, CallNote
 
 Clock = Callable[[], float]
@@ -42,15 +44,48 @@ class RunRecord:
 
 
 @dataclass
+class Offers:
+    """The tools that are offered to an agent, held against those it declares."""
+
+    agent: Agent
+    expected: int
+    """How many toolsets list theirs before the model is first asked."""
+    listed: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def note(self, place: int, names: Iterable[str]) -> None:
+        """Keep what a toolset lists. Raises InputError, with the last, for what none has."""
+        if place in self.listed:
+            return
+        self.listed[place] = tuple(names)
+        if len(self.listed) == self.expected:
+            self.check()
+
+    def check(self) -> None:
+        """Raise InputError for an allowed tool that nobody offers: a slip of the pen."""
+        offered = sorted({name for names in self.listed.values() for name in names})
+        missing = [name for name in self.agent.allowed_tools or () if name not in offered]
+        if missing:
+            raise fields.wrong(
+                "Agent",
+                "allowed_tools",
+                f"agent {self.agent.label!r}: no server of it offers {', '.join(missing)}; "
+                f"there are: {', '.join(offered) or 'no tools'}",
+            )
+
+
+@dataclass
 class AgentToolset(WrapperToolset[Any]):
     """A toolset as one agent sees it in one run: the tools it is allowed, each call noted."""
 
     record: RunRecord
+    offers: Offers
+    place: int
     allowed: frozenset[str] | None = None
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """Return the tools the agent is allowed."""
+        """Return the tools the agent is allowed. Raises InputError, as `Offers`."""
         tools = await self.wrapped.get_tools(ctx)
+        self.offers.note(self.place, tools)
         if self.allowed is None:
             return tools
         return {name: tool for name, tool in tools.items() if name in self.allowed}
@@ -77,10 +112,21 @@ class AgentToolset(WrapperToolset[Any]):
 
 
 def seen_by(
-    toolset: AbstractToolset[Any], record: RunRecord, allowed: tuple[str, ...] | None = None
-) -> AgentToolset:
-    """Return the toolset as an agent sees it; without `allowed` it sees all of it."""
-    return AgentToolset(toolset, record, None if allowed is None else frozenset(allowed))
+    agent: Agent,
+    toolsets: Sequence[AbstractToolset[Any]],
+    always: Sequence[AbstractToolset[Any]],
+    record: RunRecord,
+) -> list[AgentToolset]:
+    """Return the toolsets as an agent sees them; of those that are `always` there it sees all.
+
+    Raises InputError where there is none, and the agent names tools it is allowed.
+    """
+    allowed = None if agent.allowed_tools is None else frozenset(agent.allowed_tools)
+    offers = Offers(agent, len(toolsets) + len(always))
+    if not offers.expected:
+        offers.check()
+    seen = [(toolset, allowed) for toolset in toolsets] + [(toolset, None) for toolset in always]
+    return [AgentToolset(tools, record, offers, at, of) for at, (tools, of) in enumerate(seen)]
 
 
 def describe(error: BaseException) -> str:

@@ -67,6 +67,7 @@ async def aitest_run(
     if deadline is not None:
         fields.number("aitest_run", "timeout_s", deadline, least=0, above=True)
     episode_id = episode_id or f"run-{next(_numbers)}"
+    session.learn(agent)
     if not isinstance(agent, Agent):
         return await run_adapted(
             agent,
@@ -188,15 +189,11 @@ class _Run:
 
     @asynccontextmanager
     async def _started(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:
-        agent, record = self.agent, self.record
-        allowed = None if agent.allowed_tools is None else tuple(agent.allowed_tools)
+        agent = self.agent
         async with self.session.loop_of(agent).iter(
             self.prompt,
             model=await self.session.model_for(agent, self.episode_id, self.tally),
-            toolsets=[
-                *(seen_by(toolset, record, allowed) for toolset in toolsets),
-                *(seen_by(toolset, record) for toolset in _of_skill(agent)),
-            ],
+            toolsets=seen_by(agent, toolsets, _of_skill(agent), self.record),
             message_history=list(self.history) or None,
             usage_limits=UsageLimits(request_limit=self.limits.max_turns),
             infer_name=False,

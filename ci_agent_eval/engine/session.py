@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -19,6 +19,7 @@ from ci_agent_eval.engine.model import build_model, model_settings
 from ci_agent_eval.engine.rate import Limiter, RateLimitedModel, Sleep, Tally
 from ci_agent_eval.engine.record import Clock
 from ci_agent_eval.engine.result import CassetteCounts
+from ci_agent_eval.engine.secrets import declared_secrets
 from ci_agent_eval.engine.windows import Window
 from ci_agent_eval.errors import InputError
 
@@ -58,6 +59,9 @@ class Cassettes(Protocol):
     def tape(self, episode_id: str) -> Tape:
         """Return an episode's recording, for agents that are not declared here."""
 
+    def learn(self, secrets: frozenset[str]) -> None:
+        """Keep these values out of what is written from now on."""
+
 
 @dataclass
 class _Episode:
@@ -95,6 +99,9 @@ class EngineSession:
     cassettes: Cassettes | None = None
     servers: Servers | None = None
     """Unset: a pool of the session's own, made when an agent with servers comes."""
+    on_secrets: Callable[[frozenset[str]], None] | None = None
+    """Told of the secrets that agents declare, before they run; for those who write reports."""
+    _secrets: set[str] = field(default_factory=set, init=False, repr=False)
     _models: dict[tuple[str | None, ...], Model] = field(default_factory=dict, init=False)
     _limiters: dict[tuple[str | None, ...], Limiter] = field(default_factory=dict, init=False)
     _loops: dict[int, tuple[Agent, Loop[Any, str]]] = field(default_factory=dict, init=False)
@@ -165,6 +172,17 @@ class EngineSession:
                 yield toolsets
         else:
             yield await held.toolsets(pool, servers, episode_id)
+
+    def learn(self, agent: object) -> None:
+        """Tell the cassettes and `on_secrets` what an agent declares that is secret."""
+        fresh = frozenset(declared_secrets(agent, self.environ)) - self._secrets
+        if not fresh:
+            return
+        self._secrets |= fresh
+        if self.cassettes is not None:
+            self.cassettes.learn(fresh)
+        if self.on_secrets is not None:
+            self.on_secrets(fresh)
 
     def begin_episode(self, episode_id: str) -> None:
         """Let the runs of an episode share its servers' state, until `end_episode`.

@@ -187,6 +187,8 @@ def pytest_runtest_makereport(
     report = yield
     if detection.EPISODE in item.stash:
         _episodes(item.config).record(item, call, report)
+    if SESSION in item.config.stash:
+        item.config.stash[SESSION].clean(report)
     return report
 
 

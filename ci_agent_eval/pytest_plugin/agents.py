@@ -14,6 +14,7 @@ import pytest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.loop import SessionLoop
+from ci_agent_eval.pytest_plugin.session import EpisodeSession
 from ci_agent_eval.recorder import EpisodeRecorder
 from ci_agent_eval.redact import Redactor
 
@@ -48,7 +49,7 @@ def recorded_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[Reco
     """Give the fixture's runs on the process's one engine session, and hold their cassette."""
     config, loop = item.config, SessionLoop.of(item.config)
     if ENGINE not in config.stash:
-        config.stash[ENGINE] = _opened(loop, options.cassette_mode(config))
+        config.stash[ENGINE] = _opened(config, loop)
     engine = config.stash[ENGINE]
     folder = options.cassette_dir(config, item.path)
     with engine.shelf.episode(item.nodeid, folder, recorder.scenario_id, recorder.iteration):
@@ -59,13 +60,18 @@ def recorded_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[Reco
             loop.run(engine.session.end_episode(item.nodeid))
 
 
-def _opened(loop: SessionLoop, mode: Any) -> Engine:
+def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:
     from ci_agent_eval.engine import EngineSession  # noqa: PLC0415 - inert until used
     from ci_agent_eval.engine.cassette import CassetteShelf  # noqa: PLC0415 - as above
 
+    mode: Any = options.cassette_mode(config)
     shelf = CassetteShelf(mode, Redactor.from_environ(os.environ))
     session = EngineSession(
-        environ=os.environ, clock=time.perf_counter, cassette_mode=mode, cassettes=shelf
+        environ=os.environ,
+        clock=time.perf_counter,
+        cassette_mode=mode,
+        cassettes=shelf,
+        on_secrets=EpisodeSession.of_running(config).learn,
     )
     loop.run(session.__aenter__())
     loop.close_with(lambda: session.__aexit__(None, None, None))

@@ -26,6 +26,7 @@ from ci_agent_eval.pytest_plugin.marker import draft_from_marker
 from ci_agent_eval.pytest_plugin.notes import notes
 from ci_agent_eval.pytest_plugin.places import Places
 from ci_agent_eval.pytest_plugin.redacted import redacted
+from ci_agent_eval.pytest_plugin.shown import clean
 from ci_agent_eval.pytest_plugin.subtests import (
     ending_after_subtests,
     is_of_subtest,
@@ -37,6 +38,9 @@ from ci_agent_eval.recorder import EpisodeRecorder, complaints, draft_episode
 from ci_agent_eval.redact import Redactor, distinct_names
 from ci_agent_eval.run_folder import Journal, ReportFolder
 
+NAME = "ci_agent_eval_episodes"
+"""What pytest knows the session's episodes by."""
+
 
 class EpisodeSession:
     """What the plugin's hooks call; one for each process that runs tests."""
@@ -44,6 +48,7 @@ class EpisodeSession:
     def __init__(self, places: Places, redactor: Redactor, folder: ReportFolder | None) -> None:
         self._places = places
         self._redactor = redactor
+        self._has_learned = False
         self._folder = folder
         self._journal: Journal | None = None
         self._subtest: EpisodeItem | None = None
@@ -59,8 +64,15 @@ class EpisodeSession:
             Places.of(config.rootpath, os.environ), Redactor.from_environ(os.environ), folder
         )
         episodes._journal = folder.journal(options.worker_id(config)) if folder else None
-        config.pluginmanager.register(episodes, "ci_agent_eval_episodes")
+        config.pluginmanager.register(episodes, NAME)
         return episodes
+
+    @staticmethod
+    def of_running(config: pytest.Config) -> EpisodeSession:
+        """Return the one that was set up for the process."""
+        found = config.pluginmanager.get_plugin(NAME)
+        assert isinstance(found, EpisodeSession)  # noqa: S101 - whoever asks is in an episode
+        return found
 
     def select(self, items: Sequence[pytest.Item], deselected: int) -> None:
         """Take up the items that are episodes, and note how many there are.
@@ -90,6 +102,19 @@ class EpisodeSession:
             # A marked test that asks for no fixture of ours is timed all the same. The list is
             # replaced, not appended to: the items of one parametrized test share it.
             item.fixturenames = [*names, RECORDER]  # type: ignore[attr-defined]
+
+    def learn(self, secrets: frozenset[str]) -> None:
+        """Keep these values, too, out of what is written and shown from now on."""
+        self._redactor = self._redactor.also(secrets)
+        self._has_learned = True
+
+    def clean(self, report: pytest.TestReport) -> None:
+        """Take secrets out of a report, once there are any that only this process knows.
+
+        Whoever reads our output knows those of the environment by itself.
+        """
+        if self._has_learned:
+            clean(report, self._redactor.text)
 
     def begin(self, item: pytest.Item) -> None:
         """Write down that the episode has started, as it would be if nothing more came."""

@@ -4,9 +4,18 @@ A secret is the value of an environment variable whose name says so, in any of t
 it takes on its way into a file (JSON, XML, URL, base64), or a token by its shape.
 """
 
-from ci_agent_eval.redact.environ import MIN_SECRET, is_secret_name
+from ci_agent_eval.redact.environ import MIN_SECRET, is_secret_name, secrets_in
+from ci_agent_eval.redact.headers import secrets_in_header
 from ci_agent_eval.redact.known import REDACTED
 from ci_agent_eval.redact.names import distinct_names
 from ci_agent_eval.redact.redactor import Redactor
 
-__all__ = ["MIN_SECRET", "REDACTED", "Redactor", "distinct_names", "is_secret_name"]
+__all__ = [
+    "MIN_SECRET",
+    "REDACTED",
+    "Redactor",
+    "distinct_names",
+    "is_secret_name",
+    "secrets_in",
+    "secrets_in_header",
+]

@@ -53,7 +53,14 @@ class Redactor:
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Redactor:
         """Take the secrets from the variables whose names say that they hold one."""
-        values = {secret for name, value in environ.items() for secret in secrets_in(name, value)}
+        return cls.of(
+            secret for name, value in environ.items() for secret in secrets_in(name, value)
+        )
+
+    @classmethod
+    def of(cls, secrets: Iterable[str]) -> Redactor:
+        """Take these values, in all their forms; those shorter than MIN_SECRET are left out."""
+        values = {secret for secret in secrets if len(secret) >= MIN_SECRET}
         groups: set[Group] = set()
         cut: set[str] = set()
         shown: set[str] = set()
@@ -69,6 +76,16 @@ class Redactor:
                 cut |= as_text | {form for form in as_base64 if len(form) >= LONG}
         forms = {form for _, forms in groups for form in forms}
         return cls(_ordered(forms), _ordered(cut), tuple(sorted(groups)), _ordered(shown))
+
+    def also(self, secrets: Iterable[str]) -> Redactor:
+        """Return a redactor that knows these values besides its own."""
+        more = Redactor.of(secrets)
+        return Redactor(
+            _ordered({*self.secrets, *more.secrets}),
+            _ordered({*self.cut, *more.cut}),
+            tuple(sorted({*self.groups, *more.groups})),
+            _ordered({*self.shown, *more.shown}),
+        )
 
     def text(self, text: str) -> str:
         """Return `text` without secrets."""

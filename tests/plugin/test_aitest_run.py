@@ -9,6 +9,7 @@ import pytest
 
 from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
+from tests.servers.rig import wait_until_gone
 
 BANK = Path(__file__).parents[1] / "servers/bank.py"
 
@@ -173,3 +174,54 @@ def test_a_mode_that_is_none_is_a_usage_error(pytester):
     result = pytester.runpytest_subprocess()
     assert result.ret == 4
     result.stderr.fnmatch_lines(["*ini setting cassette: 'sometimes' is no mode*"])
+
+
+def test_no_server_outlives_a_worker_that_was_killed(suite, pytester):
+    script = {
+        "pid": [Step(tool_calls=[call("process_id")]), Step(text="{tool}")],
+        "child": [Step(tool_calls=[call("start_child")]), Step(text="{tool}")],
+    }
+    _, episodes = suite(
+        script,
+        """
+import os, signal
+from pathlib import Path
+
+web = MCPServer(
+    command=[*banking.command, "--http", "{port}"],
+    transport="streamable-http",
+    url="http://127.0.0.1:{port}/mcp",
+)
+
+@pytest.mark.parametrize("server", [banking, web], ids=["stdio", "http"])
+async def test_killed(aitest_run, server):
+    agent_of = Agent(provider=agent.provider, mcp_servers=[server])
+    pids = [(await aitest_run(agent_of, what)).final_response for what in ("pid", "child")]
+    assert all(Path(f"/proc/{pid}").exists() for pid in pids)
+    Path(f"pids-{os.getpid()}").write_text(" ".join(pids))
+    os.kill(os.getpid(), signal.SIGKILL)
+""",
+        "-n2",
+    )
+    assert [episode["outcome"] for episode in episodes] == ["error", "error"]
+    files = list(pytester.path.glob("pids-*"))
+    pids = [int(pid) for file in files for pid in file.read_text().split()]
+    assert len(pids) == 4
+    for pid in pids:
+        wait_until_gone(pid)
+
+
+def test_an_allowed_tool_that_nobody_offers_is_an_error_of_the_test(suite):
+    _, (episode,) = suite(
+        BALANCE,
+        """
+async def test_slip(aitest_run):
+    slip = Agent(
+        provider=agent.provider, mcp_servers=[banking], allowed_tools=["get_balnce"], name="clerk"
+    )
+    await aitest_run(slip, "What's my checking balance?")
+""",
+    )
+    assert episode["outcome"] == "error"
+    slip = "Agent.allowed_tools: agent 'clerk': no server of it offers get_balnce; there are: crash"
+    assert slip in episode["reason"]

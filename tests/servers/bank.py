@@ -1,4 +1,7 @@
-"""A bank as an MCP server, over stdio or (`--http PORT`) streamable HTTP, with tools that fail."""
+"""A bank as an MCP server, over stdio, streamable HTTP (`--http PORT`) or SSE (`--sse PORT`).
+
+Some of its tools fail.
+"""
 
 # ruff: noqa: T201 - what these programs print is what they are for
 
@@ -7,7 +10,7 @@ import os
 import sys
 
 import anyio
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 
 server = MCPServer("bank")
 balances = {"checking": 1500.0, "savings": 3200.0}
@@ -53,6 +56,12 @@ def environment() -> dict[str, str]:
 
 
 @server.tool()
+def headers(ctx: Context) -> dict[str, str]:
+    """Return the headers of the request, of a web server's."""
+    return dict(ctx.headers or {})
+
+
+@server.tool()
 def fail(message: str) -> str:
     """Report an error."""
     raise ValueError(message)
@@ -93,12 +102,15 @@ def start_child() -> int:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--http", type=int)
+    parser.add_argument("--sse", type=int)
     options = parser.parse_args()
     print("the bank opens", file=sys.stderr, flush=True)
-    if options.http is None:
-        server.run("stdio")
-    else:
+    if options.http is not None:
         server.run("streamable-http", port=options.http)
+    elif options.sse is not None:
+        server.run("sse", port=options.sse)
+    else:
+        server.run("stdio")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,16 @@ def a_web_bank(**changes: Any) -> MCPServer:
     return MCPServer(**fields | changes)
 
 
+def an_sse_bank(**changes: Any) -> MCPServer:
+    fields = {
+        "command": [sys.executable, BANK, "--sse", "{port}"],
+        "transport": "sse",
+        "url": "http://127.0.0.1:{port}/sse",
+        "name": "SSE bank",
+    }
+    return MCPServer(**fields | changes)
+
+
 def a_rogue(mode: str, **changes: Any) -> MCPServer:
     fields = {"command": [sys.executable, "-S", ROGUE, mode], "name": "rogue"}
     return MCPServer(**fields | changes)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic_ai.models import Model
 
@@ -63,7 +64,7 @@ class CassetteShelf:
         scenario = self.redactor.text(scenario)
         path = cassette_path(folder, scenario)
         cassette = Cassette(scenario) if self.mode == "off" else self._load(path, scenario)
-        tape = Tape(cassette, self.mode, self.redactor.value, iteration, f"cassette {path}")
+        tape = Tape(cassette, self.mode, self._redacted, iteration, f"cassette {path}")
         self._open[episode_id] = _Place(path, scenario, tape)
         return tape
 
@@ -99,6 +100,13 @@ class CassetteShelf:
                 "`CassetteShelf.episode(...)` before the agent runs"
             )
         return self._open[episode_id].tape
+
+    def learn(self, secrets: frozenset[str]) -> None:
+        """Keep these values out of every recording, also of the episodes that are open."""
+        self.redactor = self.redactor.also(secrets)
+
+    def _redacted(self, value: Any) -> Any:
+        return self.redactor.value(value)
 
     def _load(self, path: Path, scenario: str) -> Cassette:
         """Read a file once for all the iterations that find it unchanged."""

@@ -30,6 +30,7 @@ from pydantic_ai.mcp import MCPToolset
 
 from ci_agent_eval.engine.declarations import MCPServer
 from ci_agent_eval.engine.faults import ServerError
+from ci_agent_eval.engine.secrets import server_secrets
 from ci_agent_eval.engine.servers.processes import Tail, child_environment, leashed
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redact import Redactor
@@ -150,13 +151,8 @@ class RunningServer:
             lines = self.tail.lines()
             said.append("Its last lines on stderr:" if lines else "It wrote nothing to stderr.")
             said.extend(f"  {line}" for line in lines)
-        return ServerError(self._redactor().text("\n".join(said)))
-
-    def _redactor(self) -> Redactor:
-        headers = {
-            name.upper().replace("-", "_"): value for name, value in self.declared.headers.items()
-        }
-        return Redactor.from_environ({**headers, **self.declared.env})
+        redactor = Redactor.of(server_secrets(self.declared))
+        return ServerError(redactor.text("\n".join(said)))
 
     async def _open(self) -> None:
         server = self.declared

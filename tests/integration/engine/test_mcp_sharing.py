@@ -5,14 +5,16 @@ import os
 from collections.abc import Callable
 
 import pytest
+from pydantic_ai.exceptions import ModelRetry
 
 from ci_agent_eval.engine.declarations import CLIServer, MCPServer, Wait
 from ci_agent_eval.engine.faults import ServerError
 from ci_agent_eval.engine.servers.pool import ServerPool
 from ci_agent_eval.errors import InputError
-from tests.servers.rig import a_bank, a_rogue, a_web_bank, call, is_there
+from tests.servers.rig import a_bank, a_rogue, a_web_bank, an_sse_bank, call, is_there
 
 BANKS = pytest.mark.parametrize("declare", [a_bank, a_web_bank])
+WEB_BANKS = pytest.mark.parametrize("declare", [a_web_bank, an_sse_bank])
 
 
 async def echoed(pool: ServerPool, server: MCPServer, episode: int) -> tuple[int, list[str]]:
@@ -42,6 +44,38 @@ def test_the_bank_knows_the_balance(declare: Callable[[], MCPServer]) -> None:
     async def main() -> None:
         async with ServerPool(os.environ) as pool, pool.toolset(declare(), "one") as toolset:
             assert await call(toolset, "get_balance", account="checking") == "$1,500.00"
+
+    asyncio.run(main())
+
+
+@WEB_BANKS
+def test_a_web_server_is_asked_with_the_headers_declared_and_gone_at_the_end(
+    declare: Callable[..., MCPServer],
+) -> None:
+    async def main() -> None:
+        async with ServerPool(os.environ) as pool:
+            server = declare(headers={"X-Desk": "front"})
+            async with pool.toolset(server, "one") as toolset:
+                assert await call(toolset, "get_balance", account="checking") == "$1,500.00"
+                assert (await call(toolset, "headers"))["x-desk"] == "front"
+                with pytest.raises(ModelRetry):
+                    await call(toolset, "fail", message="no")
+            pid, _ = await echoed(pool, server, 2)
+            assert await echoed(pool, server, 3) == (pid, ["3 says 0", "3 says 1", "3 says 2"])
+        assert not is_there(pid)
+
+    asyncio.run(main())
+
+
+def test_an_sse_server_that_died_between_two_episodes_is_started_again() -> None:
+    async def main() -> None:
+        async with ServerPool(os.environ) as pool:
+            async with pool.toolset(an_sse_bank(), "one") as toolset:
+                with pytest.raises(ServerError):
+                    await call(toolset, "crash")
+            async with pool.toolset(an_sse_bank(), "two") as toolset:
+                assert await call(toolset, "get_balance", account="checking") == "$1,500.00"
+            assert pool.restarts == 1
 
     asyncio.run(main())
 

@@ -135,6 +135,21 @@ def test_only_allowed_tools_are_shown():
     assert result.available_tools == ("balance",)
 
 
+def test_an_allowed_tool_that_nobody_offers_is_said_before_the_model_is_asked():
+    async def once(server, *functions, **options):
+        async with session(*functions) as opened:
+            return await aitest_run(agent(server, **options), "hello", session=opened)
+
+    slip = {"allowed_tools": ["balance", "ballance"]}
+    with ModelServer(["hi"]) as server:
+        with pytest.raises(InputError, match="offers ballance; there are: balance"):
+            go(once(server, balance, **slip))
+        with pytest.raises(InputError, match="there are: no tools"):
+            go(once(server, cli_servers=(), **slip))
+        assert go(once(server, cli_servers=(), allowed_tools=[])).success
+        assert len(server.requests) == 1
+
+
 def test_fifty_runs_at_once_do_not_mix():
     async def many(server):
         async with session(balance) as opened:

@@ -1,0 +1,66 @@
+"""The secrets that a test declares: they need not stand in the environment of the process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from ci_agent_eval.engine.declarations import Agent, Provider
+from ci_agent_eval.redact import secrets_in, secrets_in_header
+
+
+def declared_secrets(agent: Any, environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield what is secret in an agent's declaration, and the key of its model.
+
+    Of an agent of another making (`adapters`) that is what it has of `env`, `headers`,
+    `url` and `command`.
+    """
+    if not isinstance(agent, Agent):
+        yield from server_secrets(agent)
+        return
+    yield from _of_provider(agent.provider, environ)
+    for server in (*agent.mcp_servers, *agent.cli_servers):
+        yield from server_secrets(server)
+
+
+def server_secrets(declared: Any) -> Iterator[str]:
+    """Yield what is secret in what is declared of one server."""
+    for name, value in _mapping(declared, "env").items():
+        yield from secrets_in(name, value)
+    for name, value in _mapping(declared, "headers").items():
+        yield from secrets_in_header(name, value)
+    url = getattr(declared, "url", None)
+    if isinstance(url, str):
+        yield from secrets_in("url", url)
+    yield from _of_words([*_words(declared, "command"), *_words(declared, "args")])
+
+
+def _of_provider(provider: Provider, environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield the key, whatever its variable is called, and the password of the address."""
+    if provider.api_key_env is not None and provider.api_key_env in environ:
+        yield from secrets_in("API_KEY", environ[provider.api_key_env])
+    yield from secrets_in("url", provider.base_url or "")
+
+
+def _of_words(words: Sequence[str]) -> Iterator[str]:
+    """Yield the secrets of a command line: `--api-key VALUE`, `--api-key=VALUE`, `KEY=VALUE`."""
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
+        name, is_set, value = word.partition("=")
+        if is_set:
+            yield from secrets_in(name.lstrip("-"), value)
+        elif name.startswith("-") and not following.startswith("-"):
+            yield from secrets_in(name.lstrip("-"), following)
+
+
+def _mapping(declared: Any, name: str) -> Mapping[str, str]:
+    found = getattr(declared, name, None)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _words(declared: Any, name: str) -> Sequence[str]:
+    found = getattr(declared, name, None)
+    if isinstance(found, str):
+        return found.split()
+    is_list = isinstance(found, list | tuple)
+    return [word for word in found if isinstance(word, str)] if is_list and found else []
