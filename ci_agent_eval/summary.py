@@ -260,10 +260,10 @@ def _scenario(attempts: Sequence[EpisodeFacts], *, among_agents: bool) -> Scenar
         violations=_worst_violations(final),
         turns=sum(facts.turns for facts in final),
         tool_calls=sum(facts.tool_calls for facts in final),
-        tokens=_all_or_none([facts.tokens for facts in ran]),
-        cost_usd=_all_or_none([facts.cost_usd for facts in ran]),
+        tokens=_added([facts.tokens for facts in ran], sum),
+        cost_usd=_added([facts.cost_usd for facts in ran], math.fsum),
         p95_latency_ms=latency_statistic(latencies, "p95"),
-        duration_ms=_all_or_none([facts.duration_ms for facts in ran]),
+        duration_ms=_added([facts.duration_ms for facts in ran], math.fsum),
         pass_interval=pass_interval(tally),
         agent=first.agent or None,
         among_agents=among_agents,
@@ -305,12 +305,16 @@ def _ran(episodes: Iterable[EpisodeFacts]) -> list[EpisodeFacts]:
     return [facts for facts in episodes if facts.outcome != "skipped"]
 
 
-def _all_or_none(values: Sequence[Number | None]) -> Number | None:
-    """Return the sum; None where there is nothing or where a part is unknown."""
+def _added(
+    values: Sequence[Number | None], add: Callable[[Iterable[Number]], Number]
+) -> Number | None:
+    """Return the sum; None where there is nothing or where a part is unknown.
+
+    Money and time are added by `math.fsum`, so that neither the order nor Python's version
+    changes a digit.
+    """
     known = [value for value in values if value is not None]
-    if not known or len(known) < len(values):
-        return None
-    return sum(known)
+    return add(known) if known and len(known) == len(values) else None
 
 
 def _totals(attempts: Sequence[EpisodeFacts], loaded: Loaded, budgets: SuiteBudgets) -> Totals:
@@ -319,11 +323,11 @@ def _totals(attempts: Sequence[EpisodeFacts], loaded: Loaded, budgets: SuiteBudg
     costs = [facts.cost_usd for facts in ran if facts.cost_usd is not None]
     walls = [session.wall_time_s for session in loaded.sessions]
     # It differs run by run, so it is in a report only where it was asked for.
-    wall_time_s = _all_or_none(walls) if budgets.total_wall_time_s else None
+    wall_time_s = _added(walls, math.fsum) if budgets.total_wall_time_s else None
     return Totals(
-        tokens=_all_or_none([facts.tokens for facts in ran]),
-        cost_usd=_all_or_none([facts.cost_usd for facts in ran]),
-        priced_usd=sum(costs) if costs else None,
+        tokens=_added([facts.tokens for facts in ran], sum),
+        cost_usd=_added([facts.cost_usd for facts in ran], math.fsum),
+        priced_usd=math.fsum(costs) if costs else None,
         unpriced=sum(1 for facts in ran if facts.cost_usd is None),
         p95_latency_ms=latency_statistic([v for f in ran for v in f.latencies_ms], "p95"),
         turns=sum(facts.turns for facts in ran),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Literal
 
@@ -85,7 +86,8 @@ class Trajectory(Frozen):
         costs = [turn.cost_usd for turn in self.agent_turns]
         if not costs or None in costs:
             return None
-        return sum(cost for cost in costs if cost is not None)
+        # Exact, so that neither order nor the version of Python changes a digit.
+        return math.fsum(cost for cost in costs if cost is not None)
 
 
 class TrajectorySummary(Frozen, extra="allow"):

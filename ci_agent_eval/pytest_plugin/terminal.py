@@ -6,6 +6,7 @@ xdist and costs nothing where there were no episodes.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -122,7 +123,7 @@ def _totals(episodes: Sequence[Facts]) -> str:
     parts = [f"{_plural(len(episodes), 'episode')}: {', '.join(counts)}"]
     parts += [_plural(reruns, "rerun")] if reruns else []
     parts += [_plural(violations, "budget violation")] if violations else []
-    parts += [f"${sum(costs):.4f}"] if costs else []
+    parts += [f"${math.fsum(costs):.4f}"] if costs else []
     return "; ".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,7 +44,7 @@ class JournalTail:
             failed=sum(1 for episode in episodes if episode.outcome == "failed"),
             errors=sum(1 for episode in episodes if episode.outcome == "error"),
             violations=sum(len(episode.violations) for episode in episodes),
-            cost_usd=sum(episode.cost_usd or 0.0 for episode in episodes),
+            cost_usd=math.fsum(episode.cost_usd or 0.0 for episode in episodes),
         )
 
     def _read(self, journal: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -107,7 +108,7 @@ def _beyond(work: Work) -> Stop | None:
     spent = Spent(
         tool_calls=sum(len(turn.tool_calls) for turn in work.turns),
         tokens=sum(turn.tokens.total for turn in work.turns if turn.tokens is not None),
-        cost_usd=sum(turn.cost_usd for turn in work.turns if turn.cost_usd is not None),
+        cost_usd=math.fsum(turn.cost_usd for turn in work.turns if turn.cost_usd is not None),
     )
     return limit_reached(work.limits, spent)
 
