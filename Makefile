@@ -45,8 +45,9 @@ coverage: $(STAMP) ## Say which lines and branches no test reaches
 	@$(BIN)/coverage report
 
 .PHONY: bench
-bench: $(STAMP) ## Measure what benchmarks/RESULTS.md records
+bench: $(STAMP) ## Measure what benchmarks/RESULTS.md and ENGINE.md record
 	@$(BIN)/python benchmarks/measure.py $(ARGS)
+	@$(BIN)/python benchmarks/engine.py
 
 .PHONY: fix
 fix: $(STAMP) ## Format, and repair what ruff can repair
