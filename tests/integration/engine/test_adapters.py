@@ -292,6 +292,7 @@ def endpoint(answer):
     config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off", ws="none")
     server = uvicorn.Server(config)
     socket = config.bind_socket()
+    socket.listen(64)  # from here on a client waits for the server and is not refused
     thread = threading.Thread(target=server.run, args=([socket],), daemon=True)
     thread.start()
     try:
