@@ -428,3 +428,20 @@ def test_commands_of_the_suite_stay_text_in_a_workflow_s_log(agent_eval, tmp_pat
         "report", "--results", "agent-eval-report", "--format", "markdown", **environ
     )
     assert not [line for line in shown.stdout.splitlines() if line.lstrip().startswith("::")]
+
+
+def test_a_limit_that_leaves_out_a_plain_test_is_no_pass(agent_eval, tmp_path):
+    (tmp_path / "test_stop.py").write_text(
+        "import pytest\n"
+        "def test_a(episode):\n"
+        "    with episode.turn('hello') as turn:\n"
+        "        turn.reply('hello', source='scripted')\n"
+        "@pytest.mark.episode(gate='advisory')\n"
+        "def test_b(episode):\n"
+        "    assert 0\n"
+        "def test_c():\n"
+        "    assert 0\n"
+    )
+    done = agent_eval("run", "test_stop.py", "--", "-x")
+    assert done.returncode == 1, done.stdout
+    assert "pytest stopped early at a limit of its own" in " ".join(done.stdout.split())
