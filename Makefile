@@ -84,7 +84,7 @@ actionlint:
 
 .PHONY: lock
 lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that fit)
-	$(call compile,dev,pyproject.toml --extra pytest --extra engine --group dev)
+	$(call compile,dev,pyproject.toml --extra pytest --extra evals --group dev)
 	$(call compile,action,pyproject.toml -c requirements/dev.txt)
 	$(call compile,suite,--group suite -c requirements/dev.txt)
 	$(call compile,build,--group build -c requirements/dev.txt)

@@ -11,6 +11,7 @@ from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, Frozen, R
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.measure import BudgetViolation, budget_violations, measure
 from ci_agent_eval.contract.trajectory import (
+    TokenUsage,
     Trajectory,
     TrajectorySummary,
     summarize_trajectory,
@@ -21,6 +22,9 @@ Outcome = Literal["passed", "failed", "error", "skipped"]
 
 Gating = Literal["required", "advisory"]
 """Whether a scenario gates the merge or only informs."""
+
+Mode = Literal["strict", "evaluation"]
+"""A strict test fails at its first failed assertion; an evaluation records all and goes on."""
 
 Severity = Literal["error", "warning"]
 
@@ -67,6 +71,14 @@ class Score(Frozen):
     reason: str | None = None
 
 
+class JudgeUsage(Frozen):
+    """What the judging of an episode by a model took, apart from what the agent took."""
+
+    calls: Count = 0
+    tokens: TokenUsage = Field(default_factory=TokenUsage)
+    cost_usd: Amount | None = Field(default=None, description="unset: a call was not priced")
+
+
 class Episode(Frozen):
     """One iteration of a scenario: outcome, assertions, budgets, trajectory."""
 
@@ -78,6 +90,9 @@ class Episode(Frozen):
     line: Count | None = Field(default=None, description="1-based line of the test")
     iteration: Count = Field(default=1, description="1-based repeat of the scenario")
     attempt: Count = Field(default=1, description="1-based retry of the iteration")
+    mode: Mode = Field(
+        default="strict", description="evaluation: assertions are measured, not enforced"
+    )
     gate: Gating = "required"
     min_pass_rate: Rate | None = Field(
         default=None, description="required pass rate of the scenario; unset: the suite's"
@@ -97,6 +112,7 @@ class Episode(Frozen):
     budgets: Budgets = Field(default_factory=Budgets)
     trajectory: Trajectory | None = None
     trajectory_summary: TrajectorySummary = Field(default_factory=TrajectorySummary)
+    judge: JudgeUsage | None = Field(default=None, description="unset: no model judged it")
     duration_ms: Amount | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
 from ci_agent_eval.contract.budgets import Budgets
-from ci_agent_eval.contract.episode import Episode, Gating
+from ci_agent_eval.contract.episode import Episode, Gating, Mode
 from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.recorder.checked import checked
 
@@ -20,6 +20,7 @@ class EpisodeFields(TypedDict, total=False):
     line: int | None
     iteration: int
     attempt: int
+    mode: Mode
     gate: Gating
     min_pass_rate: float | None
     min_passes: int | None

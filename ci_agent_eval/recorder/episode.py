@@ -7,6 +7,7 @@ All state is in the recorder itself, so that episodes may run side by side. The 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
@@ -14,13 +15,14 @@ from ci_agent_eval.contract.budgets import Budget, Budgets, LatencyBudget, Stati
 from ci_agent_eval.contract.episode import (
     Assertion,
     Episode,
+    JudgeUsage,
     Outcome,
     Score,
     Severity,
     StopReason,
 )
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
-from ci_agent_eval.contract.trajectory import ToolCall, Trajectory, Turn
+from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Trajectory, Turn
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder.checked import Clock, checked, milliseconds
 from ci_agent_eval.recorder.draft import EpisodeFields, draft_episode
@@ -61,6 +63,7 @@ class EpisodeRecorder:
         self._stop_reason: StopReason | None = None
         self._rate_limited = 0
         self._cassette_misses = 0
+        self._judge: JudgeUsage | None = None
         self._open: TurnRecorder | None = None
         self._ended = False
         self._clock = clock
@@ -197,6 +200,22 @@ class EpisodeRecorder:
         self._rate_limited += rate_limited
         self._cassette_misses += cassette_misses
 
+    def record_judge(self, tokens: TokenUsage, cost_usd: float | None) -> None:
+        """Record what a call of a judge's model took; an unpriced call leaves the sum unknown."""
+        self._must_be_running("judge's call")
+        before = self._judge or JudgeUsage(cost_usd=0.0)
+        unpriced = before.cost_usd is None or cost_usd is None
+        self._judge = checked(
+            "judge's call",
+            JudgeUsage,
+            calls=before.calls + 1,
+            tokens={
+                name: getattr(before.tokens, name) + getattr(tokens, name)
+                for name in TokenUsage.model_fields
+            },
+            cost_usd=None if unpriced else math.fsum((before.cost_usd or 0.0, cost_usd or 0.0)),
+        )
+
     @property
     def failed_checks(self) -> tuple[Assertion, ...]:
         """The checks so far that failed and are no warnings."""
@@ -252,25 +271,33 @@ class EpisodeRecorder:
         if self.failed_checks:
             reason = _both(self.failed_checks, outcome, reason)
             outcome = "failed"
+        return self._frozen(
+            outcome=outcome, reason=reason, assertions=assertions, duration_ms=duration
+        )
+
+    def snapshot(self) -> Episode:
+        """Return the episode as it is so far, without a turn that is still open."""
+        outcome: Outcome = "failed" if self.failed_checks else "passed"
+        return self._frozen(outcome=outcome, assertions=list(self._assertions))
+
+    def _frozen(self, **ending: object) -> Episode:
         return checked(
             f"episode {self.scenario_id!r}",
             Episode.model_validate,
             obj={
                 **dict(self._draft),
-                "outcome": outcome,
-                "reason": reason,
                 "agent": _optional_text(self.agent),
                 "model": _optional_text(self.model),
                 "thread_id": _optional_text(self.thread_id),
                 "metadata": jsonable(self.metadata),
                 "budgets": self._budgets,
-                "assertions": assertions,
                 "scores": self._scores,
                 "trajectory": self.trajectory if self._turns else None,
                 "stop_reason": self._stop_reason,
                 "rate_limited": self._rate_limited,
                 "cassette_misses": self._cassette_misses,
-                "duration_ms": duration,
+                "judge": self._judge,
+                **ending,
             },
         )
 

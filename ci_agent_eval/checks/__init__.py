@@ -1,0 +1,1 @@
+"""Checks: pure objects that turn an episode into assertions with reasons."""
