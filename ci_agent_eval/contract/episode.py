@@ -79,11 +79,20 @@ class JudgeUsage(Frozen):
     cost_usd: Amount | None = Field(default=None, description="unset: a call was not priced")
 
 
+class Conditions(Frozen):
+    """What an episode ran under beside its model; runs under others are not comparable."""
+
+    tools: tuple[str, ...] | None = Field(default=None, description="names of the tools on offer")
+    prices: str | None = Field(default=None, description="version of the price table")
+    judge: str | None = Field(default=None, description="model that judged rubrics")
+
+
 class Episode(Frozen):
     """One iteration of a scenario: outcome, assertions, budgets, trajectory."""
 
     schema_version: SchemaVersion = SCHEMA_VERSION
     scenario_id: str = Field(min_length=1)
+    was: tuple[str, ...] = Field(default=(), description="scenario ids it had before")
     thread_id: str | None = None
     nodeid: str | None = Field(default=None, description="pytest's node id of the test")
     file: str | None = Field(default=None, description="path relative to the repository root")
@@ -112,6 +121,7 @@ class Episode(Frozen):
     budgets: Budgets = Field(default_factory=Budgets)
     trajectory: Trajectory | None = None
     trajectory_summary: TrajectorySummary = Field(default_factory=TrajectorySummary)
+    conditions: Conditions = Field(default_factory=Conditions)
     judge: JudgeUsage | None = Field(default=None, description="unset: no model judged it")
     duration_ms: Amount | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)

@@ -14,6 +14,7 @@ from ci_agent_eval.recorder.checked import checked
 class EpisodeFields(TypedDict, total=False):
     """What is known of an episode before it starts."""
 
+    was: tuple[str, ...]
     thread_id: str | None
     nodeid: str | None
     file: str | None

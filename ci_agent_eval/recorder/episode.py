@@ -14,6 +14,7 @@ from typing import Any, Unpack
 from ci_agent_eval.contract.budgets import Budget, Budgets, LatencyBudget, Statistic
 from ci_agent_eval.contract.episode import (
     Assertion,
+    Conditions,
     Episode,
     JudgeUsage,
     Outcome,
@@ -64,6 +65,7 @@ class EpisodeRecorder:
         self._rate_limited = 0
         self._cassette_misses = 0
         self._judge: JudgeUsage | None = None
+        self._conditions = Conditions()
         self._open: TurnRecorder | None = None
         self._ended = False
         self._clock = clock
@@ -216,6 +218,14 @@ class EpisodeRecorder:
             cost_usd=None if unpriced else math.fsum((before.cost_usd or 0.0, cost_usd or 0.0)),
         )
 
+    def note_conditions(self, **known: object) -> None:
+        """Say what the episode runs under: `tools`, `prices`, `judge`, as in `Conditions`.
+
+        Names that are said again are put together.
+        """
+        said = {name: _both_known(getattr(self._conditions, name), known[name]) for name in known}
+        self._conditions = checked("conditions", Conditions, **{**dict(self._conditions), **said})
+
     @property
     def failed_checks(self) -> tuple[Assertion, ...]:
         """The checks so far that failed and are no warnings."""
@@ -297,6 +307,7 @@ class EpisodeRecorder:
                 "rate_limited": self._rate_limited,
                 "cassette_misses": self._cassette_misses,
                 "judge": self._judge,
+                "conditions": self._conditions,
                 **ending,
             },
         )
@@ -312,6 +323,15 @@ def _with_budget(budgets: Budgets, name: str, budget: Budget) -> Budgets:
     if name in Budgets.model_fields and name != "custom":
         return budgets.model_copy(update={name: budget})
     return budgets.model_copy(update={"custom": {**budgets.custom, name: budget}})
+
+
+def _both_known(old: object, new: object) -> object:
+    """Put together what two runs of one episode say of the same thing."""
+    if old is None or new is None or old == new:
+        return old if new is None else new
+    if isinstance(old, tuple) and isinstance(new, tuple):
+        return tuple(sorted({*old, *new}))
+    return ", ".join(sorted({*str(old).split(", "), str(new)}))
 
 
 def _both(failed: Sequence[Assertion], outcome: Outcome, reason: str | None) -> str:

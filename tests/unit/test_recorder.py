@@ -300,3 +300,24 @@ def test_a_checks_place_is_the_callers_even_inside_this_repository():
     (assertion,) = episode.finish().assertions
     assert assertion.file == "tests/unit/test_recorder.py"
     assert "episode.check" in Path(__file__).read_text().splitlines()[(assertion.line or 0) - 1]
+
+
+def test_conditions_of_several_runs_are_put_together():
+    recorder = EpisodeRecorder("s", clock=lambda: 0.0)
+    recorder.note_conditions(tools=("b", "a"), prices="1", judge=None)
+    recorder.note_conditions(tools=("c",), prices="1", judge="openai:judge")
+    recorder.note_conditions(prices="2")
+    conditions = recorder.finish().conditions
+    assert conditions.tools == ("a", "b", "c")
+    assert conditions.prices == "1, 2"
+    assert conditions.judge == "openai:judge"
+
+
+def test_what_a_judge_took_adds_up_apart_from_the_agent_s():
+    recorder = EpisodeRecorder("s", clock=lambda: 0.0)
+    recorder.record_judge(TokenUsage(input=10, output=1), 0.5)
+    recorder.record_judge(TokenUsage(input=5, output=2), 0.25)
+    priced = recorder.snapshot().judge
+    recorder.record_judge(TokenUsage(), None)
+    assert (priced.calls, priced.tokens.total, priced.cost_usd) == (2, 18, 0.75)
+    assert recorder.finish().judge.cost_usd is None
