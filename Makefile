@@ -84,8 +84,8 @@ actionlint:
 
 .PHONY: lock
 lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that fit)
-	$(call compile,dev,pyproject.toml --extra pytest --extra evals --group dev)
-	$(call compile,action,pyproject.toml -c requirements/dev.txt)
+	$(call compile,dev,pyproject.toml --extra pytest --extra evals --extra compare --group dev)
+	$(call compile,action,pyproject.toml --extra compare -c requirements/dev.txt)
 	$(call compile,suite,--group suite -c requirements/dev.txt)
 	$(call compile,build,--group build -c requirements/dev.txt)
 	$(call compile,lint,--group lint -c requirements/dev.txt)
