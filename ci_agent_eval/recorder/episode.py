@@ -270,15 +270,16 @@ class EpisodeRecorder:
     ) -> Episode:
         """Freeze what was recorded into an Episode; nothing can be recorded afterwards.
 
-        A failed check makes any outcome `failed`, and the reason then says both; a budget
-        never changes it.
+        A failed check makes any outcome `failed`, and the reason then says both; but an
+        evaluation that ended in an error was not measured. A budget never changes it.
         """
         duration = milliseconds(self._clock() - self._started)
         if self._open is not None:
             self._open.close(broken=True)
         self._ended = True
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
-        if self.failed_checks:
+        is_cut_off = self._draft.mode == "evaluation" and outcome == "error"
+        if self.failed_checks and not is_cut_off:
             reason = _both(self.failed_checks, outcome, reason)
             outcome = "failed"
         return self._frozen(

@@ -321,3 +321,11 @@ def test_what_a_judge_took_adds_up_apart_from_the_agent_s():
     recorder.record_judge(TokenUsage(), None)
     assert (priced.calls, priced.tokens.total, priced.cost_usd) == (2, 18, 0.75)
     assert recorder.finish().judge.cost_usd is None
+
+
+def test_an_evaluation_keeps_the_error_that_ended_it():
+    recorder = EpisodeRecorder("greeting", clock=lambda: 0.0, mode="evaluation")
+    recorder.check("polite", False)
+    ended = recorder.finish("error", "ConnectionError: refused")
+    assert (ended.outcome, ended.reason) == ("error", "ConnectionError: refused")
+    assert [assertion.passed for assertion in ended.assertions] == [False]

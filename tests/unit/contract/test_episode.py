@@ -213,3 +213,12 @@ def test_an_episode_that_says_nothing_is_no_pass():
 def test_numbers_that_no_reader_keeps_are_refused(tokens):
     with pytest.raises(ValidationError):
         episode(trajectory={"turns": [turn(tokens={"input": tokens})]})
+
+
+def test_an_evaluation_that_ended_in_an_error_was_not_measured():
+    failed = {"scenario_id": "a", "assertions": [{"name": "polite", "passed": False}]}
+    cut_off = Episode.model_validate({**failed, "mode": "evaluation", "outcome": "error"})
+    assert cut_off.outcome == "error"
+    assert Episode.model_validate({**failed, "mode": "evaluation"}).outcome == "failed"
+    skipped = {**failed, "mode": "evaluation", "outcome": "skipped"}
+    assert Episode.model_validate(skipped).outcome == "failed", "a skip erases no failure"
