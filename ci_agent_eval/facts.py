@@ -6,13 +6,24 @@ that memory grows with the number of episodes and not with what they said.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from ci_agent_eval.contract.episode import Assertion, Episode, Gating, Outcome, StopReason
+from ci_agent_eval.contract.episode import (
+    Assertion,
+    Conditions,
+    Episode,
+    Gating,
+    Outcome,
+    StopReason,
+)
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.contract.results import Session
+from ci_agent_eval.contract.trajectory import Trajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +46,20 @@ class Calls:
             self.misses + other.misses,
             self.rate_limited + other.rate_limited,
         )
+
+
+MAX_ARGUMENTS = 1000
+"""Characters kept of a tool call's arguments, for the trajectory diff."""
+
+
+class Step(NamedTuple):
+    """One tool call, as far as a trajectory diff looks at it."""
+
+    turn: int
+    """1-based agent turn that made it."""
+    tool: str
+    arguments: str
+    """As JSON with sorted keys, cut at `MAX_ARGUMENTS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +90,9 @@ class EpisodeFacts:
     model: str | None = None
     stop_reason: StopReason | None = None
     duration_ms: float | None = None
+    was: tuple[str, ...] = ()
+    conditions: Conditions = field(default_factory=Conditions)
+    steps: tuple[Step, ...] = ()
 
 
 def facts_of(episode: Episode) -> EpisodeFacts:
@@ -95,7 +123,23 @@ def facts_of(episode: Episode) -> EpisodeFacts:
         model=episode.model,
         stop_reason=episode.stop_reason,
         duration_ms=episode.duration_ms,
+        was=episode.was,
+        conditions=episode.conditions,
+        steps=_shared(tuple(_steps(trajectory))) if trajectory else (),
     )
+
+
+def _steps(trajectory: Trajectory) -> Iterator[Step]:
+    for number, turn in enumerate(trajectory.agent_turns, start=1):
+        for call in turn.tool_calls:
+            given = json.dumps(call.arguments, sort_keys=True, ensure_ascii=False)
+            yield Step(number, call.name, given[:MAX_ARGUMENTS])
+
+
+@lru_cache(4096)
+def _shared(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return the equal value seen before: thousands of episodes take the same few paths."""
+    return steps
 
 
 def _tokens(episode: Episode) -> int | None:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ci_agent_eval.contract.episode import Assertion
+from ci_agent_eval.contract.episode import Assertion, Conditions
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.contract.results import Session
-from ci_agent_eval.facts import EpisodeFacts, JUnitCase, Loaded, PlainTests
+from ci_agent_eval.facts import EpisodeFacts, JUnitCase, Loaded, PlainTests, Step
 from ci_agent_eval.redact import distinct_names
 
 Redact = Callable[[str], str]
@@ -94,7 +94,20 @@ def _facts(facts: EpisodeFacts, names: Names, redact: Redact) -> EpisodeFacts:
         violations=tuple(_violation(violation, redact) for violation in facts.violations),
         agent=_text(facts.agent, redact),
         model=_text(facts.model, redact),
+        was=tuple(redact(name) for name in facts.was),
+        conditions=_conditions(facts.conditions, redact),
+        steps=tuple(Step(s.turn, redact(s.tool), redact(s.arguments)) for s in facts.steps),
     )
+
+
+def _conditions(conditions: Conditions, redact: Redact) -> Conditions:
+    tools = conditions.tools
+    update = {
+        "tools": None if tools is None else tuple(redact(tool) for tool in tools),
+        "prices": _text(conditions.prices, redact),
+        "judge": _text(conditions.judge, redact),
+    }
+    return conditions.model_copy(update=update)
 
 
 def _assertions(assertions: tuple[Assertion, ...], redact: Redact) -> tuple[Assertion, ...]:

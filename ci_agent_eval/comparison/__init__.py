@@ -1,0 +1,1 @@
+"""Comparison: this run held against runs of the base. Pure."""

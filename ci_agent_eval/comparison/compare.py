@@ -1,0 +1,198 @@
+"""Holding a run against the runs of the base."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ci_agent_eval.comparison import statistics
+from ci_agent_eval.comparison.conditions import differences
+from ci_agent_eval.comparison.model import (
+    Baseline,
+    Call,
+    Change,
+    ComparePolicy,
+    Comparison,
+    Divergence,
+    ScenarioComparison,
+    Side,
+)
+from ci_agent_eval.comparison.movements import movements
+from ci_agent_eval.comparison.paths import divergence, representative
+from ci_agent_eval.comparison.sides import (
+    IsPassing,
+    RunSide,
+    ScenarioKey,
+    side,
+    sides_of,
+    sides_of_run,
+)
+from ci_agent_eval.facts import EpisodeFacts
+from ci_agent_eval.summary import Summary
+
+
+def compare(
+    summary: Summary,
+    episodes: Sequence[EpisodeFacts],
+    baseline: Baseline,
+    *,
+    is_passing: IsPassing,
+    policy: ComparePolicy,
+) -> Comparison:
+    """Compare a run, folded in `summary` from `episodes`, with the runs of the base.
+
+    The same for any order of episodes. Raises InputError where SciPy is needed and missing.
+    """
+    after = sides_of(summary.scenarios, episodes)
+    runs = [sides_of_run(run.episodes) for run in baseline.runs]
+    paired = _Pairing(runs, after, is_passing, policy)
+    scenarios = _with_calls([*paired.present(), *paired.vanished()], policy)
+    lost = sum(1 for s in scenarios if s.change == "newly_failing")
+    won = sum(1 for s in scenarios if s.change == "fixed")
+    return Comparison(
+        label=baseline.label,
+        runs=len(baseline.runs),
+        level=policy.level,
+        scenarios=tuple(sorted(scenarios, key=lambda s: (s.scenario_id, s.agent or ""))),
+        suite_p_value=statistics.p_value_of_losses(lost, won),
+        **movements(scenarios),
+    )
+
+
+@dataclass(frozen=True)
+class _Pairing:
+    """The scenarios of this run, each beside its own past."""
+
+    runs: Sequence[Mapping[ScenarioKey, RunSide]]
+    after: Mapping[ScenarioKey, RunSide]
+    is_passing: IsPassing
+    policy: ComparePolicy
+
+    def present(self) -> Iterator[ScenarioComparison]:
+        for key, run in self.after.items():
+            before_key = self._key_before(key, run)
+            past = [found[before_key] for found in self.runs if before_key in found]
+            compared = self._scenario(key, run, past)
+            renamed = before_key[0] if before_key != key else None
+            yield replace(compared, renamed_from=renamed)
+
+    def _key_before(self, key: ScenarioKey, run: RunSide) -> ScenarioKey:
+        """Return the name under which the latest run that has the scenario knows it."""
+        names = sorted({name for facts in run.episodes for name in facts.was})
+        candidates = [key, *((name, key[1]) for name in names if (name, key[1]) not in self.after)]
+        for found in self.runs:
+            for candidate in candidates:
+                if candidate in found:
+                    return candidate
+        return key
+
+    def _scenario(
+        self, key: ScenarioKey, run: RunSide, past: Sequence[RunSide]
+    ) -> ScenarioComparison:
+        after = side([run], self.is_passing)
+        compared = ScenarioComparison(
+            scenario_id=key[0],
+            agent=key[1] or None,
+            change="new",
+            required=run.summary.gate == "required",
+            after=after,
+            flaky=run.summary.flaky > 0,
+        )
+        if not past:
+            return compared
+        found = differences(past[0].conditions, run.conditions, self.policy.across)
+        if found:
+            before = side(past[:1], self.is_passing)
+            return replace(compared, change="not_comparable", differences=found, before=before)
+        comparable = [p for p in past if not self._differ(p, run)]
+        before = side(comparable, self.is_passing)
+        return replace(
+            compared,
+            change=_change(before, after),
+            before=before,
+            newly_over=_newly_over(comparable[0], run),
+            divergence=self._divergence(comparable[0], run),
+        )
+
+    def _differ(self, before: RunSide, after: RunSide) -> bool:
+        return bool(differences(before.conditions, after.conditions, self.policy.across))
+
+    def _divergence(self, before: RunSide, after: RunSide) -> Divergence | None:
+        failing = self.is_passing(after.summary) is False
+        paths = (
+            representative(before.episodes, failing=False),
+            representative(after.episodes, failing=failing),
+        )
+        return None if None in paths else divergence(*(path or () for path in paths))
+
+    def vanished(self) -> Iterator[ScenarioComparison]:
+        """Yield what the latest run of the base had and this one has not."""
+        taken = {s.renamed_from for s in self.present() if s.renamed_from}
+        for key, run in (self.runs[0] if self.runs else {}).items():
+            if key not in self.after and key[0] not in taken:
+                yield ScenarioComparison(
+                    scenario_id=key[0],
+                    agent=key[1] or None,
+                    change="vanished",
+                    required=run.summary.gate == "required",
+                    before=side([run], self.is_passing),
+                )
+
+
+def _change(before: Side, after: Side) -> Change:
+    if after.passing is None or before.passing is None:
+        return "new" if before.passing is None else "unchanged"
+    if before.passing:
+        return "unchanged" if after.passing else "newly_failing"
+    return "fixed" if after.passing else "still_failing"
+
+
+def _newly_over(before: RunSide, after: RunSide) -> tuple[str, ...]:
+    known = {item.violation.budget for item in before.summary.violations}
+    now = {item.violation.budget for item in after.summary.violations}
+    return tuple(sorted(now - known))
+
+
+def _with_calls(
+    scenarios: Sequence[ScenarioComparison], policy: ComparePolicy
+) -> list[ScenarioComparison]:
+    """Say of each scenario whether its pass rate fell, corrected for their number."""
+    tested = [s for s in scenarios if _is_testable(s)]
+    raw = [statistics.p_value_of_drop(*_counts(s)) for s in tested]
+    p_values = dict(zip(map(id, tested), statistics.adjusted(raw), strict=True))
+    level = policy.level / max(len(tested), 1)
+    return [
+        _called(s, p_values[id(s)], policy, level) if id(s) in p_values else s for s in scenarios
+    ]
+
+
+def _is_testable(scenario: ScenarioComparison) -> bool:
+    before, after = scenario.before, scenario.after
+    if before is None or after is None or scenario.change == "not_comparable":
+        return False
+    return bool(before.judged and after.judged)
+
+
+def _counts(scenario: ScenarioComparison) -> tuple[int, int, int, int]:
+    before, after = scenario.before, scenario.after
+    assert before is not None, "only what has both sides is tested"  # noqa: S101 - see _is_testable
+    assert after is not None, "only what has both sides is tested"  # noqa: S101 - see _is_testable
+    return before.passed, before.judged, after.passed, after.judged
+
+
+def _called(
+    scenario: ScenarioComparison, p_value: float, policy: ComparePolicy, level: float
+) -> ScenarioComparison:
+    counts = _counts(scenario)
+    call = _call(counts, p_value, policy)
+    needed = statistics.iterations_to_tell(*counts, level) if call == "undecided" else None
+    return replace(scenario, call=call, p_value=p_value, needed_iterations=needed)
+
+
+def _call(counts: tuple[int, int, int, int], p_value: float, policy: ComparePolicy) -> Call:
+    passed_before, judged_before, passed_after, judged_after = counts
+    if p_value < policy.level:
+        return "regression"
+    drop = passed_before / judged_before - passed_after / judged_after
+    # Rounded: 0.9 - 0.7 is less than 0.2 as floats are.
+    return "undecided" if drop > 0 and round(drop, 9) >= policy.min_drop else "no_regression"

@@ -1,0 +1,163 @@
+"""What a comparison is made of: frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ci_agent_eval.facts import EpisodeFacts
+
+Change = Literal[
+    "newly_failing",
+    "still_failing",
+    "fixed",
+    "new",
+    "vanished",
+    "not_comparable",
+    "unchanged",
+]
+
+Call = Literal["regression", "undecided", "no_regression", "untested"]
+"""Whether the pass rate fell. `undecided`: a drop was seen that so few iterations cannot show."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparePolicy:
+    """When a drop is called one."""
+
+    level: float = 0.05
+    """Of the false alarms of a suite in which nothing changed."""
+    min_drop: float = 0.2
+    """A smaller drop of the pass rate that cannot be shown is not asked about, 0 to 1."""
+    across: frozenset[str] = frozenset()
+    """Conditions that may differ: `model`, `tools`, `prices`, `judge`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineRun:
+    """One run of the base."""
+
+    episodes: tuple[EpisodeFacts, ...]
+    commit: str | None = None
+    label: str = ""
+    """How reports call it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The runs to compare with, the latest first."""
+
+    label: str
+    runs: tuple[BaselineRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoBaseline:
+    """There is none, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A scenario's figures on one side; per episode where that is said."""
+
+    passed: int
+    judged: int
+    passing: bool | None
+    """Whether it meets its pass rate; None: not judged."""
+    cost_usd: float | None = None
+    """Per episode."""
+    tokens: float | None = None
+    """Per episode."""
+    tool_calls: float | None = None
+    """Per episode."""
+    p95_latency_ms: float | None = None
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Passed over judged."""
+        return self.passed / self.judged if self.judged else None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A condition under which the two sides ran, and what it was on each."""
+
+    condition: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Where a trajectory leaves the one of the baseline, and both sequences of tool calls."""
+
+    turn: int
+    """1-based agent turn."""
+    call: int
+    """1-based tool call of the whole episode."""
+    argument: str | None
+    """The first argument that differs, where the tools are the same."""
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    """Names of the tools in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioComparison:
+    """One scenario on both sides."""
+
+    scenario_id: str
+    agent: str | None
+    change: Change
+    required: bool
+    call: Call = "untested"
+    before: Side | None = None
+    """Of the comparable runs of the baseline together; `passing` and budgets are the latest's."""
+    after: Side | None = None
+    p_value: float | None = None
+    """Adjusted for the number of scenarios tested."""
+    needed_iterations: int | None = None
+    """For `undecided`: how many would be enough; None: the baseline itself has too few."""
+    flaky: bool = False
+    newly_over: tuple[str, ...] = ()
+    """Budgets it keeps no longer."""
+    differences: tuple[Difference, ...] = ()
+    divergence: Divergence | None = None
+    renamed_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """A figure of the suite over the scenarios that are on both sides."""
+
+    before: float | None = None
+    after: float | None = None
+    interval: tuple[float, float] | None = None
+    """95 % interval of the relative change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A run against its baseline."""
+
+    label: str
+    runs: int
+    level: float
+    scenarios: tuple[ScenarioComparison, ...] = ()
+    pass_rate: Movement = field(default_factory=Movement)
+    cost_usd: Movement = field(default_factory=Movement)
+    tokens: Movement = field(default_factory=Movement)
+    tool_calls: Movement = field(default_factory=Movement)
+    p95_latency_ms: Movement = field(default_factory=Movement)
+    suite_p_value: float | None = None
+    """Exact McNemar test over scenarios passing before and failing now, and the reverse."""
+
+    def of(self, *changes: Change) -> tuple[ScenarioComparison, ...]:
+        """Return the scenarios with one of these changes."""
+        return tuple(s for s in self.scenarios if s.change in changes)
+
+    def called(self, call: Call) -> tuple[ScenarioComparison, ...]:
+        """Return the scenarios of which this was said."""
+        return tuple(s for s in self.scenarios if s.call == call)

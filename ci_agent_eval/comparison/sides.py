@@ -1,0 +1,82 @@
+"""One side of a comparison: a run's scenarios and the episodes behind them."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ci_agent_eval.comparison.conditions import conditions_of
+from ci_agent_eval.comparison.model import Side
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.measure import latency_statistic
+from ci_agent_eval.facts import EpisodeFacts, Loaded
+from ci_agent_eval.summary import ScenarioSummary, summarize, with_agents
+
+ScenarioKey = tuple[str, str]
+"""Scenario id and agent; an empty agent where none is named."""
+
+IsPassing = Callable[[ScenarioSummary], bool | None]
+"""Whether a scenario meets its pass rate; None where it was not judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSide:
+    """A scenario in one run."""
+
+    summary: ScenarioSummary
+    episodes: tuple[EpisodeFacts, ...]
+    conditions: dict[str, tuple[str, ...]]
+
+
+def sides_of(
+    scenarios: Iterable[ScenarioSummary], episodes: Iterable[EpisodeFacts]
+) -> dict[ScenarioKey, RunSide]:
+    """Put each scenario of a run beside its episodes."""
+    grouped: dict[ScenarioKey, list[EpisodeFacts]] = defaultdict(list)
+    for facts in with_agents(episodes):
+        grouped[facts.scenario_id, facts.agent or ""].append(facts)
+    return {
+        key_of(scenario): RunSide(
+            scenario,
+            tuple(grouped[key_of(scenario)]),
+            conditions_of(grouped[key_of(scenario)]),
+        )
+        for scenario in scenarios
+    }
+
+
+def sides_of_run(episodes: Sequence[EpisodeFacts]) -> dict[ScenarioKey, RunSide]:
+    """Fold a run of the baseline."""
+    summary = summarize(Loaded(episodes=tuple(episodes)), budgets=SuiteBudgets())
+    return sides_of(summary.scenarios, episodes)
+
+
+def key_of(scenario: ScenarioSummary) -> ScenarioKey:
+    """Return what a scenario is known by."""
+    return scenario.scenario_id, scenario.agent or ""
+
+
+def side(runs: Sequence[RunSide], is_passing: IsPassing) -> Side:
+    """Add up the runs of a scenario, the latest first; it passes as the latest judged one did."""
+    tallies = [run.summary.tally for run in runs]
+    ran = [facts for run in runs for facts in run.episodes if facts.outcome != "skipped"]
+    verdicts = (is_passing(run.summary) for run in runs)
+    return Side(
+        passed=sum(tally.passed for tally in tallies),
+        judged=sum(tally.judged for tally in tallies),
+        passing=next((verdict for verdict in verdicts if verdict is not None), None),
+        cost_usd=mean([facts.cost_usd for facts in ran]),
+        tokens=mean([facts.tokens for facts in ran]),
+        tool_calls=mean([facts.tool_calls for facts in ran]),
+        p95_latency_ms=latency_statistic([v for f in ran for v in f.latencies_ms], "p95"),
+    )
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean, to ten decimals; None where a value is missing or there is none."""
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return None
+    return round(math.fsum(known) / len(known), 10)

@@ -1,0 +1,192 @@
+"""A run against its baseline: what is said of each scenario, and how sure it is."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.comparison.compare import compare
+from ci_agent_eval.comparison.model import Baseline, BaselineRun, ComparePolicy
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.summary import summarize
+from tests.builders import episode, failing, loaded, tool_call, turn
+
+
+def passing(summary):
+    tally = summary.tally
+    return tally.passed == tally.judged if tally.judged else None
+
+
+def run(passed=0, failed=0, scenario="refund", **fields):
+    made = [episode(scenario, iteration=i + 1, **fields) for i in range(passed)]
+    return made + [failing(scenario, iteration=passed + i + 1, **fields) for i in range(failed)]
+
+
+def compared(now, *before, shuffle=None, **policy):
+    after = loaded(*now)
+    if shuffle is not None:
+        order = list(after.episodes)
+        shuffle.shuffle(order)
+        after = replace(after, episodes=tuple(order))
+    runs = tuple(BaselineRun(loaded(*past).episodes, commit="4f2a91c") for past in before)
+    return compare(
+        summarize(after, budgets=SuiteBudgets()),
+        after.episodes,
+        Baseline("main@4f2a91c", runs),
+        is_passing=passing,
+        policy=ComparePolicy(**policy),
+    )
+
+
+def only(comparison):
+    (scenario,) = comparison.scenarios
+    return scenario
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "change"),
+    [
+        (run(1), run(1), "unchanged"),
+        (run(0, 1), run(1), "newly_failing"),
+        (run(0, 1), run(0, 1), "still_failing"),
+        (run(1), run(0, 1), "fixed"),
+        (run(1), [], "new"),
+        ([], run(1), "vanished"),
+    ],
+)
+def test_what_became_of_a_scenario(now, before, change):
+    assert only(compared(now, before)).change == change
+
+
+def test_the_latest_run_that_was_judged_says_whether_it_passed_before():
+    errored = [episode(outcome="error", reason="rate limit")]
+    assert only(compared(run(0, 1), errored, run(1), run(0, 1))).change == "newly_failing"
+
+
+def test_a_drop_that_many_iterations_show_is_a_regression():
+    scenario = only(compared(run(10, 10), run(20)))
+    assert (scenario.call, scenario.p_value < 0.001) == ("regression", True)
+
+
+def test_a_drop_that_few_iterations_cannot_show_says_how_many_would():
+    scenario = only(compared(run(4, 1), run(20)))
+    assert scenario.call == "undecided"
+    assert scenario.needed_iterations > 5
+
+
+def test_a_small_drop_is_noise():
+    assert only(compared(run(19, 1), run(20))).call == "no_regression"
+
+
+def test_the_baseline_accumulates_over_runs():
+    one = only(compared(run(3, 2), run(5)))
+    many = only(compared(run(3, 2), *[run(5)] * 10))
+    assert (one.call, many.call) == ("undecided", "regression")
+    assert (many.before.passed, many.before.judged) == (50, 50)
+
+
+@pytest.mark.parametrize(
+    ("condition", "now", "before"),
+    [
+        ("model", {"model": "openai:a"}, {"model": "openai:b"}),
+        ("tools", {"conditions": {"tools": ["a"]}}, {"conditions": {"tools": ["a", "b"]}}),
+        ("prices", {"conditions": {"prices": "2"}}, {"conditions": {"prices": "1"}}),
+        ("judge", {"conditions": {"judge": "x"}}, {"conditions": {"judge": "y"}}),
+    ],
+)
+def test_other_conditions_are_not_comparable(condition, now, before):
+    scenario = only(compared(run(0, 9, **now), run(9, **before)))
+    assert (scenario.change, scenario.call) == ("not_comparable", "untested")
+    assert [difference.condition for difference in scenario.differences] == [condition]
+    across = only(compared(run(0, 9, **now), run(9, **before), across=frozenset({condition})))
+    assert (across.change, across.call) == ("newly_failing", "regression")
+
+
+def test_what_a_side_does_not_say_does_not_keep_apart():
+    assert only(compared(run(1, model="openai:a"), run(1))).change == "unchanged"
+
+
+def test_only_comparable_runs_of_the_base_count():
+    scenario = only(compared(run(1, model="a"), run(1, model="a"), run(0, 5, model="b")))
+    assert (scenario.before.passed, scenario.before.judged) == (1, 1)
+
+
+def test_a_renamed_scenario_is_not_lost():
+    scenario = only(compared(run(1, scenario="refund_v2", was=["refund"]), run(0, 1)))
+    assert (scenario.change, scenario.renamed_from) == ("fixed", "refund")
+
+
+def test_a_name_that_lives_on_is_not_taken_over():
+    now = [*run(1), *run(1, scenario="copy", was=["refund"])]
+    changes = {s.scenario_id: s.change for s in compared(now, run(1)).scenarios}
+    assert changes == {"refund": "unchanged", "copy": "new"}
+
+
+def test_budgets_that_were_kept_before():
+    over = {"budgets": {"tool_calls": {"used": 6, "limit": 4}}}
+    kept = {"budgets": {"tool_calls": {"used": 4, "limit": 4}}}
+    assert only(compared(run(1, **over), run(1, **kept))).newly_over == ("tool_calls",)
+    assert only(compared(run(1, **over), run(1, **over))).newly_over == ()
+
+
+def path(*names, **fields):
+    turns = [{"role": "user", "content": "hi"}]
+    turns += [turn(tool_calls=[tool_call(name)]) for name in names]
+    return {"trajectory": {"turns": turns}, **fields}
+
+
+def test_where_the_trajectory_leaves_the_baseline():
+    now = run(0, 1, **path("lookup_order", "issue_refund"))
+    before = run(1, **path("lookup_order", "ask_manager", "issue_refund"))
+    found = only(compared(now, before)).divergence
+    assert (found.turn, found.call, found.argument) == (2, 2, None)
+    assert found.after == ("lookup_order", "issue_refund")
+    assert found.before == ("lookup_order", "ask_manager", "issue_refund")
+
+
+def test_the_argument_that_differs():
+    call = {"trajectory": {"turns": [turn(tool_calls=[tool_call(arguments={"a": 1, "b": 2})])]}}
+    other = {"trajectory": {"turns": [turn(tool_calls=[tool_call(arguments={"a": 1, "b": 3})])]}}
+    assert only(compared(run(1, **call), run(1, **other))).divergence.argument == "b"
+
+
+def test_the_same_path_has_no_divergence():
+    same = path("lookup_order")
+    assert only(compared(run(0, 1, **same), run(1, **same))).divergence is None
+
+
+def test_the_suite_s_figures_move():
+    def priced(cost):
+        turns = [turn(cost_usd=cost, latency_ms=100, tokens={"input": 10, "output": 5})]
+        return {"trajectory": {"turns": turns}}
+
+    now = [*run(1, scenario="a", **priced(0.2)), *run(1, scenario="b", **priced(0.4))]
+    before = [*run(1, scenario="a", **priced(0.1)), *run(1, scenario="b", **priced(0.2))]
+    cost = compared(now, before).cost_usd
+    assert (cost.before, cost.after, cost.interval) == (0.15, 0.3, (1.0, 1.0))
+
+
+@given(st.randoms(use_true_random=False))
+def test_no_order_changes_a_comparison(shuffle):
+    now = [*run(2, 1), *run(1, scenario="other", **path("a", "b"))]
+    before = [*run(3), *run(1, scenario="other", **path("a"))]
+    assert compared(now, before, shuffle=shuffle) == compared(now, before)
+
+
+def test_false_alarms_stay_below_the_level():
+    """With no real change, the share of suites with any regression called is at most 5 %."""
+    draw = random.Random(7)
+    alarms = 0
+    for _ in range(60):
+        now, before = [], []
+        for number in range(20):
+            rate = draw.choice((0.5, 0.8, 0.95, 1.0))
+            for side, size in ((now, 10), (before, 20)):
+                passed = sum(draw.random() < rate for _ in range(size))
+                side.extend(run(passed, size - passed, scenario=f"s{number}"))
+        alarms += bool(compared(now, before).called("regression"))
+    assert alarms <= 3
