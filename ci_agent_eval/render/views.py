@@ -164,15 +164,13 @@ def _overrun(
     gates: bool,
     iterations: int = 1,
 ) -> Overrun:
-    label = _LABELS.get(violation.budget)
-    if label and violation.statistic:
-        label = f"{label}, {violation.statistic}"
-    unit = f" ({violation.unit})" if violation.unit and not label else ""
-    limit, observed = _figures(violation)
+    ours = violation.budget in _LABELS
+    label = budget_label(violation)
+    limit, observed = budget_figures(violation)
     return Overrun(
         scenario=scenario,
-        label=label,
-        custom="" if label else f"{violation.budget}{unit}",
+        label=label if ours else None,
+        custom="" if ours else label,
         hard=violation.hard,
         gates=gates,
         limit=limit,
@@ -182,7 +180,16 @@ def _overrun(
     )
 
 
-def _figures(violation: BudgetViolation) -> tuple[str, str]:
+def budget_label(violation: BudgetViolation) -> str:
+    """Name a budget with its statistic or unit; hostile text where the budget is a user's own."""
+    label = _LABELS.get(violation.budget)
+    if label is None:
+        return f"{violation.budget} ({violation.unit})" if violation.unit else violation.budget
+    return f"{label}, {violation.statistic}" if violation.statistic else label
+
+
+def budget_figures(violation: BudgetViolation) -> tuple[str, str]:
+    """Write a budget's limit, and what was observed of it."""
     write, digits = _WRITERS.get(violation.budget, (numbers.amount, numbers.SIGNIFICANT))
     if violation.observed is None:
         return write(violation.limit, digits), NOT_MEASURED
