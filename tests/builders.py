@@ -61,6 +61,29 @@ def failing(scenario_id: str = "refund", **overrides: Any) -> Episode:
     return episode(scenario_id, **fields)
 
 
+def evaluated(scenario_id: str = "diagram", *passed: bool, **overrides: Any) -> Episode:
+    """An evaluation with an assertion for each of `passed`."""
+    fields: dict[str, Any] = {
+        "nodeid": f"evals/diagram_eval.py::test_{scenario_id}",
+        "file": "evals/diagram_eval.py",
+        "line": 10,
+        "mode": "evaluation",
+        "gate": "advisory",
+        "assertions": [
+            {
+                "name": f"assertion {number}",
+                "passed": one,
+                "reason": None if one else "it did not",
+                "file": "evals/diagram_eval.py",
+                "line": 10 + number,
+            }
+            for number, one in enumerate(passed, start=1)
+        ],
+        **overrides,
+    }
+    return episode(scenario_id, **fields)
+
+
 def loaded(*episodes: Episode, **overrides: Any) -> Loaded:
     """What a run of these episodes leaves behind, read from one finished session."""
     fields: dict[str, Any] = {

@@ -21,7 +21,7 @@ SCHEMA_VERSION: Final = "1"
 SchemaVersion = Literal["1"]
 
 
-def _shortest(value: float) -> int | float:
+def shortest(value: float) -> int | float:
     """Write whole numbers without a fraction, as a person would."""
     return int(value) if float(value).is_integer() else value
 
@@ -29,7 +29,7 @@ def _shortest(value: float) -> int | float:
 Amount = Annotated[
     float,
     Field(ge=0, le=1e15, allow_inf_nan=False),
-    PlainSerializer(_shortest, return_type=int | float, when_used="json-unless-none"),
+    PlainSerializer(shortest, return_type=int | float, when_used="json-unless-none"),
 ]
 """A non-negative number up to 10^15; the field's name carries the unit."""
 

@@ -13,6 +13,7 @@ RESULTS_NAME = "results.json"
 SESSION_NAME = "session.json"
 JOURNAL_DIR = "episodes"
 JUNIT_NAME = "junit.xml"
+EVAL_RESULTS_NAME = "eval-results.json"
 
 SessionState = Literal["running", "finished", "interrupted"]
 

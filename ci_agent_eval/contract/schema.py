@@ -10,10 +10,17 @@ from pydantic.json_schema import models_json_schema
 
 from ci_agent_eval.contract.base import SCHEMA_VERSION
 from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.evaluation import EvaluationReport
 from ci_agent_eval.contract.results import JournalLine, Results, Session
 
-# Each is one kind of file or line that this program reads.
-DOCUMENTS: tuple[type[BaseModel], ...] = (Results, Episode, JournalLine, Session)
+# Each is one kind of file or line between the wings, or for other programs to read.
+DOCUMENTS: tuple[type[BaseModel], ...] = (
+    Results,
+    Episode,
+    JournalLine,
+    Session,
+    EvaluationReport,
+)
 
 
 def contract_schema() -> dict[str, Any]:

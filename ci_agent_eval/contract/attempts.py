@@ -1,0 +1,22 @@
+"""Which of several attempts at the same iteration is the one that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from ci_agent_eval.contract.episode import Outcome
+
+
+class _Ended(Protocol):
+    @property
+    def outcome(self) -> Outcome: ...
+
+
+_Attempt = TypeVar("_Attempt", bound=_Ended)
+
+
+def decisive(attempts: Sequence[_Attempt]) -> _Attempt:
+    """Return the last attempt that was judged: a retry that skips or errs erases no failure."""
+    judged = [attempt for attempt in attempts if attempt.outcome in {"passed", "failed"}]
+    return (judged or attempts)[-1]
