@@ -12,11 +12,11 @@ from pydantic import BaseModel
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.episode import Assertion
+from ci_agent_eval.contract.episode import Assertion, Conditions
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.contract.results import CollectionError, Results, Session
-from ci_agent_eval.facts import JUnitCase, Loaded, PlainTests, facts_of
+from ci_agent_eval.facts import JUnitCase, Loaded, PlainTests, Step, facts_of
 from ci_agent_eval.redact import REDACTED, Redactor
 from ci_agent_eval.results.load import load
 from ci_agent_eval.results.redacted import redacted
@@ -42,6 +42,9 @@ FACTS = replace(
     failed_assertions=(assertion(),),
     warnings=(assertion("warning"),),
     violations=(BudgetViolation(SECRET, 1.0, 2.0, statistic="p95", unit=SECRET),),
+    was=(SECRET,),
+    conditions=Conditions(tools=(SECRET,), prices=SECRET, judge=SECRET),
+    steps=(Step(1, SECRET, SECRET),),
 )
 
 LOADED = Loaded(
