@@ -90,6 +90,11 @@ class EpisodeRecorder:
         return self._draft.iteration
 
     @property
+    def attempt(self) -> int:
+        """Which retry of the iteration this is; 1-based."""
+        return self._draft.attempt
+
+    @property
     def cassette_misses(self) -> int:
         """Model calls so far that no recording answered."""
         return self._cassette_misses
