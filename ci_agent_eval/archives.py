@@ -1,0 +1,144 @@
+"""Opening a zip archive that nobody vouches for: all of it is checked before any of it is used.
+
+What GitHub hands out as an artifact was made by whoever ran the job: a fork's code too.
+"""
+
+from __future__ import annotations
+
+import lzma
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from ci_agent_eval.errors import InputError
+
+_CHUNK = 1 << 20
+_MIB = 1 << 20
+
+_BROKEN = (
+    zipfile.BadZipFile,
+    NotImplementedError,  # a compression method nobody has
+    EOFError,
+    OSError,
+    RuntimeError,
+    zlib.error,
+    lzma.LZMAError,
+    ValueError,
+    IndexError,
+    struct.error,
+)
+"""What zipfile raises over bytes that are no archive, or no longer one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveLimits:
+    """What an archive may hold at most; over any of these it is refused as a whole."""
+
+    members: int = 10_000
+    member_bytes: int = 512 * _MIB
+    total_bytes: int = 1024 * _MIB
+    ratio: int = 300
+    """Unpacked over packed size, of a member above `free_bytes`: JSON packs to about 1 in 30."""
+    free_bytes: int = _MIB
+
+
+def extract(
+    archive: Path, into: Path, *, wanted: Callable[[PurePosixPath], bool], limits: ArchiveLimits
+) -> tuple[Path, ...]:
+    """Write the wanted members below `into`, which is empty; return their paths, sorted.
+
+    Raises InputError with one sentence where the archive is broken, too large, or has a member
+    that would not stay a plain file inside; then nothing of it is written.
+    """
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            members = list(_checked(opened, limits))
+            chosen = [(path, info) for path, info in members if wanted(path)]
+            return tuple(sorted(_write(opened, info, into / path) for path, info in chosen))
+    except _BROKEN as error:
+        _remove(into)
+        raise InputError(f"{archive.name}: cannot be read as a zip archive ({error})") from None
+    except InputError as error:
+        _remove(into)
+        raise InputError(f"{archive.name}: {error}; nothing of it is used") from None
+
+
+def _checked(
+    opened: zipfile.ZipFile, limits: ArchiveLimits
+) -> Iterator[tuple[PurePosixPath, zipfile.ZipInfo]]:
+    """Yield the files of an archive; raise InputError at what may not be in one."""
+    infos = opened.infolist()
+    if len(infos) > limits.members:
+        raise InputError(f"it has {len(infos):,} members, {limits.members:,} at most are read")
+    total, seen = 0, set()
+    for info in infos:
+        path = _safe_path(info)
+        if path in seen:
+            raise InputError(f"it holds {info.filename!r} twice")
+        seen.add(path)
+        total += info.file_size
+        _check_size(info, total, limits)
+        if not info.is_dir():
+            yield path, info
+
+
+def _safe_path(info: zipfile.ZipInfo) -> PurePosixPath:
+    # The name as it stands in the archive: `filename` is cut at a NUL.
+    name = info.orig_filename
+    path = PurePosixPath(name)
+    is_inside = path.parts and not path.is_absolute() and ".." not in path.parts
+    if not is_inside or any(c in name for c in "\\:\0") or not name.isprintable():
+        raise InputError(f"the name {name!r} leads outside, or is no plain name")
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise InputError(f"{name!r} is a link or a device, not a file")
+    if info.flag_bits & 0x1:
+        raise InputError(f"{name!r} is encrypted")
+    return path
+
+
+def _check_size(info: zipfile.ZipInfo, total: int, limits: ArchiveLimits) -> None:
+    if info.file_size > limits.member_bytes:
+        raise InputError(
+            f"{info.filename!r} unpacks to {info.file_size // _MIB:,} MiB, "
+            f"{limits.member_bytes // _MIB:,} MiB at most are read"
+        )
+    if total > limits.total_bytes:
+        raise InputError(f"it unpacks to more than {limits.total_bytes // _MIB:,} MiB")
+    packed = max(info.compress_size, 1)
+    if info.file_size > limits.free_bytes and info.file_size > limits.ratio * packed:
+        raise InputError(
+            f"{info.filename!r} unpacks to {info.file_size // packed:,} times its size, "
+            f"{limits.ratio} times at most are read"
+        )
+
+
+def _write(opened: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with opened.open(info) as source, path.open("xb") as target:
+        _copy(source, target, info)
+    return path
+
+
+def _copy(source: object, target: BinaryIO, info: zipfile.ZipInfo) -> None:
+    """Copy no more than the archive declares: its own figures were checked, and may lie."""
+    left = info.file_size
+    while chunk := source.read(_CHUNK):  # type: ignore[attr-defined]  # zipfile's own file
+        left -= len(chunk)
+        if left < 0:
+            raise InputError(f"{info.filename!r} is larger than the archive says")
+        target.write(chunk)
+
+
+def _remove(folder: Path) -> None:
+    """Leave nothing of a refused archive behind."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        else:
+            path.unlink()
