@@ -10,10 +10,10 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ModelWrapValidatorHandler,
     PlainSerializer,
     model_validator,
 )
+from pydantic.functional_validators import ModelWrapValidatorHandler
 
 SCHEMA_VERSION: Final = "1"
 """Version of every file this program writes; readers refuse any other."""
