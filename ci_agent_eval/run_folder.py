@@ -156,6 +156,8 @@ class ReportFolder:
                 except ValueError:
                     unreadable.append(f"{JOURNAL_DIR}/{file.name}:{number}")
                     continue
+                if line.started_key is not None:
+                    merged.pop(line.started_key, None)
                 known = merged.get(line.episode.key)
                 if known is None or line.event == "ended" or known.event == "started":
                     merged[line.episode.key] = line

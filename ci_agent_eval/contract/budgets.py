@@ -66,6 +66,8 @@ class LatencyBudget(Budget):
     @classmethod
     def _accept_named_statistic(cls, value: Any) -> Any:
         """Turn `{"p95": 1200, "limit": 2000}` into its fields."""
+        if isinstance(value, Budget) and not isinstance(value, LatencyBudget):
+            value = value.model_dump(exclude_unset=True)
         if not isinstance(value, Mapping):
             return value
         named = [name for name in STATISTICS if name in value]

@@ -27,6 +27,14 @@ class JournalLine(Frozen):
 
     event: Literal["started", "ended"]
     episode: Episode
+    started_as: str | None = Field(
+        default=None, description="scenario id of its started line, where it ended under another"
+    )
+
+    @property
+    def started_key(self) -> tuple[str, str, int, int] | None:
+        """The key of the started line that this one ends, where it is not its own."""
+        return None if self.started_as is None else (self.started_as, *self.episode.key[1:])
 
 
 class CollectionError(Frozen):

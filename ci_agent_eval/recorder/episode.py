@@ -7,7 +7,6 @@ All state is in the recorder itself, so that episodes may run side by side. The 
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
@@ -23,8 +22,20 @@ from ci_agent_eval.contract.episode import (
     StopReason,
 )
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
-from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Trajectory, Turn
+from ci_agent_eval.contract.trajectory import (
+    TokenUsage,
+    ToolCall,
+    Trajectory,
+    TrajectorySummary,
+    Turn,
+)
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.recorder.adopted import (
+    added_judge,
+    merged_budgets,
+    not_among,
+    outcome_assertion,
+)
 from ci_agent_eval.recorder.checked import Clock, checked, milliseconds
 from ci_agent_eval.recorder.draft import EpisodeFields, draft_episode
 from ci_agent_eval.recorder.turn import TurnRecorder
@@ -65,6 +76,7 @@ class EpisodeRecorder:
         self._rate_limited = 0
         self._cassette_misses = 0
         self._judge: JudgeUsage | None = None
+        self._summary = TrajectorySummary()
         self._conditions = Conditions()
         self._open: TurnRecorder | None = None
         self._ended = False
@@ -184,6 +196,33 @@ class EpisodeRecorder:
         """Record an assertion that was made elsewhere, such as a failed subtest."""
         self._assertions.append(assertion)
 
+    def adopt(self, episode: Episode) -> None:
+        """Take in an episode that was made elsewhere: its name, and all that is in it.
+
+        Turns, assertions and scores are added to those that were recorded here; of a budget
+        that is set here, too, the limit stays. Who ran it, and where, is not taken over.
+        """
+        self._must_be_running("returned episode")
+        names = {"scenario_id": episode.scenario_id, "was": episode.was or self._draft.was}
+        self._draft = self._draft.model_copy(update=names)
+        turns = () if episode.trajectory is None else episode.trajectory.turns
+        self._turns += not_among(self._turns, turns)
+        self._assertions += not_among(self._assertions, episode.assertions)
+        self._assertions += outcome_assertion(episode)
+        self._scores += not_among(self._scores, episode.scores)
+        self._budgets = merged_budgets(self._budgets, episode.budgets)
+        self._summary = episode.trajectory_summary
+        self._metadata |= episode.metadata
+        self.agent = episode.agent or self.agent
+        self.model = episode.model or self.model
+        self.thread_id = episode.thread_id or self.thread_id
+        self._stop_reason = episode.stop_reason or self._stop_reason
+        self._rate_limited = max(self._rate_limited, episode.rate_limited)
+        self._cassette_misses = max(self._cassette_misses, episode.cassette_misses)
+        if episode.judge is not self._judge:
+            self._judge = added_judge(self._judge, episode.judge)
+        self.note_conditions(**dict(episode.conditions))
+
     @property
     def budgets(self) -> Budgets:
         """The budgets as they are set now."""
@@ -210,18 +249,9 @@ class EpisodeRecorder:
     def record_judge(self, tokens: TokenUsage, cost_usd: float | None) -> None:
         """Record what a call of a judge's model took; an unpriced call leaves the sum unknown."""
         self._must_be_running("judge's call")
-        before = self._judge or JudgeUsage(cost_usd=0.0)
-        unpriced = before.cost_usd is None or cost_usd is None
-        self._judge = checked(
-            "judge's call",
-            JudgeUsage,
-            calls=before.calls + 1,
-            tokens={
-                name: getattr(before.tokens, name) + getattr(tokens, name)
-                for name in TokenUsage.model_fields
-            },
-            cost_usd=None if unpriced else math.fsum((before.cost_usd or 0.0, cost_usd or 0.0)),
-        )
+        values = {"calls": 1, "tokens": tokens, "cost_usd": cost_usd}
+        call = checked("judge's call", JudgeUsage, **values)
+        self._judge = added_judge(self._judge, call)
 
     def note_conditions(self, **known: object) -> None:
         """Say what the episode runs under: `tools`, `prices`, `judge`, as in `Conditions`.
@@ -309,6 +339,7 @@ class EpisodeRecorder:
                 "budgets": self._budgets,
                 "scores": self._scores,
                 "trajectory": self.trajectory if self._turns else None,
+                "trajectory_summary": self._summary,
                 "stop_reason": self._stop_reason,
                 "rate_limited": self._rate_limited,
                 "cassette_misses": self._cassette_misses,

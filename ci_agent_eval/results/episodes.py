@@ -49,6 +49,8 @@ class Record(NamedTuple):
     event: Literal["started", "ended"] = "ended"
     unnumbered: bool = False
     """It says neither its node id nor its iteration, so its place in the file is its iteration."""
+    started_key: tuple[str, str, int, int] | None = None
+    """Key of the line that started it, where it ended under another scenario."""
 
 
 class Problem(NamedTuple):
@@ -194,7 +196,7 @@ def _record_or_problem(text: bytes, number: int) -> Record | Problem:
 def _record(value: Any, line: int = 0) -> Record:
     if isinstance(value, dict) and "event" in value and "episode" in value:
         entry = _validated(JournalLine, value)
-        return Record(entry.episode, line, entry.event)
+        return Record(entry.episode, line, entry.event, started_key=entry.started_key)
     episode = _validated(Episode, value)
     unnumbered = episode.nodeid is None and "iteration" not in episode.model_fields_set
     return Record(episode, line, unnumbered=unnumbered)

@@ -180,6 +180,8 @@ def _numbered(record: Record, seen: dict[str, int]) -> Record:
 def _merge(record: Record, *, file: Input, read: Read, spool: Spool | None) -> None:
     """Add an episode; a line that ended it replaces the line that started it."""
     key = record.episode.key
+    if record.started_key is not None:
+        read.entries.pop(record.started_key, None)
     known = read.entries.get(key)
     is_over = record.event == "ended"
     if known is not None and known.is_over:

@@ -1,0 +1,53 @@
+"""An episode that was made elsewhere, taken into the one that is being recorded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeVar
+
+from ci_agent_eval.contract.budgets import Budgets
+from ci_agent_eval.contract.episode import Assertion, Episode, JudgeUsage
+from ci_agent_eval.contract.trajectory import TokenUsage
+
+Part = TypeVar("Part")
+
+
+def not_among(known: Sequence[Part], more: Sequence[Part]) -> list[Part]:
+    """Return what is new: an episode may be made of the very parts that were recorded here."""
+    return [part for part in more if not any(part is own for own in known)]
+
+
+def merged_budgets(own: Budgets, returned: Budgets) -> Budgets:
+    """Return the budgets of both; of one that both set, our limit and the returned figure."""
+    budgets = dict(returned.named())
+    for name, budget in own.named():
+        other = budgets.get(name)
+        used = budget.used if other is None or other.used is None else other.used
+        budgets[name] = budget.model_copy(update={"used": used})
+    known = {name: budgets.pop(name) for name in Budgets.model_fields if name in budgets}
+    return Budgets.model_validate({**known, "custom": budgets})
+
+
+def outcome_assertion(episode: Episode) -> list[Assertion]:
+    """Return the assertion that a failed episode stands for which names none that failed."""
+    if episode.outcome != "failed" or episode.failed_assertions:
+        return []
+    reason = episode.reason or "the episode says that it failed, and not why"
+    return [Assertion(name="outcome", passed=False, reason=reason)]
+
+
+def added_judge(own: JudgeUsage | None, more: JudgeUsage | None) -> JudgeUsage | None:
+    """Return what both judgings took; an unpriced one leaves the sum unknown."""
+    if own is None or more is None:
+        return own or more
+    costs = (own.cost_usd, more.cost_usd)
+    tokens = {
+        name: getattr(own.tokens, name) + getattr(more.tokens, name)
+        for name in TokenUsage.model_fields
+    }
+    return JudgeUsage(
+        calls=own.calls + more.calls,
+        tokens=TokenUsage(**tokens),
+        cost_usd=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
+    )
