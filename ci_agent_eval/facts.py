@@ -17,9 +17,11 @@ from ci_agent_eval.contract.episode import (
     Conditions,
     Episode,
     Gating,
+    JudgeUsage,
     Outcome,
     StopReason,
 )
+from ci_agent_eval.contract.evaluation import score_of
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.contract.results import Session
@@ -63,6 +65,16 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Evaluated:
+    """What the assertions of an evaluation came to."""
+
+    score: float
+    """Mean score of its assertions, 0 to 1."""
+    assertions: int
+    assertions_passed: int
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeFacts:
     """One episode, reduced to what summary, gate and report need of it."""
 
@@ -93,6 +105,10 @@ class EpisodeFacts:
     was: tuple[str, ...] = ()
     conditions: Conditions = field(default_factory=Conditions)
     steps: tuple[Step, ...] = ()
+    evaluated: Evaluated | None = None
+    """None: a strict episode."""
+    judge: JudgeUsage | None = None
+    """None: no model judged it."""
 
 
 def facts_of(episode: Episode) -> EpisodeFacts:
@@ -126,7 +142,14 @@ def facts_of(episode: Episode) -> EpisodeFacts:
         was=episode.was,
         conditions=episode.conditions,
         steps=_shared(tuple(_steps(trajectory))) if trajectory else (),
+        evaluated=_evaluated(episode) if episode.mode == "evaluation" else None,
+        judge=episode.judge,
     )
+
+
+def _evaluated(episode: Episode) -> Evaluated:
+    passed = sum(1 for assertion in episode.assertions if assertion.passed)
+    return Evaluated(score_of(episode), len(episode.assertions), passed)
 
 
 def _steps(trajectory: Trajectory) -> Iterator[Step]:

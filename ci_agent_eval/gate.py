@@ -9,6 +9,7 @@ from typing import Literal
 
 from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.evaluations import EvaluationTally
 from ci_agent_eval.summary import ScenarioSummary, Summary
 
 Conclusion = Literal["success", "failure"]
@@ -25,6 +26,7 @@ ReasonKind = Literal[
     "tests",
     "budget",
     "suite_budget",
+    "evaluation",
 ]
 
 
@@ -38,6 +40,10 @@ class GatePolicy:
     """Share of the required episodes that ran which may end in an error, 0 to 1."""
     allow_skipped: bool = False
     """Whether a required scenario may be skipped in every iteration."""
+    eval_min_pass_rate: float | None = None
+    """Required share of all evaluation conversations that pass, 0 to 1; None: no threshold."""
+    eval_min_score: float | None = None
+    """Required average score of the evaluations, 0 to 1; None: no threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,19 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What the evaluations of the suite had to reach together; None: no threshold."""
+
+    min_pass_rate: float | None = None
+    min_score: float | None = None
+
+    @property
+    def are_set(self) -> bool:
+        """Whether there is any."""
+        return self.min_pass_rate is not None or self.min_score is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The conclusion, every reason against it, and what is worth saying beside it."""
 
@@ -72,6 +91,7 @@ class Verdict:
     warnings: tuple[Reason, ...] = ()
     judgements: tuple[Judgement, ...] = ()
     """One for each scenario, in the summary's order."""
+    thresholds: Thresholds = Thresholds()
 
 
 def decide(summary: Summary, policy: GatePolicy) -> Verdict:
@@ -83,6 +103,7 @@ def decide(summary: Summary, policy: GatePolicy) -> Verdict:
         reasons=reasons,
         warnings=tuple(_warnings(summary, judgements, policy)),
         judgements=judgements,
+        thresholds=Thresholds(policy.eval_min_pass_rate, policy.eval_min_score),
     )
 
 
@@ -128,6 +149,7 @@ def _reasons(
         if judgement.gate == "required":
             yield from _scenario_reasons(scenario, judgement, policy)
     yield from _error_reasons(summary, policy)
+    yield from _evaluation_reasons(summary.evaluations, policy)
     yield from _test_reasons(summary)
     yield from _budget_reasons(summary, hard=True)
 
@@ -137,7 +159,9 @@ def _warnings(
 ) -> Iterator[Reason]:
     yield from _finding_reasons(summary, blocking=False)
     for scenario, judgement in zip(summary.scenarios, judgements, strict=True):
-        if judgement.gate == "advisory":
+        if judgement.gate == "advisory" and scenario.mode == "evaluation":
+            yield from _evaluation_warnings(scenario, judgement, policy)
+        elif judgement.gate == "advisory":
             yield from _scenario_reasons(scenario, judgement, policy)
     yield from _budget_reasons(summary, hard=False)
 
@@ -185,6 +209,45 @@ def _error_reasons(summary: Summary, policy: GatePolicy) -> Iterator[Reason]:
         allowed = f"{policy.max_error_rate:.1%} allowed"
         message = f"{gated.error} of {gated.ran} required episodes ended in an error, {allowed}"
         yield Reason("error_budget", message)
+
+
+def _evaluation_warnings(
+    scenario: ScenarioSummary, judgement: Judgement, policy: GatePolicy
+) -> Iterator[Reason]:
+    """Say of an evaluation what it measured: nothing was required of it."""
+    if judgement.status != "failing":
+        yield from _scenario_reasons(scenario, judgement, policy)
+        return
+    found = scenario.evaluations
+    score = "" if found.mean_score is None else f", average score {found.mean_score:g}"
+    message = f"{found.passed} of {found.conversations} conversations passed{score}"
+    yield Reason("evaluation", message, scenario.scenario_id, scenario.agent)
+
+
+def _evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iterator[Reason]:
+    """Hold the evaluations against the suite's thresholds; what was not measured is below them."""
+    rate, score = policy.eval_min_pass_rate, policy.eval_min_score
+    if rate is None and score is None:
+        return
+    if found.mean_score is None:
+        counts = f"{found.tally.error} errored, {found.tally.skipped} skipped"
+        message = f"no evaluation conversation was judged ({counts}), but a threshold is set"
+        yield Reason("evaluation", message)
+        return
+    whole, errors = found.conversations, found.tally.error
+    if rate is not None and found.passed < _share(rate, whole):
+        required = f"{rate * 100:.6g}% required"
+        message = f"{found.passed} of {whole} evaluation conversations passed, {required}"
+        yield Reason("evaluation", message)
+    if score is not None and found.mean_score < score:
+        message = f"the evaluations' average score is {found.mean_score:g}, {score:g} required"
+        yield Reason("evaluation", message)
+    # The rate counts an error as no pass; the average is only of those that are left.
+    if score is not None and errors > _share(policy.max_error_rate, whole):
+        message = (
+            f"{errors} of {whole} evaluation conversations have no score: they ended in an error"
+        )
+        yield Reason("evaluation", f"{message}, {policy.max_error_rate:.1%} allowed")
 
 
 def _test_reasons(summary: Summary) -> Iterator[Reason]:

@@ -63,6 +63,18 @@ OPTIONS: tuple[Option, ...] = (
         "Let the gate pass although a required scenario was skipped.",
     ),
     Option(
+        "eval-min-pass-rate",
+        ("gate", "eval_min_pass_rate"),
+        "number",
+        "Share of all evaluation conversations that must pass, 0 to 1; unset: they only inform.",
+    ),
+    Option(
+        "eval-min-score",
+        ("gate", "eval_min_score"),
+        "number",
+        "Average score that the evaluations must reach, 0 to 1; unset: they only inform.",
+    ),
+    Option(
         "max-cost-usd",
         ("budgets", "total_cost_usd"),
         "number",

@@ -30,6 +30,8 @@ class GateSettings(KnownKeys):
     min_pass_rate: Rate = 1.0
     max_error_rate: Rate = 0.0
     allow_skipped: bool = False
+    eval_min_pass_rate: Rate | None = None
+    eval_min_score: Rate | None = None
 
 
 class PublishSettings(KnownKeys):
@@ -61,6 +63,8 @@ class Settings(KnownKeys):
             min_pass_rate=self.gate.min_pass_rate,
             max_error_rate=self.gate.max_error_rate,
             allow_skipped=self.gate.allow_skipped,
+            eval_min_pass_rate=self.gate.eval_min_pass_rate,
+            eval_min_score=self.gate.eval_min_score,
         )
 
     @property

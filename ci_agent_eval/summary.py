@@ -9,10 +9,17 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TypeVar, get_args
 
+from ci_agent_eval.contract.attempts import decisive
 from ci_agent_eval.contract.budgets import Budget, SuiteBudgets
-from ci_agent_eval.contract.episode import Assertion, Gating, StopReason
+from ci_agent_eval.contract.episode import Assertion, Gating, Mode, StopReason
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation, latency_statistic
+from ci_agent_eval.evaluations import (
+    EvaluationTally,
+    JudgeTotals,
+    evaluation_tally,
+    judge_totals,
+)
 from ci_agent_eval.facts import Calls, EpisodeFacts, Loaded, PlainTests, Tally, tally_of
 from ci_agent_eval.intervals import wilson
 
@@ -82,11 +89,15 @@ class ScenarioSummary:
     """Who was tested; None: no episode named an agent."""
     among_agents: bool = False
     """Whether the same scenario was run by another agent, too."""
+    mode: Mode = "strict"
+    """Evaluation: all of its iterations were evaluations."""
+    evaluations: EvaluationTally = field(default_factory=EvaluationTally)
+    """Of those of its iterations that were evaluations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The suite as a whole; None where something was not measured."""
+    """The suite as a whole, with what judging took; None where something was not measured."""
 
     tokens: int | None = None
     cost_usd: float | None = None
@@ -94,6 +105,8 @@ class Totals:
     """What the episodes that have a cost came to; less than the whole while some have none."""
     unpriced: int = 0
     """Episodes that ran and have no cost."""
+    judge: JudgeTotals = field(default_factory=JudgeTotals)
+    """The part that judging by models took, of tokens and cost."""
     p95_latency_ms: float | None = None
     turns: int = 0
     tool_calls: int = 0
@@ -113,6 +126,8 @@ class Summary:
     """The part of `tally` that belongs to required scenarios."""
     calls: Calls = field(default_factory=Calls)
     tests: PlainTests = field(default_factory=PlainTests)
+    evaluations: EvaluationTally = field(default_factory=EvaluationTally)
+    """The part of `tally` that evaluations are, and what they scored."""
     totals: Totals = field(default_factory=Totals)
     suite_violations: tuple[BudgetViolation, ...] = ()
     pass_interval: tuple[float, float] | None = None
@@ -148,6 +163,7 @@ def summarize(loaded: Loaded, *, suite: str = "default", budgets: SuiteBudgets) 
         gated=_sum(s.tally for s in scenarios if s.gate == "required"),
         calls=sum((facts.calls for facts in episodes), Calls()),
         tests=loaded.tests,
+        evaluations=evaluation_tally(final),
         totals=totals,
         suite_violations=_suite_violations(budgets, totals),
         pass_interval=pass_interval(tally),
@@ -216,13 +232,7 @@ def _stops(episodes: Iterable[EpisodeFacts]) -> tuple[StopCount, ...]:
 
 
 def _last_attempts(ordered: Sequence[EpisodeFacts]) -> list[EpisodeFacts]:
-    return [_decisive(list(attempts)) for _, attempts in groupby(ordered, key=_iteration)]
-
-
-def _decisive(attempts: Sequence[EpisodeFacts]) -> EpisodeFacts:
-    """Return the last attempt that was judged: a retry that skips or errs erases no failure."""
-    judged = [facts for facts in attempts if facts.outcome in ("passed", "failed")]
-    return (judged or attempts)[-1]
+    return [decisive(list(attempts)) for _, attempts in groupby(ordered, key=_iteration)]
 
 
 def _tally(episodes: Iterable[EpisodeFacts]) -> Tally:
@@ -267,6 +277,8 @@ def _scenario(attempts: Sequence[EpisodeFacts], *, among_agents: bool) -> Scenar
         pass_interval=pass_interval(tally),
         agent=first.agent or None,
         among_agents=among_agents,
+        mode="evaluation" if all(facts.evaluated for facts in final) else "strict",
+        evaluations=evaluation_tally(final),
     )
 
 
@@ -320,15 +332,21 @@ def _added(
 def _totals(attempts: Sequence[EpisodeFacts], loaded: Loaded, budgets: SuiteBudgets) -> Totals:
     """Add up every attempt: a retry costs what it costs, whichever attempt counts."""
     ran = _ran(attempts)
+    # An episode that was skipped late may have been judged before, and that was paid for.
+    judge = judge_totals(attempts)
     costs = [facts.cost_usd for facts in ran if facts.cost_usd is not None]
+    spent = math.fsum([*costs, judge.cost_usd])
+    tokens = _added([facts.tokens for facts in ran], sum)
+    unpriced = sum(1 for facts in ran if facts.cost_usd is None)
     walls = [session.wall_time_s for session in loaded.sessions]
     # It differs run by run, so it is in a report only where it was asked for.
     wall_time_s = _added(walls, math.fsum) if budgets.total_wall_time_s else None
     return Totals(
-        tokens=_added([facts.tokens for facts in ran], sum),
-        cost_usd=_added([facts.cost_usd for facts in ran], math.fsum),
-        priced_usd=math.fsum(costs) if costs else None,
-        unpriced=sum(1 for facts in ran if facts.cost_usd is None),
+        tokens=None if tokens is None else tokens + judge.tokens,
+        cost_usd=spent if costs and not unpriced and not judge.unpriced else None,
+        priced_usd=spent if costs or judge.cost_usd else None,
+        unpriced=unpriced,
+        judge=judge,
         p95_latency_ms=latency_statistic([v for f in ran for v in f.latencies_ms], "p95"),
         turns=sum(facts.turns for facts in ran),
         tool_calls=sum(facts.tool_calls for facts in ran),

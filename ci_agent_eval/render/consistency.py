@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from ci_agent_eval.facts import Tally
 from ci_agent_eval.gate import GatePolicy, Judgement, decide
@@ -30,6 +32,8 @@ def contradictions(report: Report) -> Iterator[str]:
     gated = _sum_of(item.scenario for item in report.required)
     if (summary.tally, summary.gated) != (_sum_of(summary.scenarios), gated):
         yield "its tally is not that of its scenarios"
+    if not _adds_up(summary):
+        yield "its evaluations are not those of its scenarios"
     if not all(_is_interval_of(part.pass_interval, part.tally) for part in _rated(summary)):
         yield "a pass interval is not that of its tally"
     if report.passed:
@@ -63,6 +67,20 @@ def _is_interval_of(interval: tuple[float, float] | None, tally: Tally) -> bool:
     return all(abs(a - b) < 1e-5 for a, b in zip(interval, expected, strict=True))
 
 
+def _adds_up(summary: Summary) -> bool:
+    """Say whether the evaluations of the scenarios come to those of the whole."""
+    whole, parts = summary.evaluations, [item.evaluations for item in summary.scenarios]
+    counts = (sum(p.assertions for p in parts), sum(p.assertions_passed for p in parts))
+    tally = sum((part.tally for part in parts), Tally())
+    if (whole.tally, whole.assertions, whole.assertions_passed) != (tally, *counts):
+        return False
+    if any((part.mean_score is None) is bool(part.tally.judged) for part in (whole, *parts)):
+        return False
+    scored = math.fsum((part.mean_score or 0.0) * part.tally.judged for part in parts)
+    # Each mean was rounded.
+    return abs((whole.mean_score or 0.0) * tally.judged - scored) <= 1e-5 * tally.judged
+
+
 def _sum_of(scenarios: Iterable[ScenarioSummary]) -> Tally:
     return sum((scenario.tally for scenario in scenarios), Tally())
 
@@ -73,5 +91,10 @@ def _against_success(report: Report) -> Iterator[str]:
         if item.judgement.status in {"failing", "errored"}:
             name = one_line(item.scenario.scenario_id, _SHOWN)
             yield f"required scenario {name} is {item.judgement.status}"
-    for reason in decide(report.summary, _MILDEST).reasons:
+    policy = replace(
+        _MILDEST,
+        eval_min_pass_rate=report.verdict.thresholds.min_pass_rate,
+        eval_min_score=report.verdict.thresholds.min_score,
+    )
+    for reason in decide(report.summary, policy).reasons:
         yield one_line(reason.message, _SHOWN)

@@ -57,6 +57,7 @@ def _counts(report: Report) -> dict[str, Any]:
     statuses = Counter(item.judgement.status for item in report.judged())
     return {
         "episodes": asdict(report.summary.tally),
+        "evaluations": asdict(report.summary.evaluations.tally),
         "tests": asdict(report.summary.tests.tally),
         "scenarios": {
             status: statuses[status] for status in ("passing", "failing", "errored", "skipped")

@@ -114,10 +114,9 @@ def _compared(
     nodeid: str, group: Group, cases: Sequence[JUnitCase], *, unsure: bool
 ) -> Finding | None:
     last = [tries[-1] for tries in group]
-    expected = {_episode_state(facts) for facts in last}
     found = _case_state(group, cases)
-    if not unsure and found not in _possible(expected):
-        told = f"{_told(last, expected)} in the JSON, and its JUnit case is {found}"
+    if not unsure and found not in _possible(last):
+        told = f"{_told(last)} in the JSON, and its JUnit case is {found}"
     elif _exceed(cases, group):
         told = f"it has {_counted(cases)}, more than its episodes in the JSON explain"
     else:
@@ -131,7 +130,7 @@ def _exceed(cases: Sequence[JUnitCase], group: Group) -> bool:
     Where a test failed and its teardown broke, pytest writes a second case, an error.
     """
     attempts = [facts for tries in group for facts in tries]
-    failing = sum(_episode_state(facts) == "failing" for facts in attempts)
+    failing = sum("failing" in _case_states(facts) for facts in attempts)
     failed = sum(case.outcome == "failed" for case in cases)
     errors = sum(case.outcome == "error" for case in cases)
     return len(cases) - errors > len(attempts) or failed > failing or errors > failing
@@ -142,24 +141,39 @@ def _counted(cases: Sequence[JUnitCase]) -> str:
     return f"{len(cases)} JUnit cases, {bad} of them failing"
 
 
-def _told(group: Iterable[EpisodeFacts], states: set[State]) -> str:
+def _told(group: Iterable[EpisodeFacts]) -> str:
     ordered = sorted(group, key=lambda facts: (facts.scenario_id, facts.iteration))
     bad = [facts for facts in ordered if _episode_state(facts) == "failing"]
     first = (bad or ordered)[0]
     more = f" and {len(ordered) - 1} more" if len(ordered) > 1 else ""
+    states = {_episode_state(facts) for facts in ordered}
     state = "failing" if bad else " or ".join(sorted(states))
     return f"episode {first.scenario_id!r}{more} is {state}"
 
 
-def _possible(states: set[State]) -> set[State]:
+def _possible(group: Iterable[EpisodeFacts]) -> set[State]:
     """Say what a test with these episodes may come out as."""
-    return {"failing"} if "failing" in states else states
+    states = [_case_states(facts) for facts in group]
+    must_fail = any(possible == {"failing"} for possible in states)
+    return {"failing"} if must_fail else set().union(*states)
+
+
+def _case_states(facts: EpisodeFacts) -> set[State]:
+    """Say what the test of an episode may come out as.
+
+    What fails in an evaluation is recorded and its test passes, unless something else than
+    the evaluation wanted it to fail, such as a strict xfail.
+    """
+    if facts.evaluated is not None and facts.outcome == "failed":
+        return {"passing", "failing"}
+    return {_episode_state(facts)}
 
 
 def _episode_state(facts: EpisodeFacts) -> State:
     if facts.outcome == "skipped":
         return "skipped"
-    hard = any(violation.hard for violation in facts.violations)
+    # The hard budgets of an evaluation are measured, as its assertions are.
+    hard = facts.evaluated is None and any(violation.hard for violation in facts.violations)
     return "passing" if facts.outcome == "passed" and not hard else "failing"
 
 

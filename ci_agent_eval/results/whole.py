@@ -52,6 +52,8 @@ def _key(item: tuple[tuple[str, str, int, int], object]) -> tuple[str, str, int,
 
 
 def _failed(facts: EpisodeFacts) -> bool:
+    if facts.evaluated is not None:
+        return facts.outcome == "error"  # what fails in an evaluation fails no test
     return facts.outcome in {"failed", "error"} or any(v.hard for v in facts.violations)
 
 

@@ -10,7 +10,7 @@ from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import SourceFile
 from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
-from tests.builders import episode, failing, finding, report
+from tests.builders import episode, evaluated, failing, finding, report
 
 
 def kinds(built):
@@ -246,3 +246,62 @@ def test_two_agents_at_one_scenario_are_judged_apart():
         ("b", "failing"),
     ]
     assert [(r.scenario_id, r.agent) for r in built.verdict.reasons] == [("refund", "b")]
+
+
+def measured(passed, failed, errored=0, skipped=0):
+    runs = [evaluated("talk", True, iteration=n) for n in range(passed)]
+    runs += [evaluated("talk", True, False, iteration=passed + n) for n in range(failed)]
+    for number, outcome in enumerate(["error"] * errored + ["skipped"] * skipped):
+        runs.append(evaluated("talk", iteration=100 + number, outcome=outcome))
+    return runs
+
+
+def test_evaluations_only_inform_without_a_threshold():
+    built = report(*measured(0, 3, errored=1))
+    assert built.passed
+    assert [(w.kind, w.message) for w in built.verdict.warnings] == [
+        ("evaluation", "0 of 4 conversations passed, average score 0.5")
+    ]
+    assert built.summary.evaluations.conversations == 4
+
+
+def test_evaluations_that_all_errored_are_no_evidence():
+    assert kinds(report(*measured(0, 0, errored=2))) == ["no_evidence"]
+
+
+def test_an_evaluation_whose_marker_says_gate_gates():
+    built = report(evaluated("a", False, gate="required"), episode())
+    assert kinds(built) == ["scenario"]
+
+
+@pytest.mark.parametrize(
+    ("runs", "policy", "message"),
+    [
+        (measured(4, 1), {"eval_min_pass_rate": 0.8}, None),
+        (measured(3, 1), {"eval_min_pass_rate": 0.8},
+         "3 of 4 evaluation conversations passed, 80% required"),
+        (measured(4, 0, errored=1), {"eval_min_pass_rate": 0.8}, None),
+        (measured(3, 0, errored=1), {"eval_min_pass_rate": 0.8},
+         "3 of 4 evaluation conversations passed, 80% required"),
+        (measured(3, 0, skipped=2), {"eval_min_pass_rate": 1.0}, None),
+        (measured(1, 1), {"eval_min_score": 0.75}, None),
+        (measured(1, 2), {"eval_min_score": 0.75},
+         "the evaluations' average score is 0.666667, 0.75 required"),
+        (measured(3, 0, errored=1), {"eval_min_score": 0.5},
+         "1 of 4 evaluation conversations have no score: they ended in an error, 0.0% allowed"),
+        (measured(3, 0, errored=1), {"eval_min_score": 0.5, "max_error_rate": 0.25}, None),
+        (measured(0, 3), {"eval_min_pass_rate": 0.0, "eval_min_score": 0.0}, None),
+    ],
+)  # fmt: skip
+def test_evaluations_are_held_against_the_suite_s_thresholds(runs, policy, message):
+    built = report(*runs, episode("strict"), policy=GatePolicy(**policy))
+    found = [(reason.kind, reason.message) for reason in built.verdict.reasons]
+    assert found == ([] if message is None else [("evaluation", message)])
+
+
+@pytest.mark.parametrize("policy", [{"eval_min_pass_rate": 0.0}, {"eval_min_score": 0.0}])
+@pytest.mark.parametrize("runs", [[], measured(0, 0, errored=1, skipped=1)])
+def test_a_threshold_without_a_measurement_is_not_reached(runs, policy):
+    built = report(*runs, episode("strict"), policy=GatePolicy(**policy))
+    (reason,) = built.verdict.reasons
+    assert reason.message.startswith("no evaluation conversation was judged (")

@@ -116,3 +116,13 @@ def test_every_option_reaches_the_key_it_names(option, tmp_path):
     for name in option.key:
         read = getattr(read, name)
     assert str(getattr(read, "limit", read)).lower() == value
+
+
+def test_thresholds_of_evaluations_are_unset_or_the_policy_s(load):
+    assert load().policy.eval_min_pass_rate is None
+    policy = load(
+        "[gate]\neval_min_pass_rate = 0.8\n", environ={"AGENT_EVAL_EVAL_MIN_SCORE": "0.7"}
+    ).policy
+    assert (policy.eval_min_pass_rate, policy.eval_min_score) == (0.8, 0.7)
+    with pytest.raises(InputError, match=r"eval.min.score"):
+        load(eval_min_score=80)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.evaluation import evaluation_report
 from ci_agent_eval.facts import Tally
 from ci_agent_eval.summary import summarize
-from tests.builders import episode, failed_assertion, failing, loaded, turn
+from tests.builders import episode, evaluated, failed_assertion, failing, loaded, turn
 
 
 def summary_of(*episodes):
@@ -178,3 +179,66 @@ def test_a_part_of_the_cost_is_said_where_another_part_is_unknown():
     priced = {"turns": [turn(cost_usd=0.5)]}
     totals = summary_of(episode("a", trajectory=priced), episode("b")).totals
     assert (totals.cost_usd, totals.priced_usd, totals.unpriced) == (None, 0.5, 1)
+
+
+def test_evaluations_are_tallied_as_their_report_does():
+    episodes = [
+        evaluated("a", True, False),
+        evaluated("a", True, iteration=2),
+        evaluated("b", False, outcome="error"),
+        evaluated("c", outcome="skipped"),
+        evaluated("d", False),
+        evaluated("d", True, True, attempt=2),
+        episode("strict"),
+    ]
+    found, told = summary_of(*episodes), evaluation_report(episodes)
+    whole = found.evaluations
+    assert (whole.conversations, whole.passed) == (4, 2)
+    assert (whole.conversations, whole.passed, whole.mean_score) == (
+        told.total_conversations,
+        told.passed_conversations,
+        told.average_score,
+    )
+    assert (whole.assertions, whole.assertions_passed) == (6, 4)
+    modes = {scenario.scenario_id: scenario.mode for scenario in found.scenarios}
+    assert modes == dict.fromkeys("abcd", "evaluation") | {"strict": "strict"}
+
+
+def test_a_scenario_of_a_strict_test_too_is_strict():
+    (scenario,) = summary_of(evaluated("a", False), episode("a", iteration=2)).scenarios
+    assert (scenario.mode, scenario.gate) == ("strict", "required")
+
+
+JUDGED = {"calls": 2, "tokens": {"input": 90, "output": 10}, "cost_usd": 0.25}
+
+
+def test_what_judging_took_is_part_of_the_totals():
+    budgets = SuiteBudgets.model_validate({"total_cost_usd": 0.4, "total_tokens": 100})
+    used = {"trajectory": {"turns": [turn(cost_usd=0.5, tokens={"input": 5, "output": 5})]}}
+    found = summarize(
+        loaded(
+            episode(judge=JUDGED, **used),
+            evaluated("a", judge=JUDGED, **used),
+            episode("c", **used),
+        ),
+        budgets=budgets,
+    )
+    assert (found.totals.cost_usd, found.totals.tokens) == (2.0, 230)
+    assert (found.totals.judge.calls, found.totals.judge.tokens) == (4, 200)
+    assert found.totals.judge.cost_usd == 0.5
+    assert [(v.budget, v.observed) for v in found.suite_violations] == [
+        ("total_cost_usd", 2.0),
+        ("total_tokens", 230),
+    ]
+    assert found.scenarios[1].cost_usd == 0.5, "an episode's own cost is the agent's"
+
+
+def test_a_judge_without_a_price_leaves_the_total_unknown():
+    priced = {"trajectory": {"turns": [turn(cost_usd=0.5)]}}
+    found = summary_of(episode(judge={**JUDGED, "cost_usd": None}, **priced)).totals
+    assert (found.cost_usd, found.priced_usd, found.judge.unpriced) == (None, 0.5, 1)
+
+
+def test_judging_costs_where_the_agent_has_no_price():
+    found = summary_of(episode(judge=JUDGED)).totals
+    assert (found.cost_usd, found.priced_usd, found.unpriced) == (None, 0.25, 1)

@@ -53,6 +53,17 @@ SOFT = {"tool_calls": {"used": 5, "limit": 4, "hard": False}}
         ({"budgets": BUDGET, "trajectory": None}, "failed", True),
         ({"budgets": BUDGET, "trajectory": None}, "passed", False),
         ({"budgets": SOFT, "trajectory": None}, "passed", True),
+        ({"mode": "evaluation"}, "passed", True),
+        ({"mode": "evaluation"}, "failed", False),
+        ({"mode": "evaluation"}, "error", False),
+        ({"mode": "evaluation", "outcome": "failed"}, "passed", True),
+        ({"mode": "evaluation", "outcome": "failed"}, "failed", True),
+        ({"mode": "evaluation", "outcome": "failed"}, "skipped", False),
+        ({"mode": "evaluation", "outcome": "error"}, "failed", True),
+        ({"mode": "evaluation", "outcome": "error"}, "passed", False),
+        ({"mode": "evaluation", "outcome": "skipped"}, "passed", False),
+        ({"mode": "evaluation", "budgets": BUDGET, "trajectory": None}, "passed", True),
+        ({"mode": "evaluation", "budgets": BUDGET, "trajectory": None}, "failed", False),
     ],
 )
 def test_a_case_agrees_or_is_listed(fields: dict, outcome: str, agrees: bool) -> None:
@@ -177,3 +188,18 @@ def test_a_node_id_with_control_characters_joins_as_pytest_writes_it(raw: str) -
     assert (found.plain, len(found.findings)) == ((), 1)
     agreeing = joined([item], [claimed._replace(outcome="passed")])
     assert (agreeing.plain, agreeing.findings) == ((), ())
+
+
+def test_a_failed_evaluation_explains_one_failing_case_and_no_more() -> None:
+    measured = [episode(mode="evaluation", outcome="failed")]
+    assert joined(measured, [case("passed"), case("error")]).findings == ()
+    assert len(joined(measured, [case("failed"), case("failed")]).findings) == 1
+
+
+def test_a_strict_episode_beside_an_evaluation_still_has_to_fail_its_test() -> None:
+    group = [
+        episode(mode="evaluation", outcome="failed"),
+        episode("b", nodeid=NODE, outcome="failed"),
+    ]
+    assert len(joined(group, [case("passed")]).findings) == 1
+    assert joined(group, [case("failed")]).findings == ()

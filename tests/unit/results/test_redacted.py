@@ -12,11 +12,11 @@ from pydantic import BaseModel
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.episode import Assertion, Conditions
+from ci_agent_eval.contract.episode import Assertion, Conditions, JudgeUsage
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.contract.results import CollectionError, Results, Session
-from ci_agent_eval.facts import JUnitCase, Loaded, PlainTests, Step, facts_of
+from ci_agent_eval.facts import Evaluated, JUnitCase, Loaded, PlainTests, Step, facts_of
 from ci_agent_eval.redact import REDACTED, Redactor
 from ci_agent_eval.results.load import load
 from ci_agent_eval.results.redacted import redacted
@@ -45,6 +45,8 @@ FACTS = replace(
     was=(SECRET,),
     conditions=Conditions(tools=(SECRET,), prices=SECRET, judge=SECRET),
     steps=(Step(1, SECRET, SECRET),),
+    evaluated=Evaluated(0.5, 2, 1),
+    judge=JudgeUsage(calls=1, cost_usd=0.5),
 )
 
 LOADED = Loaded(

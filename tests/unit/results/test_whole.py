@@ -12,6 +12,7 @@ from ci_agent_eval.facts import Loaded
 from ci_agent_eval.results.load import load
 from tests.builders import (
     episode,
+    evaluated,
     failing,
     junit_case,
     junit_case_of,
@@ -179,3 +180,18 @@ def test_a_stop_at_a_limit_is_named_even_where_it_cost_no_episode(
         f"2 of {selected} selected episodes finished and are reported; to judge the others, run "
         "without that limit"
     )
+
+
+def test_what_fails_in_an_evaluation_explains_no_failing_run(tmp_path: Path) -> None:
+    measured, strict = evaluated("a", False), episode()
+    junit = junit_xml(junit_case_of(measured), junit_case_of(strict))
+    write_run(tmp_path / "run", measured, strict, session=ended(), junit=junit)
+    (finding,) = loaded_from(tmp_path).findings
+    assert finding.message.startswith(SAID)
+
+
+def test_an_evaluation_that_errored_explains_one(tmp_path: Path) -> None:
+    errored = evaluated("a", outcome="error", reason="refused")
+    junit = junit_xml(junit_case_of(errored, FAILURE))
+    write_run(tmp_path / "run", errored, session=ended(), junit=junit)
+    assert not loaded_from(tmp_path).findings
