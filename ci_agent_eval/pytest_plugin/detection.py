@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ci_agent_eval.bridge.decorators import LINKED, RETURNING
 from ci_agent_eval.pytest_plugin.options import MARKER_HELP
 
 if TYPE_CHECKING:
@@ -56,8 +57,18 @@ EPISODE = pytest.StashKey[EpisodeItem]()
 
 
 def is_episode(item: pytest.Item) -> bool:
-    """Say whether the item has our marker or asks for our fixture."""
-    return asks_for_fixture(item) or is_marked(item)
+    """Say whether the item has our marker, asks for our fixture, or returns its episode."""
+    return asks_for_fixture(item) or is_marked(item) or returns_episode(item)
+
+
+def returns_episode(item: pytest.Item) -> bool:
+    """Say whether the item's test is decorated with `@llm_episode`."""
+    return hasattr(getattr(item, "obj", None), RETURNING)
+
+
+def is_linked(item: pytest.Item) -> bool:
+    """Say whether the item's test is decorated with `@llm_unit` or `@llm_episode`."""
+    return hasattr(getattr(item, "obj", None), LINKED)
 
 
 def is_marked(node: pytest.Item | pytest.Collector) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine
+from ci_agent_eval.current import RunningEpisode, enter, leave, running_episode
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.detection import EPISODE, RECORDER, EpisodeItem
@@ -126,6 +127,7 @@ class EpisodeSession:
         state.subtest_errors.clear()
         state.subtest_failures.clear()
         state.draft = self._draft(item, state)
+        enter(RunningEpisode(state.draft.mode))
         self._write("started", _lost(state.draft))
 
     def confirm(self, item: pytest.Item) -> None:
@@ -165,6 +167,8 @@ class EpisodeSession:
         state.recorder = EpisodeRecorder.from_draft(
             state.draft, clock=clock, locate=self._places.of_caller
         )
+        if (running := running_episode()) is not None:
+            running.recorder = state.recorder
         return state.recorder
 
     def judge(self, item: pytest.Item) -> None:
@@ -193,9 +197,10 @@ class EpisodeSession:
         No report will come of it, so the terminal summary is told here.
         """
         reason = f"interrupted: {type(interruption).__name__}"
-        ended = _end(item.stash[EPISODE], Ending("error", reason))
+        state = item.stash[EPISODE]
+        ended = _end(state, Ending("error", reason))
         # It has not ended: this says more of it than the line of its start.
-        self._write("started", ended)
+        self._write("started", ended, state.draft)
         facts = summary_facts(redacted(ended, self._redactor))
         if (reports := item.config.pluginmanager.get_plugin(PLUGIN_NAME)) is not None:
             reports.keep(facts)
@@ -213,10 +218,12 @@ class EpisodeSession:
         ended = _after(state, call, report, ending)
         if ended is not None:
             state.ended = ended
-            self._write("ended", ended)
+            self._write("ended", ended, state.draft)
         current = state.ended or (state.draft and _lost(state.draft))
         if current is not None:
             self._mark(item, report, redacted(current, self._redactor))
+        if report.when == "teardown":
+            leave()
 
     def _begin_subtest(
         self, state: EpisodeItem, call: pytest.CallInfo[None], ending: Ending
@@ -240,9 +247,18 @@ class EpisodeSession:
         report.user_properties = list(item.user_properties)
         setattr(report, ATTRIBUTE, summary_facts(episode))
 
-    def _write(self, event: Literal["started", "ended"], episode: Episode) -> None:
+    def _write(
+        self,
+        event: Literal["started", "ended"],
+        episode: Episode,
+        draft: Episode | None = None,
+    ) -> None:
         if self._journal is not None:
-            line = JournalLine(event=event, episode=redacted(episode, self._redactor))
+            renamed = draft is not None and draft.scenario_id != episode.scenario_id
+            started_as = self._redactor.text(draft.scenario_id) if draft and renamed else None
+            line = JournalLine(
+                event=event, episode=redacted(episode, self._redactor), started_as=started_as
+            )
             self._journal.write(line)
 
 

@@ -45,8 +45,10 @@ class EpisodeReports:
 
     def keep(self, facts: Facts) -> None:
         """Keep an episode's facts in place of earlier ones."""
-        # Without the attempt, which stands last: only the last one counts here.
-        self._facts[tuple(facts["key"][:-1])] = facts
+        # Without the attempt, which stands last: only the last one counts here. Without the
+        # scenario, which stands first: a test that returns its episode says it late.
+        scenario, nodeid, iteration, _ = facts["key"]
+        self._facts[nodeid or scenario, iteration] = facts
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -63,7 +65,7 @@ class EpisodeReports:
         if self._facts:
             terminalreporter.write_sep("=", "episodes")
             notes = [f"note: {note}" for note in self._notes]
-            lines = summary_lines([self._facts[key] for key in sorted(self._facts)])
+            lines = summary_lines(sorted(self._facts.values(), key=lambda facts: facts["key"]))
             for line in (*notes, *lines):
                 terminalreporter.write_line(printable(line))
 
