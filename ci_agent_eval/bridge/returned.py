@@ -7,7 +7,9 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
+from unittest import SkipTest
 
+from ci_agent_eval.contract.base import unknown_key
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.contract.problems import describe_problem
@@ -46,8 +48,11 @@ def deliver(returned: object, *, scenario_id: object = None, thread_id: object =
         thread_id=None if thread_id is None else str(thread_id),
     )
     stage.recorder.adopt(episode)
-    if episode.outcome == "error" and not episode.failed_assertions:
-        raise ReturnedEpisodeError(episode.reason or "the returned episode gives no reason")
+    reason = episode.reason or "the returned episode gives no reason"
+    if episode.outcome == "error":
+        raise ReturnedEpisodeError(reason)
+    if episode.outcome == "skipped" and not stage.recorder.failed_checks:
+        raise SkipTest(reason)  # pytest's own exception for it would need pytest
     return None
 
 
@@ -61,6 +66,10 @@ def as_episode(value: object, *, scenario_id: str, thread_id: str | None = None)
     given = {key: item for key, item in _fields_of(value).items() if item is not None}
     fallbacks = {"scenario_id": scenario_id, "thread_id": thread_id}
     fields = {**fallbacks, **{str(key): jsonable(item) for key, item in given.items()}}
+    for key in fields:
+        if key not in Episode.model_fields:
+            known = tuple(Episode.model_fields)
+            raise InputError(f"the returned episode: {unknown_key(key, known)}")
     try:
         return Episode.model_validate(fields)
     except ValueError as error:
@@ -77,7 +86,7 @@ def _fields_of(value: object) -> Mapping[Any, Any]:
         if inspect.iscoroutine(value):
             value.close()
         kind = type(value).__name__
-        raise InputError(f"@llm_episode: the test returned a {kind}, which is no episode; {HOW}")
+        raise InputError(f"@llm_episode: the test returned no episode but {kind!r}; {HOW}")
     return found
 
 

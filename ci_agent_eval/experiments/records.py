@@ -1,0 +1,116 @@
+"""What an experiment consists of: its items, and a result on each. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+Json = Mapping[str, Any]
+
+LOST = "the process ended before the test did"
+"""Reason of a result that was started and never ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What an item of a data set holds; two of the same content are one item."""
+
+    input: Json
+    expected_output: Json | None = None
+    metadata: Json | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """Return the parts that are there, by their names in a data set."""
+        parts = {
+            "input": self.input,
+            "expected_output": self.expected_output,
+            "metadata": self.metadata,
+        }
+        return {name: dict(part) for name, part in parts.items() if part is not None}
+
+    @property
+    def hash(self) -> str:
+        """The same for the same content, whatever the order of its keys."""
+        return hashlib.sha256(canonical(self.fields()).encode()).hexdigest()
+
+
+def canonical(value: object) -> str:
+    """Return a JSON value as text that is the same for equal values."""
+    return json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+
+
+def content_of(
+    test_name: str, *, given: object, expected_output: object = None, metadata: object = None
+) -> Content:
+    """Return the content as Opik's plugin makes it: what is no object is put into one.
+
+    The test's name is part of its input. All values must be JSON.
+    """
+    inputs = given if isinstance(given, Mapping) else {"input": given}
+    return Content(
+        input={"test_name": test_name, **inputs},
+        expected_output=_wrapped("expected_output", expected_output),
+        metadata=_wrapped("metadata", metadata),
+    )
+
+
+def _wrapped(name: str, value: Any) -> Json | None:
+    return value if value is None or isinstance(value, Mapping) else {name: value}
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """A named figure of a result."""
+
+    name: str
+    value: float
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one test came out."""
+
+    nodeid: str
+    outcome: str = "error"
+    reason: str | None = LOST
+    scores: tuple[ScoreRow, ...] = ()
+    content: Content | None = None
+    item_id: str | None = None
+    trace_id: str = ""
+    """The id of its trace on a server; a UUID of version 7, as `item_id` is."""
+    attempts: int = 1
+    started: str = ""
+    """ISO 8601, UTC; so is `ended`."""
+    ended: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One run of tests on a data set."""
+
+    uid: str
+    """A UUID of version 7: its beginning is its time."""
+    name: str
+    dataset: str
+    started: str
+    ended: str | None = None
+    commit: str | None = None
+    settings: Json = field(default_factory=dict)
+    sink: str | None = None
+    """The server that it is meant for, too."""
+    sent: str | None = None
+    """When it had been sent there."""
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    """How many results there are of each outcome; filled in by the store."""
+
+
+def uuid7(milliseconds: int, random: bytes) -> str:
+    """Return a UUID of version 7 (RFC 9562, 5.7) from Unix time and ten random bytes."""
+    number = milliseconds << 80 | int.from_bytes(random, "big")
+    number = number & ~(0xF << 76) | 0x7 << 76
+    return str(UUID(int=number & ~(0b11 << 62) | 0b10 << 62))
