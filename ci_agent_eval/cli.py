@@ -149,7 +149,7 @@ def run(
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["text", "json", "markdown"]),
+    type=click.Choice(["text", "json", "markdown", "html"]),
     default="text",
     help="What to print.",
 )
@@ -173,8 +173,19 @@ def report(
     built = report_files(
         job, results=results or job.settings.results, junit=junit or job.settings.junit
     )
-    _print_report(built, format_, job.links)
+    if format_ == "html":
+        _print_page(job)
+    else:
+        _print_report(built, format_, job.links)
     return 0 if built.passed else 1
+
+
+def _print_page(job: Job) -> None:
+    """Print the page that was written, a piece at a time: it may be large."""
+    from ci_agent_eval.report_folder import PAGE_NAME
+
+    with (job.folder / PAGE_NAME).open(encoding="utf-8", newline="") as page:
+        shutil.copyfileobj(page, click.get_text_stream("stdout", encoding="utf-8"))
 
 
 def _print_report(built: Report, format_: str, links: Links) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from ci_agent_eval.report import Report, build_report
 from ci_agent_eval.report_folder import (
     claim_report_folder,
     clear_report_folder,
+    write_page,
     write_report_folder,
 )
 from ci_agent_eval.results.load import load
@@ -24,6 +25,7 @@ from ci_agent_eval.results.spool import Spool, write_results
 from ci_agent_eval.run_folder import ReportFolder
 from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
 from ci_agent_eval.settings import Settings
+from ci_agent_eval.summary import with_agents
 
 Echo = Callable[[str], None]
 """Writes one line to standard output."""
@@ -57,15 +59,18 @@ def _report(job: Job, read: Callable[[Spool, Redact], Loaded]) -> Report:
     redactor = Redactor.from_environ(job.environ)
     with Spool(redactor.text) as spool:
         loaded = read(spool, redactor.text)
-        report = report_loaded(job, loaded)
+        report = report_loaded(job, loaded, spool.lines())
         if not _has_own_results(job.folder):
             complete = not any(finding.blocking for finding in loaded.findings)
             write_results(job.folder / RESULTS_NAME, job.settings.suite, spool, complete=complete)
     return report
 
 
-def report_loaded(job: Job, loaded: Loaded) -> Report:
-    """Judge what was loaded and write the report folder."""
+def report_loaded(job: Job, loaded: Loaded, lines: Iterable[str] = ()) -> Report:
+    """Judge what was loaded and write the report folder.
+
+    `lines` are the canonical JSON of the loaded episodes, in their order.
+    """
     report = build_report(
         loaded,
         suite=job.settings.suite,
@@ -74,7 +79,18 @@ def report_loaded(job: Job, loaded: Loaded) -> Report:
     )
     report = replace(report, commit=job.links.sha)
     write_report_folder(report, job.folder, job.links)
+    _write_page(job, report, loaded, lines)
     return report
+
+
+def _write_page(job: Job, report: Report, loaded: Loaded, lines: Iterable[str]) -> None:
+    # Jinja2 is not worth its start-up time to a command that writes no page.
+    from ci_agent_eval.render.html.page import render_html  # noqa: PLC0415 - as said
+
+    episodes = tuple(with_agents(loaded.episodes))
+    budgets = job.settings.budgets
+    page = render_html(report, episodes, lines, links=job.links, budgets=budgets)
+    write_page(job.folder, page)
 
 
 def _has_own_results(folder: Path) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from ci_agent_eval.contract.results import RESULTS_NAME
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.regular_file import open_regular
+from ci_agent_eval.regular_file import open_regular, replacing
 from ci_agent_eval.render.annotations import annotations as annotations_of
 from ci_agent_eval.render.annotations import render_annotations
 from ci_agent_eval.render.document import parse_verdict, render_verdict
+from ci_agent_eval.render.html.beginning import PAGE_BEGINNING
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown import render_comment, render_step_summary
 from ci_agent_eval.report import Report
@@ -18,7 +20,7 @@ VERDICT_NAME = "verdict.json"
 COMMENT_NAME = "comment.md"
 SUMMARY_NAME = "summary.md"
 ANNOTATIONS_NAME = "annotations.json"
-
+PAGE_NAME = "report.html"
 
 _OURS = {
     RESULTS_NAME: ('{"schema_version":',),
@@ -26,6 +28,7 @@ _OURS = {
     COMMENT_NAME: ("<!-- agent-eval suite=",),
     SUMMARY_NAME: ("### ✅ Agent evals", "### ❌ Agent evals"),
     ANNOTATIONS_NAME: ("[\n", "[]"),
+    PAGE_NAME: (PAGE_BEGINNING,),
 }
 """How each file begins when this program wrote it."""
 
@@ -69,15 +72,28 @@ def write_report_folder(report: Report, folder: Path, links: Links) -> None:
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise InputError(
-            f"{folder}: the report cannot be written ({error.strerror}); "
-            "choose another --report-dir"
-        ) from None
+        raise _unwritable(folder, error) from None
+
+
+def write_page(folder: Path, pieces: Iterable[str]) -> None:
+    """Write `report.html` piece by piece, whole or not at all; raises InputError if it cannot."""
+    claim_report_folder(folder)
+    try:
+        with replacing(folder / PAGE_NAME) as file:
+            file.writelines(pieces)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
+def _unwritable(folder: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{folder}: the report cannot be written ({error.strerror}); choose another --report-dir"
+    )
 
 
 def clear_report_folder(folder: Path) -> None:
     """Remove a former report's files, so that none of them is taken for the next one's."""
-    for name in (VERDICT_NAME, COMMENT_NAME, SUMMARY_NAME, ANNOTATIONS_NAME):
+    for name in (VERDICT_NAME, COMMENT_NAME, SUMMARY_NAME, ANNOTATIONS_NAME, PAGE_NAME):
         (folder / name).unlink(missing_ok=True)
 
 

@@ -75,6 +75,7 @@ def test_the_example_fails_for_its_two_reasons(agent_eval, desk, tmp_path):
         "comment.md",
         "episodes",
         "junit.xml",
+        "report.html",
         "results.json",
         "session.json",
         "summary.md",
@@ -93,7 +94,14 @@ def test_the_same_results_are_the_same_bytes_for_any_order_and_worker_count(agen
     def bytes_of(*pytest_args, **environ):
         agent_eval("run", "desk", "--", *pytest_args, **environ)
         folder = desk.parent / "agent-eval-report"
-        names = ("results.json", "verdict.json", "comment.md", "annotations.json", "summary.md")
+        names = (
+            "results.json",
+            "verdict.json",
+            "comment.md",
+            "annotations.json",
+            "summary.md",
+            "report.html",
+        )
         return {name: (folder / name).read_bytes() for name in names}
 
     first = bytes_of(PYTHONHASHSEED="1")
@@ -105,7 +113,7 @@ def test_a_report_of_a_report_s_files_says_the_same(agent_eval, desk, tmp_path):
     agent_eval("run", "desk")
     again = agent_eval("report", "--results", "agent-eval-report", "--report-dir", "again")
     assert again.returncode == 1
-    for name in ("results.json", "comment.md", "annotations.json", "verdict.json"):
+    for name in ("results.json", "comment.md", "annotations.json", "verdict.json", "report.html"):
         first, second = tmp_path / "agent-eval-report" / name, tmp_path / "again" / name
         assert first.read_bytes() == second.read_bytes(), name
 
@@ -293,7 +301,9 @@ def test_init_without_anything_to_install_or_without_a_repository(agent_eval, tm
     assert "install" not in (tmp_path / ".github/workflows/agent-eval.yml").read_text()
 
 
-@pytest.mark.parametrize("name", ["comment.md", "summary.md", "verdict.json", "annotations.json"])
+@pytest.mark.parametrize(
+    "name", ["comment.md", "summary.md", "verdict.json", "annotations.json", "report.html"]
+)
 def test_files_of_others_are_never_overwritten_nor_removed(agent_eval, desk, tmp_path, name):
     folder = tmp_path / "mine"
     folder.mkdir()

@@ -1,0 +1,45 @@
+"""The page's template, style and script: files of the package, read once."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+from jinja2 import DictLoader, Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+TEMPLATES = ("page.html", "parts.html")
+SCRIPTS = ("dom.js", "bars.js", "conversation.js", "scenarios.js", "episodes.js", "start.js")
+STYLE = "page.css"
+
+
+@cache
+def template() -> Template:
+    """Return the page's template; everything that it is given is escaped."""
+    environment = Environment(
+        loader=DictLoader({name: _text(name) for name in TEMPLATES}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+    )
+    return environment.get_template(TEMPLATES[0])
+
+
+@cache
+def script() -> Markup:
+    """Return the page's script: its files one after the other, in a scope of their own."""
+    body = "\n".join(_text(name) for name in SCRIPTS)
+    return Markup(f'"use strict";\n(() => {{\n{body}}})();\n')  # noqa: S704 - a file of ours
+
+
+@cache
+def style() -> Markup:
+    """Return the page's style sheet."""
+    return Markup(_text(STYLE))  # noqa: S704 - a file of ours
+
+
+def _text(name: str) -> str:
+    return resources.files("ci_agent_eval.render.html").joinpath("assets", name).read_text("utf-8")

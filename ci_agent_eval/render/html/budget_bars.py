@@ -1,0 +1,74 @@
+"""Budgets as bars: what was used of a limit, in words and as a share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ci_agent_eval.contract.budgets import STATISTICS, SuiteBudgets
+from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.render.html.caps import Shown
+from ci_agent_eval.render.numbers import NOT_MEASURED
+from ci_agent_eval.render.views import budget_figures, budget_label
+from ci_agent_eval.summary import Totals
+
+Bar = dict[str, Any]
+"""`name`, `used` and `limit` in words, `share` of the limit (absent: not measured), `soft`."""
+
+MOST_SHARE = 99.0
+"""A share above it is shown as this: the bar is full long before."""
+
+
+def episode_bars(budgets: Mapping[str, Any], shown: Shown) -> list[Bar]:
+    """Return the budgets of an episode as canonical JSON holds them."""
+    return [_bar(violation, shown) for violation in _of_episode(budgets, shown)]
+
+
+def _of_episode(budgets: Mapping[str, Any], shown: Shown) -> Iterator[BudgetViolation]:
+    for name in ("max_turns", "tool_calls", "latency_ms", "token_usage", "cost_usd"):
+        if name in budgets:
+            yield _figure(name, budgets[name])
+    custom = sorted(budgets.get("custom", {}).items())
+    for name, budget in shown.first(custom):
+        yield _figure(name, budget)
+
+
+def _figure(name: str, budget: Mapping[str, Any]) -> BudgetViolation:
+    statistic = next((known for known in STATISTICS if known in budget), None)
+    used = budget.get(statistic) if statistic else budget.get("used")
+    hard = bool(budget.get("hard", True))
+    return BudgetViolation(name, budget["limit"], used, hard, statistic, budget.get("unit"))
+
+
+def suite_bars(budgets: SuiteBudgets, totals: Totals, shown: Shown) -> list[Bar]:
+    """Return the budgets of the whole suite."""
+    pairs = (
+        ("total_cost_usd", budgets.total_cost_usd, totals.cost_usd),
+        ("total_tokens", budgets.total_tokens, totals.tokens),
+        ("total_wall_time_s", budgets.total_wall_time_s, totals.wall_time_s),
+    )
+    return [
+        _bar(BudgetViolation(name, budget.limit, used, budget.hard), shown)
+        for name, budget, used in pairs
+        if budget is not None
+    ]
+
+
+def _bar(figure: BudgetViolation, shown: Shown) -> Bar:
+    limit, used = budget_figures(figure)
+    bar: Bar = {"name": shown.name(budget_label(figure)), "used": used, "limit": limit}
+    if figure.observed is not None:
+        bar["share"] = _share(figure.observed, figure.limit)
+        if figure.observed > figure.limit:
+            bar["over"] = True
+    else:
+        bar["used"] = NOT_MEASURED
+    if not figure.hard:
+        bar["soft"] = True
+    return bar
+
+
+def _share(used: float, limit: float) -> float:
+    if limit == 0:
+        return MOST_SHARE if used else 0.0
+    return round(min(used / limit, MOST_SHARE), 4)

@@ -1,0 +1,79 @@
+"""How much of what was said the page holds, and the count of what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ci_agent_eval.render.escape import many_lines, one_line
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """The limits of the page; a browser opens what they let through without a pause."""
+
+    name: int = 300
+    """Characters of a name: a scenario, a test, a tool, a check."""
+    text: int = 8_000
+    """Characters of any other text: a message, a result, a reason."""
+    items: int = 200
+    """Entries of any list: turns, calls of a turn, checks, findings."""
+    conversation: int = 100_000
+    """Characters of one episode's conversation."""
+    scenarios: int = 20_000
+    rows: int = 24_000_000
+    """Bytes of what the list says of its episodes, conversations apart."""
+    failing: int = 24_000_000
+    """Bytes of the conversations of episodes that failed or ended in an error."""
+    others: int = 24_000_000
+    """Bytes of the conversations of the others, so that those never crowd these out."""
+
+
+@dataclass(slots=True)
+class Cut:
+    """What was left out of the page so far."""
+
+    texts: int = 0
+    """Texts of which only the beginning is shown."""
+    items: int = 0
+    """Entries of lists."""
+    conversations: int = 0
+    """Episodes that are listed without their conversation."""
+    episodes: int = 0
+    """Episodes that are not listed."""
+    scenarios: int = 0
+
+    @property
+    def anything(self) -> bool:
+        """Whether the page is not the whole."""
+        return any((self.texts, self.items, self.conversations, self.episodes, self.scenarios))
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Makes foreign text fit to be shown: every character seen, cut and counted."""
+
+    caps: Caps
+    cut: Cut
+
+    def name(self, text: str) -> str:
+        """Return a name on one line."""
+        self._count(len(text) > self.caps.name)
+        return one_line(text, self.caps.name)
+
+    def text(self, text: str, limit: int | None = None) -> str:
+        """Return a text in its lines, at most `limit` characters of it."""
+        most = self.caps.text if limit is None else min(limit, self.caps.text)
+        self._count(len(text) > most)
+        return many_lines(text, most)
+
+    def first(self, items: Sequence[T]) -> Sequence[T]:
+        """Return the entries that are shown."""
+        self.cut.items += max(0, len(items) - self.caps.items)
+        return items[: self.caps.items]
+
+    def _count(self, was_cut: bool) -> None:
+        self.cut.texts += was_cut

@@ -1,0 +1,108 @@
+"""The distributions as charts: coordinates for an SVG, and the same in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ci_agent_eval.facts import EpisodeFacts
+from ci_agent_eval.render.html.histogram import Bin, Histogram, histogram
+from ci_agent_eval.render.numbers import count, counted, milliseconds, money
+
+WIDTH = 600
+HEIGHT = 120
+GAP = 2
+"""Between two bars, in the units of the chart."""
+LEAST = 2
+"""Height of the bar of a single value beside a very tall one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar: where it stands, and what it says."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    range: str
+    count: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A line at a value."""
+
+    x: float
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One distribution."""
+
+    name: str
+    """A word for identifiers."""
+    title: str
+    sentence: str
+    """What a reader learns who does not see it."""
+    low: str
+    high: str
+    bars: tuple[Bar, ...]
+    marks: tuple[Mark, ...]
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def charts(episodes: Iterable[EpisodeFacts]) -> tuple[Chart, ...]:
+    """Return the distributions of what was measured more than once; skipped episodes have none."""
+    ran = [facts for facts in episodes if facts.outcome != "skipped"]
+    costs = [facts.cost_usd for facts in ran if facts.cost_usd is not None]
+    latencies = [value for facts in ran for value in facts.latencies_ms]
+    found = (
+        _chart("cost", "Cost per episode", histogram(costs), money, "episode"),
+        _chart("latency", "Latency per turn", histogram(latencies), milliseconds, "turn"),
+    )
+    return tuple(chart for chart in found if chart is not None)
+
+
+def _chart(
+    name: str, title: str, of: Histogram | None, write: Callable[[float], str], noun: str
+) -> Chart | None:
+    if of is None:
+        return None
+    median, p95 = write(of.median), write(of.p95)
+    sentence = (
+        f"{counted(of.values, noun)}, from {write(of.low)} to {write(of.high)}: "
+        f"median {median}, 95th percentile {p95}"
+    )
+    return Chart(
+        name=name,
+        title=title,
+        sentence=sentence,
+        low=write(of.bins[0].low),
+        high=write(of.bins[-1].high),
+        bars=tuple(_bar(number, found, of, write) for number, found in enumerate(of.bins)),
+        marks=(
+            Mark(_x(of, of.median), "median", median),
+            Mark(_x(of, of.p95), "p95", p95),
+        ),
+    )
+
+
+def _bar(number: int, found: Bin, of: Histogram, write: Callable[[float], str]) -> Bar:
+    width = WIDTH / len(of.bins)
+    height = max(found.count / of.tallest * HEIGHT, LEAST) if found.count else 0
+    return Bar(
+        x=round(number * width + GAP / 2, 2),
+        y=round(HEIGHT - height, 2),
+        width=round(width - GAP, 2),
+        height=round(height, 2),
+        range=f"{write(found.low)} to {write(found.high)}",
+        count=count(found.count),
+    )
+
+
+def _x(of: Histogram, value: float) -> float:
+    return round(of.place_of(value) * WIDTH, 2)

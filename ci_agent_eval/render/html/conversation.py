@@ -1,0 +1,81 @@
+"""The conversation of an episode: its turns, with what the tools were asked and answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ci_agent_eval.render.html.caps import Shown
+from ci_agent_eval.render.numbers import count, milliseconds, money
+
+Part = dict[str, Any]
+
+_PLAIN_WIDTH = 72
+"""A value whose JSON is not longer stands on one line."""
+
+
+class Conversation:
+    """Collects the turns until the episode's share of the page is used up."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+        self._left = shown.caps.conversation
+
+    def turns(self, turns: list[Mapping[str, Any]]) -> list[Part]:
+        """Return the turns that are shown: all of them, unless they are very long or many."""
+        return [self._turn(turn) for turn in self._while_room(turns)]
+
+    def _while_room(self, items: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        for number, item in enumerate(self._shown.first(items)):
+            if self._left <= 0:
+                shown = min(len(items), self._shown.caps.items)
+                self._shown.cut.items += shown - number
+                return
+            yield item
+
+    def _turn(self, turn: Mapping[str, Any]) -> Part:
+        part: Part = {"role": turn["role"], "text": self._text(turn.get("content", ""))}
+        if notes := list(_notes(turn)):
+            part["notes"] = notes
+        if calls := turn.get("tool_calls"):
+            part["calls"] = [self._call(call) for call in self._while_room(calls)]
+        return part
+
+    def _call(self, call: Mapping[str, Any]) -> Part:
+        part: Part = {"name": self._shown.name(call["name"])}
+        for key in ("arguments", "result"):
+            if call.get(key) is not None:
+                part[key] = self._text(_written(call[key]))
+        if call.get("error") is not None:
+            part["error"] = self._text(call["error"])
+        if call.get("duration_ms") is not None:
+            part["duration"] = milliseconds(call["duration_ms"])
+        return part
+
+    def _text(self, text: str) -> str:
+        shown = self._shown.text(text, max(self._left, 0))
+        self._left -= len(shown)
+        return shown
+
+
+def _written(value: Any) -> str:
+    """Write a tool's argument or result: a text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    short = json.dumps(value, ensure_ascii=False)
+    return short if len(short) <= _PLAIN_WIDTH else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _notes(turn: Mapping[str, Any]) -> Iterator[str]:
+    """Write what the turn took and where it came from."""
+    if turn.get("source"):
+        yield turn["source"]
+    if turn.get("latency_ms") is not None:
+        yield milliseconds(turn["latency_ms"])
+    if (tokens := turn.get("tokens")) is not None:
+        cached = f" ({count(tokens['cached'])} cached)" if tokens.get("cached") else ""
+        read, wrote = count(tokens.get("input", 0)), count(tokens.get("output", 0))
+        yield f"{read}{cached} tokens in, {wrote} out"
+    if turn.get("cost_usd") is not None:
+        yield money(turn["cost_usd"])

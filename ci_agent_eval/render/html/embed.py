@@ -1,0 +1,28 @@
+"""JSON inside an HTML page: data that no text in it can end, and no browser runs.
+
+What ends a script element or opens a comment in it is `<`
+(https://html.spec.whatwg.org/multipage/scripting.html#restrictions-for-contents-of-script-elements);
+in JSON it stands in strings only, where it may be written as an escape. So may everything
+that is not ASCII, the line ends U+2028 and U+2029 among it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def embedded_json(value: Any) -> str:
+    """Return the value as ASCII JSON on one line, without `<`, `>` and `&`."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).translate(_ESCAPES)
+
+
+def filled(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row without what is empty or false; zero is neither."""
+    return {
+        key: value
+        for key, value in row.items()
+        if value is not None and value is not False and value not in ("", [])
+    }

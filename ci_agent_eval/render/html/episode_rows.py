@@ -1,0 +1,153 @@
+"""What the page knows of each episode: a row of its list, and its conversation.
+
+The keys are read by `assets/*.js`; what is empty or false is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ci_agent_eval.contract.measure import latency_statistic
+from ci_agent_eval.facts import EpisodeFacts
+from ci_agent_eval.render.html.budget_bars import episode_bars
+from ci_agent_eval.render.html.caps import Shown
+from ci_agent_eval.render.html.conversation import Conversation
+from ci_agent_eval.render.html.embed import embedded_json, filled
+from ci_agent_eval.render.html.places import Places
+from ci_agent_eval.render.numbers import amount, count, counted, milliseconds, money
+
+Row = dict[str, Any]
+
+IterationKey = tuple[str, str | None, str | None, int]
+
+
+def _iteration(facts: EpisodeFacts) -> IterationKey:
+    return facts.scenario_id, facts.agent, facts.nodeid, facts.iteration
+
+
+def attempts_of(episodes: Iterable[EpisodeFacts]) -> Mapping[IterationKey, int]:
+    """Return how many attempts an iteration took, where it is not one."""
+    counts = Counter(map(_iteration, episodes))
+    return {key: number for key, number in counts.items() if number > 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Writes episodes as JSON, one a line, until the page is full."""
+
+    shown: Shown
+    places: Places
+    scenarios: Mapping[tuple[str, str | None], int]
+    """Where each scenario and agent stands in the page's list of them."""
+    attempts: Mapping[IterationKey, int]
+
+    def lines(self, episodes: Iterable[tuple[EpisodeFacts, str]]) -> Iterator[str]:
+        """Yield the JSON of each episode: facts, and its line of canonical JSON."""
+        caps, cut = self.shown.caps, self.shown.cut
+        rows, room = caps.rows, {True: caps.failing, False: caps.others}
+        for number, (facts, line) in enumerate(episodes, start=1):
+            scenario = self.scenarios.get((facts.scenario_id, facts.agent or None))
+            if scenario is None or rows <= 0:
+                cut.episodes += 1
+                continue
+            said = json.loads(line)
+            row = embedded_json(self._row(number, scenario, facts, said))
+            rows -= len(row)
+            yield self._with_conversation(row, facts, said, room)
+
+    def _with_conversation(
+        self, row: str, facts: EpisodeFacts, said: Mapping[str, Any], room: dict[bool, int]
+    ) -> str:
+        turns = said.get("trajectory", {}).get("turns")
+        if not turns:
+            return row
+        kind = facts.outcome in ("failed", "error")
+        if room[kind] <= 0:
+            self.shown.cut.conversations += 1
+            return f'{row[:-1]},"left_out":1}}'
+        written = embedded_json(Conversation(self.shown).turns(turns))
+        room[kind] -= len(written)
+        return f'{row[:-1]},"turns":{written}}}'
+
+    def _row(self, number: int, scenario: int, facts: EpisodeFacts, said: Mapping[str, Any]) -> Row:
+        row: Row = {
+            "number": number,
+            "scenario": scenario,
+            "outcome": facts.outcome,
+            "iteration": facts.iteration,
+            "attempt": facts.attempt if facts.attempt > 1 else None,
+            "attempts": self.attempts.get(_iteration(facts)),
+            "evaluation": said.get("mode") == "evaluation",
+            "over": any(violation.hard for violation in facts.violations),
+            "test": self._name(facts.nodeid),
+            "place": self.places.of(facts.file, facts.line),
+            "model": self._name(facts.model),
+            "stopped": (facts.stop_reason or "").replace("_", " "),
+            "reason": self.shown.text(facts.reason or ""),
+            "figures": list(_figures(facts, said)),
+            "cost": facts.cost_usd,
+            "latency": latency_statistic(facts.latencies_ms, "p95"),
+            "checks": self._checks(said.get("assertions", ())),
+            "scores": self._scores(said.get("scores", ())),
+            "budgets": episode_bars(said.get("budgets", {}), self.shown),
+            "metadata": self._metadata(said.get("metadata")),
+        }
+        return filled(row)
+
+    def _name(self, text: str | None) -> str | None:
+        return self.shown.name(text) if text else None
+
+    def _checks(self, assertions: Sequence[Mapping[str, Any]]) -> list[Row]:
+        return [self._check(assertion) for assertion in self.shown.first(assertions)]
+
+    def _check(self, assertion: Mapping[str, Any]) -> Row:
+        passed, score = assertion["passed"], assertion.get("score")
+        row: Row = {"name": self.shown.name(assertion["name"]), "passed": passed}
+        if assertion.get("reason"):
+            row["reason"] = self.shown.text(assertion["reason"])
+        if assertion.get("severity") == "warning":
+            row["warning"] = True
+        if score not in (None, float(passed)):
+            row["score"] = amount(score)
+        if place := self.places.of(assertion.get("file"), assertion.get("line")):
+            row["place"] = place
+        return row
+
+    def _scores(self, scores: Sequence[Mapping[str, Any]]) -> list[Row]:
+        return [
+            {
+                "name": self.shown.name(score["name"]),
+                "value": amount(score["value"]),
+                "reason": self.shown.text(score.get("reason") or ""),
+            }
+            for score in self.shown.first(scores)
+        ]
+
+    def _metadata(self, metadata: Mapping[str, Any] | None) -> str:
+        if not metadata:
+            return ""
+        return self.shown.text(json.dumps(metadata, ensure_ascii=False, indent=2))
+
+
+def _figures(facts: EpisodeFacts, said: Mapping[str, Any]) -> Iterator[str]:
+    """Write what was measured of an episode, and how its replies came about."""
+    if facts.turns:
+        yield counted(facts.turns, "turn")
+    if facts.tool_calls:
+        yield counted(facts.tool_calls, "tool call")
+    if facts.duration_ms is not None:
+        yield milliseconds(facts.duration_ms)
+    if facts.tokens is not None:
+        yield f"{count(facts.tokens)} tokens"
+    if facts.cost_usd is not None:
+        yield money(facts.cost_usd)
+    if facts.calls.rate_limited:
+        yield f"rate limited {counted(facts.calls.rate_limited, 'time')}"
+    if facts.calls.misses:
+        yield counted(facts.calls.misses, "cassette miss", "cassette misses")
+    if (judge := said.get("judge")) is not None:
+        yield counted(judge.get("calls", 0), "call of the judge", "calls of the judge")

@@ -1,0 +1,32 @@
+"""The files that the page names, each once, with its address where the repository is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ci_agent_eval.render.html.caps import Shown
+from ci_agent_eval.render.links import Links, line_number
+
+
+@dataclass(slots=True)
+class Places:
+    """Numbers files as they come; the page holds their list once."""
+
+    shown: Shown
+    links: Links
+    _numbers: dict[str, int] = field(default_factory=dict)
+
+    def of(self, file: str | None, line: int | None) -> list[int] | None:
+        """Return a place as the file's number and its line, 0 where that is not known."""
+        if not file:
+            return None
+        number = self._numbers.setdefault(file, len(self._numbers))
+        return [number, line_number(line) or 0]
+
+    def listed(self) -> list[list[str | None]]:
+        """Return every file: its name, and the address that `#L` and a line may follow."""
+        return [[self.shown.name(file), self._address(file)] for file in self._numbers]
+
+    def _address(self, file: str) -> str | None:
+        url = self.links.blob(file, None)
+        return url if url and url.startswith(("https://", "http://")) else None

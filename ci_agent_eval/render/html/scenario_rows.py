@@ -1,0 +1,117 @@
+"""What the page knows of each scenario: how it stands, why, and what it took.
+
+The keys are read by `assets/scenarios.js`; what is empty or false is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ci_agent_eval.render import numbers
+from ci_agent_eval.render.html.caps import Shown
+from ci_agent_eval.render.html.embed import filled
+from ci_agent_eval.render.html.places import Places
+from ci_agent_eval.render.views import Cause, agent_of, causes, error_cause, of, rate_of
+from ci_agent_eval.report import Judged, Report
+from ci_agent_eval.summary import ScenarioSummary
+
+Row = dict[str, Any]
+
+_WEIGHT = {"failing": 0, "errored": 1, "skipped": 2, "passing": 3}
+
+
+def listed_scenarios(report: Report, shown: Shown) -> list[Judged]:
+    """Return the scenarios that the page shows, the ones with trouble first."""
+    found = sorted(report.judged(), key=_weight)
+    most = shown.caps.scenarios
+    shown.cut.scenarios += max(0, len(found) - most)
+    return found[:most]
+
+
+def _weight(item: Judged) -> tuple[int, bool, bool]:
+    over = any(found.violation.hard for found in item.scenario.violations)
+    return _WEIGHT[item.judgement.status], item.scenario.gate == "advisory", not over
+
+
+def scenario_row(item: Judged, shown: Shown, places: Places) -> Row:
+    """Return what the page says of a scenario."""
+    scenario, status = item.scenario, item.judgement.status
+    tally = scenario.tally
+    row: Row = {
+        "id": shown.name(scenario.scenario_id),
+        "agent": shown.name(scenario.agent) if scenario.agent else None,
+        "unnamed": agent_of(scenario) == "",
+        "status": status,
+        "advisory": scenario.gate == "advisory",
+        "over": any(found.violation.hard for found in scenario.violations),
+        "flaky": scenario.flaky or None,
+        "tally": [tally.passed, tally.failed, tally.error, tally.skipped],
+        "passes": of(tally.passed, tally.judged),
+        "required": _required(item),
+        "rate": rate_of(scenario) if tally.judged > 1 else None,
+        "range": _range(item),
+        "cost": _per_episode(scenario.cost_usd, tally.ran),
+        "latency": _written(scenario.p95_latency_ms),
+        "totals": _totals(scenario),
+        "causes": [_cause(cause, shown, places) for cause in shown.first(_causes(scenario))],
+        "place": places.of(scenario.file, scenario.line),
+    }
+    return filled(row)
+
+
+def _required(item: Judged) -> str:
+    """Write what the scenario needs, where that is not that every iteration passes."""
+    judgement = item.judgement
+    if judgement.required_passes is not None:
+        return f"{numbers.count(judgement.required_passes)} passes required"
+    if judgement.required_pass_rate != 1:
+        return f"{numbers.percent(judgement.required_pass_rate)} required"
+    return ""
+
+
+def _range(item: Judged) -> list[float] | None:
+    """Return the ends of the interval, the rate in it, and the rate that is required."""
+    interval, rate = item.scenario.pass_interval, item.scenario.tally.pass_rate
+    if interval is None or rate is None:
+        return None
+    return [round(part, 4) for part in (*interval, rate, item.judgement.required_pass_rate)]
+
+
+def _per_episode(cost: float | None, ran: int) -> str | None:
+    return None if cost is None else numbers.money(cost / max(ran, 1))
+
+
+def _written(latency: float | None) -> str | None:
+    return None if latency is None else numbers.milliseconds(latency)
+
+
+def _totals(scenario: ScenarioSummary) -> list[str]:
+    """Write what all iterations and attempts of the scenario took together."""
+    written = (
+        ("turn", scenario.turns),
+        ("tool call", scenario.tool_calls),
+        ("token", scenario.tokens or 0),
+    )
+    totals = [numbers.counted(number, noun) for noun, number in written if number]
+    if scenario.duration_ms is not None:
+        totals.append(numbers.milliseconds(scenario.duration_ms))
+    if scenario.cost_usd is not None:
+        totals.append(numbers.money(scenario.cost_usd))
+    return totals
+
+
+def _causes(scenario: ScenarioSummary) -> Sequence[Cause]:
+    """Return why iterations failed, then why one was not judged."""
+    unjudged = (error_cause(scenario),) if scenario.unjudged_reasons else ()
+    return (*causes(scenario), *unjudged)
+
+
+def _cause(cause: Cause, shown: Shown, places: Places) -> Row:
+    row: Row = {
+        "name": shown.name(cause.name) if cause.name else None,
+        "reason": shown.text(cause.reason) if cause.reason else None,
+        "place": places.of(cause.file, cause.line),
+        "iterations": cause.iterations,
+    }
+    return filled(row)
