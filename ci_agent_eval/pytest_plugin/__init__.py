@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ci_agent_eval.pytest_plugin import detection, iterations, options
+from ci_agent_eval.pytest_plugin import detection, iterations, options, simulating
+from ci_agent_eval.pytest_plugin.simulating import _agent_eval_run, simulation  # noqa: F401 - fixtures
 from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports, printable
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, None]:
     """Repeat episodes, after every other parameter: the iteration ends the node id."""
+    simulating.parametrize(metafunc)
     yield
     iterations.repeat(metafunc, options.iterations(metafunc.config))
 
@@ -175,6 +177,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
             _episodes(item.config).raised(item, error)
         raise
     if detection.EPISODE in item.stash:
+        simulating.note_unchecked(item)
         _episodes(item.config).judge(item)
     return result
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder import EpisodeRecorder
@@ -96,6 +97,10 @@ class Plan:
     stop_when: Predicate | None = None
     goal: Predicate | None = None
     app_kwargs: dict[str, Any] = field(default_factory=dict)
+
+    def replaced(self, **values: Any) -> Plan:
+        """Return the plan with other values."""
+        return replace(self, **values)
 
     def __post_init__(self) -> None:
         turns = self.max_turns
@@ -193,6 +198,11 @@ class _Talk:
     def _history(self) -> History:
         """Return the conversation so far; a new list at each call, which nobody else holds."""
         return history_of(self.exchanges)
+
+
+def turns_of(budgets: Budgets) -> int:
+    """Return the exchanges that a conversation may have by its budget; 5 without one."""
+    return MAX_TURNS if budgets.max_turns is None else max(1, int(budgets.max_turns.limit))
 
 
 def new_thread_id(recorder: EpisodeRecorder | None) -> str:

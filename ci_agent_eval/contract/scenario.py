@@ -1,0 +1,126 @@
+"""A scenario of a data set: who talks to the agent, what for, and what has to hold.
+
+The shape of an entry of a scenario file (YAML, JSON or CSV). Texts are texts and numbers
+numbers: nothing is taken for the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, StrictInt, StrictStr
+from pydantic import model_validator as validator
+
+from ci_agent_eval.contract.base import KnownKeys, Rate
+from ci_agent_eval.contract.budgets import Budgets
+from ci_agent_eval.contract.episode import Gating
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"is no regular expression: {error}") from None
+    return text
+
+
+def _script_entry(entry: Any) -> Any:
+    """Take a message, or rules: a pattern in the agent's last reply to the message."""
+    if isinstance(entry, str):
+        return entry
+    if not isinstance(entry, Mapping) or not entry:
+        raise ValueError("must be a text, or rules: a pattern in the last reply, and a text")
+    for pattern, message in entry.items():
+        _pattern(pattern)
+        if not isinstance(message, str):
+            raise ValueError(f"what is said to {pattern!r} must be a text")  # noqa: TRY004 - pydantic turns ValueError into its own error
+    return dict(entry)
+
+
+def _goal(goal: Any) -> Any:
+    return {"text": goal} if isinstance(goal, str) else goal
+
+
+Text = Annotated[StrictStr, Field(min_length=1)]
+Pattern = Annotated[StrictStr, Field(min_length=1), AfterValidator(_pattern)]
+Number = Annotated[StrictInt, Field(ge=1, le=2**31)]
+Limit = Annotated[StrictInt, Field(ge=0, le=2**31)]
+Name = Annotated[StrictStr, Field(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,198}\S)?$")]
+"""An id: printable, up to 200 characters."""
+
+
+class ScenarioGoal(KnownKeys):
+    """What the user wants; with a condition, what has to come about."""
+
+    text: Text | None = Field(default=None, description="told to the model that plays the user")
+    reply_matches: Pattern | None = Field(
+        default=None, description="regular expression that a reply of the agent has to match"
+    )
+    tool_called: Text | None = Field(default=None, description="tool the agent has to call")
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """The conditions that are given, by name."""
+        given = {"reply_matches": self.reply_matches, "tool_called": self.tool_called}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class ScenarioChecks(KnownKeys):
+    """What has to hold of the whole conversation."""
+
+    required_tools: tuple[Text, ...] = Field(default=(), description="tools that are called")
+    forbidden_tools: tuple[Text, ...] = Field(default=(), description="tools that are not called")
+    ordered_tools: tuple[Text, ...] = Field(default=(), description="tools called in this order")
+    confirmed_tools: tuple[Text, ...] = Field(
+        default=(), description="tools called only after the user confirmed"
+    )
+    required_text: tuple[Text, ...] = Field(default=(), description="texts that a reply holds")
+    forbidden_text: tuple[Text, ...] = Field(default=(), description="texts that no reply holds")
+    required_patterns: tuple[Pattern, ...] = Field(
+        default=(), description="regular expressions that a reply matches"
+    )
+    forbidden_patterns: tuple[Pattern, ...] = Field(
+        default=(), description="regular expressions that no reply matches"
+    )
+    tool_limits: dict[str, Limit] = Field(default_factory=dict, description="most calls, by tool")
+    arguments: dict[str, dict[str, JsonValue]] = Field(
+        default_factory=dict, description="arguments that every call of a tool has, by tool"
+    )
+    max_tool_calls: Limit | None = Field(default=None, description="most calls of all tools")
+
+
+class ScenarioEntry(KnownKeys):
+    """One scenario of a file."""
+
+    id: Name = Field(description="what is tested; ends the test's node id")
+    persona: Text = "a user"
+    goal: Annotated[ScenarioGoal, BeforeValidator(_goal)] = Field(default_factory=ScenarioGoal)
+    initial_message: Text | None = None
+    fixed_responses: tuple[Text, ...] = Field(default=(), description="said in a circle")
+    script: tuple[Annotated[Any, BeforeValidator(_script_entry)], ...] | None = Field(
+        default=None, description="said once: texts, or rules of pattern and text"
+    )
+    model: Text | None = Field(default=None, description="model that plays the user")
+    max_history_messages: Number | None = None
+    stop_token: Text | None = None
+    max_turns: Number | None = Field(default=None, description="exchanges, at most")
+    budgets: Budgets = Field(default_factory=Budgets)
+    checks: ScenarioChecks = Field(default_factory=ScenarioChecks)
+    gate: Gating | None = None
+    min_pass_rate: Rate | None = None
+    min_passes: Number | None = None
+    iterations: Number | None = None
+    tags: tuple[Text, ...] = ()
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @validator(mode="after")
+    def _has_one_voice(self) -> Self:
+        if self.fixed_responses and self.script is not None:
+            raise ValueError("give fixed_responses or a script, not both")
+        if not self.fixed_responses and self.script is None and self.model is None:
+            raise ValueError("its user has nothing to say; give fixed_responses, script or model")
+        if self.min_pass_rate is not None and self.min_passes is not None:
+            raise ValueError("give min_pass_rate or min_passes, not both")
+        return self

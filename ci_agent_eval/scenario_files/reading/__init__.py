@@ -1,0 +1,1 @@
+"""Texts of three formats as values that know where they stand."""
