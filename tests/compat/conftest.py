@@ -1,0 +1,132 @@
+"""A suite in a folder of its own, run by a pytest of its own with exactly the plugins asked for.
+
+Nothing here needs more than pytest itself, so that the same tests run on every pytest that we
+support. `make compat` runs them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+OURS = "ci_agent_eval"
+"""Every plugin is loaded by the name of its entry point, as pytest itself would load it."""
+
+DEADLINE_S = 60
+"""No suite here takes more than a few seconds; one that waits for input would wait for ever."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run: its exit status, what it said, and the files it left."""
+
+    status: int
+    output: str
+    root: Path
+
+    @property
+    def junit(self) -> dict[str, str]:
+        """What pytest's own JUnit file says of each test, by name."""
+        cases = ET.parse(self.root / "report/junit.xml").iter("testcase")
+        words = {"failure": "failed", "error": "error", "skipped": "skipped"}
+        return {
+            case.attrib["name"]: next(
+                (words[child.tag] for child in case if child.tag in words), "passed"
+            )
+            for case in cases
+        }
+
+    @property
+    def results(self) -> bytes:
+        return (self.root / "report/results.json").read_bytes()
+
+    @property
+    def session(self) -> dict[str, Any]:
+        return json.loads((self.root / "report/session.json").read_bytes())
+
+    @property
+    def episodes(self) -> list[dict[str, Any]]:
+        """Every attempt, as written down."""
+        return json.loads(self.results)["episodes"]
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        """How each episode's last attempt ended, by the name of its test."""
+        return {test_name(e): e["outcome"] for e in self.episodes}
+
+    @property
+    def reasons(self) -> dict[str, str | None]:
+        return {test_name(e): e.get("reason") for e in self.episodes}
+
+
+def test_name(episode: Mapping[str, Any]) -> str:
+    return episode["nodeid"].rpartition("::")[2]
+
+
+test_name.__test__ = False
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Files in a folder; `run` runs pytest on it as a process, warnings being errors."""
+
+    root: Path
+
+    def write(self, **files: str) -> None:
+        for name, text in files.items():
+            (self.root / f"{name}.py").write_text(dedent(text), "utf-8")
+
+    def configure(self, **settings: str) -> None:
+        lines = [f"{key} = {value}" for key, value in settings.items()]
+        (self.root / "pytest.ini").write_text("\n".join(["[pytest]", *lines, ""]), "utf-8")
+
+    def run(
+        self,
+        *arguments: str,
+        plugins: tuple[str, ...] = (),
+        without_ours: bool = False,
+        stdin: str = "",
+        environ: Mapping[str, str] | None = None,
+    ) -> Ran:
+        """Run with these plugins and ours, and with no other."""
+        names = plugins if without_ours else (OURS, *plugins)
+        files = [] if without_ours else ["--episode-report-dir=report"]
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "-W", "error", "--junit-xml=report/junit.xml"),
+                *(argument for name in names for argument in ("-p", name)),
+                *(*files, *arguments),
+            ],
+            cwd=self.root,
+            env={**clean_environ(), **(environ or {})},
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, self.root)
+
+
+def clean_environ() -> dict[str, str]:
+    """Return the environment without what the outer pytest and its workers put into it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    # Its own root, wherever the temporary folder lies.
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", "utf-8")
+    return Suite(tmp_path)
