@@ -37,7 +37,9 @@ def episode_clock() -> Callable[[], float]:
 def _recorder(
     request: pytest.FixtureRequest, episode_clock: Callable[[], float]
 ) -> EpisodeRecorder:
-    return _episodes(request.config).recorder(request.node, episode_clock)
+    return _episodes(request.config).recorder(
+        request.node, episode_clock, request.getfixturevalue
+    )
 
 
 @pytest.fixture

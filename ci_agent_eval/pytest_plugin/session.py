@@ -154,8 +154,13 @@ class EpisodeSession:
                 state.scenario_id, nodeid=state.nodeid, file=file, line=line, **identity
             )
 
-    def recorder(self, item: pytest.Item, clock: Callable[[], float]) -> EpisodeRecorder:
-        """Return the recorder of the item's episode, which starts now."""
+    def recorder(
+        self, item: pytest.Item, clock: Callable[[], float], fixture: Callable[[str], Any]
+    ) -> EpisodeRecorder:
+        """Return the recorder of the item's episode, which starts now.
+
+        `fixture` gives the item's fixtures by name, to those who find the running episode.
+        """
         if EPISODE not in item.stash:
             # Asked for with `request.getfixturevalue` alone: unknown until now.
             name = self._redactor.text(item.nodeid)
@@ -168,7 +173,7 @@ class EpisodeSession:
             state.draft, clock=clock, locate=self._places.of_caller
         )
         if (running := running_episode()) is not None:
-            running.recorder = state.recorder
+            running.recorder, running.fixture = state.recorder, fixture
         return state.recorder
 
     def judge(self, item: pytest.Item) -> None:
