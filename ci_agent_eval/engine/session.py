@@ -109,8 +109,13 @@ class EngineSession:
     _episodes: dict[str, _Episode] = field(default_factory=dict, init=False)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
-    async def __aenter__(self) -> Self:
+    def open(self) -> None:
+        """Open it where nothing can be awaited; a pool of `servers` needs `async with`."""
         self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        self.open()
+        assert self._stack is not None  # noqa: S101 - it was opened just now
         if self.servers is not None:
             await self._stack.enter_async_context(self.servers)
         return self
