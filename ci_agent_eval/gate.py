@@ -17,6 +17,9 @@ Conclusion = Literal["success", "failure"]
 Status = Literal["passing", "failing", "errored", "skipped"]
 """`errored` and `skipped`: no iteration of the scenario was judged."""
 
+Shortfall = Literal["measurement", "pass_rate", "score"]
+"""What evaluations fall short of, where the suite has a threshold for them."""
+
 ReasonKind = Literal[
     "finding",
     "no_evidence",
@@ -224,26 +227,35 @@ def _evaluation_warnings(
     yield Reason("evaluation", message, scenario.scenario_id, scenario.agent)
 
 
-def _evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iterator[Reason]:
-    """Hold the evaluations against the suite's thresholds; what was not measured is below them."""
-    rate, score = policy.eval_min_pass_rate, policy.eval_min_score
-    if rate is None and score is None:
+def shortfalls(found: EvaluationTally, thresholds: Thresholds) -> Iterator[Shortfall]:
+    """Yield what the evaluations fall short of; what was not measured is below any threshold."""
+    rate, score = thresholds.min_pass_rate, thresholds.min_score
+    if not thresholds.are_set:
         return
     if found.mean_score is None:
-        counts = f"{found.tally.error} errored, {found.tally.skipped} skipped"
-        message = f"no evaluation conversation was judged ({counts}), but a threshold is set"
-        yield Reason("evaluation", message)
+        yield "measurement"
         return
-    whole, errors = found.conversations, found.tally.error
-    if rate is not None and found.passed < _share(rate, whole):
-        required = f"{rate * 100:.6g}% required"
-        message = f"{found.passed} of {whole} evaluation conversations passed, {required}"
-        yield Reason("evaluation", message)
+    if rate is not None and found.passed < _share(rate, found.conversations):
+        yield "pass_rate"
     if score is not None and found.mean_score < score:
-        message = f"the evaluations' average score is {found.mean_score:g}, {score:g} required"
-        yield Reason("evaluation", message)
+        yield "score"
+
+
+def _evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iterator[Reason]:
+    rate, score = policy.eval_min_pass_rate, policy.eval_min_score
+    whole, errors = found.conversations, found.tally.error
+    counts = f"{errors} errored, {found.tally.skipped} skipped"
+    messages = {
+        "measurement": f"no evaluation conversation was judged ({counts}), but a threshold is set",
+        "pass_rate": f"{found.passed} of {whole} evaluation conversations passed, "
+        f"{(rate or 0) * 100:.6g}% required",
+        "score": f"the evaluations' average score is {found.mean_score or 0:g}, "
+        f"{score or 0:g} required",
+    }
+    for shortfall in shortfalls(found, Thresholds(rate, score)):
+        yield Reason("evaluation", messages[shortfall])
     # The rate counts an error as no pass; the average is only of those that are left.
-    if score is not None and errors > _share(policy.max_error_rate, whole):
+    if score is not None and found.tally.judged and errors > _share(policy.max_error_rate, whole):
         message = (
             f"{errors} of {whole} evaluation conversations have no score: they ended in an error"
         )

@@ -24,6 +24,11 @@ class Judged:
         """Whether it reached its required pass rate."""
         return self.judgement.status == "passing"
 
+    @property
+    def only_measures(self) -> bool:
+        """Whether it is an evaluation of which nothing is required by itself."""
+        return self.scenario.mode == "evaluation" and self.judgement.gate == "advisory"
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -54,8 +59,19 @@ class Report:
 
     @property
     def advisory(self) -> tuple[Judged, ...]:
-        """The scenarios that only inform."""
-        return tuple(item for item in self.judged() if item.judgement.gate == "advisory")
+        """The scenarios that only inform, and are no evaluations."""
+        advisory = (item for item in self.judged() if item.judgement.gate == "advisory")
+        return tuple(item for item in advisory if not item.only_measures)
+
+    @property
+    def evaluations(self) -> tuple[Judged, ...]:
+        """The scenarios that are evaluations, whether they gate or not."""
+        return tuple(item for item in self.judged() if item.scenario.mode == "evaluation")
+
+    @property
+    def misses_thresholds(self) -> bool:
+        """Whether the evaluations together do not reach what the suite requires of them."""
+        return any(reason.kind == "evaluation" for reason in self.verdict.reasons)
 
     def violations(self) -> Iterator[tuple[ScenarioSummary, ScenarioViolation]]:
         """Every budget violation of a scenario."""

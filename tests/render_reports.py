@@ -10,7 +10,7 @@ from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.report import Report
-from tests.builders import episode, failed_assertion, failing, finding, report, turn
+from tests.builders import episode, evaluated, failed_assertion, failing, finding, report, turn
 
 LINKS = Links(
     server_url="https://github.com",
@@ -189,6 +189,36 @@ def oversize() -> Report:
     return report(*(failing(f"scenario_{n:03}", assertions=many) for n in range(120)))
 
 
+def evaluations() -> Report:
+    """Evaluations beside a strict scenario: measured, judged by a model, nothing required."""
+    judge = {"calls": 2, "tokens": {"input": 900, "output": 100}, "cost_usd": 0.01}
+    fields = {"trajectory": live(0.004), "judge": judge}
+    return report(
+        episode("refund_flow_v1", trajectory=live(0.004)),
+        evaluated("Create basic diagram", True, True, **fields),
+        evaluated("Build incrementally", True, False, False, iteration=1, **fields),
+        evaluated("Build incrementally", True, False, True, iteration=2, **fields),
+        evaluated("Name the boxes", True, False, **fields),
+        evaluated("Draw offline", True, outcome="error", reason="ConnectionError: refused"),
+        evaluated("Draw in colour", outcome="skipped", reason="no key"),
+        failing("small_talk", gate="advisory", trajectory=live(0.004)),
+    )
+
+
+def evaluations_only() -> Report:
+    return report(evaluated("Create", True, True), evaluated("Extend", True, False))
+
+
+def below_thresholds() -> Report:
+    return report(
+        evaluated("Create", True, True),
+        evaluated("Extend", True, False),
+        evaluated("Undo", outcome="error", reason="the judge broke"),
+        episode("strict"),
+        policy=GatePolicy(eval_min_pass_rate=0.5, eval_min_score=0.755),
+    )
+
+
 def hostile(text: str = HOSTILE) -> Report:
     """The text in every place that a test, an episode or a file fills."""
     check = failed_assertion(text, reason=text, file=text, line=7)
@@ -208,6 +238,7 @@ def hostile(text: str = HOSTILE) -> Report:
             file=text,
         ),
         failing(f"{text}5", gate="advisory"),
+        evaluated(f"{text}6", file=text, assertions=[check, check]),
         tests=PlainTests(
             Tally(1, 1, 1),
             (
@@ -236,5 +267,8 @@ REPORTS = {
     "advisory_only": advisory_only,
     "everything_wrong": everything_wrong,
     "iterations": iterations,
+    "evaluations": evaluations,
+    "evaluations_only": evaluations_only,
+    "below_thresholds": below_thresholds,
     "hostile": hostile,
 }

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.facts import JUnitCase
 from ci_agent_eval.render.escape import cut_bytes, many_lines, one_line
 from ci_agent_eval.render.links import line_number, repository_path
@@ -108,7 +107,7 @@ def _message(text: str) -> str:
 
 def _drafts(report: Report) -> Iterator[_Draft]:
     for item in report.judged():
-        yield from _scenario(item)
+        yield from _scenario(item, _level(item, missed=report.misses_thresholds))
     for overrun in overruns(report):
         if overrun.scenario is not None:
             yield _overrun(overrun)
@@ -116,17 +115,17 @@ def _drafts(report: Report) -> Iterator[_Draft]:
         yield _test(case)
 
 
-def _scenario(item: Judged) -> Iterator[_Draft]:
+def _scenario(item: Judged, level: Level) -> Iterator[_Draft]:
     scenario = item.scenario
-    # A scenario that reaches its pass rate with failed iterations does not gate.
-    level = "warning" if item.passing else _level(scenario.gate)
     if scenario.tally.failed:
         for cause in causes(scenario):
             yield _cause(item, cause, level)
     if scenario.tally.error:
         title = f"{title_of(scenario)}: {of(scenario.tally.error, scenario.tally.ran)} errors"
         cause = error_cause(scenario)
-        yield _Draft(cause.file, cause.line, level, title, cause.reason or NO_REASON)
+        # An error is no measurement: it weighs more than one that went badly.
+        worse: Level = "warning" if level == "notice" else level
+        yield _Draft(cause.file, cause.line, worse, title, cause.reason or NO_REASON)
     for failed in scenario.warnings:
         yield _cause(item, cause_of(scenario, failed), "warning")
 
@@ -159,5 +158,10 @@ def _test(case: JUnitCase) -> _Draft:
     return _Draft(case.file, case.line, "failure", case.title, message, case.detail)
 
 
-def _level(gate: Gating) -> Level:
-    return "failure" if gate == "required" else "warning"
+def _level(item: Judged, *, missed: bool) -> Level:
+    """Return how much a failure of the scenario weighs; `missed`: evaluations miss a threshold."""
+    if item.only_measures:
+        return "warning" if missed else "notice"
+    # A scenario that reaches its pass rate with failed iterations does not gate.
+    gates = item.scenario.gate == "required" and not item.passing
+    return "failure" if gates else "warning"

@@ -37,7 +37,7 @@ def assertions(report: Report, links: Links) -> Section:
     found = [
         (item.scenario, cause)
         for item in report.judged()
-        if item.scenario.tally.failed and not _told_by_table(item)
+        if item.scenario.tally.failed and not item.only_measures and not told_by_row(item)
         for cause in causes(item.scenario)
     ]
     title = counted(len(found), "failed assertion", "failed assertions")
@@ -46,20 +46,21 @@ def assertions(report: Report, links: Links) -> Section:
         f"{title} in full",
         ("failing assertion", "failing assertions"),
         len(found),
-        of_list(found, lambda pair: _assertion_line(pair[0], pair[1], links)),
+        of_list(found, lambda pair: assertion_line(pair[0], pair[1], links)),
         folded=True,
     )
 
 
-def _told_by_table(item: Judged) -> bool:
-    """Whether the one row of a failing scenario says all there is to say."""
+def told_by_row(item: Judged) -> bool:
+    """Say whether the one row of a failing scenario says all there is to say."""
     found = list(causes(item.scenario))
     texts = [text or "" for cause in found for text in (cause.name, cause.reason)]
     short = all(len(text) <= REASON_LIMIT for text in texts)
     return item.judgement.status == "failing" and len(found) <= 1 and short
 
 
-def _assertion_line(scenario: ScenarioSummary, cause: Cause, links: Links) -> str:
+def assertion_line(scenario: ScenarioSummary, cause: Cause, links: Links) -> str:
+    """Return the line of a failed assertion: of what, how often, which, why, where."""
     where = place(cause.file, cause.line, links)
     times = ""
     if cause.iterations is not None and scenario.tally.ran > 1:
@@ -115,7 +116,7 @@ def warnings(report: Report, links: Links) -> Section:
 
 def _warning_line(pair: tuple[ScenarioSummary, FailedAssertion], links: Links) -> str:
     scenario, failed = pair
-    return _assertion_line(scenario, cause_of(scenario, failed), links)
+    return assertion_line(scenario, cause_of(scenario, failed), links)
 
 
 def flaky(report: Report, links: Links) -> Section:
@@ -139,7 +140,7 @@ def flaky(report: Report, links: Links) -> Section:
 
 def passing(report: Report, links: Links) -> Section:
     """Return what passed, with its cost and latency; what is over a hard budget is marked."""
-    found = [item for item in report.judged() if item.passing]
+    found = [item for item in report.judged() if item.passing and not item.only_measures]
     over = sum(1 for item in found if _is_over(item))
     title = counted(len(found), "passing scenario")
     rated = are_rated(found)

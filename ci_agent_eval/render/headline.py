@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from ci_agent_eval.contract.findings import FindingKind
 from ci_agent_eval.contract.measure import BudgetViolation
-from ci_agent_eval.gate import Status
-from ci_agent_eval.render.numbers import count, counted
+from ci_agent_eval.evaluations import EvaluationTally
+from ci_agent_eval.gate import Status, shortfalls
+from ci_agent_eval.render.numbers import count, counted, percent, required_score, score, score_below
 from ci_agent_eval.report import Judged, Report
 
 _FINDINGS: dict[FindingKind, tuple[str, str]] = {
@@ -42,6 +43,7 @@ def _failed(report: Report) -> Iterator[str]:
         *_no_evidence(report),
         *_scenarios(report),
         *_errors(report),
+        *_thresholds(report),
         *_tests(report),
         *_budgets(report, gating=True),
     ]
@@ -52,6 +54,7 @@ def _passed(report: Report) -> Iterator[str]:
     yield from _required(report)
     yield from _episodes(report)
     yield from _plain_tests(report)
+    yield from _evaluations(report)
     yield from _advisory(report)
     yield from _budgets(report, gating=False)
     yield from _findings(report, blocking=False)
@@ -89,6 +92,34 @@ def _scenarios(report: Report) -> Iterator[str]:
 def _errors(report: Report) -> Iterator[str]:
     if _reasons(report, "error_budget"):
         yield f"{counted(report.summary.gated.error, 'episode')} ended in an error"
+
+
+def _thresholds(report: Report) -> Iterator[str]:
+    """Name the thresholds that the evaluations miss, from their figures."""
+    reasons = [reason for reason in report.verdict.reasons if reason.kind == "evaluation"]
+    found, thresholds = report.summary.evaluations, report.verdict.thresholds
+    missed = list(shortfalls(found, thresholds)) if reasons else []
+    if "measurement" in missed:
+        yield "no evaluation conversation was judged"
+    if "pass_rate" in missed and thresholds.min_pass_rate is not None:
+        yield f"{_conversations(found)}, {percent(thresholds.min_pass_rate)} required"
+    if "score" in missed and thresholds.min_score is not None:
+        mean = score_below(found.mean_score or 0.0, thresholds.min_score)
+        least = required_score(thresholds.min_score)
+        yield f"the evaluations' average score is {mean}, {least} required"
+    if len(reasons) > len(missed) and found.tally.error:
+        yield f"{counted(found.tally.error, 'evaluation conversation')} ended in an error"
+
+
+def _conversations(found: EvaluationTally) -> str:
+    noun = counted(found.conversations, "evaluation conversation")
+    return f"{count(found.passed)} of {noun} passed"
+
+
+def _evaluations(report: Report) -> Iterator[str]:
+    found = report.summary.evaluations
+    if found.mean_score is not None:
+        yield f"{_conversations(found)} (average score {score(found.mean_score)})"
 
 
 def _tests(report: Report) -> Iterator[str]:
@@ -132,9 +163,9 @@ def _required(report: Report) -> Iterator[str]:
 
 
 def _episodes(report: Report) -> Iterator[str]:
-    tally = report.summary.tally
-    if tally.judged:
-        yield counted(tally.judged, "episode")
+    tally, measured = report.summary.tally, report.summary.evaluations.tally
+    if judged := tally.judged - measured.judged:
+        yield counted(judged, "episode")
     if tally.error:
         yield f"{counted(tally.error, 'episode')} ended in an error"
 

@@ -60,6 +60,28 @@ def _hundredths(share: float) -> str:
     return f"{shown:,.1f}"
 
 
+def score(value: float, digits: int = SIGNIFICANT) -> str:
+    """Write a score from 0 to 1; only exactly 1 looks like 1, and only 0 like 0."""
+    smallest = 10.0**-digits
+    if value not in (0, 1):
+        value = min(max(value, smallest), 1 - smallest)
+    return f"{value:.{digits}f}"
+
+
+def required_score(value: float) -> str:
+    """Write a score that somebody asked for, as they gave it."""
+    return f"{value:.6g}"
+
+
+def score_below(value: float, least: float) -> str:
+    """Write a score with as many digits as it takes to look lower than what was asked for."""
+    for digits in range(SIGNIFICANT, MAX_DIGITS):
+        shown = f"{value:.{digits}f}"
+        if float(shown) < least:
+            return shown
+    return repr(value)
+
+
 def overshoot(share: float | None) -> str:
     """Write how far over its limit something is, as a share of the limit: `+50 %`."""
     if share is None:

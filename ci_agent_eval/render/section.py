@@ -27,6 +27,8 @@ SectionName = Literal[
     "findings",
     "assertions",
     "outputs",
+    "evaluations",
+    "measured",
     "advisory",
     "warnings",
     "flaky",

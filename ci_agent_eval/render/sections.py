@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.render import folded, trouble, views
+from ci_agent_eval.render import evaluations, folded, trouble, views
 from ci_agent_eval.render.blocks import Column
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.section import Section, of_table
@@ -21,6 +21,8 @@ def sections(report: Report, links: Links) -> tuple[Section, ...]:
         trouble.findings(report),
         folded.assertions(report, links),
         folded.outputs(report),
+        evaluations.conversations(report, links),
+        evaluations.failures(report, links),
         folded.advisory(report, links),
         folded.warnings(report, links),
         folded.flaky(report, links),

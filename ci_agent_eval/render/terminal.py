@@ -11,12 +11,22 @@ from ci_agent_eval.facts import JUnitCase
 from ci_agent_eval.render.escape import terminal, without_commands
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import line_number
-from ci_agent_eval.render.numbers import NOT_MEASURED, count, counted, milliseconds, money
+from ci_agent_eval.render.numbers import (
+    ABSENT,
+    NOT_MEASURED,
+    count,
+    counted,
+    milliseconds,
+    money,
+    score,
+)
 from ci_agent_eval.render.views import (
     FINDING_KINDS,
     Cause,
     Overrun,
+    causes,
     error_cause,
+    evaluations_title,
     evidence,
     figures,
     first_cause,
@@ -85,6 +95,7 @@ def _blocks(report: Report, paper: _Paper) -> Iterator[str]:
     yield _block("Ended in an error, not judged", errored, _error, paper, _RED)
     yield _block("Skipped scenarios", skipped, _skipped, paper, _YELLOW)
     yield _block("Over a budget that does not gate", soft, _overrun, paper, _YELLOW)
+    yield _evaluations(report, paper)
     yield _block("Failing, but advisory", advisory, _failing, paper, _YELLOW)
     yield _findings(report, paper)
     yield _block("Iterations", repeated(report), _iterations, paper, _DIM)
@@ -95,15 +106,46 @@ def _block(
 ) -> str:
     if not found:
         return ""
+    heading = paper.paint(f"{title} ({count(len(found))})", f"{_BOLD};{code}")
+    return "\n".join([heading, *_entries(found, entry, paper)])
+
+
+def _entries(found: Sequence[T], entry: Callable[[T], _Entry], paper: _Paper) -> Sequence[str]:
     entries = [entry(item) for item in found[:MOST_LINES]]
-    names = max(len(entry.name) for entry in entries)
-    figure_width = max(len(entry.figure) for entry in entries)
-    lines = [paper.paint(f"{title} ({count(len(found))})", f"{_BOLD};{code}")]
+    names = max((len(entry.name) for entry in entries), default=0)
+    figure_width = max((len(entry.figure) for entry in entries), default=0)
+    lines: list[str] = []
     for item in entries:
         lines += _entry(item, names, figure_width, paper)
     if rest := len(found) - len(entries):
         lines.append(f"  and {count(rest)} more, in verdict.json")
-    return "\n".join(lines)
+    return lines
+
+
+def _evaluations(report: Report, paper: _Paper) -> str:
+    """Say what the evaluations came to, then each assertion that failed in one."""
+    if not report.evaluations:
+        return ""
+    found = [
+        (item, cause)
+        for item in report.evaluations
+        if item.scenario.tally.failed
+        for cause in causes(item.scenario)
+    ]
+    code = _RED if report.misses_thresholds else _YELLOW if found else _GREEN
+    heading = [
+        paper.paint(line, f"{_BOLD};{code}")
+        for line in _wrapped(evaluations_title(report), paper.width)
+    ]
+    return "\n".join([*heading, *_entries(found, _measured, paper)])
+
+
+def _measured(pair: tuple[Judged, Cause]) -> _Entry:
+    item, cause = pair
+    found = item.scenario.evaluations
+    mean = ABSENT if found.mean_score is None else score(found.mean_score)
+    times = f", {count(cause.iterations)}x" if cause.iterations and cause.iterations > 1 else ""
+    return _Entry(_name(item), f"score {mean}{times}", _text(cause), _place(cause.file, cause.line))
 
 
 def _entry(item: _Entry, names: int, figures_: int, paper: _Paper) -> Iterator[str]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from ci_agent_eval.contract.findings import FindingKind
 from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.evaluations import EvaluationTally
 from ci_agent_eval.facts import Calls, Tally
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count, counted
 from ci_agent_eval.report import Judged, Report
-from ci_agent_eval.summary import FailedAssertion, ScenarioSummary
+from ci_agent_eval.summary import FailedAssertion, ScenarioSummary, Totals, pass_interval
 
 NO_REASON = "no reason given"
 NO_AGENT = "no agent named"
@@ -199,29 +200,73 @@ def budget_figures(violation: BudgetViolation) -> tuple[str, str]:
 def figures(report: Report) -> Iterator[tuple[str, str]]:
     """Every figure of the suite that was measured: what it is, and its value."""
     yield from _pass_figures(report)
+    yield from _evaluation_figures(report.summary.evaluations)
+    yield from _cost_figures(report.summary.totals, report.summary.tally.ran)
     totals, ran = report.summary.totals, report.summary.tally.ran
-    if totals.cost_usd is not None and ran:
-        yield "cost per episode", numbers.money(totals.cost_usd / ran)
-        yield "total cost", numbers.money(totals.cost_usd)
-    elif totals.priced_usd is not None:
-        yield "total cost", f"at least {numbers.money(totals.priced_usd)}"
     if totals.tokens is not None and ran:
-        yield "tokens per episode", count(totals.tokens / ran)
+        yield "tokens per episode", count((totals.tokens - totals.judge.tokens) / ran)
+    if totals.tokens is not None and totals.judge.calls:
+        tokens = f"{count(totals.tokens)} ({count(totals.judge.tokens)})"
+        yield "total tokens (of which judge)", tokens
     if totals.p95_latency_ms is not None:
         yield "p95 turn latency", numbers.milliseconds(totals.p95_latency_ms)
 
 
+def _cost_figures(totals: Totals, ran: int) -> Iterator[tuple[str, str]]:
+    """Tell costs: an episode's is its agent's, judging is in the total."""
+    judge = totals.judge
+    label = "total cost (of which judge)" if judge.calls else "total cost"
+    share = f" ({numbers.money(judge.cost_usd)})" if judge.calls else ""
+    if totals.cost_usd is not None and ran:
+        yield "cost per episode", numbers.money(max(totals.cost_usd - judge.cost_usd, 0.0) / ran)
+        yield label, f"{numbers.money(totals.cost_usd)}{share}"
+    elif totals.priced_usd is not None:
+        yield label, f"at least {numbers.money(totals.priced_usd)}{share}"
+
+
 def _pass_figures(report: Report) -> Iterator[tuple[str, str]]:
-    tally, tests = report.summary.tally, report.summary.tests.tally
-    items = list(report.judged())
+    """Tell what was required or advised; evaluations have figures of their own."""
+    tests = report.summary.tests.tally
+    items = [item for item in report.judged() if not item.only_measures]
+    tally = sum((item.scenario.tally for item in items), Tally())
     if items:
         passing = sum(1 for item in items if item.passing)
         yield "scenarios passing", of(passing, len(items))
     if tally.pass_rate is not None:
-        rate = numbers.percent_within(tally.pass_rate, report.summary.pass_interval)
+        rate = numbers.percent_within(tally.pass_rate, pass_interval(tally))
         yield f"pass rate ({counted(tally.judged, 'episode')})", rate
     if tests.total:
         yield "tests passing", of(tests.passed, tests.total)
+
+
+def _evaluation_figures(found: EvaluationTally) -> Iterator[tuple[str, str]]:
+    if found.conversations:
+        yield "evaluation conversations passed", of(found.passed, found.conversations)
+    if found.mean_score is not None:
+        yield "average evaluation score", numbers.score(found.mean_score)
+
+
+def evaluations_title(report: Report) -> str:
+    """Say what the evaluations came to, and what is required of them where anything is."""
+    found, thresholds = report.summary.evaluations, report.verdict.thresholds
+    passed = f"{count(found.passed)} of {counted(found.conversations, 'conversation')} passed"
+    rate, least = thresholds.min_pass_rate, thresholds.min_score
+    required = "" if rate is None else f" ({numbers.percent(rate)} required)"
+    parts = [f"{passed}{required}", *_average(found.mean_score, least)]
+    if found.tally.error:
+        parts.append(f"{count(found.tally.error)} ended in an error")
+    if found.tally.skipped:
+        parts.append(f"{count(found.tally.skipped)} skipped")
+    return f"Evaluations: {', '.join(parts)}"
+
+
+def _average(mean: float | None, least: float | None) -> Iterator[str]:
+    if mean is not None and least is not None and mean < least:
+        shown = numbers.score_below(mean, least)
+        yield f"average score {shown} ({numbers.required_score(least)} required)"
+    elif mean is not None:
+        required = "" if least is None else f" ({numbers.required_score(least)} required)"
+        yield f"average score {numbers.score(mean)}{required}"
 
 
 def of(part: int, whole: int) -> str:
@@ -239,6 +284,10 @@ def evidence(report: Report) -> tuple[str, ...]:
     if summary.tests.tally.total:
         parts.append(_tests_ran(summary.tests.tally))
     parts.append(_calls(calls))
+    if (judge := summary.totals.judge).calls:
+        unpriced = f" ({counted(judge.unpriced, 'episode')} without a price)"
+        told = counted(judge.calls, "judge call")
+        parts.append(f"{told}{unpriced}" if judge.unpriced else told)
     if calls.rate_limited:
         parts.append(f"rate limited {counted(calls.rate_limited, 'time')}")
     if summary.stops:

@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
+from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.annotations import Annotation, annotations, unplaced
 from ci_agent_eval.render.commands import render_commands
-from tests.builders import episode, failed_assertion, failing, report
+from tests.builders import episode, evaluated, failed_assertion, failing, report
 from tests.render_reports import HOSTILE, REPORTS, hostile
 
 
@@ -55,6 +56,18 @@ def test_what_does_not_gate_is_a_warning():
     assert [(a.level, a.title) for a in found] == [
         ("warning", "a: says sorry"), ("warning", "b: says sorry"), ("warning", "c: w"),
     ]  # fmt: skip
+
+
+def test_what_failed_in_an_evaluation_is_a_notice_until_a_threshold_is_missed():
+    runs = [evaluated("a", False), evaluated("b", outcome="error", reason="refused")]
+    measured = annotations(report(*runs, episode()))
+    assert [(a.level, a.title) for a in measured] == [
+        ("warning", "b: 1 / 1 errors"), ("notice", "a: assertion 1"),
+    ]  # fmt: skip
+    missed = annotations(report(*runs, policy=GatePolicy(eval_min_pass_rate=1.0)))
+    assert {a.level for a in missed} == {"warning"}
+    required = annotations(report(evaluated("a", False, gate="required")))
+    assert {a.level for a in required} == {"failure"}
 
 
 def test_plain_test_brings_its_traceback():
@@ -127,4 +140,4 @@ def test_message_of_a_command_is_cut():
 
 def test_no_command_of_a_test_starts_a_line():
     for line in render_commands(annotations(hostile(HOSTILE))).splitlines():
-        assert re.match("::(error|warning) file=", line)
+        assert re.match("::(error|warning|notice) file=", line)

@@ -17,7 +17,7 @@ from ci_agent_eval.facts import PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.document import parse_verdict, render_verdict
 from ci_agent_eval.render.headline import headline
-from tests.builders import episode, failing, finding, report
+from tests.builders import episode, evaluated, failing, finding, report
 from tests.render_reports import REPORTS, failing_over_budget, hostile
 
 
@@ -86,6 +86,14 @@ NOT_PASSING = {
         report(episode(), budgets=SuiteBudgets.model_validate({"total_tokens": {"limit": 1}})),
         "total_tokens: not measured, limit 1",
     ),
+    "a missed threshold": (
+        report(evaluated("a", False), episode(), policy=GatePolicy(eval_min_pass_rate=0.5)),
+        "0 of 1 evaluation conversations passed",
+    ),
+    "a missed score": (
+        report(evaluated("a", False), episode(), policy=GatePolicy(eval_min_score=0.5)),
+        "the evaluations' average score is 0",
+    ),
     "nothing judged": (report(episode(outcome="skipped")), "no evidence: 1 episodes found"),
     "nothing at all": (report(), "no evidence: 0 episodes found"),
 }
@@ -104,7 +112,9 @@ def test_a_success_that_its_own_content_contradicts_is_refused(why):
 
 
 def test_a_success_that_only_a_lenient_policy_grants_is_read():
-    lenient = GatePolicy(min_pass_rate=0.5, max_error_rate=0.5, allow_skipped=True)
+    lenient = GatePolicy(
+        min_pass_rate=0.5, max_error_rate=0.5, allow_skipped=True, eval_min_score=0.5
+    )
     built = report(
         episode(iteration=1),
         failing(iteration=2),
@@ -112,6 +122,8 @@ def test_a_success_that_only_a_lenient_policy_grants_is_read():
         episode("ill", iteration=2),
         episode("left out", outcome="skipped"),
         failing("only informs", gate="advisory", budgets=OVER),
+        evaluated("measured", True, False),
+        evaluated("broken", outcome="error"),
         policy=lenient,
     )
     assert built.passed
@@ -168,6 +180,23 @@ def test_anything_else_is_refused_in_one_sentence(text, sentence):
         parse_verdict(text)
     assert "agent-eval report" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("mean_score", 0.9),
+        ("mean_score", None),
+        ("assertions", 5),
+        ("assertions_passed", 0),
+        ("tally", {"passed": 5, "failed": 0, "error": 0, "skipped": 0}),
+    ],
+)
+def test_evaluations_that_are_not_those_of_the_scenarios_are_refused(key, value):
+    document = json.loads(render_verdict(report(evaluated("a", True, False), evaluated("b", True))))
+    document["summary"]["evaluations"][key] = value
+    with pytest.raises(InputError, match="evaluations are not those of its scenarios"):
+        parse_verdict(json.dumps(document))
 
 
 def test_file_is_named_as_the_caller_knows_it():

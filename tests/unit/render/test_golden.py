@@ -29,6 +29,8 @@ OUTPUTS = {
     "iterations.json": ("iterations", render_verdict),
     "iterations.commands.txt": ("iterations", lambda r: render_commands(annotations(r))),
     "junit_only.json": ("junit_only", render_verdict),
+    "below_thresholds.json": ("below_thresholds", render_verdict),
+    "evaluations.commands.txt": ("evaluations", lambda r: render_commands(annotations(r))),
 }
 OVERSIZE = {"oversize.1000.md": 1_000, "oversize.4000.md": 4_000, "oversize.30000.md": 30_000}
 

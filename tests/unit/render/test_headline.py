@@ -10,7 +10,7 @@ from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.headline import headline
-from tests.builders import episode, failing, finding, report
+from tests.builders import episode, evaluated, failing, finding, report
 from tests.render_reports import HOSTILE, everything_wrong, hostile, no_results
 
 NO_EPISODES = {"sources": (), "sessions": ()}
@@ -76,6 +76,30 @@ CASES = (JUnitCase("c", "a", "failed"), JUnitCase("c", "b", "error"))
         (
             lambda: report(episode(), budgets=SuiteBudgets.model_validate({"total_tokens": 5})),
             "failed: 1 suite budget not measured",
+        ),
+        (
+            lambda: report(evaluated("a", True), evaluated("b", False, True), evaluated("c", outcome="error")),
+            "passed: 1 episode ended in an error, 1 of 3 evaluation conversations passed (average score 0.75)",
+        ),
+        (
+            lambda: report(episode(), evaluated("a", False), failing("b", gate="advisory")),
+            "passed: 1 of 1 required scenario, 2 episodes, 0 of 1 evaluation conversation passed (average score 0.00), only advisory scenarios failed (1)",
+        ),
+        (
+            lambda: report(evaluated("a", False), episode(), policy=GatePolicy(eval_min_pass_rate=0.8)),
+            "failed: 0 of 1 evaluation conversation passed, 80.0 % required",
+        ),
+        (
+            lambda: report(*(evaluated("a", n > 0, True, iteration=n) for n in range(251)), policy=GatePolicy(eval_min_score=0.999)),
+            "failed: the evaluations' average score is 0.998, 0.999 required",
+        ),
+        (
+            lambda: report(evaluated("a", outcome="error"), episode(), policy=GatePolicy(eval_min_score=0.5)),
+            "failed: no evaluation conversation was judged",
+        ),
+        (
+            lambda: report(evaluated("a"), evaluated("b", outcome="error"), policy=GatePolicy(eval_min_score=0.5)),
+            "failed: 1 evaluation conversation ended in an error",
         ),
         (
             lambda: report(episode(), findings=(finding("interrupted"), finding("unreadable_file"), finding("unreadable_file", where="b"))),

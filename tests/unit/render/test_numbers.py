@@ -52,6 +52,16 @@ from ci_agent_eval.render import numbers
         (numbers.amount(4), "4"),
         (numbers.amount(4.5), "4.5"),
         (numbers.amount(1000), "1,000"),
+        (numbers.score(1), "1.00"),
+        (numbers.score(0.999999), "0.99"),
+        (numbers.score(0.857143), "0.86"),
+        (numbers.score(0.000001), "0.01"),
+        (numbers.score(0), "0.00"),
+        (numbers.required_score(0.8), "0.8"),
+        (numbers.required_score(0.755), "0.755"),
+        (numbers.score_below(0.75, 0.755), "0.75"),
+        (numbers.score_below(0.754999, 0.755), "0.75"),
+        (numbers.score_below(0.799999, 0.8), "0.799999"),
     ],
 )
 def test_format(shown, expected):
