@@ -115,11 +115,14 @@ def is_unclaimed_coroutine(item: pytest.Function) -> bool:
 def _is_claimed(item: pytest.Item) -> bool:
     if any(item.get_closest_marker(name) for name in ("asyncio", "anyio", "trio", "tornado")):
         return True
-    plugins = item.config.pluginmanager
-    return plugins.hasplugin("asyncio") and _asyncio_mode(item.config) == "auto"
+    return _asyncio_mode(item.config) == "auto"
 
 
-def _asyncio_mode(config: pytest.Config) -> str:
-    """Return pytest-asyncio's mode, from its option or its ini setting."""
-    chosen: Any = getattr(config.option, "asyncio_mode", None)
-    return str(chosen or config.getini("asyncio_mode"))
+def _asyncio_mode(config: pytest.Config) -> str | None:
+    """Return pytest-asyncio's mode, from its option or its ini setting; None without it.
+
+    It is known by its option, since pytest knows it by whatever name `-p` gave.
+    """
+    if not hasattr(config.option, "asyncio_mode"):
+        return None
+    return str(config.option.asyncio_mode or config.getini("asyncio_mode"))
