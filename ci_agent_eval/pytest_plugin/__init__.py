@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ci_agent_eval.pytest_plugin import detection, iterations, options, simulating
+from ci_agent_eval.pytest_plugin import detection, iterations, linking, options, simulating
 from ci_agent_eval.pytest_plugin.simulating import _agent_eval_run, simulation  # noqa: F401 - fixtures
 from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports, printable
 
@@ -62,6 +62,7 @@ def aitest_run(
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of episodes."""
     options.add_options(parser)
+    linking.add_experiment_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -70,6 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # A setting that means nothing is said before anything runs.
     options.iterations(config)
     options.cassette_mode(config)
+    linking.configure(config)
     if not options.is_worker(config):
         config.pluginmanager.register(EpisodeReports(), PLUGIN_NAME)
 
@@ -89,6 +91,7 @@ def pytest_configure_node(node: Any) -> None:
     """Tell an xdist worker where the report directory is: its working directory may differ."""
     directory = options.report_dir(node.config)
     node.workerinput[options.WORKER_DIR] = None if directory is None else str(directory)
+    linking.tell_worker(node)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -124,6 +127,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     items = [item for item in session.items if detection.is_episode(item)]
     if items or options.report_dir(session.config) is not None:
         _episodes(session.config).select(items, session.config.stash.get(DESELECTED, 0))
+    linking.watch(session)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:

@@ -55,6 +55,9 @@ class EpisodeItem:
 
 EPISODE = pytest.StashKey[EpisodeItem]()
 
+SHOWN = pytest.StashKey["Episode"]()
+"""An episode's item as its last report has it: without secrets."""
+
 
 def is_episode(item: pytest.Item) -> bool:
     """Say whether the item has our marker, asks for our fixture, or returns its episode."""

@@ -14,7 +14,7 @@ from ci_agent_eval.contract.results import JournalLine
 from ci_agent_eval.current import RunningEpisode, enter, leave, running_episode
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.detection import EPISODE, RECORDER, EpisodeItem
+from ci_agent_eval.pytest_plugin.detection import EPISODE, RECORDER, SHOWN, EpisodeItem
 from ci_agent_eval.pytest_plugin.endings import Ending, EpisodeFailed, ending_of, first_lines
 from ci_agent_eval.pytest_plugin.figures import (
     PREFIX,
@@ -251,6 +251,7 @@ class EpisodeSession:
         item.user_properties[:] = [*others, *junit_properties(episode)]
         report.user_properties = list(item.user_properties)
         setattr(report, ATTRIBUTE, summary_facts(episode))
+        item.stash[SHOWN] = episode
 
     def _write(
         self,
