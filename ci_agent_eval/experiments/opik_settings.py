@@ -1,0 +1,92 @@
+"""Whether Opik is configured, where its server is, and whether it answers.
+
+As Opik's own `config.py` reads them: `OPIK_…` variables over the section `[opik]` of the file
+that `OPIK_CONFIG_PATH` names (else `~/.opik.config`). Opik itself is not imported: that takes
+seconds.
+"""
+
+from __future__ import annotations
+
+import base64
+import configparser
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.parse import urljoin, urlsplit
+from urllib.request import Request, urlopen
+
+CLOUD = "https://www.comet.com/opik/api/"
+PING = "is-alive/ping"
+PING_S = 2.0
+"""How long a server may take to answer at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The server that Opik is configured for."""
+
+    url: str
+
+    @property
+    def host(self) -> str:
+        """Its host and port, without any credentials."""
+        parts = urlsplit(self.url)
+        return parts.netloc.rpartition("@")[2] or "its server"
+
+
+def is_installed() -> bool:
+    """Say whether this interpreter has the package `opik`; it is not imported."""
+    return find_spec("opik") is not None
+
+
+def load_opik_file(environ: Mapping[str, str], home: Path) -> dict[str, str]:
+    """Read the section `[opik]` of Opik's own file; empty where there is none to be read."""
+    named = environ.get("OPIK_CONFIG_PATH", "").strip()
+    path = Path(named).expanduser() if named else home / ".opik.config"
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read(path, encoding="utf-8")
+        return dict(parser["opik"]) if parser.has_section("opik") else {}
+    except (OSError, UnicodeDecodeError, configparser.Error):
+        return {}
+
+
+def target_of(environ: Mapping[str, str], file: Mapping[str, str]) -> Target | None:
+    """Return the server, or None where neither a key nor an address is configured."""
+    url = environ.get("OPIK_URL_OVERRIDE") or file.get("url_override")
+    key = environ.get("OPIK_API_KEY") or file.get("api_key")
+    if not url and not key:
+        return None
+    return Target(url or _address_in(key or "") or CLOUD)
+
+
+def _address_in(key: str) -> str | None:
+    """Return the address that a key carries after its `*`, as Opik's `opik_api_key.py` has it."""
+    _, star, attributes = key.partition("*")
+    try:
+        found = json.loads(base64.b64decode(attributes + "==")) if star else {}
+        base = found.get("baseUrl")
+        return urljoin(str(base), "opik/api/") if base else None
+    except (ValueError, AttributeError):
+        return None
+
+
+def why_unreachable(target: Target, timeout_s: float = PING_S) -> str | None:
+    """Return why the server does not answer, or None where it answers anything at all."""
+    if urlsplit(target.url).scheme not in {"http", "https"}:
+        return "its address is neither http nor https"
+    url = urljoin(target.url.rstrip("/") + "/", PING)
+    try:
+        with urlopen(Request(url), timeout=timeout_s):  # noqa: S310 - the scheme is checked above
+            return None
+    except HTTPError:
+        return None  # whatever it says, it is there
+    except URLError as error:
+        # Opik may be told to trust a certificate that we do not know.
+        return None if isinstance(error.reason, ssl.SSLError) else str(error.reason)
+    except (OSError, ValueError) as error:
+        return str(error) or type(error).__name__
