@@ -10,14 +10,17 @@ from pathlib import Path
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.results import (
+    EVAL_RESULTS_NAME,
     JOURNAL_DIR,
     JUNIT_NAME,
     RESULTS_NAME,
     SESSION_NAME,
     JournalLine,
     Session,
+    Shard,
 )
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.evaluation_file import is_own_evaluation_file
 from ci_agent_eval.regular_file import replacing
 
 _JOURNAL_NAME = re.compile(r"(?:main|gw\d+)\.jsonl")
@@ -92,7 +95,8 @@ class ReportFolder:
 
     def _documents(self, *, with_junit: bool) -> Iterator[Path]:
         # The session goes last: it is what says whose the JUnit file is.
-        names = (RESULTS_NAME, *((JUNIT_NAME,) if with_junit else ()), SESSION_NAME)
+        junit = (JUNIT_NAME,) if with_junit else ()
+        names = (RESULTS_NAME, EVAL_RESULTS_NAME, *junit, SESSION_NAME)
         return (self.path / name for name in names)
 
     def _is_ours(self, file: Path) -> bool:
@@ -103,6 +107,8 @@ class ReportFolder:
             return self._is_ours(self.path / SESSION_NAME)
         if file.name == SESSION_NAME:
             return _is_session(file)
+        if file.name == EVAL_RESULTS_NAME:
+            return is_own_evaluation_file(file)
         start = _RESULTS_START if file.name == RESULTS_NAME else _JOURNAL_START
         with file.open("rb") as opened:
             first = opened.read(len(start))
@@ -127,11 +133,11 @@ class ReportFolder:
         """Read `session.json`."""
         return Session.model_validate_json((self.path / SESSION_NAME).read_bytes())
 
-    def note_selected(self, count: int, deselected: int) -> None:
-        """Say in `session.json` how many episodes are to run; every worker says the same."""
+    def note_selected(self, count: int, deselected: int, shard: Shard | None = None) -> None:
+        """Say in `session.json` what is to run; every worker says the same."""
         session = self.session()
         if session.state == "running" and session.selected is None:
-            update = {"selected": count, "deselected": deselected}
+            update = {"selected": count, "deselected": deselected, "shard": shard}
             self.write_session(session.model_copy(update=update))
 
     def write_results(self, suite: str, *, complete: bool = True) -> tuple[str, ...]:

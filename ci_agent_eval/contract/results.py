@@ -49,6 +49,10 @@ class Shard(Frozen):
 
     index: int = Field(ge=1)
     count: int = Field(ge=1)
+    plan: str = Field(default="", description="the same for shards of the same split")
+    empty: bool = Field(default=False, description="the split left nothing for this shard")
+    run: str | None = Field(default=None, description="id of the workflow run")
+    attempt: Count = Field(default=1, description="1-based attempt at the workflow run")
 
 
 class Session(Frozen):

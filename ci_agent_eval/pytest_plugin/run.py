@@ -102,6 +102,7 @@ class Run:
                     "exit_status": int(session.exitstatus),
                     "selected": noted.selected,
                     "deselected": noted.deselected,
+                    "shard": noted.shard,
                     "stopped": stopped,
                     "collection_errors": tuple(self._collection_errors()),
                     "wall_time_s": round(time.perf_counter() - self._started, 3),

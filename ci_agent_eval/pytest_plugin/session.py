@@ -10,12 +10,13 @@ from typing import Any, Literal
 import pytest
 
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.results import JournalLine
-from ci_agent_eval.current import RunningEpisode, enter, leave, running_episode
+from ci_agent_eval.contract.results import JournalLine, Shard
+from ci_agent_eval.current import RunningEpisode, enter, leave
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin import measuring, options
 from ci_agent_eval.pytest_plugin.detection import EPISODE, RECORDER, SHOWN, EpisodeItem
 from ci_agent_eval.pytest_plugin.endings import Ending, EpisodeFailed, ending_of, first_lines
+from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
 from ci_agent_eval.pytest_plugin.figures import (
     PREFIX,
     is_figure,
@@ -75,7 +76,9 @@ class EpisodeSession:
         assert isinstance(found, EpisodeSession)  # noqa: S101 - whoever asks is in an episode
         return found
 
-    def select(self, items: Sequence[pytest.Item], deselected: int) -> None:
+    def select(
+        self, items: Sequence[pytest.Item], deselected: int, shard: Shard | None = None
+    ) -> None:
         """Take up the items that are episodes, and note how many there are.
 
         Two node ids may be the same once secrets are out of them; the later one, in the
@@ -91,7 +94,7 @@ class EpisodeSession:
             scenario = scenarios[whole_nodeid(item)]
             self._take_up(item, EpisodeItem(names[item.nodeid], scenario, number))
         if self._folder is not None:
-            self._folder.note_selected(len(items), deselected)
+            self._folder.note_selected(len(items), deselected, shard)
         if items:
             found = notes(items, options.iterations(items[0].config))
             self.notes = tuple(self._redactor.text(note) for note in found)
@@ -127,7 +130,8 @@ class EpisodeSession:
         state.subtest_errors.clear()
         state.subtest_failures.clear()
         state.draft = self._draft(item, state)
-        enter(RunningEpisode(state.draft.mode))
+        state.running = RunningEpisode(state.draft.mode)
+        enter(state.running)
         self._write("started", _lost(state.draft))
 
     def confirm(self, item: pytest.Item) -> None:
@@ -138,7 +142,8 @@ class EpisodeSession:
 
     def _draft(self, item: pytest.Item, state: EpisodeItem) -> Episode:
         file, line = self._places.of_item(item)
-        identity: Any = {"iteration": state.iteration, "attempt": state.attempt}
+        mode = "evaluation" if is_evaluation(item) else "strict"
+        identity: Any = {"iteration": state.iteration, "attempt": state.attempt, "mode": mode}
         try:
             return draft_from_marker(
                 item,
@@ -172,17 +177,23 @@ class EpisodeSession:
         state.recorder = EpisodeRecorder.from_draft(
             state.draft, clock=clock, locate=self._places.of_caller
         )
-        if (running := running_episode()) is not None:
+        if (running := state.running) is not None:
             running.recorder, running.fixture = state.recorder, fixture
+            for assertion in running.early:
+                state.recorder.keep(assertion)
+            running.early.clear()
         return state.recorder
 
     def judge(self, item: pytest.Item) -> None:
         """Fail a test that returned, over failed checks and hard budgets not kept."""
         state = item.stash[EPISODE]
         state.called = True
+        measuring.keep_unittest_failures(item, state, self._places)
         state.ended = _end(state, ending_after_subtests(state))
+        if measuring.is_measured(item, state) and not state.subtest_errors:
+            return
         if lines := (*complaints(state.ended), *state.subtest_errors):
-            raise EpisodeFailed(_sentence(state.ended, lines), pytrace=False)
+            raise measuring.failed(state, _sentence(state.ended, lines))
 
     def raised(self, item: pytest.Item, error: BaseException) -> None:
         """Fail a test that skipped itself after a check or a subtest had failed."""
@@ -190,6 +201,8 @@ class EpisodeSession:
         state.called = True
         failed = state.recorder is not None and state.recorder.failed_checks
         if not isinstance(error, pytest.skip.Exception) or not (failed or state.subtest_errors):
+            return
+        if measuring.is_measured(item, state) and not state.subtest_errors:
             return
         reason = first_lines(str(error))
         state.ended = _end(state, ending_after_subtests(state, Ending("skipped", reason or None)))
@@ -209,6 +222,20 @@ class EpisodeSession:
         facts = summary_facts(redacted(ended, self._redactor))
         if (reports := item.config.pluginmanager.get_plugin(PLUGIN_NAME)) is not None:
             reports.keep(facts)
+
+    def measure(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        """Take a failure out of the call of an evaluation: it is measured, and fails no test."""
+        state = item.stash[EPISODE]
+        if call.when != "call" or call.excinfo is None or not measuring.is_measured(item, state):
+            return
+        ending = measuring.ending_of(call.excinfo, state, self._places)
+        if ending is None:
+            return
+        if state.called:
+            state.ended = _end(state, ending)
+        else:
+            state.subtest, self._subtest = ending, state
+        call.excinfo = None
 
     def record(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
@@ -285,7 +312,7 @@ def _after(
 ) -> Episode | None:
     """Return the episode as the phase leaves it; None where the phase changes nothing."""
     if report.when == "teardown":
-        return _after_teardown(state, ending)
+        return measuring.after_teardown(state, _after_teardown(state, ending))
     if report.when == "setup" and report.passed:
         return None
     if state.ended is not None:
@@ -297,13 +324,16 @@ def _after(
 
 def _end(state: EpisodeItem, ending: Ending) -> Episode:
     """Freeze the episode as it is; without a recorder its setup never got so far."""
+    if state.running is not None:
+        state.running.ended = True
     if state.recorder is not None:
         ended = state.recorder.finish(
             ending.outcome, ending.reason, failed_assertion=ending.assertion
         )
         return _with(ended, ending) if ending.expected else ended
     assert state.draft is not None, "an episode begins before it ends"  # noqa: S101 - see begin
-    return _with(state.draft, ending)
+    early = () if state.running is None else tuple(state.running.early)
+    return measuring.also(_with(state.draft, ending), early)
 
 
 def _with(episode: Episode, ending: Ending) -> Episode:
