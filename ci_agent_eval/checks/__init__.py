@@ -1,1 +1,92 @@
-"""Checks: pure objects that turn an episode into assertions with reasons."""
+"""Checks: pure objects that turn an episode into assertions with reasons.
+
+`check(RequiredTools(["refund"]))` in a test applies one to the running episode. Each name
+brings what it needs (jsonschema, pydantic-evals) when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ci_agent_eval.errors import InputError
+
+if TYPE_CHECKING:
+    from ci_agent_eval.checks.arguments import ArgumentsHold
+    from ci_agent_eval.checks.confirmation import ConfirmedTools
+    from ci_agent_eval.checks.efficiency import CallsAfterAnswer, StepRatio
+    from ci_agent_eval.checks.foreign import as_check
+    from ci_agent_eval.checks.protocol import Check
+    from ci_agent_eval.checks.recovery import ErrorRecovery
+    from ci_agent_eval.checks.repeats import Loops, RepeatedCalls
+    from ci_agent_eval.checks.shapes import ArgumentShape, ReplyShape
+    from ci_agent_eval.checks.text import ForbiddenText, RequiredText
+    from ci_agent_eval.checks.tools import (
+        ForbiddenTools,
+        OrderedTools,
+        RequiredTools,
+        ToolCallLimits,
+    )
+    from ci_agent_eval.checks.trajectory import TrajectoryMatch
+    from ci_agent_eval.engine.evaluators import from_evaluator
+    from ci_agent_eval.engine.rubric import Rubric
+
+__all__ = [
+    "ArgumentShape",
+    "ArgumentsHold",
+    "CallsAfterAnswer",
+    "Check",
+    "ConfirmedTools",
+    "ErrorRecovery",
+    "ForbiddenText",
+    "ForbiddenTools",
+    "Loops",
+    "OrderedTools",
+    "RepeatedCalls",
+    "ReplyShape",
+    "RequiredText",
+    "RequiredTools",
+    "Rubric",
+    "StepRatio",
+    "ToolCallLimits",
+    "TrajectoryMatch",
+    "as_check",
+    "from_evaluator",
+]
+
+# What asks a model or another library's evaluator lives with the engine, a floor above; its
+# names are offered here with the others, and found by name so that no check depends on it.
+_HOMES = {
+    "ArgumentShape": "checks.shapes",
+    "ArgumentsHold": "checks.arguments",
+    "CallsAfterAnswer": "checks.efficiency",
+    "Check": "checks.protocol",
+    "ConfirmedTools": "checks.confirmation",
+    "ErrorRecovery": "checks.recovery",
+    "ForbiddenText": "checks.text",
+    "ForbiddenTools": "checks.tools",
+    "Loops": "checks.repeats",
+    "OrderedTools": "checks.tools",
+    "RepeatedCalls": "checks.repeats",
+    "ReplyShape": "checks.shapes",
+    "RequiredText": "checks.text",
+    "RequiredTools": "checks.tools",
+    "Rubric": "engine.rubric",
+    "StepRatio": "checks.efficiency",
+    "ToolCallLimits": "checks.tools",
+    "TrajectoryMatch": "checks.trajectory",
+    "as_check": "checks.foreign",
+    "from_evaluator": "engine.evaluators",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"ci_agent_eval.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{name} needs {error.name}, which is not installed; "
+            "run: pip install 'ci-agent-eval[evals]'"
+        ) from error

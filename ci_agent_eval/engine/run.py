@@ -29,6 +29,7 @@ from ci_agent_eval.engine.session import EngineSession, Toolset
 from ci_agent_eval.engine.skill_files import skill_toolset
 from ci_agent_eval.engine.skills import Skill
 from ci_agent_eval.engine.stops import stop_for
+from ci_agent_eval.engine.stopwatch import Stopwatch
 from ci_agent_eval.engine.turns import turns_from
 from ci_agent_eval.errors import InputError
 
@@ -158,7 +159,7 @@ class _Run:
         deadline = asyncio.timeout(self.timeout_s)
         try:
             async with deadline:
-                self.tally.waited = _Stopwatch(deadline).waiting
+                self.tally.waited = Stopwatch(deadline).waiting
                 return await self._loop(toolsets)
         except TimeoutError:
             if not deadline.expired():
@@ -250,27 +251,6 @@ class _Run:
             agent=self.agent.label,
             model=self.agent.provider.model_id,
         )
-
-
-@dataclass
-class _Stopwatch:
-    """Stops a deadline while the run waits for what is not its own doing."""
-
-    deadline: asyncio.Timeout
-    _left: float | None = None
-
-    def waiting(self, begins: bool) -> None:
-        """Hold the deadline, or let it run on with the time that was left."""
-        now = asyncio.get_running_loop().time()
-        when = self.deadline.when()
-        if self.deadline.expired():
-            return
-        if begins and when is not None:
-            self._left = when - now
-            self.deadline.reschedule(None)
-        elif not begins and self._left is not None:
-            self.deadline.reschedule(now + self._left)
-            self._left = None
 
 
 def _of_skill(agent: Agent) -> Sequence[Toolset]:

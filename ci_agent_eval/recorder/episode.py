@@ -246,9 +246,12 @@ class EpisodeRecorder:
         self._rate_limited += rate_limited
         self._cassette_misses += cassette_misses
 
-    def record_judge(self, tokens: TokenUsage, cost_usd: float | None) -> None:
+    def record_judge(
+        self, tokens: TokenUsage, cost_usd: float | None, *, cassette_misses: int = 0
+    ) -> None:
         """Record what a call of a judge's model took; an unpriced call leaves the sum unknown."""
         self._must_be_running("judge's call")
+        self._cassette_misses += cassette_misses
         values = {"calls": 1, "tokens": tokens, "cost_usd": cost_usd}
         call = checked("judge's call", JudgeUsage, **values)
         self._judge = added_judge(self._judge, call)

@@ -1,0 +1,108 @@
+"""How directly an agent went its way: steps, and calls after the answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from ci_agent_eval.checks.base import Named, keep, number, one_of, pattern, share, whole
+from ci_agent_eval.checks.exchanges import exchanges
+from ci_agent_eval.checks.shown import called, counted, listed
+from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.trajectory import ToolCall, Trajectory
+from ci_agent_eval.errors import InputError
+
+Steps = Literal["tool_calls", "turns"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRatio(Named):
+    """The agent takes at most `at_most` times the reference's steps.
+
+    The reference is a number of steps, or a trajectory whose steps are counted; a step is
+    a tool call, or with `of="turns"` a turn of the agent. The score is the reference's
+    share of the steps taken; fewer steps than the reference's score no more than 1.
+    """
+
+    reference: int | Trajectory | Episode
+    at_most: float = 1.0
+    of: Steps = "tool_calls"
+
+    def __post_init__(self) -> None:
+        one_of("StepRatio", "of", self.of, get_args(Steps))
+        number("StepRatio", "at_most", self.at_most)
+        if isinstance(self.reference, Episode):
+            keep(self, reference=self.reference.trajectory or Trajectory())
+        if isinstance(self.reference, Trajectory):
+            keep(self, reference=_steps(self.reference, self.of))
+        whole("StepRatio", "reference", self.reference, least=1)
+
+    def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
+        """Return one assertion."""
+        assert isinstance(self.reference, int)  # noqa: S101 - `__post_init__` counted them
+        taken = _steps(episode.trajectory or Trajectory(), self.of)
+        what = "tool call" if self.of == "tool_calls" else "turn"
+        most = f"at most {self.at_most:g} times" if self.at_most != 1 else "no more than"
+        says = f"takes {most} the reference's {counted(self.reference, what)}"
+        reason = f"it took {counted(taken, what)}, {taken / self.reference:.3g} times as many"
+        passed = taken <= self.reference * self.at_most
+        return (
+            self._assertion(says, passed, reason, score=min(1.0, share(self.reference, taken))),
+        )
+
+
+def _steps(trajectory: Trajectory, of: Steps) -> int:
+    if of == "turns":
+        return len(trajectory.agent_turns)
+    return sum(1 for _ in trajectory.tool_calls())
+
+
+@dataclass(frozen=True, slots=True)
+class CallsAfterAnswer(Named):
+    """Once a tool told the answer, the agent makes at most so many more calls for it.
+
+    `answer` is a text, a compiled regular expression, or a function of a tool's result; it
+    is known from the first result that holds it, and calls count until the user speaks
+    again. An answer that no tool told fails: then nothing is shown. The score falls with
+    the share of calls that were made after it.
+    """
+
+    answer: str | re.Pattern[str] | Callable[[Any], object]
+    at_most: int = 0
+
+    def __post_init__(self) -> None:
+        whole("CallsAfterAnswer", "at_most", self.at_most)
+        if isinstance(self.answer, str) and not self.answer:
+            raise InputError("CallsAfterAnswer.answer: must be a text that is not empty")
+        if not isinstance(self.answer, str) and not callable(self.answer):
+            pattern("CallsAfterAnswer", "answer", self.answer)
+
+    def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
+        """Return one assertion."""
+        most = f"at most {counted(self.at_most, 'call')}" if self.at_most else "no call"
+        says = f"makes {most} after the answer is known"
+        for exchange in exchanges(episode):
+            made = exchange.calls
+            known = next((at for at, call in enumerate(made) if self._told_by(call)), None)
+            if known is not None:
+                return (self._after(says, made, known),)
+        return (self._assertion(says, False, "no tool told the answer", score=0.0),)
+
+    def _after(self, says: str, made: Sequence[ToolCall], known: int) -> Assertion:
+        after = made[known + 1 :]
+        reason = f"{called(made[known])} told it; after it: {listed(map(called, after)) or 'none'}"
+        score = share(len(made) - len(after), len(made))
+        return self._assertion(says, len(after) <= self.at_most, reason, score=score)
+
+    def _told_by(self, call: ToolCall) -> bool:
+        if call.error is not None or call.result is None:
+            return False
+        if callable(self.answer):
+            return bool(self.answer(call.result))
+        told = call.result if isinstance(call.result, str) else json.dumps(call.result)
+        if isinstance(self.answer, str):
+            return self.answer in told
+        return self.answer.search(told) is not None

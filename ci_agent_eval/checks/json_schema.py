@@ -1,0 +1,83 @@
+"""Values held against a JSON Schema; the only home of jsonschema.
+
+References are resolved in the schema itself and in the drafts' own metaschemas. Nothing is
+ever fetched: a reference that leads elsewhere is refused when the check is made.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ci_agent_eval.errors import InputError
+
+if TYPE_CHECKING:
+    from referencing import Resource
+    from referencing._core import Resolver
+    from referencing.jsonschema import Schema, SchemaRegistry
+
+_REFERENCES = ("$ref", "$dynamicRef")
+
+
+def schema_problems(owner: str, schema: Mapping[str, Any] | bool) -> Callable[[Any], list[str]]:
+    """Return what lists the problems of a JSON value, each with its path.
+
+    The draft is 2020-12 unless `$schema` names another. Raises InputError for a schema that
+    is none, and where jsonschema is not installed.
+    """
+    try:
+        from jsonschema import validators  # noqa: PLC0415 - no check brings it before one is made
+        from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - as above
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{owner}: a JSON Schema needs {error.name}, which is not installed; "
+            "run: pip install 'ci-agent-eval[checks]'"
+        ) from error
+    own: Any = schema if isinstance(schema, bool) else copy.deepcopy(dict(schema))
+    draft: Any = validators.validator_for(own, default=validators.Draft202012Validator)
+    try:
+        draft.check_schema(own)
+    except SchemaError as error:
+        raise InputError(f"{owner}: the schema is none: {_at(error)}") from error
+    validator = draft(own, registry=_registry(owner, own, draft.META_SCHEMA["$schema"]))
+
+    def problems(value: Any) -> list[str]:
+        return sorted(map(_at, validator.iter_errors(value)))
+
+    return problems
+
+
+def _at(error: Any) -> str:
+    """Return where an error is and what it says."""
+    return f"{error.json_path}: {error.message}"
+
+
+def _registry(owner: str, schema: Schema, dialect: str) -> SchemaRegistry:
+    """Return what references are looked up in. Raises InputError for one that leads elsewhere."""
+    from jsonschema_specifications import (  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
+        REGISTRY,
+    )
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - comes with jsonschema
+    from referencing.jsonschema import specification_with  # noqa: PLC0415 - as above
+
+    root = specification_with(dialect).create_resource(schema)
+    known: SchemaRegistry = REGISTRY
+    try:
+        _look_up_references(root, known.resolver_with_root(root))
+    except Unresolvable as error:
+        raise InputError(
+            f"{owner}: the schema refers to {error.ref!r}, which is not in it; "
+            "put it under $defs, nothing is fetched"
+        ) from error
+    return known
+
+
+def _look_up_references(part: Resource[Schema], resolver: Resolver[Schema]) -> None:
+    """Look up every reference below a part of a schema; raises Unresolvable."""
+    if isinstance(part.contents, Mapping):
+        for keyword in _REFERENCES:
+            if keyword in part.contents:
+                resolver.lookup(part.contents[keyword])
+    for inner in part.subresources():
+        _look_up_references(inner, resolver.in_subresource(inner))

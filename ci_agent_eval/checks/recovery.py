@@ -1,0 +1,71 @@
+"""What an agent makes of a tool's error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ci_agent_eval.checks.base import Named, Texts, keep, pattern, share, texts
+from ci_agent_eval.checks.exchanges import turns
+from ci_agent_eval.checks.shown import called, counted, listed, shown
+from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.trajectory import ToolCall, Turn
+
+SAYS_SO = re.compile(
+    r"\b(sorry|apologi[sz]e|unfortunately|unable|fail(ed|s|ure)?|errors?|problems?|unavailable"
+    r"|can(['\N{RIGHT SINGLE QUOTATION MARK}]t|not)|could(n['\N{RIGHT SINGLE QUOTATION MARK}]t"
+    r"| not)|did(n['\N{RIGHT SINGLE QUOTATION MARK}]t| not) work|not (found|possible))\b",
+    re.IGNORECASE,
+)
+"""How an agent says, in English, that something did not work."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRecovery(Named):
+    """After each error of a tool, that tool is called again and works, or the reply says so.
+
+    `says_so` is what such a reply has to match. `tools` narrows it to some. The score is
+    the share of errors that were made good.
+    """
+
+    tools: Texts = ()
+    says_so: str | re.Pattern[str] = SAYS_SO
+
+    def __post_init__(self) -> None:
+        keep(
+            self,
+            tools=texts("ErrorRecovery", "tools", self.tools),
+            says_so=pattern("ErrorRecovery", "says_so", self.says_so),
+        )
+
+    def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
+        """Return one assertion."""
+        failed = list(self._errors(episode))
+        left = [f"{called(call)}: {shown(call.error)}" for call, good in failed if not good]
+        reason = (
+            f"made good: {counted(len(failed), 'error')}" if failed else "no tool reported an error"
+        )
+        if left:
+            reason = f"never made good, nor told: {listed(left)}"
+        score = share(len(failed) - len(left), len(failed))
+        return (self._assertion("recovers from errors of tools", not left, reason, score=score),)
+
+    def _errors(self, episode: Episode) -> Iterator[tuple[ToolCall, bool]]:
+        """Yield each call that failed, and whether that was made good."""
+        every = turns(episode)
+        for at, turn in enumerate(every):
+            for number, call in enumerate(turn.tool_calls, 1):
+                if call.error is None or (self.tools and call.name not in self.tools):
+                    continue
+                later = (
+                    *turn.tool_calls[number:],
+                    *(c for t in every[at + 1 :] for c in t.tool_calls),
+                )
+                worked = any(c.name == call.name and c.error is None for c in later)
+                yield call, worked or self._told(every[at:])
+
+    def _told(self, since: Sequence[Turn]) -> bool:
+        """Say whether the agent, from the turn of the error on, says that it did not work."""
+        assert isinstance(self.says_so, re.Pattern)  # noqa: S101 - `__post_init__` compiled it
+        return any(t.role == "assistant" and self.says_so.search(t.content) for t in since)

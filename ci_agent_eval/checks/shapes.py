@@ -1,0 +1,140 @@
+"""Replies and arguments that have to be of a shape: a JSON Schema or a pydantic model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from ci_agent_eval.checks.base import Named, keep, share
+from ci_agent_eval.checks.exchanges import calls, replies
+from ci_agent_eval.checks.shown import cut, listed, times
+from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.errors import InputError
+
+Shape = Any
+"""A JSON Schema (draft 2020-12, unless its `$schema` says otherwise), a pydantic model, or
+any type that pydantic validates, such as a TypedDict or `list[Order]`."""
+
+Problems = Callable[[Any], list[str]]
+"""Lists what is wrong with a JSON value, each with its path; nothing for one that conforms."""
+
+_FENCED = re.compile(r"\s*```(?:json)?[^\S\n]*\n(.*)\n\s*```\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyShape(Named):
+    """The agent's reply is JSON of this shape: the last one, every one, or the n-th (from 1).
+
+    `fenced` also takes JSON in a Markdown code block. The score is the share of the replies
+    that conform. An episode without such a reply fails.
+    """
+
+    shape: Shape
+    which: Literal["last", "every"] | int = "last"
+    fenced: bool = False
+    _problems: Problems = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        is_number = isinstance(self.which, int) and not isinstance(self.which, bool)
+        if self.which not in ("last", "every") and not (is_number and cast("int", self.which) > 0):
+            raise InputError(
+                f"ReplyShape.which: must be last, every or a number from 1, got {self.which!r}"
+            )
+        keep(self, _problems=problems_of("ReplyShape", self.shape))
+
+    def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
+        """Return one assertion."""
+        every = list(enumerate(replies(episode), 1))
+        says = f"{self._whose()} {label_of(self.shape)}"
+        looked = every[-1:] if self.which == "last" else every
+        if isinstance(self.which, int):
+            looked = every[self.which - 1 : self.which]
+        if not looked:
+            given = f"the agent replied {times(len(every))}"
+            return (self._assertion(says, False, given, score=0.0),)
+        found = {number: self._wrong_with(text) for number, text in looked}
+        wrong = [f"reply {number}: {what}" for number, what in found.items() if what]
+        reason = "; ".join(wrong[:3]) if wrong else "it conforms"
+        score = share(len(looked) - len(wrong), len(looked))
+        return (self._assertion(says, not wrong, reason, score=score),)
+
+    def _whose(self) -> str:
+        if self.which == "every":
+            return "every reply is"
+        return "the last reply is" if self.which == "last" else f"reply {self.which} is"
+
+    def _wrong_with(self, text: str) -> str | None:
+        fence = _FENCED.fullmatch(text) if self.fenced else None
+        try:
+            value = json.loads(fence[1] if fence else text, parse_constant=_refuse)
+            return listed_problems(self._problems(value))
+        except ValueError as error:
+            return f"no JSON ({error}): {cut(text, 60) or 'it is empty'}"
+        except RecursionError:
+            return f"nested too deeply to be read: {cut(text, 60)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentShape(Named):
+    """The arguments of every call of a tool are of this shape.
+
+    The score is the share of calls that conform. A tool that was never called fails,
+    unless it is `optional`.
+    """
+
+    tool: str
+    shape: Shape
+    optional: bool = False
+    _problems: Problems = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        keep(self, _problems=problems_of("ArgumentShape", self.shape))
+
+    def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
+        """Return one assertion."""
+        made = [call.arguments for call in calls(episode) if call.name == self.tool]
+        says = f"arguments of {self.tool} are {label_of(self.shape)}"
+        if not made:
+            return (self._assertion(says, self.optional, f"{self.tool} was never called"),)
+        found = [(number, self._problems(given)) for number, given in enumerate(made, 1)]
+        wrong = [f"call {number}: {listed_problems(what)}" for number, what in found if what]
+        reason = "; ".join(wrong[:3]) if wrong else f"called {times(len(made))}, all conform"
+        score = share(len(made) - len(wrong), len(made))
+        return (self._assertion(says, not wrong, reason, score=score),)
+
+
+def problems_of(owner: str, shape: Shape) -> Problems:
+    """Return what finds the problems of a value. Raises InputError for a shape that is none."""
+    if isinstance(shape, Mapping | bool):
+        from ci_agent_eval.checks.json_schema import (  # noqa: PLC0415 - it brings jsonschema
+            schema_problems,
+        )
+
+        return schema_problems(owner, shape)
+    from ci_agent_eval.checks.pydantic_model import (  # noqa: PLC0415 - used only for models
+        model_problems,
+    )
+
+    return model_problems(owner, shape)
+
+
+def label_of(shape: Shape) -> str:
+    """Return what a reader calls a shape: its title, or its name."""
+    if isinstance(shape, Mapping):
+        title = shape.get("title")
+        return f"JSON of the schema {title}" if isinstance(title, str) else "JSON of its schema"
+    if isinstance(shape, bool):
+        return "JSON of its schema"
+    return f"JSON of the type {shape.__name__ if isinstance(shape, type) else shape}"
+
+
+def listed_problems(problems: list[str]) -> str | None:
+    """Return problems as one text; None where there is none."""
+    return listed(map(cut, problems)) if problems else None
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")

@@ -1,0 +1,52 @@
+"""Values in the sentences of reasons: on one line, and short."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.trajectory import ToolCall
+
+LONGEST = 120
+"""Characters of one value in a reason; the whole is in the episode."""
+MOST = 5
+"""Values of one list in a reason; the rest is counted."""
+
+
+def shown(value: Any) -> str:
+    """Return a value as JSON on one line, cut with a mark where it is long."""
+    return cut(json.dumps(jsonable(value), ensure_ascii=False))
+
+
+def cut(text: str, length: int = LONGEST) -> str:
+    """Return a text on one line, or its beginning and a mark where it was cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def listed(items: Iterable[object]) -> str:
+    """Return the first items with commas between, and how many more there are."""
+    every = [str(item) for item in items]
+    more = f" and {len(every) - MOST} more" if len(every) > MOST else ""
+    return ", ".join(every[:MOST]) + more
+
+
+def called(call: ToolCall) -> str:
+    """Return a call as one would write it: `refund(order_id=1001)`."""
+    given = call.arguments
+    if not isinstance(given, dict):
+        return cut(f"{call.name}({'' if given is None else json.dumps(given)})")
+    inside = ", ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
+    return cut(f"{call.name}({inside})")
+
+
+def counted(count: int, what: str) -> str:
+    """Return how many there are of something: `1 call`, `2 calls`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def times(count: int) -> str:
+    """Return how often: `once`, `twice`, `3 times`."""
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")

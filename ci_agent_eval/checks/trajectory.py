@@ -1,0 +1,145 @@
+"""The tool calls of an episode against those of a reference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from ci_agent_eval.checks.alignment import Pairs, aligned, matched
+from ci_agent_eval.checks.arguments import ArgumentRule, checked_rule, fits
+from ci_agent_eval.checks.base import Named, keep, number, one_of, share
+from ci_agent_eval.checks.exchanges import calls
+from ci_agent_eval.checks.shown import called, counted, listed
+from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.trajectory import ToolCall, Trajectory
+from ci_agent_eval.errors import InputError
+
+TrajectoryMode = Literal["strict", "unordered", "subset", "superset", "in_order"]
+"""How the calls have to stand to the reference's.
+
+`strict`: the same calls in the same order; `unordered`: the same calls in any order;
+`subset`: no call that is not the reference's; `superset`: all of the reference's calls, in
+any order; `in_order`: all of the reference's calls in its order, others between them.
+"""
+
+Reference = str | ToolCall | tuple[str, Mapping[str, Any]] | Mapping[str, Any]
+"""A call: a tool's name (any arguments), name and arguments, or a call as it is written down."""
+
+_SAYS: Mapping[TrajectoryMode, str] = {
+    "strict": "makes exactly the reference's tool calls",
+    "unordered": "makes the reference's tool calls in any order",
+    "subset": "makes no tool calls but the reference's",
+    "superset": "makes all of the reference's tool calls",
+    "in_order": "makes the reference's tool calls in order",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A call of the reference."""
+
+    call: ToolCall
+    any_arguments: bool = False
+
+    def __str__(self) -> str:
+        return self.call.name if self.any_arguments else called(self.call)
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryMatch(Named):
+    """The tool calls match those of a reference, by a mode and a rule for their arguments.
+
+    `overrides` gives single tools another rule. The score is the share of calls that pair
+    up: of the reference's (`superset`, `in_order`), of those made (`subset`), or of both
+    (twice the pairs over all calls, the Dice coefficient). Pairs keep the order (longest
+    common subsequence) in `strict` and `in_order`. It passes from `threshold` on.
+    """
+
+    reference: Sequence[Reference] | Trajectory | Episode
+    mode: TrajectoryMode = "strict"
+    arguments: ArgumentRule = "exact"
+    overrides: Mapping[str, ArgumentRule] = field(default_factory=dict)
+    threshold: float = 1.0
+    _steps: tuple[_Step, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        owner = "TrajectoryMatch"
+        one_of(owner, "mode", self.mode, get_args(TrajectoryMode))
+        number(owner, "threshold", self.threshold, most=1)
+        rules = {
+            tool: checked_rule(owner, f"overrides[{tool!r}]", rule)
+            for tool, rule in self.overrides.items()
+        }
+        rule = checked_rule(owner, "arguments", self.arguments)
+        keep(self, arguments=rule, overrides=rules, _steps=_steps(self.reference))
+
+    def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
+        """Return one assertion."""
+        made, steps = calls(episode), self._steps
+        pair = aligned if self.mode in ("strict", "in_order") else matched
+        pairs = pair(made, steps, self._fits)
+        score = self._score(len(pairs), len(made), len(steps))
+        reason = self._reason(made, pairs)
+        return (self._assertion(_SAYS[self.mode], score >= self.threshold, reason, score=score),)
+
+    def _fits(self, call: ToolCall, step: _Step) -> bool:
+        if call.name != step.call.name:
+            return False
+        rule = self.overrides.get(call.name, "ignore" if step.any_arguments else self.arguments)
+        return fits(call.arguments, step.call.arguments, rule)
+
+    def _score(self, pairs: int, made: int, wanted: int) -> float:
+        if self.mode == "subset":
+            return share(pairs, made)
+        if self.mode in ("superset", "in_order"):
+            return share(pairs, wanted)
+        return share(2 * pairs, made + wanted)
+
+    def _reason(self, made: Sequence[ToolCall], pairs: Pairs) -> str:
+        """Say how many calls pair up, and which do not, as far as the mode asks for them."""
+        held, wanted = {i for i, _ in pairs}, {j for _, j in pairs}
+        missing = [str(step) for j, step in enumerate(self._steps) if j not in wanted]
+        extra = [called(call) for i, call in enumerate(made) if i not in held]
+        parts = [f"{len(pairs)} of the reference's {counted(len(self._steps), 'call')} made"]
+        if missing and self.mode != "subset":
+            parts.append(f"missing: {listed(missing)}")
+        if extra and self.mode not in ("superset", "in_order"):
+            parts.append(f"not of the reference: {listed(extra)}")
+        if missing and extra and Counter(missing) == Counter(extra):
+            parts.append("the order differs")
+        return "; ".join(parts)
+
+
+def _steps(reference: Any) -> tuple[_Step, ...]:
+    if isinstance(reference, Episode):
+        reference = reference.trajectory or Trajectory()
+    if isinstance(reference, Trajectory):
+        return tuple(_Step(call) for call in reference.tool_calls())
+    if isinstance(reference, str | Mapping) or not isinstance(reference, Iterable):
+        raise InputError(
+            "TrajectoryMatch.reference: must be a list of calls, a Trajectory or an Episode, "
+            f"got {reference!r}"
+        )
+    return tuple(_step(item) for item in reference)
+
+
+def _step(item: Any) -> _Step:
+    """Read one call of a reference. Raises InputError."""
+    if isinstance(item, str) and item:
+        return _Step(ToolCall(name=item), any_arguments=True)
+    if isinstance(item, ToolCall):
+        return _Step(item)
+    if isinstance(item, Mapping) and isinstance(item.get("name"), str):
+        given = jsonable(item.get("arguments"))
+        return _Step(
+            ToolCall(name=item["name"], arguments=given), any_arguments="arguments" not in item
+        )
+    if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str):
+        return _Step(ToolCall(name=item[0], arguments=jsonable(item[1])))
+    raise InputError(
+        f"TrajectoryMatch.reference: {item!r} is no call; write a tool's name, "
+        '("name", {arguments}) or {"name": …, "arguments": {…}}'
+    )

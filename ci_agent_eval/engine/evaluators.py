@@ -1,0 +1,197 @@
+"""Evaluators of pydantic-evals as checks."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_evals.evaluators import (
+    EvaluationReason,
+    Evaluator,
+    EvaluatorContext,
+    EvaluatorOutput,
+    GEval,
+    LLMJudge,
+    llm_as_a_judge,
+)
+
+from ci_agent_eval.checks.base import Named
+from ci_agent_eval.checks.exchanges import exchanges, replies
+from ci_agent_eval.checks.shown import shown
+from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.current import running_episode
+from ci_agent_eval.engine.bench import bench_of_running, judge_of
+from ci_agent_eval.engine.faults import EvaluatorError
+from ci_agent_eval.engine.rate import Tally
+from ci_agent_eval.engine.record import describe
+from ci_agent_eval.engine.span_tree import metrics, span_tree
+from ci_agent_eval.errors import AgentEvalError, InputError
+
+AnyEvaluator = Evaluator[Any, Any, Any]
+Judge = LLMJudge | GEval
+
+_OUTPUT: TypeAdapter[EvaluatorOutput] = TypeAdapter(EvaluatorOutput)
+
+
+def from_evaluator(
+    evaluator: AnyEvaluator,
+    *,
+    expected_output: Any = None,
+    inputs: Any = None,
+    output: Any = None,
+    metadata: Any = None,
+    threshold: float | None = None,
+    scale: tuple[float, float] | None = None,
+    name: str | None = None,
+) -> EvaluatorCheck:
+    """Return an evaluator of pydantic-evals as a check.
+
+    Unless given, `inputs` are the user's messages (one text, or a list of several),
+    `output` is the agent's last reply and `metadata` the episode's. A truth value passes or
+    fails; a number passes from `threshold` on, by default from the top of its `scale`
+    (0 to 1; a GEval knows its own); a label informs and never fails.
+    """
+    return EvaluatorCheck(
+        evaluator, expected_output, inputs, output, metadata, threshold, scale, name=name
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorCheck(Named):
+    """An evaluator with what its context is made of; see `from_evaluator`."""
+
+    evaluator: AnyEvaluator
+    expected_output: Any = None
+    inputs: Any = None
+    output: Any = None
+    metadata: Any = None
+    threshold: float | None = None
+    scale: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.evaluator, Evaluator):
+            raise InputError(f"from_evaluator: {self.evaluator!r} is no Evaluator; make one of it")
+
+    def assertions(
+        self, episode: Episode
+    ) -> tuple[Assertion, ...] | Awaitable[tuple[Assertion, ...]]:
+        """Return an assertion for each result, or an awaitable of them where it awaits.
+
+        Raises EvaluatorError where the evaluator raises, and InputError where it says
+        nothing, or a number that is not on its scale.
+        """
+        if isinstance(self.evaluator, Judge) and running_episode() is not None:
+            return self._judged(episode, self.evaluator)
+        evaluator = self.evaluator
+        is_own = type(evaluator).evaluate_async is not Evaluator.evaluate_async
+        try:
+            context = self.context(episode)
+            found = (evaluator.evaluate_async if is_own else evaluator.evaluate)(context)
+        except Exception as error:
+            raise self._error(error, episode) from error
+        if inspect.isawaitable(found):
+            return self._awaited(found, episode)
+        return self._read(found, episode)
+
+    async def _awaited(
+        self, coming: Awaitable[EvaluatorOutput], episode: Episode
+    ) -> tuple[Assertion, ...]:
+        try:
+            found = await coming
+        except Exception as error:
+            raise self._error(error, episode) from error
+        return self._read(found, episode)
+
+    async def _judged(self, episode: Episode, judge: Judge) -> tuple[Assertion, ...]:
+        """Let the episode's engine ask the judge's model, so that it is recorded and counted."""
+        named = judge.model or llm_as_a_judge._default_model  # noqa: SLF001 - it can only be set
+        bench = bench_of_running(self._label)
+        model = await bench.model(judge_of(named), Tally())
+        asked = dataclasses.replace(judge, model=model)
+        return await self._awaited(asked.evaluate_async(self.context(episode)), episode)
+
+    def context(self, episode: Episode) -> EvaluatorContext[Any, Any, Any]:
+        """Return what the evaluator gets to see of an episode."""
+        said = [text for exchange in exchanges(episode) for text in exchange.said]
+        spoken = said[0] if len(said) == 1 else said
+        return EvaluatorContext(
+            name=episode.scenario_id,
+            inputs=spoken if self.inputs is None else self.inputs,
+            output=_reply(episode) if self.output is None else self.output,
+            expected_output=self.expected_output,
+            metadata=dict(episode.metadata) if self.metadata is None else self.metadata,
+            duration=_seconds(episode),
+            _span_tree=span_tree(episode),
+            attributes={},
+            metrics=metrics(episode),
+        )
+
+    @property
+    def _label(self) -> str:
+        return self.evaluator.get_default_evaluation_name()
+
+    def _error(self, error: Exception, episode: Episode) -> AgentEvalError:
+        if isinstance(error, InputError):
+            return error
+        untimed = " (the agent's time was not measured)" if math.isnan(_seconds(episode)) else ""
+        return EvaluatorError(f"evaluator {self._label}: {describe(error)}{untimed}")
+
+    def _read(self, output: object, episode: Episode) -> tuple[Assertion, ...]:
+        """Return the assertions of an evaluator's output."""
+        try:
+            found = _OUTPUT.validate_python(output)
+        except ValidationError as error:
+            raise EvaluatorError(
+                f"evaluator {self._label}: it returned {shown(output)}, which is no result"
+            ) from error
+        named = found if isinstance(found, Mapping) else {self._label: found}
+        if not named:
+            raise InputError(
+                f"evaluator {self._label}: it returned nothing to check; give it what it compares "
+                "with, such as from_evaluator(…, expected_output=…)"
+            )
+        return tuple(self._one(key, value, episode) for key, value in named.items())
+
+    def _one(self, key: str, result: Any, episode: Episode) -> Assertion:
+        value = result.value if isinstance(result, EvaluationReason) else result
+        said = result.reason if isinstance(result, EvaluationReason) else None
+        if isinstance(value, bool):
+            seen = shown(_reply(episode) if self.output is None else self.output)
+            reason = said or f"{'true' if value else 'false'} of {seen}"
+            return self._assertion(key, value, reason)
+        if isinstance(value, str):
+            return self._assertion(key, True, f"{shown(value)}{f': {said}' if said else ''}")
+        return self._number(key, value, said)
+
+    def _number(self, key: str, value: float, said: str | None) -> Assertion:
+        low, high = self._scale()
+        if not math.isfinite(value) or not low <= value <= high:
+            raise InputError(
+                f"evaluator {self._label}: {key} is {value:g}, which is not from {low:g} to "
+                f"{high:g}; give its scale, from_evaluator(…, scale=(lowest, highest))"
+            )
+        least = high if self.threshold is None else self.threshold
+        reason = f"{value:g}, passes from {least:g}{f': {said}' if said else ''}"
+        return self._assertion(key, value >= least, reason, score=(value - low) / (high - low))
+
+    def _scale(self) -> tuple[float, float]:
+        if self.scale is not None:
+            return self.scale
+        return self.evaluator.score_range if isinstance(self.evaluator, GEval) else (0.0, 1.0)
+
+
+def _reply(episode: Episode) -> str:
+    return next(reversed(replies(episode)), "")
+
+
+def _seconds(episode: Episode) -> float:
+    """Return the agent's time; NaN where it was not measured, which no limit lets pass."""
+    if episode.duration_ms is not None:
+        return episode.duration_ms / 1000
+    measured = episode.trajectory.latencies_ms if episode.trajectory is not None else ()
+    return math.fsum(measured) / 1000 if measured else math.nan
