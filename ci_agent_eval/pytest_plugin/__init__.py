@@ -160,8 +160,9 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an `async def` episode, unless another plugin has claimed it."""
-    if detection.EPISODE in pyfuncitem.stash and detection.is_unclaimed_coroutine(pyfuncitem):
+    """Run an `async def` test of ours, unless another plugin has claimed it."""
+    is_ours = detection.EPISODE in pyfuncitem.stash or detection.is_linked(pyfuncitem)
+    if is_ours and detection.is_unclaimed_coroutine(pyfuncitem):
         from ci_agent_eval.pytest_plugin import coroutines  # noqa: PLC0415 - inert until used
 
         coroutines.run_coroutine_test(pyfuncitem)

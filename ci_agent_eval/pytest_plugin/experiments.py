@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 import platform
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ import pytest
 
 from ci_agent_eval import __version__
 from ci_agent_eval.bridge.decorators import LINKED, Linked
+from ci_agent_eval.contract.episode import Score
 from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.experiments import (
@@ -35,6 +36,7 @@ from ci_agent_eval.pytest_plugin import experiment_end, linking, options
 from ci_agent_eval.pytest_plugin.detection import SHOWN
 from ci_agent_eval.pytest_plugin.endings import Ending, ending_of
 from ci_agent_eval.pytest_plugin.places import Places
+from ci_agent_eval.recorder import complaints
 from ci_agent_eval.redact import Redactor, distinct_names
 
 NAME = "ci_agent_eval_experiment"
@@ -191,26 +193,27 @@ class LinkedTests:
 
     def _end(self, item: pytest.Item, ending: Ending) -> None:
         episode = item.stash.get(SHOWN, None)
-        outcome = ending.outcome if episode is None else episode.outcome
-        passed = outcome == "passed" if episode is None else episode.is_passing()
-        if outcome == "passed" and not passed:
-            outcome = "failed"  # over a hard budget
-        reason = ending.reason if episode is None else episode.reason or ending.reason
-        scores = [] if outcome == "skipped" else [ScoreRow(self._kept.score, float(passed))]
-        for score in () if episode is None else episode.scores:
-            scores.append(ScoreRow(self._clean(score.name), score.value, self._clean(score.reason)))
+        outcome, reason = ending.outcome, ending.reason
+        if episode is not None:
+            is_over = episode.outcome == "passed" and not episode.is_passing()
+            outcome = "failed" if is_over else episode.outcome
+            reason = "; ".join(complaints(episode)) if is_over else episode.reason or reason
         self._outcomes[item.nodeid] = outcome
         result = Result(
             nodeid=self._names[item.nodeid],
             outcome=outcome,
-            reason=self._clean(reason),
-            scores=tuple(scores),
+            reason=None if reason is None else self._redactor.text(reason),
+            scores=tuple(self._scores(outcome, () if episode is None else episode.scores)),
             ended=_now(),
         )
         self._kept.write(lambda store: store.end(self._kept.uid, result))
 
-    def _clean(self, text: Any) -> Any:
-        return text if text is None else self._redactor.text(str(text))
+    def _scores(self, outcome: str, more: Sequence[Score]) -> Iterator[ScoreRow]:
+        """Yield whether the test passed, unless it was skipped, then the episode's scores."""
+        if outcome != "skipped":
+            yield ScoreRow(self._kept.score, float(outcome == "passed"))
+        for score in more:
+            yield ScoreRow(score.name, score.value, score.reason)
 
 
 def arguments_of(item: pytest.Item) -> Mapping[str, Any]:
