@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ci_agent_eval.pytest_plugin import detection, iterations, linking, options, simulating
+from ci_agent_eval.pytest_plugin.evaluation import files
 from ci_agent_eval.pytest_plugin.simulating import _agent_eval_run, simulation  # noqa: F401 - fixtures
 from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports, printable
 
@@ -102,10 +104,48 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, No
     iterations.repeat(metafunc, options.iterations(metafunc.config))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Know the evaluations that were asked for before a test imports one of them."""
+    if files.are_asked_for(session.config):
+        from ci_agent_eval.pytest_plugin.evaluation import module  # noqa: PLC0415 - inert until used
+
+        module.expect(session.config)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect the evaluations that pytest would leave out."""
+    if not files.is_for_us_to_collect(file_path, parent.session):
+        return None
+    found: pytest.Collector = parent.session.gethookproxy(file_path).pytest_pycollect_makemodule(
+        module_path=file_path, parent=parent
+    )
+    return found
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Turn a marker that cannot be read into a collection error that names it."""
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> Generator[None, pytest.Module, pytest.Module]:
+    """Take up a module that is an evaluation, whoever makes it."""
+    if not files.is_evaluation_file(module_path, parent.config):
+        return (yield)
+    from ci_agent_eval.pytest_plugin.evaluation import module  # noqa: PLC0415 - inert until used
+
+    module.announce(module_path, parent.config)
+    return module.take_up((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Turn what cannot be measured, or a marker that cannot be read, into a collection error."""
     report = yield
+    if files.EVALUATION in collector.stash and report.passed:
+        from ci_agent_eval.pytest_plugin.evaluation import module  # noqa: PLC0415 - inert until used
+
+        report = module.collect_report(report, collector)
     marked = [item for item in report.result if detection.is_marked(item)] if report.passed else []
     if not marked:
         return report
@@ -128,6 +168,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if items or options.report_dir(session.config) is not None:
         _episodes(session.config).select(items, session.config.stash.get(DESELECTED, 0))
     linking.watch(session)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Take up, too, what a plugin has put in the place of collected items since, as anyio does."""
+    items = [item for item in session.items if detection.is_episode(item)]
+    if any(detection.EPISODE not in item.stash for item in items):
+        _episodes(session.config).select(items, session.config.stash.get(DESELECTED, 0))
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -194,6 +242,8 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Write the episode down as it ended, and hand its figures to JUnit and the summary."""
+    if detection.EPISODE in item.stash:
+        _episodes(item.config).measure(item, call)
     report = yield
     if detection.EPISODE in item.stash:
         _episodes(item.config).record(item, call, report)
