@@ -48,11 +48,11 @@ class Ran:
 
     @property
     def results(self) -> bytes:
-        return (self.root / "report/results.json").read_bytes()
+        return self._file("results.json")
 
     @property
     def session(self) -> dict[str, Any]:
-        return json.loads((self.root / "report/session.json").read_bytes())
+        return json.loads(self._file("session.json"))
 
     @property
     def episodes(self) -> list[dict[str, Any]]:
@@ -63,6 +63,11 @@ class Ran:
     def outcomes(self) -> dict[str, str]:
         """How each episode's last attempt ended, by the name of its test."""
         return {test_name(e): e["outcome"] for e in self.episodes}
+
+    def _file(self, name: str) -> bytes:
+        path = self.root / "report" / name
+        assert path.is_file(), f"the run left no {name}; it said:\n{self.output}"
+        return path.read_bytes()
 
     @property
     def reasons(self) -> dict[str, str | None]:

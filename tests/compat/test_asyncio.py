@@ -1,0 +1,160 @@
+"""pytest-asyncio, in both modes: what it claims runs on its loop, all other episodes on ours."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import pytest
+
+ASYNCIO = "pytest_asyncio.plugin"
+"""Its entry point has the name of a module of Python's, which `-p` would mark for rewriting."""
+
+LOOPS = """
+import asyncio
+import pytest
+import pytest_asyncio
+
+def loop(): return asyncio.get_running_loop()
+
+@pytest_asyncio.fixture
+async def its_loop(): return loop()
+
+@pytest.mark.asyncio
+async def test_marked(episode, its_loop):
+    assert loop() is its_loop
+    with episode.turn("Hello") as turn:
+        await asyncio.sleep(0)
+        turn.reply("Hi")
+
+@pytest.mark.asyncio
+async def test_marked_fails(episode):
+    await asyncio.sleep(0)
+    assert 1 == 2
+
+@pytest.mark.asyncio
+@pytest.mark.episode
+class TestDesk:
+    async def test_checks(self, episode, its_loop):
+        assert loop() is its_loop
+        episode.check("polite", False)
+
+@pytest.mark.asyncio
+@pytest.mark.episode(iterations=2)
+async def test_errors(its_loop):
+    assert loop() is its_loop
+    raise ConnectionError("refused")
+"""
+
+CLAIMED = {
+    "test_marked": "passed",
+    "test_marked_fails": "failed",
+    "test_checks": "failed",
+    "test_errors[1-of-2]": "error",
+    "test_errors[2-of-2]": "error",
+}
+
+UNMARKED = """
+unmarked = []
+
+async def test_unmarked(episode):
+    unmarked.append(asyncio.get_running_loop())
+    with episode.turn("Hello") as turn:
+        await asyncio.sleep(0)
+        turn.reply("Hi")
+
+@pytest.mark.episode
+async def test_unmarked_fails():
+    unmarked.append(asyncio.get_running_loop())
+    assert 1 == 2
+
+def test_what_ran_them():
+    {expected}
+"""
+
+OURS = "assert unmarked[0] is unmarked[1]  # ours, which the session's episodes share"
+ITS = "assert unmarked[0] is not unmarked[1]  # a new one for each test, as it does"
+
+
+SCOPED = {"asyncio_default_fixture_loop_scope": "function"}
+"""Newer versions warn where it is not set, and older ones do not know it."""
+
+
+@pytest.fixture(params=["option", "ini file"])
+def run(suite, request):
+    """Run in a mode that the command line or the ini file sets."""
+    scoped = {} if version("pytest-asyncio").startswith("0.23.") else SCOPED
+
+    def run_in(mode, *arguments):
+        by_option = request.param == "option"
+        suite.configure(**scoped, **({} if by_option else {"asyncio_mode": mode}))
+        option = [f"--asyncio-mode={mode}"] if by_option else []
+        return suite.run(*option, *arguments, plugins=(ASYNCIO, *workers(arguments)))
+
+    return run_in
+
+
+def workers(arguments):
+    return ("xdist",) if any(argument.startswith("-n") for argument in arguments) else ()
+
+
+@pytest.mark.parametrize("mode", ["strict", "auto"])
+def test_marked_episodes_run_on_its_loop(suite, run, mode):
+    suite.write(test_loops=LOOPS)
+    ran = run(mode)
+    assert ran.status == 1, ran.output
+    assert ran.outcomes == CLAIMED
+    assert set(ran.junit.values()) == {"passed", "failed"}
+
+
+def test_in_strict_mode_unmarked_episodes_run_on_ours(suite, run):
+    suite.write(test_loops=LOOPS + UNMARKED.format(expected=OURS))
+    ran = run("strict")
+    assert ran.outcomes == {**CLAIMED, "test_unmarked": "passed", "test_unmarked_fails": "failed"}
+    assert ran.junit["test_what_ran_them"] == "passed", ran.output
+
+
+def test_in_auto_mode_every_episode_runs_on_its_loop(suite, run):
+    suite.write(test_loops=LOOPS + UNMARKED.format(expected=ITS))
+    ran = run("auto")
+    assert ran.outcomes == {**CLAIMED, "test_unmarked": "passed", "test_unmarked_fails": "failed"}
+    assert ran.junit["test_what_ran_them"] == "passed", ran.output
+
+
+@pytest.mark.parametrize("mode", ["strict", "auto"])
+def test_workers_make_no_difference(suite, run, mode):
+    suite.write(test_loops=LOOPS)
+    alone = run(mode)
+    parted = run(mode, "-n2")
+    assert parted.outcomes == alone.outcomes == CLAIMED
+
+
+BROKEN_FIXTURE = """
+import pytest
+import pytest_asyncio
+
+@pytest_asyncio.fixture
+async def desk():
+    raise OSError("no desk")
+
+@pytest_asyncio.fixture
+async def leaky():
+    yield
+    raise OSError("cannot clean up")
+
+@pytest.mark.asyncio
+async def test_setup(desk, episode): pass
+
+@pytest.mark.asyncio
+async def test_teardown(leaky, episode): pass
+"""
+
+
+@pytest.mark.parametrize("mode", ["strict", "auto"])
+def test_what_breaks_in_its_fixtures_is_an_error_of_the_episode(suite, run, mode):
+    suite.write(test_broken=BROKEN_FIXTURE)
+    ran = run(mode)
+    assert ran.reasons["test_setup"].startswith("OSError: no desk (test_broken.py:7")
+    assert ran.reasons["test_teardown"].startswith(
+        "in teardown: OSError: cannot clean up (test_broken.py:12"
+    )
+    assert set(ran.outcomes.values()) == {"error"}
