@@ -107,6 +107,8 @@ def _problem(error: ValueError, whole: Located) -> Problem:
     first = errors(include_url=False, include_context=False)[0]
     path = [part for part in first["loc"] if not str(part).startswith(("function-", "constrained"))]
     message = _WORDS.get(first["type"]) or plain_message(first)
+    if first["type"] == "model_type" and path[:1] == ["budgets"] and len(path) > 1:
+        message = "must be a number, or a table with `limit`"
     place = whole.at([*path, *_named_key(message)])
     where = "" if place.column else ".".join(map(str, path))
     shown = f"{where}: {message}" if where else message

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ci_agent_eval.contract.trajectory import TokenUsage
 from ci_agent_eval.errors import AgentEvalError, InputError
@@ -14,6 +14,9 @@ from ci_agent_eval.simulation.conversation import History
 from ci_agent_eval.simulation.result import UserUsage
 from ci_agent_eval.simulation.running import engine_runs
 from ci_agent_eval.simulation.steps import Steps, settled
+
+if TYPE_CHECKING:
+    from ci_agent_eval.engine import Agent, AgentResult
 
 
 class SimulatedUserError(AgentEvalError):
@@ -62,7 +65,7 @@ def ask_engine(user: Persona, history: History, tally: Tally) -> Steps[str]:
 
     Raises SimulatedUserError where it gives no answer.
     """
-    from ci_agent_eval.engine import Agent, Provider, aitest_run  # noqa: PLC0415 - an extra
+    from ci_agent_eval.engine import Agent, Provider  # noqa: PLC0415 - an extra
 
     model = Provider(user.model) if isinstance(user.model, str) else user.model
     if not isinstance(model, Provider):
@@ -70,15 +73,8 @@ def ask_engine(user: Persona, history: History, tally: Tally) -> Steps[str]:
             f"SimulatedUser.model: a {type(model).__name__} is none; name it "
             "(openai:gpt-5-mini), or give a Provider or a function of persona and history"
         )
-    runs = engine_runs("SimulatedUser.model")
     agent = Agent(model, name="simulated user", system_prompt=instructions(user), max_turns=1)
-    result = yield aitest_run(
-        agent,
-        prompt_of(history),
-        session=runs.engine,
-        timeout_s=user.timeout_s,
-        episode_id=runs.episode_id,
-    )
+    result = yield _asked(agent, prompt_of(history), user.timeout_s)
     for turn in result.trajectory.agent_turns:
         tally.calls += 1
         tally.tokens.append(turn.tokens)
@@ -87,6 +83,20 @@ def ask_engine(user: Persona, history: History, tally: Tally) -> Steps[str]:
         why = result.error or "it wrote nothing"
         raise SimulatedUserError(f"the simulated user's model {model.model_id} failed: {why}")
     return str(result.final_response)
+
+
+async def _asked(agent: Agent, prompt: str, timeout_s: float | None) -> AgentResult:
+    from ci_agent_eval.engine import aitest_run  # noqa: PLC0415 - an extra
+
+    runs = engine_runs("SimulatedUser.model")
+    if not runs.loop.is_running:
+        raise InputError(
+            "SimulatedUser.model needs the event loop of this plugin; take the marker or mode "
+            "of the other async plugin away from the test"
+        )
+    return await aitest_run(
+        agent, prompt, session=runs.engine, timeout_s=timeout_s, episode_id=runs.episode_id
+    )
 
 
 def instructions(user: Persona) -> str:
