@@ -273,18 +273,13 @@ def experiments() -> None:
     """Look at the experiments that tests with @llm_unit left behind."""
 
 
-def _store_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    from ci_agent_eval.experiments import DEFAULT_PATH
-
-    return click.option(
-        "--store",
-        type=click.Path(path_type=Path),
-        default=DEFAULT_PATH,
-        show_default=True,
-        help="File that holds the experiments.",
-    )(command)
-
-
+_store_option = click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    default=".agent-eval/experiments.sqlite3",
+    show_default=True,
+    help="File that holds the experiments.",
+)
 _json_option = click.option(
     "--format",
     "format_",
