@@ -15,9 +15,11 @@ from ci_agent_eval.report import Report, build_report
 from ci_agent_eval.report_folder import (
     claim_report_folder,
     clear_report_folder,
+    write_evaluation,
     write_page,
     write_report_folder,
 )
+from ci_agent_eval.results.evaluations import report_of_lines
 from ci_agent_eval.results.load import load
 from ci_agent_eval.results.redacted import Redact
 from ci_agent_eval.results.runs import status_findings
@@ -60,10 +62,19 @@ def _report(job: Job, read: Callable[[Spool, Redact], Loaded]) -> Report:
     with Spool(redactor.text) as spool:
         loaded = read(spool, redactor.text)
         report = report_loaded(job, loaded, spool.lines())
+        _write_evaluations(job, loaded, spool)
         if not _has_own_results(job.folder):
             complete = not any(finding.blocking for finding in loaded.findings)
             write_results(job.folder / RESULTS_NAME, job.settings.suite, spool, complete=complete)
     return report
+
+
+def _write_evaluations(job: Job, loaded: Loaded, spool: Spool) -> None:
+    """Write the evaluations of what was loaded; a run's own stay where there are none."""
+    if any(facts.evaluated for facts in loaded.episodes):
+        write_evaluation(job.folder, report_of_lines(spool.lines()))
+    elif not _has_own_results(job.folder):
+        write_evaluation(job.folder, None)
 
 
 def report_loaded(job: Job, loaded: Loaded, lines: Iterable[str] = ()) -> Report:

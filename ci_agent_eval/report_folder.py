@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ci_agent_eval.contract.results import RESULTS_NAME
+from ci_agent_eval.contract.evaluation import EvaluationReport
+from ci_agent_eval.contract.results import EVAL_RESULTS_NAME, RESULTS_NAME
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.evaluation_file import claim_evaluation_file, write_evaluation_file
 from ci_agent_eval.regular_file import open_regular, replacing
 from ci_agent_eval.render.annotations import annotations as annotations_of
 from ci_agent_eval.render.annotations import render_annotations
@@ -44,6 +46,7 @@ def claim_report_folder(folder: Path) -> None:
                 f"{folder / name}: was not written by this program and would be overwritten; "
                 "move it, or choose another --report-dir"
             )
+    claim_evaluation_file(folder / EVAL_RESULTS_NAME, advice="choose another --report-dir")
 
 
 def _begins_with(path: Path, beginnings: tuple[str, ...]) -> bool:
@@ -85,6 +88,19 @@ def write_page(folder: Path, pieces: Iterable[str]) -> None:
         raise _unwritable(folder, error) from None
 
 
+def write_evaluation(folder: Path, found: EvaluationReport | None) -> None:
+    """Write `eval-results.json`, or remove a former one; raises InputError if it cannot."""
+    claim_report_folder(folder)
+    path = folder / EVAL_RESULTS_NAME
+    try:
+        if found is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_evaluation_file(path, found)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
 def _unwritable(folder: Path, error: OSError) -> InputError:
     return InputError(
         f"{folder}: the report cannot be written ({error.strerror}); choose another --report-dir"
@@ -93,7 +109,8 @@ def _unwritable(folder: Path, error: OSError) -> InputError:
 
 def clear_report_folder(folder: Path) -> None:
     """Remove a former report's files, so that none of them is taken for the next one's."""
-    for name in (VERDICT_NAME, COMMENT_NAME, SUMMARY_NAME, ANNOTATIONS_NAME, PAGE_NAME):
+    texts = (VERDICT_NAME, COMMENT_NAME, SUMMARY_NAME, ANNOTATIONS_NAME)
+    for name in (*texts, PAGE_NAME, EVAL_RESULTS_NAME):
         (folder / name).unlink(missing_ok=True)
 
 

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_agent_eval.contract.findings import Finding
-from ci_agent_eval.contract.results import JOURNAL_DIR, JUNIT_NAME, RESULTS_NAME, SESSION_NAME
+from ci_agent_eval.contract.results import (
+    EVAL_RESULTS_NAME,
+    JOURNAL_DIR,
+    JUNIT_NAME,
+    RESULTS_NAME,
+    SESSION_NAME,
+)
 from ci_agent_eval.errors import InputError
 
 LARGEST_FILE = 2 * 1024**3
@@ -175,7 +181,7 @@ class _Search:
 
     def _add_result_file(self, path: Path) -> None:
         """Sort a named file to its run, to the JUnit files or to the other episode files."""
-        if path.name == _VERDICT_NAME:
+        if path.name in (_VERDICT_NAME, EVAL_RESULTS_NAME):
             return  # our own output beside the results; it holds no results
         if path.name in (SESSION_NAME, RESULTS_NAME):
             self.run_folders.add(path.parent)

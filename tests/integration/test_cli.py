@@ -302,7 +302,15 @@ def test_init_without_anything_to_install_or_without_a_repository(agent_eval, tm
 
 
 @pytest.mark.parametrize(
-    "name", ["comment.md", "summary.md", "verdict.json", "annotations.json", "report.html"]
+    "name",
+    [
+        "comment.md",
+        "summary.md",
+        "verdict.json",
+        "annotations.json",
+        "report.html",
+        "eval-results.json",
+    ],
 )
 def test_files_of_others_are_never_overwritten_nor_removed(agent_eval, desk, tmp_path, name):
     folder = tmp_path / "mine"

@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.contract.episode import Episode, Outcome
+from ci_agent_eval.contract.evaluation import evaluation_report, render_evaluation
 from ci_agent_eval.contract.results import JournalLine, Results, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.run_folder import ReportFolder
+from tests.builders import evaluated
+
+OWN_EVALUATION = render_evaluation(evaluation_report([evaluated("a", True)]))
 
 
 def a_line(outcome: Outcome, event: str = "ended", **fields) -> JournalLine:
@@ -77,6 +81,7 @@ def a_run_in(path: Path) -> ReportFolder:
     folder.journal("main").write(a_line("passed"))
     folder.write_session(Session(state="finished"))
     folder.write_results("desk")
+    (path / "eval-results.json").write_text(OWN_EVALUATION)
     (path / "junit.xml").write_text("<testsuites/>")
     return folder
 
@@ -99,6 +104,8 @@ def test_the_junit_file_is_left_to_pytest_unless_asked_for(tmp_path):
     [
         ("results.json", '{"results": []}'),
         ("results.json", ""),
+        ("eval-results.json", "{}"),
+        ("eval-results.json", OWN_EVALUATION.removesuffix("\n")),  # as JSON.stringify writes it
         ("session.json", "{}"),
         ("session.json", '{"state": "finished", "user": 3}'),
         ("episodes/main.jsonl", '{"line": 1}'),

@@ -49,7 +49,7 @@ def test_a_named_results_file_brings_its_session_and_journal(tmp_path: Path) -> 
 
 
 def test_other_files_are_sorted_by_what_they_are(tmp_path: Path) -> None:
-    touch(tmp_path, "a.json", "b.jsonl", "c.xml", "d.XML", "verdict.json")
+    touch(tmp_path, "a.json", "b.jsonl", "c.xml", "d.XML", "verdict.json", "eval-results.json")
     found = find_sources(["*"], [], tmp_path)
     assert [file.where for file in found.episodes] == ["a.json", "b.jsonl"]
     assert junit_names(found) == ["c.xml", "d.XML"]
