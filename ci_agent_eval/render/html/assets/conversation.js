@@ -100,7 +100,7 @@ function scoreItem(score) {
 }
 
 function aside(title, list) {
-  return list ? [el("h4", {}, title), list] : [];
+  return list ? [el("h4", { class: "label" }, title), list] : [];
 }
 
 function listOf(items, make, kind) {
@@ -131,19 +131,19 @@ function episodePanel(episode) {
   const checks = [...(episode.checks ?? [])].sort((a, b) => a.passed - b.passed);
   return [
     episode.reason
-      ? el("div", { class: `callout ${episode.outcome}` }, el("span", { class: "unseen" }, "Reason: "), textBlock(episode.reason, "why"))
+      ? el("div", { class: `callout ${episode.outcome}` }, el("span", { class: "unseen" }, "Reason: "), textBlock(episode.reason, "cause"))
       : "",
     el(
       "div",
       { class: "panes" },
-      el("div", { class: "said-pane" }, el("h4", {}, "Conversation"), conversation(episode)),
+      el("div", { class: "said-pane" }, el("h4", { class: "label" }, "Conversation"), conversation(episode)),
       el(
         "div",
         { class: "side" },
         aside("Checks", listOf(checks, checkItem, "checks")),
         aside("Budgets", episode.budgets && budgetBars(episode.budgets)),
         aside("Scores", listOf(episode.scores, scoreItem, "scores")),
-        el("h4", {}, "Episode"),
+        el("h4", { class: "label" }, "Episode"),
         facts(episode),
         metadata(episode),
       ),

@@ -4,8 +4,8 @@ const EPISODES_A_PAGE = 50;
 const OUTCOMES = ["passed", "failed", "error", "skipped"];
 const WEIGHT = { failed: 0, error: 1, skipped: 2, passed: 3 };
 const ORDERS = {
-  run: ["as it ran", () => 0],
   worst: ["failed first", (a, b) => WEIGHT[a.outcome] - WEIGHT[b.outcome]],
+  name: ["by scenario", () => 0],
   cost: ["most costly first", (a, b) => (b.cost ?? -1) - (a.cost ?? -1)],
   latency: ["slowest first", (a, b) => (b.latency ?? -1) - (a.latency ?? -1)],
 };
@@ -36,7 +36,7 @@ function haystack(episode) {
   return text;
 }
 
-const filter = { words: [], outcomes: new Set(), over: false, kind: "", agent: "", scenario: null, order: "run" };
+const filter = { words: [], outcomes: new Set(), over: false, kind: "", agent: "", scenario: null, order: "worst" };
 
 function matches(episode) {
   if (filter.outcomes.size && !filter.outcomes.has(episode.outcome)) return false;

@@ -39,11 +39,11 @@ function scenarioDetail(scenario, budgets, showEpisodes) {
   const button = el("button", { type: "button", class: "plain-button" }, `Show its ${counted(scenario.episodes.length, "episode")}`);
   button.addEventListener("click", () => showEpisodes(scenario));
   return [
-    causes.length ? el("h4", {}, "Why") : "",
+    causes.length ? el("h3", { class: "label" }, "Why") : "",
     causes.length
       ? el("ul", { class: "causes", role: "list" }, causes.map((cause) => causeItem(cause, passed + failed + errors)))
       : "",
-    budgets.length ? el("h4", {}, "Budgets, the nearest to each limit") : "",
+    budgets.length ? el("h3", { class: "label" }, "Budgets, the nearest to each limit") : "",
     budgets.length ? budgetBars(budgets) : "",
     el(
       "p",

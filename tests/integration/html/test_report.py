@@ -1,0 +1,280 @@
+"""The report in a browser: it loads, filters, opens episodes, and hostile texts stay texts."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.render.html.caps import Caps
+from tests.builders import episode, failed_assertion, failing, tool_call, turn
+from tests.integration.html.browser import page_of
+from tests.render_reports import LINKS, REPORTS, hostile
+
+SCRIPTS = (
+    "<script>document.title = 'taken'; alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "<!--<script>alert(3)",
+    "<img src=x onerror=alert(4)>",
+    "]]></script></style></title></textarea><svg onload=alert(5)>",
+    "javascript:alert(6)",
+    "data:text/html,<script>alert(7)</script>",
+    "line\u2028and\u2029paragraph",
+    "\u202eright to left\u2066isolate",
+    "\x1b[31mred\x1b[0m \x00\x07",
+    "{{ 7 * 7 }}{% raw %} ${alert(8)} `",
+    '" autofocus onfocus=alert(9) x="',
+    "&lt;b&gt; &amp;#60;",
+)
+
+
+def conversation(said: str = "hello", **fields: object) -> dict[str, object]:
+    return {"turns": [{"role": "user", "content": said}, turn(**fields)]}
+
+
+def small_suite():
+    call = tool_call("issue_refund", arguments={"order_id": 1002}, result={"refund_id": "R-5"})
+    broken = tool_call("track_parcel", result=None, error="HTTP 503")
+    return [
+        episode("refund", trajectory=conversation("a leaking machine", tool_calls=[call])),
+        failing(
+            "refund",
+            iteration=2,
+            assertions=[failed_assertion("asks a manager", reason="it paid at once", line=27)],
+            trajectory=conversation("a broken mug"),
+        ),
+        episode(
+            "parcel",
+            outcome="error",
+            reason="the carrier is down",
+            trajectory=conversation("where is it", tool_calls=[broken]),
+            budgets={"tool_calls": {"limit": 0}},
+        ),
+    ]
+
+
+def test_it_loads_and_shows_verdict_scenarios_and_episodes(show):
+    opened = show(page_of(small_suite(), links=LINKS))
+    assert opened.seen.nothing(), opened.seen
+    assert "Agent evals failed" in opened.page.locator("h1").inner_text()
+    assert opened.page.locator("tr.scenario").count() == 2
+    assert opened.rows() == ["refund#2", "parcel#1", "refund#1"]
+    assert opened.status() == "3 episodes"
+
+
+@pytest.mark.parametrize("name", sorted(REPORTS))
+def test_every_kind_of_report_loads(show, name):
+    built = REPORTS[name]()
+    opened = show(page_of([], built=built, links=LINKS, budgets=SuiteBudgets(total_tokens=9)))
+    assert opened.seen.nothing(), opened.seen
+    assert opened.page.locator("main").is_visible()
+
+
+def test_text_and_outcome_filter_the_list(show):
+    opened = show(page_of(small_suite()))
+    opened.page.get_by_role("button", name="failed 1").click()
+    assert opened.status() == "1 of 3 episodes"
+    opened.page.get_by_role("button", name="failed 1").click()
+    opened.page.get_by_role("searchbox").fill("R-5 LEAKING")
+    opened.page.get_by_text("1 of 3 episodes").wait_for()
+    assert len(opened.rows()) == 1
+    opened.page.get_by_role("searchbox").fill("nobody said this")
+    opened.page.get_by_text("0 of 3 episodes").wait_for()
+    assert opened.rows() == []
+    assert opened.seen.nothing(), opened.seen
+
+
+def test_a_scenario_leads_to_its_episodes(show):
+    opened = show(page_of(small_suite()))
+    opened.page.locator("tr.scenario", has_text="parcel").get_by_role("button").click()
+    opened.page.get_by_role("button", name="Show its 1 episode").click()
+    assert opened.status() == "1 of 3 episodes"
+    opened.page.get_by_role("button", name="remove this filter").click()
+    assert opened.status() == "3 episodes"
+
+
+def test_agents_and_evaluations_can_be_told_apart(show):
+    suite = [
+        episode("a", agent="desk-v1"),
+        episode("a", iteration=2, agent="desk-v2"),
+        episode("b", agent="desk-v2", mode="evaluation"),
+    ]
+    opened = show(page_of(suite))
+    opened.page.get_by_label("Agent").select_option("desk-v2")
+    assert opened.status() == "2 of 3 episodes"
+    opened.page.get_by_label("Kind").select_option("evaluation")
+    assert opened.status() == "1 of 3 episodes"
+
+
+def test_the_mouse_opens_an_episode(show):
+    opened = show(page_of(small_suite(), links=LINKS))
+    row = opened.page.locator(".episode", has_text="asks a manager")
+    row.get_by_role("button").first.click()
+    assert row.get_by_text("a broken mug").is_visible()
+    assert row.get_by_text("it paid at once").is_visible()
+    place = row.get_by_role("link", name="tests/test_refunds.py:27")
+    assert place.get_attribute("href").endswith("/tests/test_refunds.py#L27")
+    row.get_by_role("button").first.click()
+    assert not row.get_by_text("a broken mug").is_visible()
+
+
+def test_the_keyboard_opens_an_episode(show):
+    opened = show(page_of(small_suite()))
+    opened.page.keyboard.press("Tab")
+    assert opened.page.evaluate("document.activeElement.className") == "skip"
+    button = opened.page.locator(".episode", has_text="the carrier is down").get_by_role("button")
+    button.first.focus()
+    assert button.first.get_attribute("aria-expanded") == "false"
+    opened.page.keyboard.press("Enter")
+    assert button.first.get_attribute("aria-expanded") == "true"
+    panel = opened.page.locator(f"#{button.first.get_attribute('aria-controls')}")
+    assert panel.get_by_text("HTTP 503").is_visible()
+    assert panel.get_by_text("not measured").count() == 0
+
+
+def test_an_address_leads_to_an_episode(show):
+    opened = show(page_of(small_suite()), fragment="#episode-3")
+    assert opened.page.get_by_text("it paid at once").first.is_visible()
+    assert opened.page.evaluate("document.activeElement.id") == "episode-3"
+
+
+@pytest.mark.parametrize("text", [*SCRIPTS, "\n".join(SCRIPTS)], ids=range(len(SCRIPTS) + 1))
+def test_hostile_texts_stay_texts(show, text):
+    call = tool_call(text, arguments={text: text}, result=text, error=None)
+    broken = tool_call(text, result=None, error=text)
+    item = failing(
+        text,
+        nodeid=text,
+        file=text,
+        agent=text,
+        model=text,
+        reason=text,
+        metadata={text: text},
+        scores=[{"name": text, "value": 0.5, "reason": text}],
+        assertions=[failed_assertion(text, reason=text, file=text)],
+        budgets={"custom": {text: {"limit": 1, "used": 2, "unit": text}}},
+        trajectory={
+            "turns": [{"role": "user", "content": text}, turn(text, tool_calls=[call, broken])]
+        },
+    )
+    built = hostile(text)
+    opened = show(page_of([item]))
+    page = opened.page
+    title = page.title()
+    assert "Agent evals failed" in title
+    page.locator(".episode .opener").first.click()
+    page.get_by_role("searchbox").fill("alert")
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    static = show(page_of([], built=built))
+    for each in (opened, static):
+        assert each.seen.nothing(), each.seen
+        assert each.page.locator("script").count() == 1
+        assert each.page.locator("img, iframe, object, svg[onload], [onerror]").count() == 0
+        links = each.page.locator("a").evaluate_all("all => all.map((a) => a.getAttribute('href'))")
+        assert all(link.startswith("#") for link in links)
+    assert page.title() == title
+
+
+def test_a_huge_text_is_cut_and_said_so(show):
+    said = "x" * 1_000_000
+    opened = show(page_of([episode("long", trajectory=conversation(said))]))
+    opened.page.locator(".episode .opener").click()
+    opened.page.get_by_role("button", name="Show all").click()
+    assert "(992,000 more characters)" in opened.page.locator(".turn").first.inner_text()
+    left_out = opened.page.locator("#left-out").inner_text()
+    assert "1 text is shown only in its beginning" in left_out
+    assert "results.json" in left_out
+
+
+def test_nothing_foreign_can_run_or_be_loaded(show):
+    opened = show(page_of(small_suite()))
+    ran = opened.page.evaluate(
+        """async () => {
+            const image = document.createElement("img");
+            const refused = new Promise((done) => { image.onerror = () => done(true); });
+            image.src = "http://127.0.0.1:9/x.png";
+            document.body.append(image);
+            let markup = false;
+            try { document.body.innerHTML = "<p>"; markup = true; } catch {}
+            return { image: await refused, markup };
+        }"""
+    )
+    assert ran == {"image": True, "markup": False}
+    assert any("Content Security Policy" in line for line in opened.seen.console)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_both_schemes_are_there(show, scheme):
+    opened = show(page_of(small_suite()), color_scheme=scheme)
+    shown = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    red = int(shown.removeprefix("rgb(").split(",")[0])
+    assert (red > 128) is (scheme == "light")
+    assert opened.seen.nothing(), opened.seen
+
+
+def test_five_thousand_episodes_keep_the_page_small(show):
+    suite = [
+        failing(f"scenario_{n // 10:03}", nodeid=f"t.py::test[{n}]", iteration=n)
+        if n % 50 == 0
+        else episode(f"scenario_{n // 10:03}", nodeid=f"t.py::test[{n}]", iteration=n)
+        for n in range(1, 5001)
+    ]
+    opened = show(page_of(suite))
+    page = opened.page
+    assert opened.status() == "5,000 episodes"
+    before = page.evaluate("document.querySelectorAll('*').length")
+    page.get_by_role("button", name="failed 100").click()
+    assert opened.status() == "100 of 5,000 episodes"
+    page.get_by_role("button", name="failed 100").click()
+    page.get_by_role("searchbox").fill("test[4321]")
+    page.get_by_text("1 of 5,000 episodes").wait_for()
+    assert opened.rows() == ["scenario_432#4321"]
+    page.get_by_role("searchbox").fill("")
+    page.get_by_text("5,000 episodes", exact=True).wait_for()
+    page.get_by_role("button", name="Show 50 more of 4,950 episodes").click()
+    assert page.locator(".episode").count() == 100
+    assert page.locator(".panel > *").count() == 0
+    assert before < 5_000
+
+
+def test_what_has_no_room_is_listed_without_its_conversation(show):
+    suite = [episode("a", iteration=n, trajectory=conversation("hello there")) for n in range(1, 4)]
+    opened = show(page_of(suite, caps=Caps(others=10)))
+    buttons = opened.page.locator(".episode .opener")
+    buttons.nth(0).click()
+    buttons.nth(2).click()
+    assert opened.page.get_by_text("hello there").count() == 1
+    assert opened.page.get_by_text("The conversation was left out for its size").is_visible()
+    assert "2 episodes are listed without" in opened.page.locator("#left-out").inner_text()
+
+
+def test_print_shows_what_the_list_holds(show):
+    suite = [episode("a", iteration=n) for n in range(1, 121)]
+    opened = show(page_of(suite))
+    opened.page.emulate_media(media="print")
+    opened.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert opened.page.locator(".episode").count() == 120
+    assert not opened.page.locator("#filters").is_visible()
+
+
+def test_every_control_has_a_name_and_every_picture_words(show):
+    opened = show(page_of([*small_suite(), episode("c", trajectory=conversation(latency_ms=5))]))
+    opened.page.locator(".episode .opener").first.click()
+    unnamed = opened.page.evaluate(
+        """() => [...document.querySelectorAll("button, input, select, a, summary")]
+            .filter((one) => !one.hidden && !(one.textContent.trim() || one.labels?.[0]?.textContent.trim()))
+            .map((one) => one.outerHTML)"""
+    )
+    assert unnamed == []
+    headings = opened.page.evaluate(
+        "[...document.querySelectorAll('h1, h2, h3, h4')].map((h) => +h.tagName[1])"
+    )
+    assert headings.count(1) == 1
+    assert all(next_ - last <= 1 for last, next_ in pairwise(headings))
+    assert (
+        opened.page.locator("svg:not([aria-hidden]):not([role=img][aria-labelledby])").count() == 0
+    )
+    for landmark in ("banner", "navigation", "main", "search", "contentinfo"):
+        assert opened.page.get_by_role(landmark).count() == 1, landmark
+    assert opened.page.evaluate("document.documentElement.lang") == "en"

@@ -1,0 +1,255 @@
+"""The page as text: golden, the same bytes, cut with a count, made piece by piece."""
+
+from __future__ import annotations
+
+import json
+import re
+import tracemalloc
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.canonical import canonical_json
+from ci_agent_eval.facts import facts_of
+from ci_agent_eval.render.html.beginning import PAGE_BEGINNING
+from ci_agent_eval.render.html.caps import Caps
+from ci_agent_eval.render.html.page import render_html
+from ci_agent_eval.render.links import Links
+from tests.builders import episode, failed_assertion, failing, report, tool_call, turn
+from tests.render_reports import HOSTILE, LINKS, hostile
+
+
+def pieces(*episodes, built=None, caps=None, links=LINKS, budgets=None):
+    ordered = sorted(episodes, key=lambda item: item.key)
+    return render_html(
+        built or report(*ordered),
+        [facts_of(item) for item in ordered],
+        map(canonical_json, ordered),
+        links=links,
+        budgets=budgets or SuiteBudgets(),
+        caps=caps or Caps(),
+    )
+
+
+def page(*episodes, **options):
+    return "".join(pieces(*episodes, **options))
+
+
+def data(text, name):
+    """Return the data of one of the page's lists."""
+    return json.loads(re.search(f'id="{name}-data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def left_out(text):
+    found = re.search(r'id="left-out".*?<ul>(.*?)</ul>', text, re.DOTALL)
+    return re.findall(r"<li>(.*?)</li>", found[1]) if found else []
+
+
+def suite():
+    call = tool_call("issue_refund", arguments={"order_id": 1002}, duration_ms=31)
+    broken = tool_call("track_parcel", result=None, error="HTTP 503")
+    said = {"role": "user", "content": "My machine leaks."}
+    told = turn("On its way.", source="live", latency_ms=950, cost_usd=0.004, tool_calls=[call],
+                tokens={"input": 700, "output": 90, "cached": 300})  # fmt: skip
+    return (
+        episode("refund", trajectory={"turns": [said, told]}, model="support-2"),
+        failing(
+            "refund",
+            iteration=2,
+            assertions=[failed_assertion("asks a manager"), failed_assertion("is kind", severity="warning")],
+            trajectory={"turns": [said, {**told, "latency_ms": 1400, "cost_usd": 0.006}]},
+            budgets={"tool_calls": 0, "latency_ms": {"p95": None, "limit": 2000, "hard": False}},
+        ),
+        episode("parcel", mode="evaluation", outcome="error", reason="503", stop_reason="server_error",
+                scores=[{"name": "warmth", "value": 0.7}], metadata={"day": "Monday"},
+                trajectory={"turns": [said, turn("", tool_calls=[broken])]}),
+        episode("skipped", outcome="skipped", reason="no key", trajectory=None),
+    )  # fmt: skip
+
+
+def test_the_page_is_the_golden_one(golden):
+    budgets = SuiteBudgets.model_validate({"total_cost_usd": 0.5, "total_tokens": 100})
+    golden("render/small.html", page(*suite(), budgets=budgets))
+
+
+def test_the_page_begins_as_ours_do():
+    assert page().startswith(PAGE_BEGINNING)
+
+
+def test_the_same_results_give_the_same_bytes_and_no_time():
+    assert page(*suite()) == page(*reversed(suite()))
+    assert not re.search(r"\b20\d\d-\d\d-\d\d|\d\d:\d\d:\d\d", page(*suite()))
+
+
+def test_an_episode_says_all_that_it_holds():
+    rows = data(page(*suite()), "episode")
+    assert [row["number"] for row in rows] == [1, 2, 3, 4]
+    parcel, first, second, skipped = rows
+    assert parcel["evaluation"] is True
+    assert parcel["stopped"] == "server error"
+    assert parcel["scores"] == [{"name": "warmth", "value": "0.7", "reason": ""}]
+    assert parcel["turns"][1]["calls"][0]["error"] == "HTTP 503"
+    assert first["figures"] == ["1 turn", "1 tool call", "790 tokens", "$0.004"]
+    assert first["turns"][1]["notes"] == [
+        "live",
+        "950 ms",
+        "700 (300 cached) tokens in, 90 out",
+        "$0.004",
+    ]
+    assert second["over"] is True
+    assert [check["passed"] for check in second["checks"]] == [False, False]
+    assert second["checks"][1]["warning"] is True
+    assert second["budgets"] == [
+        {"name": "tool calls", "used": "1", "limit": "0", "share": 99.0, "over": True},
+        {
+            "name": "latency, p95",
+            "used": "1,400 ms",
+            "limit": "2,000 ms",
+            "share": 0.7,
+            "soft": True,
+        },
+    ]
+    assert "turns" not in skipped
+
+
+def test_retries_are_told_apart():
+    rows = data(page(failing("a"), episode("a", attempt=2), episode("b")), "episode")
+    assert [(row.get("attempt"), row.get("attempts")) for row in rows] == [
+        (None, 2), (2, 2), (None, None),
+    ]  # fmt: skip
+
+
+def test_scenarios_with_trouble_come_first():
+    found = data(page(episode("a"), failing("b"), failing("c", gate="advisory")), "scenario")
+    assert [(row["id"], row["status"]) for row in found] == [
+        ("b", "failing"), ("c", "failing"), ("a", "passing"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("caps", "sentence"),
+    [
+        (Caps(text=3), "texts are shown only in its beginning"),
+        (Caps(items=1), "entries of lists are left out"),
+        (Caps(failing=1), "1 episode is listed without the conversation"),
+        (Caps(rows=1), "3 episodes are not listed"),
+        (Caps(scenarios=1), "2 scenarios are not listed"),
+        (Caps(conversation=10), "entries of lists are left out"),
+    ],
+)
+def test_what_is_cut_is_said_with_a_count(caps, sentence):
+    told = left_out(page(*suite(), caps=caps))
+    assert any(line.endswith(sentence) or sentence in line for line in told), told
+
+
+def test_of_a_whole_page_nothing_is_said():
+    assert left_out(page(*suite())) == []
+
+
+def test_links_lead_to_the_web_alone():
+    links = Links(
+        "javascript:alert(1)//", "a/b", "c" * 40, "javascript:alert(2)", "data:text/html,x"
+    )
+    text = page(*suite(), links=links)
+    assert "javascript" not in text.replace("JavaScript", "")
+    assert 'href="data:' not in text
+    assert all(url is None for _, url in data(text, "place"))
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, sorted(name for name, _ in attributes)))
+
+    def handle_comment(self, data):
+        self.found.append(("comment", []))
+
+
+def elements(text):
+    parser = Elements()
+    parser.feed(text)
+    parser.close()
+    return parser.found
+
+
+def everywhere(text):
+    item = failing(
+        text, nodeid=text, file=text, agent=text, model=text, reason=text,
+        metadata={text: text},
+        assertions=[failed_assertion(text, reason=text, file=text)],
+        scores=[{"name": text, "value": 0.5, "reason": text}],
+        budgets={"custom": {text: {"limit": 1, "used": 2, "unit": text}}},
+        trajectory={"turns": [{"role": "user", "content": text}, turn(text, tool_calls=[
+            tool_call(text, arguments={text: text}, result=text),
+            tool_call(text, result=None, error=text)])]},
+    )  # fmt: skip
+    # Long texts are cut, and paths of the repository are links: both add elements of ours.
+    apart = {"links": Links(), "caps": Caps(name=9_000)}
+    return page(item, **apart), page(built=hostile(text), **apart)
+
+
+PLAIN = tuple(map(elements, everywhere("plain")))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text(min_size=1, max_size=60).filter(str.strip))
+@example(HOSTILE)
+@example("</script><!--<script>")
+@example('"><svg onload=alert(1)>')
+@example("{{ 7*7 }}{% endblock %}")
+@example("\u202e\u2066\x1b[31m\x00\u2028")
+def test_no_text_adds_an_element_or_an_attribute(text):
+    dynamic, static = everywhere(text)
+    assert elements(dynamic) == PLAIN[0]
+    assert elements(static) == PLAIN[1]
+    assert not re.search(
+        "[\u202a-\u202e\u2066-\u2069\x1b\x00\u2028\u2029]", unescape(dynamic + static)
+    )
+
+
+def test_the_page_is_made_while_it_is_written():
+    read = []
+
+    def lines():
+        for item in many:
+            read.append(item)
+            yield canonical_json(item)
+
+    many = [
+        episode("a", iteration=n, trajectory={"turns": [turn("x" * 7_000)]}) for n in range(100)
+    ]
+    made = render_html(
+        report(*many),
+        [facts_of(item) for item in many],
+        lines(),
+        links=Links(),
+        budgets=SuiteBudgets(),
+    )
+    next(made)
+    next(made)
+    assert 0 < len(read) < 50
+
+
+def test_memory_does_not_grow_with_what_is_said():
+    one = canonical_json(episode("a", trajectory={"turns": [turn("x" * 8_000)] * 10}))
+    facts = facts_of(episode("a"))
+    many = 300
+    built = report(episode("a"))
+    page_pieces = render_html(
+        built, [facts] * many, [one] * many, links=Links(), budgets=SuiteBudgets()
+    )
+    tracemalloc.start()
+    size = sum(len(piece) for piece in page_pieces)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size > 20_000_000
+    assert peak < size / 5
