@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from ci_agent_eval.contract.episode import Assertion, Mode
@@ -26,6 +27,8 @@ class RunningEpisode:
     """The recorder is closed: what is asserted now is asserted in teardown."""
     fixture: Callable[[str], Any] | None = None
     """Gives one of the test's fixtures by name, such as `aitest_run`."""
+    locate: Callable[[FrameType], tuple[str, int] | None] = lambda frame: None  # noqa: ARG005, E731
+    """Finds the file (relative, posix) and line below the root that a frame is at, or came from."""
     early: list[Assertion] = field(default_factory=list)
     """What fixtures asserted before there was a recorder."""
     late: list[Assertion] = field(default_factory=list)

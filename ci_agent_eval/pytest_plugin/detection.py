@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ci_agent_eval.bridge.decorators import LINKED, RETURNING
+from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
 from ci_agent_eval.pytest_plugin.options import MARKER_HELP
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.episode import Episode
+    from ci_agent_eval.current import RunningEpisode
     from ci_agent_eval.pytest_plugin.endings import Ending
     from ci_agent_eval.recorder import EpisodeRecorder
 
@@ -51,6 +53,13 @@ class EpisodeItem:
     """Subtests that ended in an error, in the words of a reason."""
     subtest_failures: list[BaseException] = field(default_factory=list)
     """What failed subtests raised."""
+    running: RunningEpisode | None = None
+    """What its assertions tell, from the start of its setup to the end of its teardown."""
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether its assertions are measured, and fail no test."""
+        return self.draft is not None and self.draft.mode == "evaluation"
 
 
 EPISODE = pytest.StashKey[EpisodeItem]()
@@ -60,8 +69,13 @@ SHOWN = pytest.StashKey["Episode"]()
 
 
 def is_episode(item: pytest.Item) -> bool:
-    """Say whether the item has our marker, asks for our fixture, or returns its episode."""
-    return asks_for_fixture(item) or is_marked(item) or returns_episode(item)
+    """Say whether the item is marked, asks for our fixture, returns its episode, or is measured."""
+    return (
+        asks_for_fixture(item)
+        or is_marked(item)
+        or returns_episode(item)
+        or is_evaluation(item)
+    )
 
 
 def returns_episode(item: pytest.Item) -> bool:

@@ -56,7 +56,7 @@ def ending_of(
         # Only a strict xfail fails without an exception: it was to fail and did not.
         return Ending("failed", str(report.longrepr)) if report.failed else Ending("passed")
     if call.when == "call" and is_failure(call.excinfo.value):
-        return _failure(call.excinfo, places)
+        return failure_of(call.excinfo, places)
     return Ending("error", _described(call.excinfo, places, test_file))
 
 
@@ -67,7 +67,8 @@ def is_failure(error: BaseException) -> bool:
     return isinstance(error, AssertionError | pytest.fail.Exception)
 
 
-def _failure(excinfo: pytest.ExceptionInfo[BaseException], places: Places) -> Ending:
+def failure_of(excinfo: pytest.ExceptionInfo[BaseException], places: Places) -> Ending:
+    """Return how a test ended that raised a failure."""
     reason = first_lines(str(excinfo.value)) or type(excinfo.value).__name__
     statement, file, line = _statement(excinfo, places)
     assertion = Assertion(

@@ -36,11 +36,19 @@ def draft_from_marker(
     Raises InputError with a sentence that names the test and the key.
     """
     try:
-        values = {"scenario_id": scenario_id, **marker_arguments(item)}
+        arguments = marker_arguments(item)
+        gate = {"gate": "advisory"} if is_advisory(arguments, identity.get("mode")) else {}
+        values = {"scenario_id": scenario_id, **gate, **arguments}
         _check_iterations(values.pop(ARGUMENT, 1))
         return draft_episode(**{**values, **identity})
     except InputError as error:
         raise InputError(f"{item.nodeid}: @pytest.mark.episode: {error}") from None
+
+
+def is_advisory(arguments: Mapping[str, Any], mode: str | None) -> bool:
+    """Say whether an episode only informs: an evaluation that requires nothing of its own."""
+    required = ("gate", "min_pass_rate", "min_passes")
+    return mode == "evaluation" and not any(key in arguments for key in required)
 
 
 def _check_iterations(given: object) -> None:

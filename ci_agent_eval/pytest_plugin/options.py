@@ -56,6 +56,23 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="folder of the cassettes (default: cassettes, beside each test file)",
     )
+    group.addoption(
+        "--eval",
+        action="store_true",
+        help="collect evaluations (the files of the ini setting eval_files) beside the tests; "
+        "one that is named is collected anyway",
+    )
+    group.addoption(
+        "--eval-strict",
+        action="store_true",
+        help="run evaluations as pytest runs any other test: the first failed assert ends it",
+    )
+    parser.addini(
+        "eval_files",
+        "glob patterns of evaluations, whose asserts are measured (default: *_eval.py)",
+        type="args",
+        default=["*_eval.py"],
+    )
     parser.addini("cassette", "as --cassette", default="off")
     parser.addini("cassette_dir", "as --cassette-dir", default="")
     parser.addini("episode_report_dir", "as --episode-report-dir", default="")

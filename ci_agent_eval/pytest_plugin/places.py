@@ -53,7 +53,11 @@ class Places:
 
     def of_caller(self) -> tuple[str, int] | None:
         """Return the closest line below the root that led here and is not of this package."""
-        for frame in _frames(sys._getframe(1)):  # noqa: SLF001 - inspect.stack reads whole files
+        return self.of_frame(sys._getframe(1))  # noqa: SLF001 - inspect.stack reads whole files
+
+    def of_frame(self, innermost: FrameType) -> tuple[str, int] | None:
+        """Return the closest line below the root that led to a frame and is not of this package."""
+        for frame in _frames(innermost):
             if not _is_ours(frame) and (file := self.relative(frame.f_code.co_filename)):
                 return file, frame.f_lineno
         return None

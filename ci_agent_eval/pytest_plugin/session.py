@@ -130,7 +130,7 @@ class EpisodeSession:
         state.subtest_errors.clear()
         state.subtest_failures.clear()
         state.draft = self._draft(item, state)
-        state.running = RunningEpisode(state.draft.mode)
+        state.running = RunningEpisode(state.draft.mode, locate=self._places.of_frame)
         enter(state.running)
         self._write("started", _lost(state.draft))
 

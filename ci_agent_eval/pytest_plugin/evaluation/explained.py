@@ -1,0 +1,97 @@
+"""pytest's rewriting of asserts, with its explanation of those that pass kept as well.
+
+`rewrite_asserts` is private to pytest, and so is the shape of what it writes for its hook
+`pytest_assertion_pass`: `docs/decisions/0010-evaluation-asserts.md` says why they are used all
+the same. `tests/plugin/test_evaluation_private.py` fails first when either changes.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import Any
+
+import pytest
+from _pytest.assertion import rewrite
+
+from ci_agent_eval.pytest_plugin.evaluation.transform import REASON, RECORDER
+
+_PYTEST = "@pytest_ar"
+"""pytest's name for its module of assertions, in what it writes."""
+
+
+def explain_asserts(tree: ast.Module, source: bytes, path: str, config: pytest.Config) -> None:
+    """Let pytest rewrite the asserts of a tree, in place, as it does those of a test file."""
+    settings: Any = _PassesToo(config)
+    rewrite.rewrite_asserts(tree, source, path, settings)
+    _Passes(has_hook=bool(config.getini(_PassesToo.SETTING))).visit(tree)
+
+
+class _PassesToo:
+    """pytest's settings as they are, but that asserts which pass are to be explained."""
+
+    SETTING = "enable_assertion_pass_hook"
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def getini(self, name: str) -> Any:
+        return True if name == self.SETTING else self._config.getini(name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._config, name)
+
+
+class _Passes(ast.NodeTransformer):
+    """Turns what pytest wrote for its hook into an explanation that we keep."""
+
+    def __init__(self, *, has_hook: bool) -> None:
+        self._has_hook = has_hook
+
+    def visit_If(self, node: ast.If) -> Any:
+        """Replace the block for the hook, or stand before it, where the project has it on."""
+        self.generic_visit(node)
+        if not _is_of_pytest(node.test, "_check_if_assertion_pass_impl"):
+            return node
+        explained = _Explanation().visit(copy.deepcopy(node))
+        return [explained, node] if self._has_hook else explained
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        """Take a message as it is: pytest doubles its `%` for a formatting it then leaves out."""
+        self.generic_visit(node)
+        if _is_of_pytest(node, "_format_assertmsg"):
+            _redirect(node, "message")
+        return node
+
+
+class _Explanation(ast.NodeTransformer):
+    """Turns a block for pytest's hook into one that keeps the explanation."""
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        if _is_of_pytest(node, "_check_if_assertion_pass_impl"):
+            _redirect(node, "is_recording")
+        elif _is_of_pytest(node, "_call_reprcompare"):
+            _redirect(node, "compared")
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        self.generic_visit(node)
+        if not _is_of_pytest(node.value, "_call_assertion_pass"):
+            return node
+        assert isinstance(node.value, ast.Call)  # noqa: S101 - as was just found
+        kept = ast.copy_location(ast.Name(REASON, ast.Store()), node)
+        return ast.copy_location(ast.Assign([kept], node.value.args[-1]), node)
+
+
+def _is_of_pytest(node: ast.expr, name: str) -> bool:
+    """Say whether the expression is a call of that function of pytest's."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=attribute)):
+            return module == _PYTEST and attribute == name
+    return False
+
+
+def _redirect(call: ast.Call, name: str) -> None:
+    recorder = ast.copy_location(ast.Name(RECORDER, ast.Load()), call)
+    call.func = ast.copy_location(ast.Attribute(recorder, name, ast.Load()), call)

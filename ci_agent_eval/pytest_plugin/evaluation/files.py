@@ -1,0 +1,79 @@
+"""Which files are evaluations; asked of every collected file, so it imports nothing of ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+EVALUATION = pytest.StashKey[bool]()
+"""In the stash of a module that is an evaluation, and of the config once there is one."""
+
+_STRICT = ("test_*.py", "*_test.py", "conftest.py", "__init__.py")
+"""What pytest takes for a test or for its own today must never silently turn lenient."""
+
+
+def is_evaluation_file(path: Path, config: pytest.Config) -> bool:
+    """Say whether a file's name is that of an evaluation, and evaluations are measured."""
+    return not config.option.eval_strict and is_named_so(path, config)
+
+
+def is_named_so(path: Path, config: pytest.Config) -> bool:
+    """Say whether a file's name is that of an evaluation."""
+    if path.suffix != ".py" or matches(path, _STRICT):
+        return False
+    return matches(path, config.getini("eval_files"))
+
+
+def are_asked_for(config: pytest.Config) -> bool:
+    """Say whether evaluations are to be measured: all there are, or files by their names."""
+    if config.option.eval_strict:
+        return False
+    return config.option.eval or any(named(config))
+
+
+def named(config: pytest.Config) -> Iterator[Path]:
+    """Yield the evaluations that the command line names."""
+    for argument in config.args:
+        path = config.invocation_params.dir / str(argument).partition("::")[0]
+        if is_named_so(path, config):
+            yield path
+
+
+def is_for_us_to_collect(path: Path, session: pytest.Session) -> bool:
+    """Say whether a file is an evaluation that `--eval` asks for and pytest leaves out."""
+    if not session.config.option.eval or not is_named_so(path, session.config):
+        return False
+    return not _is_collected_by_pytest(path, session)
+
+
+def _is_collected_by_pytest(path: Path, session: pytest.Session) -> bool:
+    """Say whether pytest collects the file by itself: it was named, or `python_files` has it."""
+    return session.isinitpath(path) or matches(path, session.config.getini("python_files"))
+
+
+def matches(path: Path, patterns: Iterable[str]) -> bool:
+    """Say whether a file matches any of the patterns, as `python_files` means them.
+
+    A pattern with a folder in it is held against the end of the path, the others against
+    the name.
+    """
+    return any(_matches(path, pattern) for pattern in patterns)
+
+
+def _matches(path: Path, pattern: str) -> bool:
+    if "/" not in pattern and os.sep not in pattern:
+        return fnmatch(path.name, pattern)
+    pattern = pattern.replace("/", os.sep)
+    return fnmatch(str(path), pattern if os.path.isabs(pattern) else f"*{os.sep}{pattern}")
+
+
+def is_evaluation(node: pytest.Item | pytest.Collector) -> bool:
+    """Say whether a node stands in a module that was collected as an evaluation."""
+    if EVALUATION not in node.config.stash:
+        return False
+    module = node.getparent(pytest.Module)
+    return module is not None and EVALUATION in module.stash

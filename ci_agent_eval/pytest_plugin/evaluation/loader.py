@@ -1,0 +1,106 @@
+"""How an evaluation is imported: its asserts are wrapped, then rewritten as pytest does."""
+
+from __future__ import annotations
+
+import ast
+import importlib.abc
+import importlib.util
+import os
+import sys
+import types
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_agent_eval.pytest_plugin.evaluation.explained import explain_asserts
+from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation_file, matches
+from ci_agent_eval.pytest_plugin.evaluation.recording import Asserts
+from ci_agent_eval.pytest_plugin.evaluation.transform import RECORDER, record_asserts
+from ci_agent_eval.pytest_plugin.places import Places
+
+
+class EvaluationFinder(importlib.abc.MetaPathFinder):
+    """Finds those modules that were collected as evaluations, and no others."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._places = Places.of(config.rootpath, os.environ)
+        self._files: set[Path] = set()
+        self._names: set[str] = set()
+        self._is_for_all = False
+
+    def answer_for(self, path: Path) -> None:
+        """Load this file, whenever it is imported, as an evaluation."""
+        self._files.add(path)
+        self._names.add(path.stem)
+
+    def answer_for_all(self) -> None:
+        """Load every evaluation of the repository, whenever it is imported, as one."""
+        self._is_for_all = True
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: types.ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """Return how to load the module, if it is an evaluation."""
+        name = fullname.rpartition(".")[2]
+        if name not in self._names and not self._may_be_one(name):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.origin is None or not self._is_one(Path(spec.origin)):
+            return None
+        return importlib.util.spec_from_file_location(
+            fullname, spec.origin, loader=self._loader(fullname, spec.origin)
+        )
+
+    def _may_be_one(self, name: str) -> bool:
+        """Say whether a module's name alone lets it be an evaluation."""
+        if not self._is_for_all:
+            return False
+        patterns = [Path(pattern).name for pattern in self._config.getini("eval_files")]
+        return matches(Path(f"{name}.py"), patterns)
+
+    def _is_one(self, path: Path) -> bool:
+        if path in self._files:
+            return True
+        is_in_repository = self._is_for_all and self._places.relative(path) is not None
+        return is_in_repository and is_evaluation_file(path, self._config)
+
+    def _loader(self, name: str, origin: str) -> EvaluationLoader:
+        return EvaluationLoader(name, origin, self._config, self._places.relative(origin))
+
+
+class EvaluationLoader(SourceFileLoader):
+    """Loads one evaluation, always from its source: no cache of bytecode is read or written."""
+
+    def __init__(self, name: str, path: str, config: pytest.Config, file: str | None) -> None:
+        super().__init__(name, path)
+        self._config = config
+        self._file = file
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        """Compile the source as an evaluation."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+    # The path is always a str here; importlib's stubs leave it open.
+    def source_to_code(self, data: Any, path: Any, **_: Any) -> types.CodeType:  # type: ignore[override]
+        """Compile source whose asserts tell how they come out. Raises SyntaxError as Python does."""
+        tree = ast.parse(data, filename=path)
+        if self._config.getoption("assertmode") == "rewrite":
+            record_asserts(tree, importlib.util.decode_source(data))
+            explain_asserts(tree, data, path, self._config)
+        elif not sys.flags.optimize:
+            record_asserts(tree, importlib.util.decode_source(data))
+        code: types.CodeType = compile(tree, path, "exec", dont_inherit=True)
+        return code
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Run the module, with what its asserts tell in its reach."""
+        vars(module)[RECORDER] = Asserts(self._file)
+        super().exec_module(module)

@@ -1,0 +1,59 @@
+"""An evaluation's module: collected as any other, and imported by our loader."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ci_agent_eval.pytest_plugin.evaluation.files import EVALUATION, named
+from ci_agent_eval.pytest_plugin.evaluation.loader import EvaluationFinder, EvaluationLoader
+
+FINDER = pytest.StashKey[EvaluationFinder]()
+
+
+def expect(config: pytest.Config) -> None:
+    """Load the evaluations that were asked for as such, even before they are collected."""
+    for path in named(config):
+        _finder(config).answer_for(path)
+    if config.option.eval:
+        _finder(config).answer_for_all()
+
+
+def announce(path: Path, config: pytest.Config) -> None:
+    """Load this file, from now on, as an evaluation."""
+    _finder(config).answer_for(path)
+
+
+def _finder(config: pytest.Config) -> EvaluationFinder:
+    """Return the finder of the process; it is installed when it is first needed."""
+    if FINDER not in config.stash:
+        finder = config.stash[FINDER] = EvaluationFinder(config)
+        # Before pytest's own hook, which answers for every file that was named.
+        sys.meta_path.insert(0, finder)
+        config.add_cleanup(lambda: sys.meta_path.remove(finder))
+    return config.stash[FINDER]
+
+
+def take_up(module: pytest.Module) -> pytest.Module:
+    """Note that a module is an evaluation."""
+    module.stash[EVALUATION] = True
+    module.config.stash[EVALUATION] = True
+    return module
+
+
+def collect_report(
+    report: pytest.CollectReport, collector: pytest.Collector
+) -> pytest.CollectReport:
+    """Return the report, or a failed one where the asserts of an evaluation are not recorded."""
+    assert isinstance(collector, pytest.Module)  # noqa: S101 - nothing else is taken up
+    loader = getattr(collector.obj, "__loader__", None)
+    if isinstance(loader, EvaluationLoader):
+        return report
+    problem = (
+        f"{collector.nodeid}: its asserts cannot be recorded, for {type(loader).__name__} had "
+        "imported it before it was collected as an evaluation; move what other files import "
+        "from it into a module of its own, or run it with --eval-strict"
+    )
+    return pytest.CollectReport(report.nodeid, "failed", problem, [])

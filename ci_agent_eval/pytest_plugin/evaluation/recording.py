@@ -1,0 +1,160 @@
+"""What the asserts of an evaluation tell: how each came out, kept with the running episode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar
+
+import pytest
+from _pytest.assertion import rewrite
+
+from ci_agent_eval.contract.episode import Assertion
+from ci_agent_eval.contract.jsonable import clean_text, without_addresses
+from ci_agent_eval.current import RunningEpisode, running_episode
+from ci_agent_eval.pytest_plugin.endings import MAX_NAME, cut, first_lines
+
+_REFUSALS = (AssertionError, pytest.fail.Exception)
+
+
+@dataclass(frozen=True, slots=True)
+class Asserts:
+    """What stands in an evaluation's module under a name of ours."""
+
+    file: str | None
+    """Relative to the repository root; None for a file outside of it."""
+
+    Failed: ClassVar[type[BaseException]] = AssertionError
+    Everything: ClassVar[type[BaseException]] = BaseException
+
+    def is_recording(self) -> bool:
+        """Say whether an evaluation's episode is running."""
+        return _evaluation() is not None
+
+    def passed(self, line: int, name: str, reason: str | None) -> None:
+        """Record an assert that passed."""
+        self._keep(_evaluation(), line, name, passed=True, reason=reason)
+
+    def failed(
+        self, line: int, name: str, error: AssertionError, catching: Iterable[Any]
+    ) -> bool:
+        """Record an assert that failed; False where its error is to be raised.
+
+        It is when no evaluation is running, when the code around it catches it, and when
+        it comes of something that the assert called.
+        """
+        episode = _evaluation()
+        if episode is None or _is_of_a_call(error) or _catches(catching):
+            return False
+        self._keep(episode, line, name, passed=False, reason=str(error))
+        return True
+
+    def observed(
+        self, line: int, name: str, manager: AbstractContextManager[Any]
+    ) -> AbstractContextManager[Any]:
+        """Return what expects an exception or a warning, as an assertion of its own."""
+        return manager if _evaluation() is None else _Observed(self, line, name, manager)
+
+    def kept(self, line: int, name: str, *, passed: bool, reason: str | None) -> None:
+        """Record an assertion of the running evaluation."""
+        self._keep(_evaluation(), line, name, passed=passed, reason=reason)
+
+    def message(self, given: object) -> str:
+        """Return an assert's message as pytest shows it."""
+        shown: str = rewrite._format_assertmsg(given)  # noqa: SLF001 - see `explained`
+        return shown.replace("%%", "%")
+
+    def compared(
+        self,
+        operators: Sequence[str],
+        results: Sequence[object],
+        shown: Sequence[str],
+        values: Sequence[object],
+    ) -> str:
+        """Explain a comparison: where it holds, plainly; pytest would look for differences."""
+        if all(result is True for result in results):
+            return " and ".join(shown)
+        explained: str = rewrite._call_reprcompare(  # noqa: SLF001 - see `explained`
+            operators,
+            results,  # type: ignore[arg-type]  # what a comparison returns is up to its operands
+            shown,
+            values,
+        )
+        return explained
+
+    def _keep(
+        self,
+        episode: RunningEpisode | None,
+        line: int,
+        name: str,
+        *,
+        passed: bool,
+        reason: str | None,
+    ) -> None:
+        if episode is None:
+            return
+        episode.keep(
+            Assertion(
+                name=cut(without_addresses(clean_text(name)), MAX_NAME),
+                passed=passed,
+                reason=first_lines(reason or "") or None,
+                file=self.file,
+                line=None if self.file is None else line,
+            )
+        )
+
+
+class _Observed(AbstractContextManager[Any]):
+    """A context manager that asserts something, told of when it is left."""
+
+    def __init__(
+        self, asserts: Asserts, line: int, name: str, manager: AbstractContextManager[Any]
+    ) -> None:
+        self._asserts = asserts
+        self._place = line, name
+        self._manager = manager
+
+    def __enter__(self) -> Any:
+        return self._manager.__enter__()
+
+    def __exit__(
+        self,
+        type_: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        __tracebackhide__ = True
+        try:
+            handled = self._manager.__exit__(type_, error, traceback)
+        except _REFUSALS as refusal:
+            self._asserts.kept(*self._place, passed=False, reason=str(refusal))
+            return True
+        if error is None or handled:
+            self._asserts.kept(*self._place, passed=True, reason=None)
+        else:
+            reason = f"{type(error).__name__}: {error}".rstrip(": ")
+            self._asserts.kept(*self._place, passed=False, reason=reason)
+        return handled
+
+
+def _evaluation() -> RunningEpisode | None:
+    episode = running_episode()
+    return episode if episode is not None and episode.mode == "evaluation" else None
+
+
+def _is_of_a_call(error: AssertionError) -> bool:
+    """Say whether the error was raised in a deeper frame than that of the assert."""
+    return error.__traceback__ is not None and error.__traceback__.tb_next is not None
+
+
+def _catches(types: Iterable[Any]) -> bool:
+    """Say whether any of the types, or of the tuples of types, is one of failed asserts."""
+    for type_ in types:
+        if isinstance(type_, tuple):
+            if _catches(type_):
+                return True
+        elif isinstance(type_, type) and issubclass(AssertionError, type_):
+            return True
+    return False

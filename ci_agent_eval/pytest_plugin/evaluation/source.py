@@ -1,0 +1,57 @@
+"""The source text of an expression, on one line."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+
+_BREAK = "\0"
+"""Stands for a line break of the layout; no source text can hold it."""
+
+
+class SourceText:
+    """A module's text, by the lines and byte columns that its syntax tree names."""
+
+    def __init__(self, text: str) -> None:
+        # Universal newlines have been read already; a form feed ends no line of Python's.
+        self._lines = [line.encode() for line in text.split("\n")]
+
+    def of(self, node: ast.expr | ast.stmt) -> str:
+        """Return the node's text without comments and line breaks."""
+        assert node.end_lineno is not None  # noqa: S101 - a parsed node has its place
+        assert node.end_col_offset is not None  # noqa: S101 - as above
+        lines = self._lines[node.lineno - 1 : node.end_lineno]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        text = b"\n".join(lines).decode()
+        return on_one_line(text) if len(lines) > 1 else text
+
+
+def on_one_line(text: str) -> str:
+    """Return an expression's text without comments, its line breaks as single spaces."""
+    text = re.sub(r"[ \t]*\\\n[ \t]*", " ", text)
+    marked = _without_layout(text)
+    marked = re.sub(rf"([(\[{{.]?)\s*{_BREAK}[\s{_BREAK}]*([)\]}}.]?)", _joined, marked)
+    # What is left stands in string literals.
+    return re.sub(r"\s*\n\s*", " ", marked)
+
+
+def _joined(found: re.Match[str]) -> str:
+    before, after = found.groups()
+    return f"{before}{'' if before or after else ' '}{after}"
+
+
+def _without_layout(text: str) -> str:
+    """Mark the line breaks between tokens, and drop the comments before them."""
+    lines = text.split("\n")
+    # In brackets, as it stands in the source: line breaks end no statement there.
+    tokens = tokenize.generate_tokens(io.StringIO(f"(\n{text}\n)").readline)
+    for token in tokens:
+        line, column = token.start[0] - 2, token.start[1]
+        if token.type == tokenize.COMMENT:
+            lines[line] = lines[line][:column]
+        elif token.type == tokenize.NL and 0 <= line < len(lines) - 1:
+            lines[line] += _BREAK
+    return "\n".join(lines)

@@ -1,0 +1,97 @@
+"""Evaluations are measured: what fails in them is kept, and fails no test.
+
+An exception that is no failure still does: an error is no measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from _pytest.skipping import xfailed_key
+
+from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.pytest_plugin.detection import EpisodeItem
+from ci_agent_eval.pytest_plugin.endings import (
+    Ending,
+    EpisodeFailed,
+    failure_of,
+    first_lines,
+    is_failure,
+)
+from ci_agent_eval.pytest_plugin.places import Places
+
+
+class AssertionsFailed(EpisodeFailed, AssertionError):
+    """Raised over failed assertions of an evaluation that is to fail: `xfail` may ask for one."""
+
+
+AssertionsFailed.__module__ = "builtins"
+
+
+def is_measured(item: pytest.Item, state: EpisodeItem) -> bool:
+    """Say whether what fails in the test is kept and not raised.
+
+    It is in an evaluation, unless the test is to fail: then pytest has to see that it does.
+    `xfailed_key` is where pytest keeps that; there is no public name for it.
+    """
+    return state.is_evaluation and item.stash.get(xfailed_key, None) is None
+
+
+def failed(state: EpisodeItem, sentence: str) -> EpisodeFailed:
+    """Return what a test is to raise that has returned, over what failed in it."""
+    is_asserted = state.is_evaluation and state.ended is not None and state.ended.failed_assertions
+    kind = AssertionsFailed if is_asserted else EpisodeFailed
+    return kind(sentence, pytrace=False)
+
+
+def ending_of(
+    excinfo: pytest.ExceptionInfo[BaseException], state: EpisodeItem, places: Places
+) -> Ending | None:
+    """Return how an evaluation ended that raised; None for an error, and for a mere skip."""
+    error = excinfo.value
+    if isinstance(error, EpisodeFailed):
+        return None
+    if isinstance(error, pytest.skip.Exception):
+        failed_before = state.recorder is not None and state.recorder.failed_checks
+        reason = first_lines(str(error)) or None
+        return Ending("skipped", reason) if state.called and failed_before else None
+    return failure_of(excinfo, places) if is_failure(error) else None
+
+
+def keep_unittest_failures(item: pytest.Item, state: EpisodeItem, places: Places) -> None:
+    """Keep the failures of a unittest.TestCase's evaluation, which pytest looks at later.
+
+    `_excinfo` is where pytest puts what unittest tells it; there is no public name for it.
+    """
+    pending: list[pytest.ExceptionInfo[BaseException]] = getattr(item, "_excinfo", None) or []
+    if not pending or state.recorder is None or not is_measured(item, state):
+        return
+    for excinfo in [found for found in pending if is_failure(found.value)]:
+        pending.remove(excinfo)
+        assertion = failure_of(excinfo, places).assertion
+        if assertion is not None:
+            state.recorder.keep(assertion)
+
+
+def after_teardown(state: EpisodeItem, ended: Episode | None) -> Episode | None:
+    """Add to the episode what was asserted after it had ended; None where nothing changed."""
+    late = [] if state.running is None else state.running.late
+    current = ended or state.ended
+    return also(current, late) if late and current is not None else ended
+
+
+def also(episode: Episode, assertions: Sequence[Assertion]) -> Episode:
+    """Return the episode with assertions that its recorder does not know of."""
+    if not assertions:
+        return episode
+    names = "; ".join(a.name for a in assertions if not a.passed)
+    failed_here = f"failed: {names}" if names else None
+    reasons = [reason for reason in (episode.reason, failed_here) if reason]
+    return Episode.model_validate(
+        {
+            **dict(episode),
+            "assertions": (*episode.assertions, *assertions),
+            "reason": "; then ".join(reasons) or None,
+        }
+    )
