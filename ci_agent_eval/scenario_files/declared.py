@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ci_agent_eval.checks.arguments import ArgumentsHold
-from ci_agent_eval.checks.confirmation import ConfirmedTools
-from ci_agent_eval.checks.protocol import Check
-from ci_agent_eval.checks.text import ForbiddenText, RequiredText
-from ci_agent_eval.checks.tools import ForbiddenTools, OrderedTools, RequiredTools, ToolCallLimits
+from ci_agent_eval.checks import (
+    ArgumentsHold,
+    Check,
+    ConfirmedTools,
+    ForbiddenText,
+    ForbiddenTools,
+    OrderedTools,
+    RequiredText,
+    RequiredTools,
+    ToolCallLimits,
+)
 from ci_agent_eval.contract.scenario import ScenarioChecks
 
 _OF_TOOLS: dict[str, Callable[[tuple[str, ...]], Check]] = {

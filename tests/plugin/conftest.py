@@ -8,6 +8,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+# An inner run in this process forgets the modules that it was the first to import, while a
+# package keeps them as attributes: two runs would then have each a part of the other's.
+import ci_agent_eval.current
+import ci_agent_eval.pytest_plugin.session  # noqa: F401 - see above
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine, Results, Session
 

@@ -1,0 +1,203 @@
+"""Simulations in tests: the fixture, the running episode, what a model that plays a user costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.model_server import ModelServer
+from tests.model_server.script import Step
+
+APP = """
+import pytest
+from ci_agent_eval import SimulatedUser, run_simulation
+
+def user(*responses):
+    return SimulatedUser("a customer", fixed_responses=responses)
+
+async def app(message, *, thread_id):
+    return f"{message}!"
+"""
+
+
+def test_plain_and_async_tests_record_the_same(suite, workers):
+    suite.write(
+        APP
+        + """
+@pytest.mark.episode(scenario_id="one")
+def test_plain():
+    result = run_simulation(app, user("a", "b"), max_turns=2)
+    assert result.last_reply == "b!"
+
+@pytest.mark.episode(scenario_id="one")
+async def test_async():
+    result = await run_simulation(app, user("a", "b"), max_turns=2)
+    assert result.last_reply == "b!"
+
+def test_no_episode():
+    assert run_simulation(app, user("a"), max_turns=1).turns == 1
+"""
+    )
+    ran = suite.run(workers, "-W", "error")
+    ran.result.assert_outcomes(passed=3)
+    plain, awaited = ran.episodes["test_plain"], ran.episodes["test_async"]
+    assert plain.trajectory == awaited.trajectory
+    assert [t.content for t in plain.trajectory.turns] == ["a", "a!", "b", "b!"]
+    assert plain.thread_id == awaited.thread_id
+    assert plain.metadata == awaited.metadata
+    assert plain.metadata["simulations"][0]["stop_reason"] == "max_turns"
+
+
+def test_the_fixture_s_turns_are_the_budget_s(suite):
+    suite.write(
+        APP
+        + """
+@pytest.mark.episode(budgets={"max_turns": 3})
+def test_budget(simulation):
+    assert simulation(app, user("a")).turns == 3
+
+def test_none(simulation):
+    assert simulation(app, user("a")).turns == 5
+
+async def test_own(simulation):
+    assert (await simulation(app, user("a"), max_turns=1, stop_when=lambda h: False)).turns == 1
+"""
+    )
+    ran = suite.run("-W", "error")
+    ran.result.assert_outcomes(passed=3)
+    assert set(ran.episodes) == {"test_budget", "test_none", "test_own"}
+
+
+def test_what_the_app_raises_is_the_episode_s_error_and_keeps_its_turns(suite):
+    suite.write(
+        APP
+        + """
+def broken(message):
+    if message == "b":
+        raise ConnectionError("no database")
+    return "ok"
+
+def test_broken(simulation):
+    simulation(broken, user("a", "b"))
+"""
+    )
+    ran = suite.run()
+    ran.result.assert_outcomes(failed=1)
+    ran.result.stdout.fnmatch_lines(["*ConnectionError: no database*"])
+    episode = ran.episodes["test_broken"]
+    assert episode.outcome == "error"
+    assert "ConnectionError: no database" in episode.reason
+    assert [t.content for t in episode.trajectory.turns] == ["a", "ok", "b"]
+    assert episode.metadata["simulations"][0]["error"] == "ConnectionError"
+
+
+def test_a_thread_is_that_of_the_scenario_its_iteration_and_retry(suite, workers):
+    suite.write(
+        APP
+        + """
+@pytest.mark.episode(iterations=2)
+def test_repeated(simulation, tmp_path_factory):
+    simulation(app, user("a"), max_turns=1)
+"""
+    )
+    first, second = (suite.run(workers).episodes for _ in range(2))
+    threads = {name: episode.thread_id for name, episode in first.items()}
+    assert threads == {name: episode.thread_id for name, episode in second.items()}
+    assert len(set(threads.values())) == 2
+
+
+MODELLED = """
+import pytest
+from ci_agent_eval import SimulatedUser, run_simulation
+from ci_agent_eval.engine import Agent, Provider
+
+provider = Provider("openai:gpt-5-mini", base_url={url!r})
+someone = SimulatedUser(
+    "Ada, in a hurry", provider, goal="a refund of order 1001", max_history_messages=2
+)
+
+def app(message):
+    return "Which order?"
+"""
+
+
+@pytest.fixture
+def modelled(pytester, suite):
+    """Run tests whose user a scripted model plays; returns the run and what was asked."""
+
+    def run(script, tests, *arguments):
+        with ModelServer(script) as server:
+            suite.write(MODELLED.format(url=server.base_url) + tests)
+            ran = suite.run_apart(*arguments)
+        return ran, [asked.body["messages"] for asked in server.requests]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "def test_it(episode):\n    run_simulation(app, someone)",
+        "async def test_it(episode):\n    await run_simulation(app, someone)",
+        "async def test_it(simulation):\n    await simulation(app, someone)",
+    ],
+)
+def test_a_model_plays_the_user_and_is_not_counted_as_the_agent(modelled, test):
+    script = {"begins": ["I want my money."], "Which order?": ["1001, please. [DONE]"]}
+    ran, asked = modelled(script, test, "-W", "error")
+    ran.result.assert_outcomes(passed=1)
+    episode = ran.episodes["test_it"]
+    said = [t.content for t in episode.trajectory.turns if t.role == "user"]
+    assert said == ["I want my money.", "1001, please."]
+    (noted,) = episode.metadata["simulations"]
+    assert noted["stop_reason"] == "stop_token"
+    user = noted["simulated_user"]
+    assert (user["calls"], user["tokens"]) == (2, {"input": 200, "output": 40, "cached": 0})
+    assert user["cost_usd"] > 0
+    assert episode.trajectory.total_tokens is None
+    assert len(episode.trajectory.agent_turns) == 2
+    system, prompt = (message["content"] for message in asked[1])
+    assert "Ada, in a hurry" in system
+    assert "a refund of order 1001" in system
+    assert "[DONE]" in system
+    assert '{"you": "I want my money."}\n{"assistant": "Which order?"}' in prompt
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ([Step(refusal="I will not")], "the simulated user's model openai:gpt-5-mini failed"),
+        ([Step(text="")], "the simulated user's model openai:gpt-5-mini failed"),
+        ([401], "the simulated user's model openai:gpt-5-mini failed"),
+    ],
+)
+def test_a_model_that_cannot_play_is_an_error_and_no_fault_of_the_agent(modelled, script, said):
+    ran, _ = modelled(script, "def test_it(simulation):\n    simulation(app, someone)")
+    ran.result.assert_outcomes(failed=1)
+    episode = ran.episodes["test_it"]
+    assert episode.outcome == "error"
+    assert said in episode.reason
+
+
+def test_an_engine_agent_talks_to_a_scripted_user(modelled):
+    script = {"a": [Step(text="one: {prompt}"), Step(text="two: {prompt}")]}
+    tests = """
+@pytest.mark.episode(budgets={"max_turns": 4})
+def test_it(simulation):
+    agent = Agent(provider, system_prompt="You are a desk.")
+    result = simulation(agent, SimulatedUser("x", script=["a", "b"]))
+    assert [m["content"] for m in result.conversation_history] == ["a", "one: a", "b", "two: b"]
+"""
+    ran, asked = modelled(script, tests)
+    ran.result.assert_outcomes(passed=1)
+    episode = ran.episodes["test_it"]
+    assert episode.trajectory.total_tokens == 240
+    assert episode.stop_reason == "completed"
+    assert [message["role"] for message in asked[1]] == ["system", "user", "assistant", "user"]
+
+
+def test_a_model_s_user_is_replayed_from_the_cassette(modelled):
+    test = "def test_it(episode):\n    run_simulation(app, someone, max_turns=1)"
+    ran, asked = modelled(["I want my money."], test, "--cassette=record")
+    assert (ran.episodes["test_it"].outcome, len(asked)) == ("passed", 1)
+    ran, asked = modelled([401], test, "--cassette=replay")
+    assert (ran.episodes["test_it"].outcome, len(asked)) == ("passed", 0)
