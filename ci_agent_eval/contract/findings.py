@@ -15,6 +15,7 @@ FindingKind = Literal[
     "interrupted",  # the run ended before its episodes did
     "install_failed",  # the suite could not be set up
     "shared_scenario",  # two tests under one scenario id
+    "shards",  # a shard is missing, doubled, or of another run
     "duplicate",  # the same episode twice in different files
 ]
 

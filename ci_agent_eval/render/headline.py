@@ -16,6 +16,7 @@ _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "no_results": ("no results were found", "no results were found"),
     "interrupted": ("the run was interrupted", "the run was interrupted"),
     "collection_error": ("1 collection error", "{} collection errors"),
+    "shards": ("the shards are not one whole run", "the shards are not one whole run"),
     "unreadable_file": ("1 result file cannot be read", "{} result files cannot be read"),
     "disagreement": ("1 disagreement between files", "{} disagreements between files"),
     "declared_counts_differ": ("1 file misstates its counts", "{} files misstate their counts"),

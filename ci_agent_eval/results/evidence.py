@@ -34,6 +34,8 @@ def _why_unproven(read: Read, *, tests_judged: bool) -> str | None:
     session = read.session
     if session is None or session.state != "finished" or session.collection_errors:
         return None  # said elsewhere, where it needs saying
+    if session.shard is not None and session.shard.empty:
+        return None  # the split had nothing left for it
     if session.exit_status == _NO_TESTS:
         return f"pytest found nothing to run (status {_NO_TESTS}), so this run proves nothing"
     outcomes = {entry.facts.outcome for entry in read.entries.values()}

@@ -14,6 +14,14 @@ from ci_agent_eval.results.evidence import unproven_runs
 from ci_agent_eval.results.join import join, pytest_address
 from ci_agent_eval.results.redacted import Redact, redacted
 from ci_agent_eval.results.runs import Entry, Read, duplicate, read_loose, read_run
+from ci_agent_eval.results.shards import (
+    current_attempts,
+    is_shard,
+    one_session,
+    one_source_each,
+    replaced_attempt,
+    shard_findings,
+)
 from ci_agent_eval.results.sources import Input, Run, find_sources
 from ci_agent_eval.results.spool import EpisodeKey, Spool
 from ci_agent_eval.results.whole import shared_scenarios, unexplained_failures
@@ -42,11 +50,14 @@ def load(
     sources = find_sources(results, junit, root, runs)
     loading = _Loading()
     loading.findings += sources.findings
-    for number, run in enumerate(sources.runs):
-        loading.add_run(run, read_run(run, spool), number)
+    replaced = loading.add_runs(sources.runs, [read_run(run, spool) for run in sources.runs])
+    loading.is_part = bool(runs)
+    if not loading.is_part:
+        loading.findings += shard_findings(loading.runs)
+    junit_files = [file for file in sources.junit if file.path not in replaced]
     for number, file in enumerate(sources.episodes, len(sources.runs)):
         loading.add(read_loose(file, spool), number)
-    loading.add_junit(sources.junit, with_json=bool(results or runs))
+    loading.add_junit(junit_files, with_json=bool(results or runs))
     if spool is not None:
         loading.keep_in(spool)
     return loading.loaded() if redact is None else redacted(loading.loaded(), redact)
@@ -59,6 +70,8 @@ class _Loading:
     entries: dict[EpisodeKey, tuple[int, Entry]] = field(default_factory=dict)
     runs: dict[int, Read] = field(default_factory=dict)
     """Those of our plugin, by their number."""
+    is_part: bool = False
+    """It is one run that has just been made, which may be a shard of a whole."""
     junit_of: dict[int, Path] = field(default_factory=dict)
     """Where each of them has its JUnit file, if it has one."""
     tests: PlainTests = field(default_factory=PlainTests)
@@ -66,8 +79,19 @@ class _Loading:
     sources: list[SourceFile] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
-    def add_run(self, run: Run, read: Read, number: int) -> None:
-        """Take over a run of ours."""
+    def add_runs(self, runs: Sequence[Run], reads: Sequence[Read]) -> set[Path]:
+        """Take over the runs of ours; return the JUnit files of those that another replaces."""
+        current = current_attempts(dict(enumerate(reads)))
+        replaced = set()
+        for number, (run, read) in enumerate(zip(runs, reads, strict=True)):
+            if number in current:
+                self._add_run(run, read, number)
+            else:
+                self.findings.append(replaced_attempt(read))
+                replaced |= {run.junit_path} if run.junit_path is not None else set()
+        return replaced
+
+    def _add_run(self, run: Run, read: Read, number: int) -> None:
         self.runs[number] = read
         if run.junit_path is not None:
             self.junit_of[number] = run.junit_path
@@ -139,10 +163,17 @@ class _Loading:
         return Loaded(
             episodes=tuple(facts for _, facts in self.episodes()),
             tests=self.tests,
-            sessions=tuple(self.sessions),
-            sources=tuple(sorted(self.sources)),
+            sessions=tuple(self.sessions) if self.is_part else one_session(self.sessions),
+            sources=tuple(sorted(self._named_sources())),
             findings=tuple(sorted(set(self.findings))),
         )
+
+    def _named_sources(self) -> Sequence[SourceFile]:
+        """Name the files of the one run of ours, or of its shards, as they are always named."""
+        shards = [read for read in self.runs.values() if is_shard(read)]
+        if len(self.runs) > 1 and len(shards) < len(self.runs):
+            return self.sources
+        return one_source_each(self.sources)
 
 
 def _key(item: tuple[EpisodeKey, tuple[int, Entry]]) -> EpisodeKey:

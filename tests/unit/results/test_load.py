@@ -52,8 +52,8 @@ def test_a_run_is_loaded_and_its_cases_are_joined(tmp_path: Path) -> None:
     assert (found.tests.tally.passed, found.tests.tally.failed) == (1, 1)
     assert [case.name for case in found.tests.failing] == ["test_plain"]
     assert [(s.path, s.kind, s.cases, s.passed, s.failures) for s in found.sources] == [
-        ("out/junit.xml", "junit", 4, 2, 2),
-        ("out/results.json", "episodes", 2, 1, 1),
+        ("junit.xml", "junit", 4, 2, 2),
+        ("results.json", "episodes", 2, 1, 1),
     ]
     assert found.findings == ()
     assert [session.state for session in found.sessions] == ["finished"]

@@ -1,0 +1,162 @@
+"""Shards: the runs of one split, put together; what is missing, doubled or foreign. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ci_agent_eval.contract.findings import Finding, SourceFile
+from ci_agent_eval.contract.results import JUNIT_NAME, RESULTS_NAME, Session, Shard
+from ci_agent_eval.results.runs import Read
+
+_ADVICE = "let every job of the matrix upload its report folder, and report on all of one run"
+
+
+def current_attempts(runs: Mapping[int, Read]) -> set[int]:
+    """Return the numbers of the runs to read: of a shard that was run again, the last attempt.
+
+    Two folders of the same attempt both stay: they are a finding.
+    """
+    latest: dict[tuple[int, int, str | None], int] = {}
+    for _, shard in _shards(runs):
+        key = (shard.index, shard.count, shard.run)
+        latest[key] = max(latest.get(key, 0), shard.attempt)
+    old = {
+        number
+        for number, shard in _shards(runs)
+        if shard.attempt < latest[shard.index, shard.count, shard.run]
+    }
+    return set(runs) - old
+
+
+def shard_findings(runs: Mapping[int, Read]) -> Iterator[Finding]:
+    """List what keeps the shards that were read from being one whole run of the suite."""
+    shards = dict(_shards(runs))
+    if not shards:
+        return
+    where = {number: runs[number].where for number in shards}
+    for reason, differing in _differing(runs, shards):
+        places = ", ".join(sorted({where[number] for number in differing})[:5])
+        yield Finding("shards", places, f"{reason}; {_ADVICE}")
+    count = max(shard.count for shard in shards.values())
+    seen: dict[int, list[int]] = defaultdict(list)
+    for number, shard in shards.items():
+        seen[shard.index].append(number)
+    missing = [str(index) for index in range(1, count + 1) if index not in seen]
+    if missing:
+        what = "shard" if len(missing) == 1 else "shards"
+        message = f"{what} {', '.join(missing)} of {count} left no results; {_ADVICE}"
+        yield Finding("shards", "", message)
+    for index, numbers in sorted(seen.items()):
+        if len(numbers) > 1:
+            places = ", ".join(sorted(where[number] for number in numbers))
+            message = f"shard {index} of {count} is there {len(numbers)} times; {_ADVICE}"
+            yield Finding("shards", places, message)
+    if len(shards) < len(runs) and not all(_is_alone(run) for run in _others(runs, shards)):
+        yield Finding("shards", "", f"shards and runs that are none are mixed; {_ADVICE}")
+
+
+def _others(runs: Mapping[int, Read], shards: Mapping[int, Shard]) -> Iterator[Read]:
+    return (run for number, run in runs.items() if number not in shards)
+
+
+def _is_alone(run: Read) -> bool:
+    """Say whether a folder holds no session of ours: results of another producer."""
+    return run.session is None
+
+
+def _differing(
+    runs: Mapping[int, Read], shards: Mapping[int, Shard]
+) -> Iterator[tuple[str, Iterable[int]]]:
+    """Yield what the shards do not agree on, and where."""
+    said: Sequence[tuple[str, Mapping[int, object]]] = (
+        ("the shards are of splits of different sizes", {n: s.count for n, s in shards.items()}),
+        ("the shards are of different workflow runs", {n: s.run for n, s in shards.items()}),
+        ("the shards are of different commits", {n: _session(runs[n]).commit for n in shards}),
+        (
+            "the shards did not see the same tests or durations, so that the split differs",
+            {n: s.plan for n, s in shards.items()},
+        ),
+    )
+    for reason, values in said:
+        if len(set(values.values())) > 1:
+            yield reason, values
+
+
+def replaced_attempt(read: Read) -> Finding:
+    """Say that a shard was run again, and that its first results are not counted."""
+    message = "a later attempt at the same shard replaces these results; nothing of them counts"
+    return Finding("shards", read.where, message, blocking=False)
+
+
+def is_shard(read: Read) -> bool:
+    """Say whether a run was a shard."""
+    return read.session is not None and read.session.shard is not None
+
+
+def _shards(runs: Mapping[int, Read]) -> Iterator[tuple[int, Shard]]:
+    for number, read in runs.items():
+        if read.session is not None and read.session.shard is not None:
+            yield number, read.session.shard
+
+
+def _session(read: Read) -> Session:
+    assert read.session is not None, "a shard has a session"  # noqa: S101 - see _shards
+    return read.session
+
+
+def one_session(sessions: Sequence[Session]) -> tuple[Session, ...]:
+    """Return the sessions with those of shards made one: every shard leaves out the same."""
+    shards = [session for session in sessions if session.shard is not None]
+    if not shards:
+        return tuple(sessions)
+    whole = shards[0].model_copy(
+        update={
+            "shard": None,
+            "selected": sum(session.selected or 0 for session in shards),
+            "deselected": max(session.deselected for session in shards),
+            "wall_time_s": _longest(shards),
+        }
+    )
+    return (whole, *(session for session in sessions if session.shard is None))
+
+
+def _longest(sessions: Iterable[Session]) -> float | None:
+    """Return the wall time of runs side by side; None where one did not measure it."""
+    times = [session.wall_time_s for session in sessions]
+    known = [time for time in times if time is not None]
+    return max(known) if len(known) == len(times) else None
+
+
+def one_source_each(sources: Iterable[SourceFile]) -> list[SourceFile]:
+    """Add up the files of one run of ours, or of all its shards, under the names they all have.
+
+    However a suite was split, its report names the same files. Others stay as they are.
+    """
+    merged: dict[str, SourceFile] = {}
+    rest: list[SourceFile] = []
+    for source in sources:
+        name = source.path.rpartition("/")[2]
+        if name in (RESULTS_NAME, JUNIT_NAME):
+            merged[name] = _added(merged[name], source) if name in merged else _named(source, name)
+        else:
+            rest.append(source)
+    return [*merged.values(), *rest]
+
+
+def _named(source: SourceFile, name: str) -> SourceFile:
+    return replace(source, path=name)
+
+
+def _added(first: SourceFile, second: SourceFile) -> SourceFile:
+    return SourceFile(
+        path=first.path,
+        kind=first.kind,
+        cases=first.cases + second.cases,
+        passed=first.passed + second.passed,
+        failures=first.failures + second.failures,
+        errors=first.errors + second.errors,
+        skipped=first.skipped + second.skipped,
+        readable=first.readable and second.readable,
+    )

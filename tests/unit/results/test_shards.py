@@ -1,0 +1,156 @@
+"""Shards merge to what one run would have said, or say what keeps them from it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.results import Session, Shard
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.render.annotations import annotations
+from ci_agent_eval.render.document import render_verdict
+from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.markdown import render_comment
+from ci_agent_eval.report import build_report
+from ci_agent_eval.results.load import load
+from ci_agent_eval.sharding import assign, parse_shard, plan_of
+from tests.builders import episode, failing, junit_case_of, junit_xml, write_run
+
+EPISODES = [episode(f"s{n}", nodeid=f"t.py::test_{n}") for n in range(9)]
+EPISODES += [failing("bad", nodeid="t.py::test_bad")]
+
+
+def write(tmp_path, index, count, *episodes, name=None, state="finished", **shard):
+    session = Session(
+        state=state,
+        selected=len(episodes),
+        deselected=3,
+        commit=shard.pop("commit", "4f2a91c"),
+        exit_status=0 if episodes else 5,
+        shard=Shard(index=index, count=count, plan="p", empty=not episodes, **shard),
+    )
+    cases = [
+        junit_case_of(e, '<failure message="x"/>' if e.outcome == "failed" else "")
+        for e in episodes
+    ]
+    folder = tmp_path / "shards" / (name or str(index))
+    write_run(folder, *episodes, session=session, junit=junit_xml(*cases))
+
+
+def split(tmp_path, count):
+    parts = assign([e.scenario_id for e in EPISODES], count, {})
+    for index in range(1, count + 1):
+        mine = [e for e in EPISODES if parts[e.scenario_id] == index]
+        write(tmp_path, index, count, *mine)
+
+
+def loaded(tmp_path):
+    return load(["shards/*"], [], root=tmp_path)
+
+
+def report(tmp_path):
+    return build_report(
+        loaded(tmp_path), suite="default", budgets=SuiteBudgets(), policy=GatePolicy()
+    )
+
+
+def rendered(found):
+    return render_comment(found, Links()), render_verdict(found), annotations(found)
+
+
+def shard_messages(tmp_path):
+    return [f.message for f in loaded(tmp_path).findings if f.kind == "shards" and f.blocking]
+
+
+@pytest.mark.parametrize("count", [2, 7, 12])
+def test_any_split_gives_the_bytes_of_one_run(tmp_path, count):
+    split(tmp_path / "one", 1)
+    split(tmp_path / "many", count)
+    assert rendered(report(tmp_path / "many")) == rendered(report(tmp_path / "one"))
+    assert shard_messages(tmp_path / "many") == []
+
+
+def test_a_shard_that_is_missing_fails(tmp_path):
+    for index in (1, 3):
+        write(tmp_path, index, 3, EPISODES[index])
+    (message,) = shard_messages(tmp_path)
+    assert message.startswith("shard 2 of 3 left no results")
+    assert not report(tmp_path).passed
+
+
+def test_a_shard_that_is_there_twice_fails(tmp_path):
+    write(tmp_path, 1, 1, EPISODES[0])
+    write(tmp_path, 1, 1, EPISODES[1], name="again")
+    assert any("shard 1 of 1 is there 2 times" in m for m in shard_messages(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"commit": "0000000"}, "different commits"),
+        ({"run": "2"}, "different workflow runs"),
+    ],
+)
+def test_a_shard_of_another_run_fails(tmp_path, other, said):
+    write(tmp_path, 1, 2, EPISODES[0])
+    write(tmp_path, 2, 2, EPISODES[1], **other)
+    assert any(said in message for message in shard_messages(tmp_path))
+
+
+def test_a_split_of_another_size_fails(tmp_path):
+    write(tmp_path, 1, 2, EPISODES[0])
+    write(tmp_path, 2, 3, EPISODES[1])
+    messages = shard_messages(tmp_path)
+    assert any("different sizes" in m for m in messages)
+    assert any("shard 3 of 3" in m for m in messages)
+
+
+def test_a_failed_shard_that_was_run_again_counts_once(tmp_path):
+    write(tmp_path, 1, 2, EPISODES[0], run="7")
+    write(tmp_path, 2, 2, failing("s1"), run="7", name="2-first")
+    write(tmp_path, 2, 2, EPISODES[1], run="7", attempt=2, name="2-again")
+    found = report(tmp_path)
+    assert found.passed
+    assert [w.message for w in found.verdict.warnings if "later attempt" in w.message]
+
+
+def test_what_every_shard_leaves_out_counts_once(tmp_path):
+    split(tmp_path, 3)
+    assert report(tmp_path).summary.deselected == 3
+
+
+def test_a_shard_that_was_killed_fails(tmp_path):
+    write(tmp_path, 1, 2, EPISODES[0])
+    write(tmp_path, 2, 2, EPISODES[1], state="running")
+    assert not report(tmp_path).passed
+
+
+@pytest.mark.parametrize("text", ["", "0/2", "3/2", "1", "a/b", "1/0", "1/99999", "-1/2"])
+def test_what_is_no_shard(text):
+    with pytest.raises(InputError, match="INDEX/COUNT"):
+        parse_shard(text)
+
+
+names = st.lists(st.text(min_size=1, max_size=5), unique=True, max_size=30)
+
+
+@given(names, st.integers(1, 8), st.randoms(use_true_random=False))
+def test_every_unit_is_in_one_shard_whatever_the_order(units, count, shuffle):
+    assigned = assign(units, count, {})
+    shuffled = list(units)
+    shuffle.shuffle(shuffled)
+    assert assign(shuffled, count, {}) == assigned
+    assert plan_of(assign(shuffled, count, {})) == plan_of(assigned)
+    assert set(assigned) == set(units)
+    assert set(assigned.values()) <= set(range(1, count + 1))
+    sizes = [list(assigned.values()).count(n) for n in range(1, count + 1)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_long_ones_are_balanced():
+    durations = {"long": 100.0, "a": 30.0, "b": 30.0, "c": 40.0}
+    assigned = assign(durations, 2, durations)
+    assert {name for name, shard in assigned.items() if shard == assigned["long"]} == {"long"}
