@@ -94,7 +94,7 @@ class ScenarioChecks(KnownKeys):
 class ScenarioEntry(KnownKeys):
     """One scenario of a file."""
 
-    id: Name = Field(description="what is tested; ends the test's node id")
+    id: Name = Field(description="what is tested; stands in the node id of the test")
     persona: Text = "a user"
     goal: Annotated[ScenarioGoal, BeforeValidator(_goal)] = Field(default_factory=ScenarioGoal)
     initial_message: Text | None = None
