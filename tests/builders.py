@@ -165,3 +165,15 @@ def write_run(
 
 def journal_line(item: Episode, event: Any = "ended") -> str:
     return canonical_json(JournalLine(event=event, episode=item)) + "\n"
+
+
+def talk(*turns: str | dict[str, Any], **overrides: Any) -> Episode:
+    """An episode of these turns: a text is the user's, anything else a turn as written."""
+    said = [{"role": "user", "content": t} if isinstance(t, str) else t for t in turns]
+    return episode(trajectory={"turns": said}, **overrides)
+
+
+def calling(*calls: str | dict[str, Any], reply: str = "Done.") -> Episode:
+    """An episode of one exchange in which the agent makes these calls, then replies."""
+    made = [{"name": call} if isinstance(call, str) else call for call in calls]
+    return talk("do it", turn("", tool_calls=made), turn(reply))

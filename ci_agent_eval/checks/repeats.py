@@ -44,7 +44,7 @@ class RepeatedCalls(Named):
             if repeats
             else f"{counted(len(made), 'call')}, none again"
         )
-        says = f"repeats no call{'' if not self.at_most else f' more than {times(self.at_most)}'}"
+        says = f"repeats calls at most {times(self.at_most)}" if self.at_most else "repeats no call"
         score = share(len(made) - len(repeats), len(made))
         passed = len(repeats) <= self.at_most
         return (self._assertion(says, passed, reason, score=score),)

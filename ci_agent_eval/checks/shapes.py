@@ -16,7 +16,7 @@ from ci_agent_eval.errors import InputError
 
 Shape = Any
 """A JSON Schema (draft 2020-12, unless its `$schema` says otherwise), a pydantic model, or
-any type that pydantic validates, such as a TypedDict or `list[Order]`."""
+any type that pydantic validates, such as a dataclass or `list[Order]`."""
 
 Problems = Callable[[Any], list[str]]
 """Lists what is wrong with a JSON value, each with its path; nothing for one that conforms."""
@@ -53,8 +53,8 @@ class ReplyShape(Named):
         if isinstance(self.which, int):
             looked = every[self.which - 1 : self.which]
         if not looked:
-            given = f"the agent replied {times(len(every))}"
-            return (self._assertion(says, False, given, score=0.0),)
+            given = f"the agent replied {times(len(every))}" if every else "the agent never replied"
+            return (self._assertion(says, False, given),)
         found = {number: self._wrong_with(text) for number, text in looked}
         wrong = [f"reply {number}: {what}" for number, what in found.items() if what]
         reason = "; ".join(wrong[:3]) if wrong else "it conforms"

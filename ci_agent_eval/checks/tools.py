@@ -103,7 +103,7 @@ class ToolCallLimits(Named):
         made = _called(episode)
         counts = Counter(made)
         of_tools = [
-            self._held(f"calls {tool} {_at_most(limit)}", counts[tool], limit)
+            self._held(_calls(tool, limit), counts[tool], limit)
             for tool, limit in self.per_tool.items()
         ]
         if self.total is None:
@@ -112,11 +112,12 @@ class ToolCallLimits(Named):
         return (self._held(says, len(made), self.total), *of_tools)
 
     def _held(self, says: str, count: int, limit: int) -> Assertion:
-        reason = f"called {times(count)}, the limit is {limit}"
+        made = f"called {times(count)}" if count else "never called"
+        reason = f"{made}, the limit is {limit}"
         if self.name is not None:
             reason = f"{says}: {reason}"
         return self._assertion(says, count <= limit, reason, score=min(1.0, share(limit, count)))
 
 
-def _at_most(limit: int) -> str:
-    return times(limit) if limit == 0 else f"at most {times(limit)}"
+def _calls(tool: str, limit: int) -> str:
+    return f"calls {tool} at most {times(limit)}" if limit else f"never calls {tool}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -101,14 +100,14 @@ class TrajectoryMatch(Named):
     def _reason(self, made: Sequence[ToolCall], pairs: Pairs) -> str:
         """Say how many calls pair up, and which do not, as far as the mode asks for them."""
         held, wanted = {i for i, _ in pairs}, {j for _, j in pairs}
-        missing = [str(step) for j, step in enumerate(self._steps) if j not in wanted]
-        extra = [called(call) for i, call in enumerate(made) if i not in held]
+        missing = [step for j, step in enumerate(self._steps) if j not in wanted]
+        extra = [call for i, call in enumerate(made) if i not in held]
         parts = [f"{len(pairs)} of the reference's {counted(len(self._steps), 'call')} made"]
         if missing and self.mode != "subset":
             parts.append(f"missing: {listed(missing)}")
         if extra and self.mode not in ("superset", "in_order"):
-            parts.append(f"not of the reference: {listed(extra)}")
-        if missing and extra and Counter(missing) == Counter(extra):
+            parts.append(f"not of the reference: {listed(map(called, extra))}")
+        if missing and len(matched(extra, missing, self._fits)) == len(missing):
             parts.append("the order differs")
         return "; ".join(parts)
 

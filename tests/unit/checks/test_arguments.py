@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.checks import ArgumentsHold
+from ci_agent_eval.checks.arguments import fits, same
+from ci_agent_eval.errors import InputError
+from tests.builders import calling, tool_call
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | st.text(max_size=2),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner),
+    max_leaves=5,
+)
+ARGUMENTS = st.dictionaries(st.sampled_from("abcd"), VALUES, max_size=4)
+
+
+def refund(**arguments):
+    return tool_call("refund", arguments=arguments)
+
+
+def of(check, *calls):
+    (found,) = check.assertions(calling(*calls))
+    return found.passed, found.score, found.reason
+
+
+@pytest.mark.parametrize(
+    ("given_", "reference", "rule", "fit"),
+    [
+        ({"a": 1}, {"a": 1.0}, "exact", True),
+        ({"a": True}, {"a": 1}, "exact", False),
+        ({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]}, "exact", True),
+        ({"a": [1, 2]}, {"a": [2, 1]}, "exact", False),
+        ({"a": 1, "b": 2}, {"a": 1}, "exact", False),
+        ({"a": 1, "b": 2}, {"a": 1}, "superset", True),
+        ({"a": 1, "b": 2}, {"a": 1}, "subset", False),
+        ({"a": 1}, {"a": 1, "b": 2}, "subset", True),
+        ({"a": None}, {}, "exact", False),
+        ({"a": {"x": 1, "y": 2}}, {"a": {"x": 1}}, "superset", False),  # values are whole
+        (None, {}, "exact", True),  # a call without arguments
+        (None, {"a": 1}, "subset", True),
+        ("{broken", {"a": 1}, "exact", False),
+        ("{broken", {"a": 1}, "superset", False),
+        ("{broken", {"a": 1}, "ignore", True),
+        ({"a": 1, "b": 9}, {"a": 1, "b": 2}, ("a",), True),
+        ({"a": {"x": 1}}, {"a": {"x": 1, "y": 2}}, ("a.x",), True),
+        ({"a": {"x": 1}}, {"a": {"x": 2}}, ("a.x",), False),
+        ({}, {}, ("a.x",), True),
+        ({"a": 5}, {"a": 4}, lambda made, wanted: made["a"] > wanted["a"], True),
+        ({"a": 5}, {"a": 4}, lambda made, wanted: 0, False),
+    ],
+)
+def test_rules(given_, reference, rule, fit):
+    assert fits(given_, reference, rule) is fit
+
+
+@given(ARGUMENTS, ARGUMENTS)
+def test_subset_and_superset_are_each_other_s_mirror(one, other):
+    assert fits(one, other, "subset") == fits(other, one, "superset")
+    assert fits(one, other, "exact") == (
+        fits(one, other, "subset") and fits(one, other, "superset")
+    )
+
+
+@given(VALUES, VALUES)
+def test_sameness_is_symmetric_and_of_itself(one, other):
+    assert same(one, one)
+    assert same(one, other) == same(other, one)
+
+
+@pytest.mark.parametrize(
+    ("check", "calls", "said"),
+    [
+        (
+            ArgumentsHold("refund", {"order": 1}),
+            [refund(order=1, note="x"), refund(order=1)],
+            (True, 1, 'in refund(order=1, note="x"), refund(order=1)'),
+        ),
+        (
+            ArgumentsHold("refund", {"order": 1}),
+            [refund(order=1), refund(order=2), "find"],
+            (False, 0.5, "not in refund(order=2)"),
+        ),
+        (ArgumentsHold("refund", {"order": 1}, "any"), [refund(order=2), refund(order=1)], True),
+        (ArgumentsHold("refund", {"order": 1}, "first"), [refund(order=2), refund(order=1)], False),
+        (ArgumentsHold("refund", {"order": 1}, "last"), [refund(order=2), refund(order=1)], True),
+        (ArgumentsHold("refund", {"order": 1}, "any"), [refund(order=2)], False),
+        (ArgumentsHold("refund", lambda a: a["usd"] <= 100), [refund(usd=100)], True),
+        (ArgumentsHold("refund", lambda a: a["usd"] <= 100), [refund(usd=101)], False),
+        (ArgumentsHold("refund", lambda a: a["usd"] <= 100), [refund()], False),
+        (ArgumentsHold("refund", lambda a: a["usd"] <= 100), [refund(usd="all")], False),
+        (ArgumentsHold("refund", {}), ["find"], (False, 0, "refund was never called")),
+        (ArgumentsHold("refund", {}, optional=True), ["find"], True),
+    ],
+)
+def test_arguments_hold(check, calls, said):
+    found = of(check, *calls)
+    assert (found if isinstance(said, tuple) else found[0]) == said
+
+
+def test_a_function_s_own_fault_is_raised_and_not_the_agent_s():
+    with pytest.raises(ZeroDivisionError):
+        of(ArgumentsHold("refund", lambda a: 1 / 0), refund())
+
+
+def test_names():
+    def are_small(arguments):
+        return True
+
+    def name(expected):
+        return ArgumentsHold("refund", expected).assertions(calling(refund()))[0].name
+
+    assert name({"order": 1, "fast": True}) == "calls refund with order=1, fast=true"
+    assert name(are_small) == "calls refund with arguments that are_small"
+    assert name(lambda a: True) == "calls refund with the arguments asked for"
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: ArgumentsHold("x", 3), r"ArgumentsHold\.expected: must be arguments or"),
+        (lambda: ArgumentsHold("x", {}, "all"), r"which: must be one of every, any, first, last"),
+    ],
+)
+def test_what_means_nothing_is_refused(make, sentence):
+    with pytest.raises(InputError, match=sentence):
+        make()
