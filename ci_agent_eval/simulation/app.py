@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder import EpisodeRecorder
+from ci_agent_eval.simulation.replies import Reply, read_reply
 from ci_agent_eval.simulation.running import engine_runs
 from ci_agent_eval.simulation.steps import Steps, settled
 
@@ -65,18 +66,15 @@ def _exchange(
 ) -> Steps[Answer]:
     """Ask once. Whatever the app raises is raised here; the turn so far is kept."""
     if recorder is None:
-        return _answer((yield from settled(call())))
+        return _answer(read_reply((yield from settled(call()))))
     with recorder.turn(message) as turn:
-        said = yield from settled(call())
-        answer = _answer(said)
-        turn.reply(answer.text)
-    return answer
+        reply = read_reply((yield from settled(call())))
+        reply.record(turn)
+    return _answer(reply)
 
 
-def _answer(said: Any) -> Answer:
-    if isinstance(said, Mapping):
-        said = said.get("content", said.get("text"))
-    return Answer(said if isinstance(said, str) else said.text)
+def _answer(reply: Reply) -> Answer:
+    return Answer(reply.text, reply.stopped)
 
 
 def _engine_ask(agent: object, kwargs: Mapping[str, Any]) -> Ask:
