@@ -69,9 +69,7 @@ def _sink() -> OpikSink:
 def _limit_requests() -> None:
     """Shorten Opik's own timeouts, which are 20 and 100 s, by the hook it has for that."""
     hooks = import_module("opik.hooks")
-    hook = hooks.HttpxClientHook(
-        client_modifier=None, client_init_arguments={"timeout": REQUEST_S}
-    )
+    hook = hooks.HttpxClientHook(client_modifier=None, client_init_arguments={"timeout": REQUEST_S})
     hooks.add_httpx_client_hook(hook)
 
 
