@@ -37,7 +37,7 @@ def is_own_evaluation_file(path: Path) -> bool:
     try:
         with open_regular(path, follow=True) as file:
             data = file.read(LARGEST + 1)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return not path.is_symlink()
     except OSError:
         return False

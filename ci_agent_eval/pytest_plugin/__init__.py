@@ -16,6 +16,7 @@ import pytest
 
 from ci_agent_eval.pytest_plugin import detection, iterations, linking, options, simulating
 from ci_agent_eval.pytest_plugin.evaluation import files
+from ci_agent_eval.pytest_plugin.evaluation_report import EvaluationReports
 from ci_agent_eval.pytest_plugin.simulating import _agent_eval_run, simulation  # noqa: F401 - fixtures
 from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports, printable
 
@@ -39,9 +40,7 @@ def episode_clock() -> Callable[[], float]:
 def _recorder(
     request: pytest.FixtureRequest, episode_clock: Callable[[], float]
 ) -> EpisodeRecorder:
-    return _episodes(request.config).recorder(
-        request.node, episode_clock, request.getfixturevalue
-    )
+    return _episodes(request.config).recorder(request.node, episode_clock, request.getfixturevalue)
 
 
 @pytest.fixture
@@ -75,7 +74,9 @@ def pytest_configure(config: pytest.Config) -> None:
     options.cassette_mode(config)
     linking.configure(config)
     if not options.is_worker(config):
-        config.pluginmanager.register(EpisodeReports(), PLUGIN_NAME)
+        reports = EpisodeReports()
+        EvaluationReports.start(config, reports)
+        config.pluginmanager.register(reports, PLUGIN_NAME)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -126,7 +127,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makemodule(
     module_path: Path, parent: pytest.Collector
-) -> Generator[None, pytest.Module, pytest.Module]:
+) -> Generator[None, pytest.Module | None, pytest.Module | None]:
     """Take up a module that is an evaluation, whoever makes it."""
     if not files.is_evaluation_file(module_path, parent.config):
         return (yield)

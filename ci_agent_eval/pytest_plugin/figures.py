@@ -47,7 +47,19 @@ def summary_facts(episode: Episode) -> dict[str, Any]:
         "failed": [_place_and_name(assertion) for assertion in episode.failed_assertions],
         "violations": [describe_violation(v) for v in episode.violations],
         "cost_usd": _cost(episode),
+        "judge_cost_usd": episode.judge.cost_usd if episode.judge else None,
+        "evaluation": _measured(episode) if episode.mode == "evaluation" else None,
     }
+
+
+_MEASURED = {"scenario_id", "nodeid", "iteration", "attempt", "mode", "outcome", "reason"}
+
+
+def _measured(episode: Episode) -> dict[str, Any]:
+    """Return what the report of an evaluation says of it; without its trajectory it is small."""
+    return episode.model_dump(
+        mode="json", include={*_MEASURED, "assertions", "duration_ms"}, exclude_defaults=True
+    ) | {"outcome": episode.outcome}
 
 
 def _place_and_name(assertion: Assertion) -> str:

@@ -73,6 +73,13 @@ def add_options(parser: pytest.Parser) -> None:
         type="args",
         default=["*_eval.py"],
     )
+    group.addoption(
+        "--eval-results",
+        metavar="FILE",
+        help="write what evaluations came to to FILE (default: eval-results.json in the report "
+        "directory, or without one here)",
+    )
+    parser.addini("eval_results", "as --eval-results", default="")
     parser.addini("cassette", "as --cassette", default="off")
     parser.addini("cassette_dir", "as --cassette-dir", default="")
     parser.addini("episode_report_dir", "as --episode-report-dir", default="")
@@ -138,6 +145,24 @@ def report_dir(config: pytest.Config) -> Path | None:
         return Path(told) if told else None
     given = config.option.episode_report_dir or config.getini("episode_report_dir")
     return config.invocation_params.dir / given if given else None
+
+
+def eval_results_option(config: pytest.Config) -> Path | None:
+    """Return the file of `--eval-results`, or None where the option was not given."""
+    given = config.option.eval_results
+    return config.invocation_params.dir / given if given else None
+
+
+def eval_results(config: pytest.Config) -> Path | None:
+    """Return the file of the evaluation report beside the report directory's.
+
+    None where there is a report directory and no other file was asked for.
+    """
+    given = eval_results_option(config)
+    setting = str(config.getini("eval_results")).strip()
+    if given is not None or (not setting and report_dir(config) is not None):
+        return given
+    return config.invocation_params.dir / (setting or "eval-results.json")
 
 
 def suite_name(config: pytest.Config) -> str:

@@ -34,6 +34,8 @@ class EpisodeReports:
     def __init__(self) -> None:
         self._facts: dict[tuple[Any, ...], Facts] = {}
         self._notes: dict[str, None] = {}
+        self.evaluated: dict[tuple[Any, ...], Facts] = {}
+        """The facts of evaluations, of every attempt; their report tells of them."""
         self.look_up: Callable[[], Iterable[Facts]] | None = None
         """Reads the facts of all episodes from the report directory, where there is one."""
 
@@ -47,8 +49,11 @@ class EpisodeReports:
         """Keep an episode's facts in place of earlier ones."""
         # Without the attempt, which stands last: only the last one counts here. Without the
         # scenario, which stands first: a test that returns its episode says it late.
-        scenario, nodeid, iteration, _ = facts["key"]
-        self._facts[nodeid or scenario, iteration] = facts
+        scenario, nodeid, iteration, attempt = facts["key"]
+        if facts["evaluation"] is not None:
+            self.evaluated[nodeid or scenario, iteration, attempt] = facts
+        else:
+            self._facts[nodeid or scenario, iteration] = facts
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -62,10 +67,11 @@ class EpisodeReports:
             # An xdist worker that was interrupted wrote down more than it could report.
             for facts in self.look_up():
                 self.keep(facts)
-        if self._facts:
+        if self._facts or self._notes:
             terminalreporter.write_sep("=", "episodes")
             notes = [f"note: {note}" for note in self._notes]
-            lines = summary_lines(sorted(self._facts.values(), key=lambda facts: facts["key"]))
+            ordered = sorted(self._facts.values(), key=lambda facts: facts["key"])
+            lines = summary_lines(ordered) if ordered else ()
             for line in (*notes, *lines):
                 terminalreporter.write_line(printable(line))
 
@@ -121,7 +127,12 @@ def _totals(episodes: Sequence[Facts]) -> str:
     ]
     reruns = sum(facts["key"][-1] - 1 for facts in episodes)
     violations = sum(len(facts["violations"]) for facts in episodes)
-    costs = [facts["cost_usd"] for facts in episodes if facts["cost_usd"] is not None]
+    costs = [
+        facts[key]
+        for facts in episodes
+        for key in ("cost_usd", "judge_cost_usd")
+        if facts[key] is not None
+    ]
     parts = [f"{_plural(len(episodes), 'episode')}: {', '.join(counts)}"]
     parts += [_plural(reruns, "rerun")] if reruns else []
     parts += [_plural(violations, "budget violation")] if violations else []

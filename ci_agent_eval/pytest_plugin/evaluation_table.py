@@ -1,0 +1,137 @@
+"""The evaluations as a table in the terminal: each conversation, below it what failed, totals.
+
+The lines hold text of tests and agents as it is; whoever prints them makes it printable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.evaluation import EvaluationReport, error_of, score_of
+
+MAX_NAME = 60
+"""Characters of a conversation's name that are shown."""
+
+MAX_REASON = 300
+"""Characters of a reason's first line that are shown."""
+
+_TITLES = ("conversation", "passed", "score", "assertions", "duration")
+_WORDS = {"passed": "yes", "failed": "no", "error": "error", "skipped": "skipped"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One conversation, and what its reports said of its budgets and its cost."""
+
+    episode: Episode
+    violations: Sequence[str] = ()
+    cost_usd: float | None = None
+    judge_cost_usd: float | None = None
+
+
+def evaluation_lines(rows: Sequence[Row], report: EvaluationReport) -> Iterator[str]:
+    """Yield the table of the conversations in their order, and the line of their totals."""
+    cells = [_cells(row.episode, name) for row, name in zip(rows, _names(rows), strict=True)]
+    widths = [max(map(len, column)) for column in zip(_TITLES, *cells, strict=True)]
+    yield _line(_TITLES, widths)
+    for row, shown in zip(rows, cells, strict=True):
+        yield _line(shown, widths)
+        for detail in _details(row):
+            yield f"    {detail}"
+    yield _totals(rows, report)
+
+
+def _names(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what each conversation is called; those of the same name are numbered."""
+    sizes = Counter(row.episode.scenario_id for row in rows)
+    seen: Counter[str] = Counter()
+    for row in rows:
+        scenario = row.episode.scenario_id
+        seen[scenario] += 1
+        name = _cut(scenario, MAX_NAME)
+        yield f"{name} [{seen[scenario]}]" if sizes[scenario] > 1 else name
+
+
+def _cells(episode: Episode, name: str) -> tuple[str, ...]:
+    passed = sum(1 for assertion in episode.assertions if assertion.passed)
+    scored = episode.outcome in {"passed", "failed"}
+    return (
+        name,
+        _WORDS[episode.outcome],
+        _hundredths(score_of(episode)) if scored else "-",
+        f"{passed}/{len(episode.assertions)}",
+        "-" if episode.duration_ms is None else f"{episode.duration_ms:,.0f} ms",
+    )
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    (name, passed, *figures), (first, second, *rest) = cells, widths
+    shown = (f"{figure:>{width}}" for figure, width in zip(figures, rest, strict=True))
+    return "  ".join((f"{name:<{first}}", f"{passed:<{second}}", *shown)).rstrip()
+
+
+def _details(row: Row) -> Iterator[str]:
+    for assertion in row.episode.assertions:
+        if not assertion.passed:
+            yield _failure(assertion)
+    if error := error_of(row.episode):
+        yield f"{row.episode.outcome}: {_first_line(error)}"
+    elif row.episode.outcome == "skipped":
+        yield f"skipped: {_first_line(row.episode.reason or 'no reason given')}"
+    for violation in row.violations:
+        yield f"over {violation}"
+
+
+def _failure(assertion: Assertion) -> str:
+    place = f"{assertion.file}:{assertion.line}: " if assertion.file else ""
+    warning = "warning: " if assertion.severity == "warning" else ""
+    reason = f": {_first_line(assertion.reason)}" if assertion.reason else ""
+    return f"{place}{warning}{_first_line(assertion.name)}{reason}"
+
+
+def _totals(rows: Sequence[Row], report: EvaluationReport) -> str:
+    outcomes = Counter(row.episode.outcome for row in rows)
+    total, passed = report.total_conversations, report.passed_conversations
+    share = _tenths(report.pass_rate)
+    parts = [f"{_plural(total, 'conversation')}: {passed} passed ({share} %)"]
+    if outcomes["passed"] + outcomes["failed"]:
+        parts[0] += f", average score {_hundredths(report.average_score)}"
+    if outcomes["error"]:
+        parts.append(f"{outcomes['error']} ended in an error, not in the average")
+    if outcomes["skipped"]:
+        parts.append(f"{outcomes['skipped']} skipped, not counted")
+    return "; ".join([*parts, *_costs(rows)])
+
+
+def _costs(rows: Sequence[Row]) -> Iterator[str]:
+    judge = [row.judge_cost_usd for row in rows if row.judge_cost_usd is not None]
+    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+    if costs or judge:
+        share = f" (of which judge ${math.fsum(judge):.4f})" if judge else ""
+        yield f"${math.fsum([*costs, *judge]):.4f}{share}"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _hundredths(score: float) -> str:
+    """Write a score; only exactly 1 looks like 1, and only 0 like 0."""
+    return f"{score if score in (0, 1) else min(max(score, 0.01), 0.99):.2f}"
+
+
+def _tenths(percentage: float) -> str:
+    shown = percentage if percentage in (0, 100) else min(max(percentage, 0.1), 99.9)
+    return f"{shown:.1f}"
+
+
+def _first_line(text: str) -> str:
+    return _cut(text.strip().partition("\n")[0], MAX_REASON)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

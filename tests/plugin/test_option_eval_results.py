@@ -1,0 +1,263 @@
+"""`--eval-results`: where the evaluation report goes, and whose file it never takes."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from tests.plugin.conftest import SCRIPTED_CLOCK
+
+EVALUATION = """
+import pytest
+
+@pytest.mark.episode(scenario_id="Create")
+def test_create():
+    canvas = "A -> B"
+    assert "A" in canvas
+    assert "C" in canvas, "no C"
+    assert canvas.count("B") == 1
+
+@pytest.mark.episode(scenario_id="Extend")
+@pytest.mark.parametrize("name", ["B", "C"])
+def test_extend(name):
+    assert name in "A -> B"
+
+@pytest.mark.episode(scenario_id="Break")
+def test_break():
+    assert True
+    raise ConnectionError("refused")
+
+@pytest.mark.skip(reason="no key")
+def test_skipped():
+    assert False
+"""
+
+FOREIGN = '{\n  "totalConversations": 3\n}'
+
+
+@pytest.fixture
+def evals(pytester):
+    pytester.makeconftest(SCRIPTED_CLOCK)
+    pytester.makepyfile(diagram_eval=EVALUATION)
+    return pytester
+
+
+def read(path):
+    return json.loads(path.read_text())
+
+
+def test_without_a_report_directory_it_is_written_here(evals, workers):
+    result = evals.runpytest_inprocess("diagram_eval.py", workers)
+    found = read(evals.path / "eval-results.json")
+    assert [c["name"] for c in found["conversations"]] == ["Break", "Create", "Extend", "Extend"]
+    assert (found["totalConversations"], found["passedConversations"]) == (4, 1)
+    assert (found["passRate"], found["averageScore"]) == (25, 0.555556)
+    create = found["conversations"][1]
+    assert [(a["description"], a["passed"], a["score"]) for a in create["assertions"]] == [
+        ('"A" in canvas', True, 1),
+        ('"C" in canvas', False, 0),
+        ('canvas.count("B") == 1', True, 1),
+    ]
+    assert create["assertions"][1]["reason"].startswith("no C")
+    assert found["conversations"][0]["error"].startswith("ConnectionError: refused")
+    result.stdout.fnmatch_lines(["wrote eval-results.json"])
+
+
+def test_the_table_says_the_same(evals, workers):
+    lines = evals.runpytest_inprocess("diagram_eval.py", workers).outlines
+    start = next(i for i, line in enumerate(lines) if line.strip("=") == " evaluations ")
+    table = [" ".join(line.split()) for line in lines[start + 1 : start + 13]]
+    # The times of the scripted clock are the same for every conversation.
+    duration = table[1].partition("1/1 ")[2]
+    assert table == [
+        "conversation passed score assertions duration",
+        f"Break error - 1/1 {duration}",
+        "error: ConnectionError: refused (diagram_eval.py:18)",
+        f"Create no 0.67 2/3 {duration}",
+        'diagram_eval.py:7: "C" in canvas: no C',
+        f"Extend [1] yes 1.00 1/1 {duration}",
+        f"Extend [2] no 0.00 0/1 {duration}",
+        "diagram_eval.py:13: name in \"A -> B\": assert 'C' in 'A -> B'",
+        "diagram_eval.py::test_skipped skipped - 0/0 -",
+        "skipped: no key",
+        (
+            "4 conversations: 1 passed (25.0 %), average score 0.56; "
+            "1 ended in an error, not in the average; 1 skipped, not counted"
+        ),
+        "wrote eval-results.json",
+    ]
+    assert not any("FAILED Create" in line for line in lines), "an evaluation fails no scenario"
+
+
+def test_the_bytes_are_the_same_for_any_order_and_worker_count(evals, monkeypatch):
+    evals.makeconftest(
+        SCRIPTED_CLOCK
+        + """
+import os
+import random
+
+def pytest_collection_modifyitems(items):
+    random.Random(os.environ["SHUFFLE"]).shuffle(items)
+"""
+    )
+    seen = set()
+    for number, workers in enumerate(["-n0", "-n0", "-n1", "-n3"]):
+        monkeypatch.setenv("SHUFFLE", str(number))
+        monkeypatch.setenv("PYTHONHASHSEED", str(number))
+        arguments = ["--episode-report-dir=report"] if number % 2 else []
+        evals.runpytest_subprocess("diagram_eval.py", workers, *arguments)
+        folder = evals.path / "report" if arguments else evals.path
+        seen.add((folder / "eval-results.json").read_bytes())
+    assert len(seen) == 1
+
+
+def test_with_a_report_directory_it_is_there(evals, workers):
+    evals.runpytest_inprocess("diagram_eval.py", workers, "--episode-report-dir=report")
+    assert read(evals.path / "report/eval-results.json")["totalConversations"] == 4
+    assert not (evals.path / "eval-results.json").exists()
+
+
+def test_a_file_that_is_named_is_written_beside_it(evals, workers):
+    arguments = ["--episode-report-dir=report", "--eval-results=out/evals.json"]
+    evals.runpytest_inprocess("diagram_eval.py", workers, *arguments)
+    inside = (evals.path / "report/eval-results.json").read_bytes()
+    assert (evals.path / "out/evals.json").read_bytes() == inside
+
+
+def test_the_ini_setting_names_it_and_the_option_wins(evals, workers):
+    evals.makeini("[pytest]\neval_results = a.json\n")
+    evals.runpytest_inprocess("diagram_eval.py", workers)
+    evals.runpytest_inprocess("diagram_eval.py", workers, "--eval-results=b.json")
+    assert (evals.path / "a.json").read_bytes() == (evals.path / "b.json").read_bytes()
+    assert not (evals.path / "eval-results.json").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--eval-results=eval-results.json"]])
+def test_a_file_of_others_is_refused_before_anything_runs(evals, workers, arguments):
+    (evals.path / "eval-results.json").write_text(FOREIGN)
+    result = evals.runpytest_inprocess("diagram_eval.py", workers, *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = [line for line in result.errlines if "eval-results.json" in line]
+    assert said == [
+        (
+            f"ERROR: eval results: {evals.path}/eval-results.json: was not written by this program and "
+            "would be overwritten; move it, or name another file with --eval-results"
+        )
+    ]
+    assert (evals.path / "eval-results.json").read_text() == FOREIGN
+    assert "passed" not in result.stdout.str()
+
+
+def test_in_a_project_without_evaluations_it_is_nobodys_business(pytester, workers):
+    pytester.makepyfile("def test_one(): pass")
+    (pytester.path / "eval-results.json").write_text(FOREIGN)
+    assert pytester.runpytest_inprocess(workers).ret == 0
+    assert (pytester.path / "eval-results.json").read_text() == FOREIGN
+
+
+@pytest.mark.parametrize("arguments", [["--collect-only"], ["--eval-strict"], ["-k", "nothing"]])
+def test_without_an_evaluation_that_runs_nothing_is_written(evals, arguments):
+    evals.runpytest_inprocess("diagram_eval.py", *arguments)
+    assert not (evals.path / "eval-results.json").exists()
+
+
+def test_a_former_report_does_not_survive_a_run_that_is_killed(evals):
+    evals.runpytest_inprocess("diagram_eval.py")
+    assert (evals.path / "eval-results.json").exists()
+    evals.makepyfile(killed_eval="import os\ndef test_kill():\n    os.kill(os.getpid(), 9)\n")
+    assert evals.runpytest_subprocess("killed_eval.py").ret == -signal.SIGKILL
+    assert not (evals.path / "eval-results.json").exists()
+
+
+def test_nor_one_in_which_nothing_was_measured_though_it_was_asked_for(evals):
+    evals.runpytest_inprocess("diagram_eval.py", "--eval-results=a.json")
+    evals.makepyfile("def test_plain(): pass")
+    evals.runpytest_inprocess("--eval-results=a.json")
+    assert not (evals.path / "a.json").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--episode-report-dir=report"]])
+def test_the_conversation_of_a_killed_worker_is_in_it(evals, arguments):
+    evals.makepyfile(
+        killed_eval="""
+        import os
+
+        def test_kill():
+            assert True
+            os.kill(os.getpid(), 9)
+
+        def test_lives():
+            assert True
+        """
+    )
+    evals.runpytest_subprocess("killed_eval.py", "-n1", *arguments)
+    folder = evals.path / ("report" if arguments else "")
+    found = read(folder / "eval-results.json")["conversations"]
+    assert [(c["name"], c["passed"]) for c in found] == [
+        ("killed_eval.py::test_kill", False),
+        ("killed_eval.py::test_lives", True),
+    ]
+    assert found[0]["error"] == "the process ended before the episode did"
+
+
+def test_one_that_ctrl_c_ended_is_in_it(evals):
+    evals.makepyfile(
+        stopped_eval="def test_stop():\n    assert True\n    raise KeyboardInterrupt\n"
+    )
+    evals.runpytest_subprocess("stopped_eval.py")
+    (found,) = read(evals.path / "eval-results.json")["conversations"]
+    assert found["error"] == "interrupted: KeyboardInterrupt"
+
+
+def test_a_report_that_cannot_be_written_fails_the_run_and_says_so(evals):
+    evals.makepyfile(
+        blocks_eval="import pathlib\ndef test_a():\n    pathlib.Path('eval-results.json').write_text('mine')\n"
+    )
+    result = evals.runpytest_inprocess("blocks_eval.py")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["ERROR: */eval-results.json: was not written by this program*"])
+    assert (evals.path / "eval-results.json").read_text() == "mine"
+
+
+def test_a_place_that_cannot_be_written_to_is_said_before_anything_runs(evals, workers):
+    (evals.path / "taken").write_text("mine")
+    result = evals.runpytest_inprocess("diagram_eval.py", workers, "--eval-results=taken/a.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "passed" not in result.stdout.str()
+    result.stderr.fnmatch_lines(["ERROR: eval results: */taken/a.json: cannot be written (*"])
+
+
+def test_text_of_an_agent_does_not_steer_the_terminal(evals, workers):
+    evals.makepyfile(
+        loud_eval="""
+        import pytest
+
+        @pytest.mark.episode(scenario_id="red \\x1b[31m alert")
+        def test_loud():
+            assert False, "said \\x1b]0;title\\x07 and\\u202e more"
+        """
+    )
+    shown = evals.runpytest_inprocess("loud_eval.py", workers).stdout.str()
+    table = shown.partition(" evaluations ")[2]
+    assert "red \N{REPLACEMENT CHARACTER}[31m alert" in table
+    assert not any(character in table for character in "\x1b\x07\u202e")
+
+
+def test_judging_is_told_beside_the_cost(evals, workers):
+    evals.makepyfile(
+        judged_eval="""
+        from ci_agent_eval.contract.trajectory import TokenUsage
+
+        def test_judged(episode):
+            with episode.turn("hello") as turn:
+                turn.reply("hi", cost_usd=0.25)
+            episode.record_judge(TokenUsage(input=9), 0.5)
+            assert True
+        """
+    )
+    result = evals.runpytest_inprocess("judged_eval.py", workers)
+    result.stdout.fnmatch_lines(
+        ["1 conversation: 1 passed (100.0 %)*; $0.7500 (of which judge $0.5000)"]
+    )
