@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Generator, Sequence
 from types import FrameType
 from typing import Any, Protocol, SupportsFloat, overload
 
+from ci_agent_eval.checks.foreign import as_check
 from ci_agent_eval.checks.protocol import Check
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import clean_text
@@ -20,8 +21,11 @@ from ci_agent_eval.errors import InputError
 _LONGEST = 200
 """Characters of source text that describe an assertion."""
 
+_Place = tuple[str, int] | None
+"""File and line."""
 
-class CheckFailed(AssertionError):
+
+class CheckFailed(AssertionError):  # noqa: N818 - a failure is no error
     """Raised by `check` where what fails is not measured: in a strict test, or outside of one."""
 
     def __init__(self, message: str, *, is_recorded: bool) -> None:
@@ -77,11 +81,14 @@ def check(
     recorded and raises AssertionError; outside of an episode it only raises. Raises InputError
     for a value that is none of these.
     """
+    __tracebackhide__ = True
     caller = _caller()
-    if isinstance(value, Check):
+    if (found := as_check(value)) is not None:
         if threshold is not None or reason is not None:
-            raise InputError("check(...): a Check brings its own threshold and reason; leave them out")
-        return _checked(value, description, caller)
+            raise InputError(
+                "check(...): a Check brings its own threshold and reason; leave them out"
+            )
+        return _checked(found, description, caller)
     name = description or _source(caller)
     score = _score(value, name)
     needed = 1.0 if threshold is None else _score(threshold, name, "threshold")
@@ -91,7 +98,7 @@ def check(
         score=score,
         reason=_reason(value, score, needed, reason),
     )
-    return _told([assertion], caller)
+    return _told([assertion], _place(caller))
 
 
 def _score(value: object, name: str, what: str = "value") -> float:
@@ -127,16 +134,17 @@ def _checked(
     check_: Check | _Plain | _Awaited, prefix: str | None, caller: FrameType
 ) -> bool | Awaitable[bool]:
     """Apply a Check to the running episode as it is so far."""
+    __tracebackhide__ = True
     episode = running_episode()
     if episode is None or episode.recorder is None:
         raise InputError(
             "check(...): a Check looks at an episode, and none is running here; call it in a test "
             "with the fixture `episode`, or of an evaluation"
         )
-    found = check_.assertions(episode.recorder.snapshot())
+    found, place = check_.assertions(episode.recorder.snapshot()), _place(caller)
     if isinstance(found, tuple):
-        return _told(_named(found, prefix), caller)
-    return _Pending(found, prefix, caller, episode)
+        return _told(_named(found, prefix), place)
+    return _Pending(found, prefix, place, episode)
 
 
 class _Pending(Awaitable[bool]):
@@ -146,16 +154,28 @@ class _Pending(Awaitable[bool]):
         self,
         found: Awaitable[tuple[Assertion, ...]],
         prefix: str | None,
-        caller: FrameType,
+        place: _Place,
         episode: RunningEpisode,
     ) -> None:
         self._found = found
         self._prefix = prefix
-        self._caller = caller
+        self._place = place
+        self._episode = episode
+        episode.unawaited.append(self.give_up)
+
+    def give_up(self) -> str:
+        """Close what was to be awaited, and say what to do."""
+        if inspect.iscoroutine(self._found):
+            self._found.close()
+        where = f" ({self._place[0]}:{self._place[1]})" if self._place else ""
+        return f"check(...) was not awaited{where}; write `await check(...)`"
 
     def __await__(self) -> Generator[Any, Any, bool]:
+        __tracebackhide__ = True
+        if self.give_up in self._episode.unawaited:
+            self._episode.unawaited.remove(self.give_up)
         found = yield from self._found.__await__()
-        return _told(_named(found, self._prefix), self._caller)
+        return _told(_named(found, self._prefix), self._place)
 
 
 def _named(found: Sequence[Assertion], prefix: str | None) -> list[Assertion]:
@@ -164,10 +184,11 @@ def _named(found: Sequence[Assertion], prefix: str | None) -> list[Assertion]:
     return [a.model_copy(update={"name": f"{clean_text(prefix)}: {a.name}"}) for a in found]
 
 
-def _told(found: Sequence[Assertion], caller: FrameType) -> bool:
+def _told(found: Sequence[Assertion], place: _Place) -> bool:
     """Record what was found; raise where a failure is not measured."""
+    __tracebackhide__ = True
     episode = running_episode()
-    file, line = (episode.locate(caller) if episode else None) or (None, None)
+    file, line = place or (None, None)
     for assertion in found:
         placed = assertion.model_copy(update={"file": file, "line": line})
         if episode is not None:
@@ -176,6 +197,11 @@ def _told(found: Sequence[Assertion], caller: FrameType) -> bool:
     if failed and (episode is None or episode.mode == "strict"):
         raise CheckFailed("\n".join(map(_sentence, failed)), is_recorded=episode is not None)
     return all(assertion.passed for assertion in found)
+
+
+def _place(caller: FrameType) -> _Place:
+    episode = running_episode()
+    return None if episode is None else episode.locate(caller)
 
 
 def _sentence(assertion: Assertion) -> str:
@@ -198,26 +224,33 @@ def _is_ours(frame: FrameType) -> bool:
 def _source(caller: FrameType) -> str:
     """Return the source text of the value that the call was given, or `check`."""
     positions = list(caller.f_code.co_positions())[caller.f_lasti // 2]
-    if None in positions:
-        return "check"
     start, end, column, end_column = positions
-    lines = [line.encode() for line in linecache.getlines(caller.f_code.co_filename)[start - 1 : end]]
+    if start is None or end is None:
+        return "check"
+    name = caller.f_code.co_filename
+    lines = [line.encode() for line in linecache.getlines(name)[start - 1 : end]]
     if not lines:
         return "check"
     lines[-1] = lines[-1][:end_column]
-    lines[0] = lines[0][column:]
-    return _first_argument(b"".join(lines).decode(errors="replace"))
+    lines[0] = lines[0][column or 0 :]
+    return _first_argument(b"".join(lines).decode(errors="replace").strip())
 
 
-def _first_argument(call: str) -> str:
+def _first_argument(statement: str) -> str:
+    """Return the text of what the only call of a check in a statement is given."""
+    # In a function, for there may be an `await` in it.
+    text = f"async def f(): {statement}"
     try:
-        tree = ast.parse(call.strip(), mode="eval").body
+        tree = ast.parse(text)
     except SyntaxError:
         return "check"
-    if isinstance(tree, ast.Await):
-        tree = tree.value
-    if not isinstance(tree, ast.Call) or not tree.args:
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_check(node)]
+    if len(calls) != 1 or not calls[0].args:
         return "check"
-    text = ast.get_source_segment(call.strip(), tree.args[0]) or "check"
-    text = " ".join(text.split())
+    text = " ".join((ast.get_source_segment(text, calls[0].args[0]) or "check").split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _is_check(call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else None
+    return (call.func.id if isinstance(call.func, ast.Name) else name) == "check"

@@ -27,12 +27,14 @@ class RunningEpisode:
     """The recorder is closed: what is asserted now is asserted in teardown."""
     fixture: Callable[[str], Any] | None = None
     """Gives one of the test's fixtures by name, such as `aitest_run`."""
-    locate: Callable[[FrameType], tuple[str, int] | None] = lambda frame: None  # noqa: ARG005, E731
+    locate: Callable[[FrameType], tuple[str, int] | None] = lambda frame: None  # noqa: ARG005 - none is known
     """Finds the file (relative, posix) and line below the root that a frame is at, or came from."""
     early: list[Assertion] = field(default_factory=list)
     """What fixtures asserted before there was a recorder."""
     late: list[Assertion] = field(default_factory=list)
     """What was asserted after the episode had ended."""
+    unawaited: list[Callable[[], str]] = field(default_factory=list)
+    """Checks that are still to be awaited: each gives itself up, and says where it was made."""
 
     def keep(self, assertion: Assertion) -> None:
         """Record an assertion, whichever phase the test is in."""
@@ -48,18 +50,30 @@ class _Stage:
     """Holds the one episode that is running."""
 
     episode: RunningEpisode | None = None
+    outside: int = 0
+    """How many fixtures of wider scope are being set up or torn down, one within the other."""
 
 
 def running_episode() -> RunningEpisode | None:
     """Return the episode that is running, or None outside of any."""
-    return _Stage.episode
+    return None if _Stage.outside else _Stage.episode
 
 
 def enter(episode: RunningEpisode) -> None:
     """Say that an episode's test begins."""
-    _Stage.episode = episode
+    _Stage.episode, _Stage.outside = episode, 0
 
 
 def leave() -> None:
     """Say that the test has been torn down."""
     _Stage.episode = None
+
+
+def step_out() -> None:
+    """Say that what comes belongs to several tests: a fixture of theirs is at work."""
+    _Stage.outside += 1
+
+
+def step_in() -> None:
+    """Say that what comes belongs to the running test again."""
+    _Stage.outside = max(_Stage.outside - 1, 0)

@@ -36,7 +36,11 @@ def without_addresses(text: str) -> str:
     return _ADDRESS.sub("", text)
 
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+\b|(?<=\.\.\.)[ at0x]{0,6}[0-9a-f]{6,16}(?=>)")
+_ADDRESS = re.compile(
+    r" at 0x[0-9a-fA-F]+\b|(?<=\.\.\.)[ at0x]{0,6}[0-9a-f]{6,16}(?=>)"
+    # As unittest.mock shows its own.
+    r"| id='[0-9]{6,20}'(?=>)"
+)
 
 
 def jsonable(value: Any, path: tuple[int, ...] = ()) -> JsonValue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -70,12 +70,7 @@ SHOWN = pytest.StashKey["Episode"]()
 
 def is_episode(item: pytest.Item) -> bool:
     """Say whether the item is marked, asks for our fixture, returns its episode, or is measured."""
-    return (
-        asks_for_fixture(item)
-        or is_marked(item)
-        or returns_episode(item)
-        or is_evaluation(item)
-    )
+    return asks_for_fixture(item) or is_marked(item) or returns_episode(item) or is_evaluation(item)
 
 
 def returns_episode(item: pytest.Item) -> bool:

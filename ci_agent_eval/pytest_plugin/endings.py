@@ -23,6 +23,10 @@ MAX_NAME = 200
 """What is kept of a message and of an assert statement; the whole is in pytest's own report."""
 
 
+RECORDED = "is_recorded"
+"""Attribute of an exception over an assertion that the episode has already."""
+
+
 class EpisodeFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  # a class at run time
     """Raised after the test returned, over failed checks and hard budgets not kept."""
 
@@ -69,6 +73,8 @@ def is_failure(error: BaseException) -> bool:
 
 def failure_of(excinfo: pytest.ExceptionInfo[BaseException], places: Places) -> Ending:
     """Return how a test ended that raised a failure."""
+    if getattr(excinfo.value, RECORDED, False):
+        return Ending("failed")
     reason = first_lines(str(excinfo.value)) or type(excinfo.value).__name__
     statement, file, line = _statement(excinfo, places)
     assertion = Assertion(

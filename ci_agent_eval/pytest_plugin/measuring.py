@@ -5,7 +5,7 @@ An exception that is no failure still does: an error is no measurement.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from _pytest.skipping import xfailed_key
@@ -22,7 +22,7 @@ from ci_agent_eval.pytest_plugin.endings import (
 from ci_agent_eval.pytest_plugin.places import Places
 
 
-class AssertionsFailed(EpisodeFailed, AssertionError):
+class AssertionsFailed(EpisodeFailed, AssertionError):  # noqa: N818 - as pytest names its own
     """Raised over failed assertions of an evaluation that is to fail: `xfail` may ask for one."""
 
 
@@ -38,10 +38,26 @@ def is_measured(item: pytest.Item, state: EpisodeItem) -> bool:
     return state.is_evaluation and item.stash.get(xfailed_key, None) is None
 
 
+def runs_often(item: pytest.Item, state: EpisodeItem) -> bool:
+    """Say whether Hypothesis runs the evaluation, again and again, until it raises.
+
+    What is asserted then is not one measurement each: it raises, and counts as one.
+    """
+    return state.is_evaluation and getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+
+
+def unawaited(state: EpisodeItem) -> list[str]:
+    """Give up the checks that were to be awaited and were not; say where each was made."""
+    pending = [] if state.running is None else state.running.unawaited
+    found = [give_up() for give_up in pending]
+    pending.clear()
+    return found
+
+
 def failed(state: EpisodeItem, sentence: str) -> EpisodeFailed:
     """Return what a test is to raise that has returned, over what failed in it."""
     is_asserted = state.is_evaluation and state.ended is not None and state.ended.failed_assertions
-    kind = AssertionsFailed if is_asserted else EpisodeFailed
+    kind: Callable[..., EpisodeFailed] = AssertionsFailed if is_asserted else EpisodeFailed
     return kind(sentence, pytrace=False)
 
 
@@ -78,16 +94,16 @@ def after_teardown(state: EpisodeItem, ended: Episode | None) -> Episode | None:
     """Add to the episode what was asserted after it had ended; None where nothing changed."""
     late = [] if state.running is None else state.running.late
     current = ended or state.ended
-    return also(current, late) if late and current is not None else ended
+    return also(current, late, "in teardown") if late and current is not None else ended
 
 
-def also(episode: Episode, assertions: Sequence[Assertion]) -> Episode:
+def also(episode: Episode, assertions: Sequence[Assertion], where: str) -> Episode:
     """Return the episode with assertions that its recorder does not know of."""
     if not assertions:
         return episode
     names = "; ".join(a.name for a in assertions if not a.passed)
-    failed_here = f"failed: {names}" if names else None
-    reasons = [reason for reason in (episode.reason, failed_here) if reason]
+    added = [f"{where} failed: {names}"] if names and episode.outcome != "error" else []
+    reasons = [*([episode.reason] if episode.reason else []), *added]
     return Episode.model_validate(
         {
             **dict(episode),

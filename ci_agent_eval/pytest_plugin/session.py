@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Literal
 
 import pytest
@@ -131,7 +131,10 @@ class EpisodeSession:
         state.subtest_failures.clear()
         state.draft = self._draft(item, state)
         state.running = RunningEpisode(state.draft.mode, locate=self._places.of_frame)
-        enter(state.running)
+        if measuring.runs_often(item, state):
+            leave()
+        else:
+            enter(state.running)
         self._write("started", _lost(state.draft))
 
     def confirm(self, item: pytest.Item) -> None:
@@ -189,6 +192,7 @@ class EpisodeSession:
         state = item.stash[EPISODE]
         state.called = True
         measuring.keep_unittest_failures(item, state, self._places)
+        state.subtest_errors += measuring.unawaited(state)
         state.ended = _end(state, ending_after_subtests(state))
         if measuring.is_measured(item, state) and not state.subtest_errors:
             return
@@ -266,6 +270,14 @@ class EpisodeSession:
             state.subtest_failures.append(call.excinfo.value)
             self._subtest = state
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
+        """Leave the episode with its test, however that ends."""
+        try:
+            return (yield)
+        finally:
+            leave()
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Put the failed subtest, which has its name now, into its episode."""
         state, self._subtest = self._subtest, None
@@ -333,7 +345,7 @@ def _end(state: EpisodeItem, ending: Ending) -> Episode:
         return _with(ended, ending) if ending.expected else ended
     assert state.draft is not None, "an episode begins before it ends"  # noqa: S101 - see begin
     early = () if state.running is None else tuple(state.running.early)
-    return measuring.also(_with(state.draft, ending), early)
+    return measuring.also(_with(state.draft, ending), early, "in setup")
 
 
 def _with(episode: Episode, ending: Ending) -> Episode:

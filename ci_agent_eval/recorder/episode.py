@@ -377,7 +377,7 @@ def _both_known(old: object, new: object) -> object:
 def _both(failed: Sequence[Assertion], outcome: Outcome, reason: str | None) -> str:
     """Say which checks failed, and how the episode ended after them."""
     checks = f"failed: {'; '.join(check.name for check in failed)}"
-    if outcome == "passed":
+    if outcome == "passed" or (outcome == "failed" and reason is None):
         return checks
     ended = "skipped" if outcome == "skipped" else ""
     return f"{checks}; then {': '.join(part for part in (ended, reason) if part) or outcome}"

@@ -68,7 +68,7 @@ def _matches(path: Path, pattern: str) -> bool:
     if "/" not in pattern and os.sep not in pattern:
         return fnmatch(path.name, pattern)
     pattern = pattern.replace("/", os.sep)
-    return fnmatch(str(path), pattern if os.path.isabs(pattern) else f"*{os.sep}{pattern}")
+    return fnmatch(str(path), pattern if Path(pattern).is_absolute() else f"*{os.sep}{pattern}")
 
 
 def is_evaluation(node: pytest.Item | pytest.Collector) -> bool:

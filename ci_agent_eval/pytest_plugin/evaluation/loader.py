@@ -28,13 +28,13 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._places = Places.of(config.rootpath, os.environ)
-        self._files: set[Path] = set()
+        self._files: set[str] = set()
         self._names: set[str] = set()
         self._is_for_all = False
 
     def answer_for(self, path: Path) -> None:
         """Load this file, whenever it is imported, as an evaluation."""
-        self._files.add(path)
+        self._files.add(os.path.realpath(path))
         self._names.add(path.stem)
 
     def answer_for_all(self) -> None:
@@ -66,7 +66,7 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
         return matches(Path(f"{name}.py"), patterns)
 
     def _is_one(self, path: Path) -> bool:
-        if path in self._files:
+        if os.path.realpath(path) in self._files:
             return True
         is_in_repository = self._is_for_all and self._places.relative(path) is not None
         return is_in_repository and is_evaluation_file(path, self._config)
@@ -90,7 +90,7 @@ class EvaluationLoader(SourceFileLoader):
 
     # The path is always a str here; importlib's stubs leave it open.
     def source_to_code(self, data: Any, path: Any, **_: Any) -> types.CodeType:  # type: ignore[override]
-        """Compile source whose asserts tell how they come out. Raises SyntaxError as Python does."""
+        """Compile source whose asserts tell how they come out; raises SyntaxError as Python."""
         tree = ast.parse(data, filename=path)
         if self._config.getoption("assertmode") == "rewrite":
             record_asserts(tree, importlib.util.decode_source(data))

@@ -9,6 +9,7 @@ import pytest
 
 from ci_agent_eval.pytest_plugin.evaluation.files import EVALUATION, named
 from ci_agent_eval.pytest_plugin.evaluation.loader import EvaluationFinder, EvaluationLoader
+from ci_agent_eval.pytest_plugin.evaluation.shared import SharedFixtures
 
 FINDER = pytest.StashKey[EvaluationFinder]()
 
@@ -33,11 +34,14 @@ def _finder(config: pytest.Config) -> EvaluationFinder:
         # Before pytest's own hook, which answers for every file that was named.
         sys.meta_path.insert(0, finder)
         config.add_cleanup(lambda: sys.meta_path.remove(finder))
+        config.pluginmanager.register(SharedFixtures(), "ci_agent_eval_shared_fixtures")
     return config.stash[FINDER]
 
 
-def take_up(module: pytest.Module) -> pytest.Module:
-    """Note that a module is an evaluation."""
+def take_up(module: pytest.Module | None) -> pytest.Module | None:
+    """Note that a module is an evaluation; another plugin may have made none of it."""
+    if module is None:
+        return None
     module.stash[EVALUATION] = True
     module.config.stash[EVALUATION] = True
     return module

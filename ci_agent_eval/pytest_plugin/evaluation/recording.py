@@ -16,6 +16,12 @@ from ci_agent_eval.contract.jsonable import clean_text, without_addresses
 from ci_agent_eval.current import RunningEpisode, running_episode
 from ci_agent_eval.pytest_plugin.endings import MAX_NAME, cut, first_lines
 
+_EXPECTING = (
+    type(pytest.raises(Exception)),  # noqa: PT011 - only its type is wanted
+    type(pytest.warns(Warning)),  # noqa: PT030 - as above
+)
+"""What `pytest.raises` and `pytest.warns` return, which not every pytest has a name for."""
+
 _REFUSALS = (AssertionError, pytest.fail.Exception)
 
 
@@ -37,9 +43,7 @@ class Asserts:
         """Record an assert that passed."""
         self._keep(_evaluation(), line, name, passed=True, reason=reason)
 
-    def failed(
-        self, line: int, name: str, error: AssertionError, catching: Iterable[Any]
-    ) -> bool:
+    def failed(self, line: int, name: str, error: AssertionError, catching: Iterable[Any]) -> bool:
         """Record an assert that failed; False where its error is to be raised.
 
         It is when no evaluation is running, when the code around it catches it, and when
@@ -56,6 +60,10 @@ class Asserts:
     ) -> AbstractContextManager[Any]:
         """Return what expects an exception or a warning, as an assertion of its own."""
         return manager if _evaluation() is None else _Observed(self, line, name, manager)
+
+    def maybe_observed(self, line: int, name: str, manager: Any) -> Any:
+        """Return what may expect an exception or a warning, as an assertion if it does."""
+        return self.observed(line, name, manager) if isinstance(manager, _EXPECTING) else manager
 
     def kept(self, line: int, name: str, *, passed: bool, reason: str | None) -> None:
         """Record an assertion of the running evaluation."""
@@ -131,11 +139,8 @@ class _Observed(AbstractContextManager[Any]):
         except _REFUSALS as refusal:
             self._asserts.kept(*self._place, passed=False, reason=str(refusal))
             return True
-        if error is None or handled:
-            self._asserts.kept(*self._place, passed=True, reason=None)
-        else:
-            reason = f"{type(error).__name__}: {error}".rstrip(": ")
-            self._asserts.kept(*self._place, passed=False, reason=reason)
+        reason = None if error is None else f"{type(error).__name__}: {error}".rstrip(": ")
+        self._asserts.kept(*self._place, passed=error is None or bool(handled), reason=reason)
         return handled
 
 
@@ -150,11 +155,15 @@ def _is_of_a_call(error: AssertionError) -> bool:
 
 
 def _catches(types: Iterable[Any]) -> bool:
-    """Say whether any of the types, or of the tuples of types, is one of failed asserts."""
-    for type_ in types:
-        if isinstance(type_, tuple):
-            if _catches(type_):
-                return True
-        elif isinstance(type_, type) and issubclass(AssertionError, type_):
-            return True
-    return False
+    """Say whether any of the types, however it is given, is one of failed asserts."""
+    return any(_catches_it(type_) for type_ in types)
+
+
+def _catches_it(type_: Any) -> bool:
+    if isinstance(type_, _EXPECTING):
+        # The name of these has changed from pytest 8.3 to 8.4, and one became several.
+        expected = getattr(type_, "expected_exceptions", None)
+        return _catches_it(expected or getattr(type_, "expected_exception", ()))
+    if isinstance(type_, tuple):
+        return _catches(type_)
+    return isinstance(type_, type) and issubclass(AssertionError, type_)

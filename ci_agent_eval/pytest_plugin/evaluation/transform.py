@@ -87,18 +87,21 @@ class _Pass:
         """Transform a `with`: what expects something is an assertion of its own."""
         caught: list[ast.expr] = []
         for item in node.items:
-            call = item.context_expr
-            if not isinstance(call, ast.Call):
-                continue
-            types = self.expecting.caught_by(call)
-            caught += [_of_recorder("Everything")] if types is None else types
-            if self.expecting.is_assertion(call):
-                item.context_expr = self._observed(call, node)
+            manager = item.context_expr
+            if isinstance(manager, ast.Name):
+                # `with expectation:`, as parametrized tests have it.
+                caught.append(manager)
+                item.context_expr = self._observed("maybe_observed", manager, node)
+            elif isinstance(manager, ast.Call):
+                types = self.expecting.caught_by(manager)
+                caught += [_of_recorder("Everything")] if types is None else types
+                if self.expecting.is_assertion(manager):
+                    item.context_expr = self._observed("observed", manager, node)
         self.body_of(node, replace(scope, catching=(*scope.catching, *caught)))
 
-    def _observed(self, call: ast.Call, at: ast.With) -> ast.expr:
-        place = [ast.Constant(at.lineno), ast.Constant(self.source.of(call))]
-        return _located(_call("observed", *place, call), call)
+    def _observed(self, how: str, manager: ast.expr, at: ast.With) -> ast.expr:
+        place = [ast.Constant(at.lineno), ast.Constant(self.source.of(manager))]
+        return _located(_call(how, *place, manager), manager)
 
     def _assert(self, node: ast.Assert, scope: _Scope) -> Sequence[ast.stmt]:
         """Return the assert in a `try`, whose ways out each tell how it came out."""
