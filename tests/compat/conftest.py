@@ -101,19 +101,25 @@ class Suite:
         plugins: tuple[str, ...] = (),
         without_ours: bool = False,
         stdin: str = "",
-        environ: Mapping[str, str] | None = None,
     ) -> Ran:
         """Run with these plugins and ours, and with no other."""
         names = plugins if without_ours else (OURS, *plugins)
-        files = [] if without_ours else ["--episode-report-dir=report"]
+        # pytest-rerunfailures imports xdist, which would be too late to be rewritten.
+        names = sorted(names, key=lambda name: name != "xdist")
+        loaded = [part for name in names for part in ("-p", name)]
+        files = [] if OURS not in names else ["--episode-report-dir=report"]
+        return self.run_module(
+            *("pytest", "-W", "error", "--junit-xml=report/junit.xml"),
+            *(*loaded, *files, *arguments),
+            stdin=stdin,
+        )
+
+    def run_module(self, *command: str, stdin: str = "", autoload: bool = False) -> Ran:
+        """Run a module of the environment in the folder."""
         done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "-W", "error", "--junit-xml=report/junit.xml"),
-                *(argument for name in names for argument in ("-p", name)),
-                *(*files, *arguments),
-            ],
+            [sys.executable, "-m", *command],
             cwd=self.root,
-            env={**clean_environ(), **(environ or {})},
+            env=clean_environ() | ({} if autoload else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}),
             input=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -126,8 +132,7 @@ class Suite:
 
 def clean_environ() -> dict[str, str]:
     """Return the environment without what the outer pytest and its workers put into it."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
 
 
 @pytest.fixture

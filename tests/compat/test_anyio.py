@@ -119,12 +119,14 @@ def test_what_a_conftest_marks_is_an_episode_still(suite, order):
         async def test_marked(anyio_backend): assert 1 == 2
         """,
     )
-    ran = suite.run("--episode-report-dir=report", plugins=order, without_ours=True)
+    ran = suite.run(plugins=order, without_ours=True)
     assert ran.status == 1, ran.output
     assert ran.outcomes == {"test_asks": "failed", "test_marked": "failed"}
 
 
-@pytest.mark.skipif(ANYIO < (4, 12), reason="anyio makes items anew, one for each backend, since then")
+@pytest.mark.skipif(
+    ANYIO < (4, 12), reason="anyio makes items anew, one for each backend, since then"
+)
 @pytest.mark.parametrize("order", [("ci_agent_eval", "anyio"), ("anyio", "ci_agent_eval")])
 def test_items_that_anyio_makes_anew_are_episodes_still(suite, order):
     suite.write(
@@ -138,11 +140,14 @@ def test_items_that_anyio_makes_anew_are_episodes_still(suite, order):
         async def test_marked(): assert 1 == 2
         """,
     )
-    ran = suite.run("--episode-report-dir=report", plugins=order, without_ours=True)
+    ran = suite.run(plugins=order, without_ours=True)
     assert ran.status == 1, ran.output
     assert ran.outcomes == {"test_asks[asyncio]": "failed", "test_marked[asyncio]": "failed"}
     assert ran.session["selected"] == 2
-    assert {e["scenario_id"] for e in ran.episodes} == {"marked", "test_late.py::test_asks[asyncio]"}
+    assert {e["scenario_id"] for e in ran.episodes} == {
+        "marked",
+        "test_late.py::test_asks[asyncio]",
+    }
 
 
 @pytest.mark.skipif(ANYIO < (4, 12), reason="anyio has had its mode auto since then")
@@ -169,4 +174,6 @@ def test_in_its_mode_auto_every_episode_is_its(suite):
         """
     )
     ran = suite.run("--anyio-mode=auto", plugins=("anyio",))
-    assert ran.outcomes == {"test_one[asyncio]": "passed", "test_two[asyncio]": "failed"}, ran.output
+    assert ran.outcomes == {"test_one[asyncio]": "passed", "test_two[asyncio]": "failed"}, (
+        ran.output
+    )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from importlib.metadata import version
 
-import pytest
-
 PYTEST = tuple(int(part) for part in version("pytest").split(".")[:2])
 
 MARKED = """
@@ -95,7 +93,10 @@ def test_every_end_has_the_same_outcome_and_reason(suite):
         "test_expected": ("skipped", "xfail: known"),
         "test_unexpected": ("failed", "[XPASS(strict)] known"),
         "test_setup_breaks": ("error", "OSError: no database (test_ends.py:18)"),
-        "test_teardown_breaks": ("error", "in teardown: OSError: cannot clean up (test_ends.py:25)"),
+        "test_teardown_breaks": (
+            "error",
+            "in teardown: OSError: cannot clean up (test_ends.py:25)",
+        ),
     }
 
 

@@ -1,0 +1,71 @@
+"""pytest-randomly: the order of the tests does not show in what is written."""
+
+from __future__ import annotations
+
+import re
+
+SUITE = """
+import itertools
+import random
+import pytest
+
+@pytest.fixture
+def episode_clock():
+    steps = itertools.count()
+    return lambda: next(steps) / 10
+
+@pytest.mark.episode(scenario_id="tiers")
+@pytest.mark.parametrize("tier", range(10))
+def test_tiers(episode, tier):
+    with episode.turn(f"I am {tier}") as turn:
+        turn.reply("Hi", tokens=tier, cost_usd=0.1)
+    episode.check("known", tier % 4 != 0)
+
+@pytest.mark.episode(iterations=3)
+async def test_async(episode):
+    assert episode.iteration != 2
+
+@pytest.mark.episode
+class TestDesk:
+    def test_errors(self): raise ConnectionError("refused")
+    def test_skips(self): pytest.skip("no weather")
+"""
+
+
+def order_of(ran):
+    """Return the tests in the order in which they ran."""
+    return re.findall(r"test_suite\.py::\S+", ran.output.partition("= FAILURES =")[0])
+
+
+def test_any_order_gives_the_same_bytes(suite):
+    suite.write(test_suite=SUITE)
+    seeds = ("--randomly-seed=1", "--randomly-seed=2")
+    shuffled = [suite.run("-v", seed, plugins=("randomly",)) for seed in seeds]
+    runs = [suite.run("-v"), *shuffled]
+    first, second, third = map(order_of, runs)
+    assert sorted(first) == sorted(second) == sorted(third)
+    assert first != second != third
+    assert len({ran.results for ran in runs}) == 1
+    assert len(first) == len(runs[0].episodes) == 15
+
+
+def test_any_order_on_any_worker_gives_the_same_bytes(suite):
+    suite.write(test_suite=SUITE)
+    alone = suite.run()
+    ran = suite.run("-n4", "--randomly-seed=3", plugins=("randomly", "xdist"))
+    assert ran.status == alone.status == 1, ran.output
+    assert ran.results == alone.results
+    assert ran.junit == alone.junit
+
+
+def test_what_it_seeds_is_the_same_in_a_repeated_run(suite):
+    suite.write(
+        test_seeded="""
+        import random
+
+        def test_lucky(episode):
+            episode.score("luck", random.random())
+        """
+    )
+    first, second = (suite.run("--randomly-seed=7", plugins=("randomly",)) for _ in range(2))
+    assert first.episodes[0]["scores"] == second.episodes[0]["scores"]

@@ -1,0 +1,108 @@
+"""All of them at once, loaded as pytest loads whatever is installed."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points, version
+
+SUITE = """
+import asyncio
+import anyio
+import pytest
+import pytest_asyncio
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+tries = []
+
+@pytest.fixture
+def anyio_backend(): return "asyncio"
+
+@pytest.fixture
+def episode_clock(): return lambda: 0.0
+
+@pytest_asyncio.fixture
+async def its_loop(): return asyncio.get_running_loop()
+
+@pytest.mark.asyncio
+async def test_asyncio(episode, its_loop):
+    assert asyncio.get_running_loop() is its_loop
+
+@pytest.mark.anyio
+async def test_anyio(episode):
+    await anyio.sleep(0)
+    episode.check("polite", False)
+
+async def test_unclaimed(episode):
+    await asyncio.sleep(0)
+
+@pytest.mark.flaky(reruns=2)
+def test_flaky(episode):
+    tries.append(1)
+    assert len(tries) == 2
+
+@pytest.mark.timeout(0.3)
+async def test_slow(episode):
+    await asyncio.sleep(30)
+
+@settings(database=None, deadline=None, derandomize=True, max_examples=5,
+          suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.booleans())
+def test_property(episode, flag): pass
+
+@pytest.mark.episode(iterations=2)
+@pytest.mark.parametrize("tier", ["gold", "basic"])
+def test_tiers(tier): pass
+
+def test_plain(): pass
+"""
+
+OUTCOMES = {
+    "test_asyncio": "passed",
+    "test_anyio": "failed",
+    "test_unclaimed": "passed",
+    "test_flaky": "passed",
+    "test_slow": "failed",
+    "test_property": "passed",
+    "test_tiers[gold-1-of-2]": "passed",
+    "test_tiers[gold-2-of-2]": "passed",
+    "test_tiers[basic-1-of-2]": "passed",
+    "test_tiers[basic-2-of-2]": "passed",
+}
+
+
+def run(suite, *arguments):
+    scoped = {"asyncio_default_fixture_loop_scope": "function"}
+    suite.configure(
+        timeout_method="signal",
+        asyncio_mode="strict",
+        **({} if version("pytest-asyncio").startswith("0.23.") else scoped),
+    )
+    suite.write(test_suite=SUITE)
+    options = ("-W", "error", "--junit-xml=report/junit.xml", "--episode-report-dir=report")
+    return suite.run_module("pytest", *options, "--cov", *arguments, autoload=True)
+
+
+def test_every_plugin_here_is_found_by_pytest_itself(suite):
+    ran = run(suite)
+    ours = {"ci-agent-eval"}
+    named = {
+        name.removeprefix("pytest-")
+        for name in ours | {e.dist.name for e in entry_points(group="pytest11")}
+    }
+    (line,) = (line for line in ran.output.splitlines() if line.startswith("plugins: "))
+    shown = {plugin.rpartition("-")[0] for plugin in line.removeprefix("plugins: ").split(", ")}
+    assert shown == named
+    assert len(named) >= 9
+
+
+def test_each_episode_ends_as_it_does_with_its_own_plugin_alone(suite):
+    ran = run(suite, "-p", "no:randomly")
+    assert ran.status == 1, ran.output
+    assert ran.outcomes == OUTCOMES
+    assert len(ran.episodes) == len(OUTCOMES) + 1  # the attempt that was rerun
+
+
+def test_four_workers_and_a_random_order_leave_the_same_bytes(suite):
+    alone = run(suite, "-p", "no:randomly")
+    ran = run(suite, "-n4", "--randomly-seed=5")
+    assert ran.status == 1, ran.output
+    assert ran.results == alone.results
