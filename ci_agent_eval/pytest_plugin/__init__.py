@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ci_agent_eval.pytest_plugin import detection, iterations, linking, options, simulating
+from ci_agent_eval.pytest_plugin.conversing import _conversation  # noqa: F401 - a fixture
 from ci_agent_eval.pytest_plugin.evaluation import files
 from ci_agent_eval.pytest_plugin.evaluation_report import EvaluationReports
 from ci_agent_eval.pytest_plugin.simulating import _agent_eval_run, simulation  # noqa: F401 - fixtures

@@ -27,6 +27,9 @@ RECORDER = "_agent_eval_recorder"
 FIXTURES = "ci_agent_eval.pytest_plugin"
 """Module that holds our fixtures."""
 
+CONVERSATION = "__agent_eval_conversation__"
+"""Attribute of a test function that `@conversation` decorates, as that room has it."""
+
 _FOREIGN_MARKER = pytest.StashKey[bool]()
 
 
@@ -70,12 +73,23 @@ SHOWN = pytest.StashKey["Episode"]()
 
 def is_episode(item: pytest.Item) -> bool:
     """Say whether the item is marked, asks for our fixture, returns its episode, or is measured."""
-    return asks_for_fixture(item) or is_marked(item) or returns_episode(item) or is_evaluation(item)
+    return (
+        asks_for_fixture(item)
+        or is_marked(item)
+        or returns_episode(item)
+        or is_conversation(item)
+        or is_evaluation(item)
+    )
 
 
 def returns_episode(item: pytest.Item) -> bool:
     """Say whether the item's test is decorated with `@llm_episode`."""
     return hasattr(getattr(item, "obj", None), RETURNING)
+
+
+def is_conversation(item: pytest.Item) -> bool:
+    """Say whether the item's test is decorated with `@conversation`."""
+    return hasattr(getattr(item, "obj", None), CONVERSATION)
 
 
 def is_linked(item: pytest.Item) -> bool:

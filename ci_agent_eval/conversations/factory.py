@@ -1,0 +1,103 @@
+"""The agent of a conversation: made by the test's factory, and cleaned up however it ends."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.simulation.steps import Steps, settled
+
+Close: TypeAlias = Callable[[], Steps[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Factory:
+    """A callable that makes an agent; its parameters are fixtures of the test."""
+
+    make: Callable[..., Any]
+    needs: tuple[str, ...]
+    """Names of its parameters without a default."""
+
+    @classmethod
+    def of(cls, where: str, given: object) -> Factory:
+        """Take what the test gives. Raises InputError for what makes no agent."""
+        if not callable(given) or (hasattr(given, "respond") and not isinstance(given, type)):
+            raise InputError(
+                f"{where}: give a factory, a function or class that makes a new agent, "
+                f"not a {type(given).__name__}; `lambda: ...` makes one of an expression"
+            )
+        return cls(given, _needs(where, given))
+
+    def open(self, fixtures: Mapping[str, Any]) -> Steps[Opened]:
+        """Make an agent, and say how it is cleaned up."""
+        made = self.make(**fixtures)
+        if inspect.isgenerator(made):
+            return Opened(next(made), lambda: _end_generator(made))
+        if inspect.isasyncgen(made):
+            agent = yield anext(made)
+            return Opened(agent, lambda: _end_async_generator(made))
+        made = yield from settled(made)
+        return (yield from _entered(made))
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An agent in use."""
+
+    agent: Any
+    close: Close
+
+
+def _needs(where: str, factory: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    needed = [p for p in parameters if p.default is p.empty]
+    if any(p.kind is p.POSITIONAL_ONLY for p in needed):
+        raise InputError(f"{where}: the factory's parameters are fixtures; let them have names")
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return tuple(p.name for p in needed if p.kind not in variable)
+
+
+def _entered(made: Any) -> Steps[Opened]:
+    """Enter an agent that is a context manager; else it may have `aclose` or `close`."""
+    kind = type(made)
+    if hasattr(kind, "__aenter__"):
+        agent = yield made.__aenter__()
+        return Opened(agent, lambda: _settled_none(made.__aexit__, None, None, None))
+    if hasattr(kind, "__enter__"):
+        agent = made.__enter__()
+        return Opened(agent, lambda: _settled_none(made.__exit__, None, None, None))
+    close = getattr(made, "aclose", None) or getattr(made, "close", None)
+    if callable(close):
+        return Opened(made, lambda: _settled_none(close))
+    return Opened(made, lambda: _settled_none(lambda: None))
+
+
+def _settled_none(call: Callable[..., Any], *given: Any) -> Steps[None]:
+    yield from settled(call(*given))
+
+
+def _end_generator(made: Any) -> Steps[None]:
+    yield from ()
+    if next(made, _OVER) is not _OVER:
+        made.close()
+        raise InputError("the factory of a conversation yields more than one agent")
+
+
+async def _over(made: Any) -> Any:
+    return await anext(made, _OVER)
+
+
+def _end_async_generator(made: Any) -> Steps[None]:
+    rest = yield _over(made)
+    if rest is not _OVER:
+        yield made.aclose()
+        raise InputError("the factory of a conversation yields more than one agent")
+
+
+_OVER = object()

@@ -1,0 +1,74 @@
+"""What was said in a conversation: a view of the turns that its episode records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ci_agent_eval.contract.trajectory import Role, TokenUsage, ToolCall, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message, as it was recorded."""
+
+    role: Role
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    """The calls an agent made on the way to it."""
+    tokens: TokenUsage | None = None
+    cost_usd: float | None = None
+    latency_ms: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The content by its other name."""
+        return self.content
+
+    def __str__(self) -> str:
+        return self.content
+
+    def __contains__(self, part: str) -> bool:
+        """Say whether the text has a part: `assert "sorry" in reply`."""
+        return part in self.content
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationState:
+    """The conversation so far, oldest message first; it grows with every message sent."""
+
+    turns: Callable[[], tuple[Turn, ...]]
+    """The turns recorded since the conversation began, or was reset."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages."""
+        return tuple(message_of(turn) for turn in self.turns())
+
+    @property
+    def user_messages(self) -> tuple[Message, ...]:
+        """What the test sent."""
+        return tuple(message for message in self.messages if message.role == "user")
+
+    @property
+    def agent_messages(self) -> tuple[Message, ...]:
+        """What the agent replied."""
+        return tuple(message for message in self.messages if message.role == "assistant")
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """Every tool call, in order."""
+        return tuple(call for turn in self.turns() for call in turn.tool_calls)
+
+    @property
+    def last(self) -> Message | None:
+        """The agent's last reply; None before the first one."""
+        replies = self.agent_messages
+        return replies[-1] if replies else None
+
+
+def message_of(turn: Turn) -> Message:
+    """Return a recorded turn as a message."""
+    return Message(
+        turn.role, turn.content, turn.tool_calls, turn.tokens, turn.cost_usd, turn.latency_ms
+    )
