@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.integration.test_cli import clean_environ
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -31,3 +33,47 @@ def test_banking_replays_without_a_key(tmp_path):
     calls = verdict["summary"]["calls"]
     assert (calls["live"], calls["replayed"], calls["scripted"]) == (0, 8, 0)
     assert verdict["counts"]["episodes"]["passed"] == 3
+
+
+def run_example(name, folder):
+    """Run a copy of an example, as its README says; returns the process and the verdict."""
+    done = subprocess.run(
+        [sys.executable, "-m", "ci_agent_eval", "run", name],
+        cwd=folder,
+        env=clean_environ() | {"PATH": os.environ["PATH"]},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    verdict = folder / "agent-eval-report/verdict.json"
+    return done, json.loads(verdict.read_text()) if verdict.exists() else {}
+
+
+@pytest.fixture
+def support(tmp_path):
+    shutil.copytree(EXAMPLES / "support_simulation", tmp_path / "support")
+    return tmp_path
+
+
+def test_simulated_customers_are_served_offline(support):
+    done, verdict = run_example("support", support)
+    assert done.returncode == 0, done.stdout
+    assert verdict["counts"]["episodes"]["passed"] == 8
+    calls = verdict["summary"]["calls"]
+    assert (calls["live"], calls["scripted"]) == (0, 23)
+    readme = (EXAMPLES / "support_simulation/README.md").read_text()
+    results = json.loads((support / "agent-eval-report/results.json").read_text())
+    assert all(f"| `{episode['scenario_id']}` |" in readme for episode in results["episodes"])
+
+
+def test_a_desk_that_does_not_ask_fails_the_scenario_that_says_so(support):
+    desk = support / "support/desk.py"
+    head, asks, tail = desk.read_text().partition('        thread["asked"] = "restart"\n')
+    _, _, rest = tail.partition("\n")
+    assert asks
+    desk.write_text(f"{head}        return self._restart(thread, calls)\n{rest}")
+    done, _ = run_example("support", support)
+    assert done.returncode == 1
+    assert "modem_is_restarted_after_a_yes" in done.stdout
+    assert "asks before it calls restart_modem" in done.stdout
