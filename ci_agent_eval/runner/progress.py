@@ -44,7 +44,7 @@ class JournalTail:
             failed=sum(1 for episode in episodes if episode.outcome == "failed"),
             errors=sum(1 for episode in episodes if episode.outcome == "error"),
             violations=sum(len(episode.violations) for episode in episodes),
-            cost_usd=math.fsum(episode.cost_usd or 0.0 for episode in episodes),
+            cost_usd=math.fsum(_cost(episode) for episode in episodes),
         )
 
     def _read(self, journal: Path) -> None:
@@ -75,3 +75,8 @@ class JournalTail:
             except (OSError, ValueError):
                 return None
         return self._selected
+
+
+def _cost(episode: EpisodeFacts) -> float:
+    judge = episode.judge.cost_usd if episode.judge else None
+    return (episode.cost_usd or 0.0) + (judge or 0.0)

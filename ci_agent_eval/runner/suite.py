@@ -122,11 +122,13 @@ def run_suite(
 def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
     """Return the argument list; paths stand last, behind `--`, so that none is an option.
 
+    Evaluations below the paths run, too: the plugin that is named, and lent where the suite
+    has none, knows the option for it.
     Ours stand behind the user's: of an option that is given twice the last one counts.
     """
     options, paths = _parted(command.pytest_args)
     report_dir = command.report_dir.absolute()
-    ours = [f"--episode-report-dir={report_dir}"]
+    ours = ["--eval", f"--episode-report-dir={report_dir}"]
     if runs_nothing(command.pytest_args) is None:
         # pytest would write the file all the same, of a run that was none.
         ours.append(f"--junit-xml={report_dir / JUNIT_NAME}")

@@ -4,6 +4,9 @@ are evaluations."""
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,109 @@ from ci_agent_eval.pipeline import Job, report_files
 from ci_agent_eval.redact import REDACTED
 from ci_agent_eval.settings import Settings
 from tests.builders import episode, evaluated, write_run
+from tests.plugin.conftest import SCRIPTED_CLOCK
 
 SECRET = "hunter2-hunter2-hunter2"
+
+
+SUITE = """
+import pytest
+
+@pytest.mark.episode(scenario_id="Create")
+def test_create():
+    canvas = "A -> B"
+    assert "A" in canvas
+    assert "C" in canvas
+
+@pytest.mark.episode(scenario_id="Extend")
+def test_extend():
+    assert "B" in "A -> B"
+"""
+
+
+@pytest.fixture
+def agent_eval(tmp_path: Path):
+    """Run the program in a folder with an evaluation of which one of two conversations passes."""
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals/diagram_eval.py").write_text(SUITE)
+    outer = ("GITHUB_", "INPUT_", "PYTEST_", "COV_", "COVERAGE_")
+    environ = {key: value for key, value in os.environ.items() if not key.startswith(outer)}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "ci_agent_eval", *arguments],
+            cwd=tmp_path,
+            env={**environ, "PYTEST_ADDOPTS": "-p no:randomly -p no:hypothesispytest"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+
+    return run
+
+
+def test_a_run_measures_evaluations_and_passes_whatever_they_say(agent_eval, tmp_path):
+    done = agent_eval("run", "evals")
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last == "Agent evals passed: 1 of 2 evaluation conversations passed (average score 0.75)"
+    folder = tmp_path / "agent-eval-report"
+    assert names(folder / "eval-results.json") == ["Create", "Extend"]
+    comment = (folder / "comment.md").read_text()
+    assert '| `Create` | 0 / 1 | 0.50 | 1 / 2 | `"C" in canvas`: ' in comment
+    (notice,) = json.loads((folder / "annotations.json").read_text())
+    assert (notice["level"], notice["start_line"]) == ("notice", 8)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--eval-min-pass-rate=0.6", "1 of 2 evaluation conversations passed, 60.0 % required"),
+        ("--eval-min-score=0.8", "the evaluations' average score is 0.75, 0.8 required"),
+    ],
+)
+def test_below_a_threshold_the_gate_is_closed(agent_eval, option, said):
+    done = agent_eval("run", "evals", option)
+    assert done.returncode == 1
+    assert " ".join(done.stdout.split()).endswith(f"Agent evals failed: {said}")
+
+
+def test_at_a_threshold_it_is_open(agent_eval):
+    assert agent_eval("run", "--eval-min-pass-rate=0.5", "--eval-min-score=0.75").returncode == 0
+
+
+def test_a_threshold_with_nothing_measured_closes_it(agent_eval, tmp_path):
+    (tmp_path / "test_strict.py").write_text("def test_one(episode):\n    pass\n")
+    done = agent_eval("run", "test_strict.py", "--eval-min-score=0")
+    assert done.returncode == 1
+    assert "no evaluation conversation was judged" in done.stdout
+
+
+def test_evaluations_that_all_broke_are_no_evidence(agent_eval, tmp_path):
+    (tmp_path / "evals/diagram_eval.py").write_text("def test_a():\n    raise OSError('refused')\n")
+    done = agent_eval("run", "evals")
+    assert done.returncode == 1
+    assert "Agent evals failed: none of 1 episode was judged" in done.stdout
+
+
+def test_the_same_bytes_for_any_worker_count(agent_eval, tmp_path):
+    (tmp_path / "conftest.py").write_text(SCRIPTED_CLOCK)
+    seen = set()
+    for workers in ("0", "3"):
+        agent_eval("run", "evals", "--", "-n", workers)
+        seen.add((tmp_path / "agent-eval-report/eval-results.json").read_bytes())
+    assert len(seen) == 1
+
+
+def test_a_shard_that_a_run_left_is_what_its_report_says(agent_eval, tmp_path):
+    agent_eval("run", "evals")
+    path = tmp_path / "agent-eval-report/eval-results.json"
+    before = path.read_bytes()
+    agent_eval("report", "--results", "agent-eval-report")
+    assert path.read_bytes() == before
+    agent_eval("report", "--results", "agent-eval-report", "--report-dir", "other")
+    assert (tmp_path / "other/eval-results.json").read_bytes() == before
 
 
 @pytest.fixture

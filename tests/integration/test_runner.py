@@ -176,7 +176,7 @@ def test_our_options_stand_behind_the_users_and_before_paths(tmp_path):
     users = ["--junitxml=other.xml", "-q", "--", "tests/test_a.py"]
     arguments = suite_arguments(SuiteCommand(tmp_path, ["."], users, suite="desk"), "plugin")
     assert arguments[6:] == [
-        *("--junitxml=other.xml", "-q", f"--episode-report-dir={tmp_path}"),
+        *("--junitxml=other.xml", "-q", "--eval", f"--episode-report-dir={tmp_path}"),
         *(f"--junit-xml={tmp_path / 'junit.xml'}", "--episode-suite=desk"),
         *("--", "tests/test_a.py", "."),
     ]
