@@ -12,6 +12,7 @@ from typing import Any
 from ci_agent_eval.bridge.returned import as_episode
 from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.episode import Assertion, Episode, Score
+from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.contract.trajectory import Trajectory, summarize_trajectory
 
 EpisodeAssertion = Assertion
@@ -39,7 +40,13 @@ class EpisodeBudgets(Budgets):
 
 
 class EpisodeResult(Episode):
-    """What a test decorated with `@llm_episode` may return."""
+    """What a test decorated with `@llm_episode` may return; its metadata may be anything."""
+
+    def __init__(self, **fields: Any) -> None:
+        given = {name: value for name, value in fields.items() if value is not None}
+        if "metadata" in given:
+            given["metadata"] = jsonable(given["metadata"])
+        super().__init__(**given)
 
     @classmethod
     def from_any(

@@ -1,0 +1,422 @@
+"""`@llm_episode`: the episode that a test returns is its result."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+SUITE = """
+import json, unittest
+from dataclasses import dataclass, field
+import pytest
+from ci_agent_eval import llm_episode
+from ci_agent_eval.bridge import (
+    EpisodeAssertion, EpisodeBudgetMetric, EpisodeBudgets, EpisodeResult, EpisodeScore,
+    build_trajectory_summary, make_max_turns_assertion, make_tool_call_budget,
+)
+
+STEPS = [{"action": "lookup_order"}, {"action": ""}, {"action": "create_refund"}]
+FINE = [{"name": "polite", "passed": True}]
+RUDE = [{"name": "polite", "passed": False, "reason": "it shouted"}]
+
+@llm_episode()
+def test_document():
+    return {
+        "scenario_id": "refund_flow_v1", "thread_id": "t-1",
+        "assertions": FINE, "scores": [{"name": "tone", "value": 0.5}],
+        "budgets": {
+            "max_turns": 5, "tool_calls": {"used": 3, "limit": 4},
+            "latency_ms": {"p95": 1200, "limit": 2000},
+        },
+        "trajectory_summary": {"steps_count": 3, "tool_calls_count": 3, "note": "short"},
+    }
+
+@llm_episode()
+def test_opik(scenario_id="from_default"):
+    return EpisodeResult(
+        scenario_id=scenario_id,
+        assertions=[make_max_turns_assertion([{}, {}], 3), EpisodeAssertion(name="a", passed=True)],
+        scores=[EpisodeScore(name="goal", value=1.0)],
+        budgets=EpisodeBudgets(
+            tool_calls=make_tool_call_budget(STEPS, 3),
+            latency_ms=EpisodeBudgetMetric(used=10, limit=20, unit="ms"),
+        ),
+        trajectory_summary=build_trajectory_summary(STEPS),
+        metadata={"kind": object},
+    )
+
+@dataclass
+class Claim:
+    name: str
+    passed: bool
+    reason: str = "it shouted"
+
+@dataclass
+class Mine:
+    assertions: list = field(default_factory=lambda: [Claim("polite", False)])
+
+@llm_episode()
+def test_dataclass(): return Mine()
+
+@llm_episode(scenario_id_key="name", thread_id_key="thread")
+@pytest.mark.parametrize("name", ["one", "two"])
+def test_text(name, thread="t-2"): return json.dumps({"assertions": RUDE})
+
+class Made:
+    def to_dict(self): return {"assertions": FINE}
+
+@llm_episode
+def test_to_dict(): return Made()
+
+@llm_episode()
+def test_over_budget():
+    return {"assertions": FINE, "budgets": {"tool_calls": {"used": 5, "limit": 4}}}
+
+@llm_episode()
+def test_soft_budget():
+    return {"assertions": FINE, "budgets": {"tool_calls": {"used": 5, "limit": 4, "hard": False}}}
+
+@llm_episode()
+def test_warning():
+    return {"assertions": [{**RUDE[0], "severity": "warning"}]}
+
+class TestGroup:
+    @llm_episode()
+    async def test_async(self): return {"assertions": RUDE}
+
+class TestCase(unittest.TestCase):
+    @llm_episode()
+    def test_case(self): return {"assertions": RUDE}
+
+@llm_episode()
+def test_outcome_failed(): return {"outcome": "failed", "reason": "it gave up"}
+
+@llm_episode()
+def test_outcome_error(): return {"outcome": "error", "reason": "rate limit"}
+
+@llm_episode()
+def test_outcome_skipped(): return {"outcome": "skipped", "reason": "no key"}
+
+@llm_episode()
+def test_nothing(): pass
+
+@llm_episode()
+def test_number(): return 5
+
+@llm_episode()
+def test_empty(): return {}
+
+@llm_episode()
+def test_typo(): return {"asertions": FINE}
+
+@llm_episode()
+def test_no_json(): return "fine"
+
+@llm_episode()
+def test_raises(): raise OSError("gone")
+
+@llm_episode()
+def test_asserts():
+    assert "sorry" in "hello"
+    return {"assertions": FINE}
+
+@pytest.fixture
+def broken(): raise ValueError("no server")
+
+@llm_episode()
+def test_setup(broken): return {"assertions": FINE}
+
+@pytest.mark.xfail
+@llm_episode()
+def test_expected(): return {"assertions": RUDE}
+"""
+
+SENTENCE = "return an Episode, a mapping, a JSON text, a dataclass, or an object with to_dict()"
+
+
+@pytest.fixture(autouse=True)
+def no_opik(monkeypatch, tmp_path):
+    for name in [name for name in os.environ if name.startswith("OPIK_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("OPIK_CONFIG_PATH", str(tmp_path / "none"))
+
+
+def test_each_fails_when_its_episode_does(suite, workers):
+    suite.write(SUITE)
+    ran = suite.run_apart(workers, "-W", "error")
+    ran.result.assert_outcomes(passed=5, failed=15, errors=1, skipped=1, xfailed=1)
+    assert {name: e.outcome for name, e in ran.episodes.items()} == {
+        "test_document": "passed",
+        "test_opik": "passed",
+        "test_dataclass": "failed",
+        "test_text[one]": "failed",
+        "test_text[two]": "failed",
+        "test_to_dict": "passed",
+        "test_over_budget": "passed",  # decision 0002: its test fails for all that
+        "test_soft_budget": "passed",
+        "test_warning": "passed",
+        "test_async": "failed",
+        "test_case": "failed",
+        "test_outcome_failed": "failed",
+        "test_outcome_error": "error",
+        "test_outcome_skipped": "skipped",
+        "test_nothing": "error",
+        "test_number": "error",
+        "test_empty": "error",
+        "test_typo": "error",
+        "test_no_json": "error",
+        "test_raises": "error",
+        "test_asserts": "failed",
+        "test_setup": "error",
+        "test_expected": "skipped",
+    }
+    # Every episode is there once, under the name it gave itself in the end.
+    assert len(ran.results.episodes) == 23
+    assert ran.results.complete
+
+
+def test_what_was_returned_is_recorded(suite, workers):
+    suite.write(SUITE)
+    ran = suite.run_apart(workers)
+    document = ran.episodes["test_document"]
+    assert (document.scenario_id, document.thread_id) == ("refund_flow_v1", "t-1")
+    assert [(a.name, a.passed) for a in document.assertions] == [("polite", True)]
+    assert [(s.name, s.value) for s in document.scores] == [("tone", 0.5)]
+    assert {name: (b.used, b.limit) for name, b in document.budgets.named()} == {
+        "max_turns": (3, 5),
+        "tool_calls": (3, 4),
+        "latency_ms": (1200, 2000),
+    }
+    assert document.trajectory_summary.model_dump() == {
+        "steps_count": 3,
+        "tool_calls_count": 3,
+        "note": "short",
+    }
+    assert (document.file, document.duration_ms is not None) == ("test_suite.py", True)
+    opik = ran.episodes["test_opik"]
+    assert opik.scenario_id == "from_default"
+    assert opik.metadata == {"kind": "<class 'object'>"}
+    assert {name: (b.used, b.limit) for name, b in opik.budgets.named()} == {
+        "tool_calls": (2, 3),
+        "latency_ms": (10, 20),
+    }
+    text = ran.episodes["test_text[one]"]
+    assert (text.scenario_id, text.thread_id) == ("one", "t-2")
+    assert text.failed_assertions[0].reason == "it shouted"
+    assert ran.episodes["test_dataclass"].scenario_id == "test_suite.py::test_dataclass"
+    assert ran.properties["test_document"]["agent_eval.scenario_id"] == "refund_flow_v1"
+
+
+@pytest.mark.parametrize(
+    ("test", "reason"),
+    [
+        ("test_nothing", f"InputError: @llm_episode: the test returned nothing; {SENTENCE}"),
+        (
+            "test_number",
+            f"InputError: @llm_episode: the test returned no episode but 'int'; {SENTENCE}",
+        ),
+        (
+            "test_typo",
+            "InputError: the returned episode: unknown key 'asertions'; did you mean 'assertions'?",
+        ),
+        (
+            "test_empty",
+            "ReturnedEpisodeError: it gives no outcome, no assertion and no measured budget",
+        ),
+        ("test_outcome_error", "ReturnedEpisodeError: rate limit"),
+        ("test_outcome_skipped", "no key"),
+        ("test_outcome_failed", "failed: outcome"),
+    ],
+)
+def test_the_reason_is_one_sentence(suite, test, reason):
+    suite.write(SUITE)
+    assert suite.run("-k", test).episodes[test].reason == reason
+
+
+def test_the_terminal_names_scenarios_as_they_were_returned(suite, workers):
+    suite.write(SUITE)
+    ran = suite.run_apart(workers)
+    lines = [line for line in ran.result.outlines if line.startswith(("FAILED one", "FAILED two"))]
+    assert lines == ["FAILED one: polite", "FAILED two: polite"]
+    assert "LOST" not in ran.result.stdout.str()
+    assert "the process ended before" not in ran.result.stdout.str()
+
+
+def test_a_returned_failure_never_exits_0(suite, workers):
+    suite.write("""
+        from ci_agent_eval import llm_episode
+
+        @llm_episode()
+        def test_one(): return {"assertions": [{"name": "a", "passed": False}]}
+    """)
+    assert suite.run_apart(workers, "-q").result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_the_fixture_and_the_returned_episode_are_one(suite):
+    suite.write("""
+        import pytest
+        from ci_agent_eval import llm_episode
+
+        @pytest.mark.episode(budgets={"tool_calls": 1, "max_turns": 9}, agent="desk")
+        @llm_episode()
+        def test_snapshot(episode):
+            with episode.turn("Hello") as turn:
+                turn.tool_call("lookup")
+                turn.reply("Hi", tokens=3)
+            episode.check("greets", True)
+            return episode.snapshot()
+
+        @pytest.mark.episode(budgets={"tool_calls": 1})
+        @llm_episode()
+        def test_limit():
+            return {"budgets": {"tool_calls": {"used": 2, "limit": 100}}}
+    """)
+    ran = suite.run()
+    ran.result.assert_outcomes(passed=1, failed=1)
+    episode = ran.episodes["test_snapshot"]
+    assert [turn.role for turn in episode.trajectory.turns] == ["user", "assistant"]
+    assert [a.name for a in episode.assertions] == ["greets"]
+    assert (episode.agent, episode.budgets.max_turns.used) == ("desk", 1)
+    limit = ran.episodes["test_limit"].budgets.tool_calls
+    assert (limit.used, limit.limit) == (2, 1)
+
+
+def test_iterations_of_one_test_are_of_one_returned_scenario(suite):
+    suite.write("""
+        from ci_agent_eval import llm_episode
+
+        @llm_episode()
+        def test_one(): return {"scenario_id": "mine", "outcome": "passed"}
+    """)
+    ran = suite.run("--aitest-iterations=3")
+    assert [e.key[0] for e in ran.results.episodes] == ["mine"] * 3
+    assert [e.iteration for e in ran.results.episodes] == [1, 2, 3]
+
+
+def test_a_killed_worker_leaves_its_episode_under_the_name_of_its_test(suite):
+    suite.write("""
+        import os, signal
+        from ci_agent_eval import llm_episode
+
+        @llm_episode()
+        def test_one(): return {"scenario_id": "mine", "outcome": "passed"}
+
+        @llm_episode()
+        def test_two(): os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    ran = suite.run_apart("-n2")
+    assert {e.scenario_id: e.outcome for e in ran.results.episodes} == {
+        "mine": "passed",
+        "test_suite.py::test_two": "error",
+    }
+    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_journal_is_read_without_results_just_the_same(suite):
+    suite.write("""
+        import os, signal
+        from ci_agent_eval import llm_episode
+
+        @llm_episode()
+        def test_one(): return {"scenario_id": "mine", "outcome": "passed"}
+
+        @llm_episode()
+        def test_two(): os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    ran = suite.run_apart()
+    from ci_agent_eval.cli import main
+
+    assert main(["report", "--results", str(ran.folder), "--report-dir", "judged"]) == 1
+    verdict = json.loads((suite.pytester.path / "judged/verdict.json").read_text())
+    text = json.dumps(verdict)
+    assert "test_suite.py::test_two" in text
+    assert '"mine"' in text
+    assert 'test_suite.py::test_one", "scenario' not in text
+    episodes = [
+        json.loads(line)
+        for line in (suite.pytester.path / "judged/results.json").read_text().splitlines()[1:-1]
+        for line in [line.rstrip(",")]
+    ]
+    assert [e["scenario_id"] for e in episodes] == ["mine", "test_suite.py::test_two"]
+
+
+@pytest.fixture
+def artifact(suite):
+    return suite.pytester.path / ".opik/pytest_episode_report.json"
+
+
+def test_the_artifact_holds_every_episode_whatever_came_of_it(suite, artifact, workers):
+    suite.write(SUITE)
+    suite.run_apart(workers, "--episode-artifact")
+    document = json.loads(artifact.read_text())
+    assert document["episodes_total"] == len(document["results"]) == 23
+    assert document["episodes_passed"] == 5
+    assert document["episodes_failed"] == 18
+    record = {r["nodeid"].rpartition("::")[2]: r for r in document["results"]}
+    assert record["test_over_budget"]["episode_passed"] is False
+    assert record["test_over_budget"]["pytest_passed"] is False
+    assert record["test_document"]["episode"]["scenario_id"] == "refund_flow_v1"
+    assert record["test_setup"]["episode"]["outcome"] == "error"
+
+
+def test_the_artifact_is_where_the_environment_says_and_the_same_for_any_order(suite, monkeypatch):
+    suite.write("""
+        from ci_agent_eval import llm_episode
+        import pytest
+
+        @pytest.mark.parametrize("n", range(6))
+        @llm_episode()
+        def test_one(n): return {"outcome": "passed", "scores": [{"name": "n", "value": n}]}
+    """)
+    monkeypatch.setenv("OPIK_PYTEST_EPISODE_ARTIFACT_ENABLED", "1")
+    monkeypatch.setenv("OPIK_PYTEST_EPISODE_ARTIFACT_PATH", "out/all.json")
+    file = suite.pytester.path / "out/all.json"
+    texts = set()
+    for arguments in (["-n0"], ["-n2"], ["-n3"]):
+        suite.run_apart(*arguments)
+        texts.add(file.read_text())
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("path", ["/x.json", "../x.json", "a/../../x.json"])
+def test_an_artifact_that_leads_elsewhere_is_refused(suite, path):
+    suite.write("def test_one(): pass")
+    ran = suite.run_apart("--episode-artifact", f"--episode-artifact-path={path}")
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    ran.result.stderr.fnmatch_lines(["*must be a relative path without `..`*"])
+
+
+def test_an_artifact_never_replaces_a_file_of_others(suite):
+    suite.write("def test_one(): pass")
+    (suite.pytester.path / "mine.json").write_text('{"mine": 1}')
+    ran = suite.run_apart("--episode-artifact", "--episode-artifact-path=mine.json")
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert (suite.pytester.path / "mine.json").read_text() == '{"mine": 1}'
+
+
+def test_a_crashed_worker_s_episode_is_in_the_artifact(suite, artifact):
+    suite.write("""
+        import os, signal
+        from ci_agent_eval import llm_episode
+
+        @llm_episode()
+        def test_one(): os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    suite.run_apart("-n1", "--episode-artifact")
+    (record,) = json.loads(artifact.read_text())["results"]
+    assert record["episode"]["outcome"] == "error"
+    assert (record["pytest_passed"], record["episode_passed"]) == (False, False)
+
+
+def test_called_by_hand_it_is_a_function_like_another(suite):
+    suite.write("""
+        from ci_agent_eval import llm_episode
+
+        @llm_episode()
+        def made(): return {"outcome": "failed"}
+
+        def test_one(): assert made() == {"outcome": "failed"}
+    """)
+    suite.run().result.assert_outcomes(passed=1)
