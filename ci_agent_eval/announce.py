@@ -75,7 +75,15 @@ def outputs_of(report: Report, folder: Path) -> dict[str, str]:
         "scenarios-passing": str(sum(1 for item in required if item.passing)),
         "episodes": str(report.summary.tally.total),
         "budget-violations": str(violations),
+        "conversations": str(report.summary.evaluations.conversations),
+        "conversations-passed": str(report.summary.evaluations.passed),
+        "average-score": _score(report.summary.evaluations.mean_score),
     }
+
+
+def _score(value: float | None) -> str:
+    """Write a score as `eval-results.json` has it; empty where nothing was measured."""
+    return "" if value is None else f"{value:.6f}".rstrip("0").rstrip(".")
 
 
 def announce(

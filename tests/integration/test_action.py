@@ -128,6 +128,7 @@ def test_the_whole_job_on_a_pull_request(workspace, github):
     assert outputs["conclusion"] == "failure"
     assert (outputs["scenarios"], outputs["scenarios-passing"]) == ("3", "2")
     assert (outputs["episodes"], outputs["budget-violations"]) == ("3", "1")
+    assert (outputs["conversations"], outputs["average-score"]) == ("0", "")
     assert outputs["comment-url"]
     assert outputs["check-run-url"]
     assert (workspace.folder / outputs["report-dir"] / "verdict.json").is_file()

@@ -9,7 +9,7 @@ import pytest
 
 from ci_agent_eval.announce import outputs_of
 from ci_agent_eval.options import OPTIONS
-from tests.builders import episode, report
+from tests.builders import episode, evaluated, report
 
 ROOT = Path(__file__).parents[2]
 OWN_INPUTS = {
@@ -60,3 +60,15 @@ def test_the_outputs_are_those_the_code_sets(tmp_path):
 @pytest.mark.parametrize(("name", "heading"), [("inputs", "Inputs"), ("outputs", "Outputs")])
 def test_the_readme_s_table_is_action_yml_s(name, heading):
     assert readme_table(heading) == section(name)
+
+
+@pytest.mark.parametrize(
+    ("passed", "score"),
+    [((), ""), ((True, True, False), "0.666667"), ((True,), "1"), ((False,), "0")],
+)
+def test_what_evaluations_came_to_is_an_output(tmp_path, passed, score):
+    runs = [evaluated("a", *passed)] if passed else []
+    found = outputs_of(report(episode(), *runs), tmp_path)
+    whole = str(int(all(passed) and bool(passed)))
+    assert (found["conversations"], found["conversations-passed"]) == (str(len(runs)), whole)
+    assert found["average-score"] == score
