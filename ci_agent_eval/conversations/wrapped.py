@@ -29,13 +29,15 @@ class _Core:
         self._fixtures = fixtures
         self._recorder = recorder
         self._opened: Opened | None = None
+        self._agent: Any = None
         self._ask: Ask | None = None
         self._started = 0
         self._unfinished: _Begun | None = None
 
     def open(self) -> Steps[None]:
         self._opened = yield from self._factory.open(self._fixtures)
-        _refuse_no_agent(self._opened.agent)
+        self._agent = self._opened.agent
+        _refuse_no_agent(self._agent)
         self._begin()
 
     def close(self) -> Steps[None]:
@@ -48,7 +50,8 @@ class _Core:
         if not isinstance(message, str):
             raise InputError(f"agent.send: give the message as a text, not {message!r}")
         yield from self._settle()
-        assert self._ask is not None, "a conversation opens its agent first"  # noqa: S101 - see open
+        if self._ask is None or self._opened is None:
+            raise InputError("agent.send: the conversation has ended, and its agent is closed")
         answer = yield from self._ask(message)
         if answer.stopped is not None:
             raise AgentStoppedError(answer.stopped)
@@ -75,8 +78,8 @@ class _Core:
 
     @property
     def agent(self) -> Any:
-        assert self._opened is not None, "a conversation opens its agent first"  # noqa: S101 - as above
-        return self._opened.agent
+        """The agent; also after its clean-up, for whoever looks at what it left."""
+        return self._agent
 
     @property
     def state(self) -> ConversationState:
@@ -141,6 +144,7 @@ class _Observed:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        __tracebackhide__ = True
         agent = self._core.agent
         try:
             return getattr(agent, name)

@@ -1,0 +1,426 @@
+"""Conversations: ordinary pytest items that talk to an agent which they create themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+AGENT = """
+import asyncio
+import pytest
+from ci_agent_eval import conversation
+
+class Canvas:
+    def __init__(self):
+        self.content = ""
+
+class DiagramAgent:
+    closed = []
+
+    def __init__(self):
+        self.canvas = Canvas()
+        self.state = {"boxes": 0}
+
+    async def respond(self, message):
+        await asyncio.sleep(0)
+        self.state["boxes"] += 1
+        self.canvas.content += message.split()[-1] + "\\n"
+        call = {"name": "draw", "arguments": {"box": message.split()[-1]}, "result": "ok"}
+        return {"text": f"drew {message}", "tool_calls": [call], "usage": {"input": 5, "output": 2}}
+
+    def close(self):
+        self.closed.append(self)
+
+class PlainAgent(DiagramAgent):
+    def respond(self, message):
+        self.canvas.content += message
+        return f"plain {message}"
+"""
+
+
+def write(suite, tests, agent=AGENT):
+    suite.write(agent + tests)
+
+
+def test_an_async_and_a_plain_conversation(suite, workers):
+    write(
+        suite,
+        """
+@conversation("Create basic diagram", DiagramAgent)
+async def test_async(agent):
+    reply = await agent.send("Create A")
+    assert "A" in agent.canvas.content
+    await agent.send("Add B")
+    assert agent.canvas.content == "A\\nB\\n"
+    assert agent.state == {"boxes": 2}
+    assert reply.text == "drew Create A" and "drew" in reply
+    assert [m.role for m in agent.conversation.messages] == ["user", "assistant"] * 2
+    assert [str(m) for m in agent.conversation.user_messages] == ["Create A", "Add B"]
+    assert [m.text for m in agent.conversation.agent_messages] == ["drew Create A", "drew Add B"]
+    assert [call.name for call in agent.conversation.tool_calls] == ["draw", "draw"]
+    assert agent.conversation.last.tokens.total == 7
+
+@conversation("Plain", PlainAgent)
+def test_plain(agent):
+    assert agent.send("hello").content == "plain hello"
+    assert agent.canvas.content == "hello"
+
+@conversation("Plain test of an async agent", DiagramAgent)
+def test_mixed(agent):
+    assert agent.send("Create A").text == "drew Create A"
+
+@conversation("Async test of a plain agent", PlainAgent)
+async def test_mixed_too(agent):
+    assert (await agent.send("x")).text == "plain x"
+""",
+    )
+    ran = suite.run(workers, "-W", "error")
+    ran.result.assert_outcomes(passed=4)
+    episode = ran.episodes["test_async"]
+    assert (episode.scenario_id, episode.mode, episode.gate) == (
+        "Create basic diagram",
+        "strict",
+        "required",
+    )
+    turns = episode.trajectory.turns
+    assert [turn.role for turn in turns] == ["user", "assistant"] * 2
+    assert turns[1].tool_calls[0].arguments == {"box": "A"}
+    assert turns[1].latency_ms is not None
+    assert ran.episodes["test_plain"].trajectory.total_tokens is None
+
+
+def test_they_are_ordinary_items(suite):
+    write(
+        suite,
+        """
+@pytest.fixture
+def place():
+    return "here"
+
+class TestDiagrams:
+    @pytest.mark.usefixtures("place")
+    @conversation("In a class", DiagramAgent)
+    @pytest.mark.parametrize("box", ["A::[x]", "B"])
+    async def drawing(self, agent, box, place):
+        await agent.send(box)
+        assert place == "here"
+
+@conversation("Named", DiagramAgent)
+@pytest.mark.episode(scenario_id="own_id", budgets={"max_turns": 5})
+def test_named(agent):
+    agent.send("A")
+""",
+    )
+    ran = suite.run("-W", "error::pytest.PytestReturnNotNoneWarning")
+    ran.result.assert_outcomes(passed=3)
+    assert {e.scenario_id for e in ran.results.episodes} == {
+        "In a class[A::[x]]",
+        "In a class[B]",
+        "own_id",
+    }
+    assert ran.episodes["test_named"].budgets.max_turns.used == 1
+    suite.run("-k", "drawing and B").result.assert_outcomes(passed=1, deselected=2)
+    suite.run("-m", "usefixtures").result.assert_outcomes(passed=2, deselected=1)
+
+
+def test_iterations_are_of_one_scenario(suite):
+    write(
+        suite,
+        """
+@conversation("Again", DiagramAgent)
+@pytest.mark.parametrize("box", ["A"])
+def test_again(agent, box):
+    agent.send(box)
+    assert agent.state["boxes"] == 1
+""",
+    )
+    ran = suite.run("--aitest-iterations=3")
+    ran.result.assert_outcomes(passed=3)
+    assert {(e.scenario_id, e.iteration) for e in ran.results.episodes} == {
+        ("Again[A]", 1),
+        ("Again[A]", 2),
+        ("Again[A]", 3),
+    }
+
+
+def test_the_first_failed_assertion_fails_it_and_the_agent_is_closed(suite):
+    write(
+        suite,
+        """
+@conversation("Fails", DiagramAgent)
+async def test_fails(agent):
+    await agent.send("Create A")
+    assert "B" in agent.canvas.content
+    await agent.send("never")
+
+def test_after():
+    assert len(DiagramAgent.closed) == 1
+""",
+    )
+    ran = suite.run()
+    ran.result.assert_outcomes(passed=1, failed=1)
+    episode = ran.episodes["test_fails"]
+    assert (episode.outcome, len(episode.trajectory.agent_turns)) == ("failed", 1)
+    assert episode.assertions[0].name == 'assert "B" in agent.canvas.content'
+
+
+FACTORIES = """
+log = []
+
+async def made_async():
+    return PlainAgent()
+
+def made_by_generator(tmp_path):
+    log.append("made")
+    yield PlainAgent()
+    log.append("closed")
+
+async def made_by_async_generator():
+    yield PlainAgent()
+    log.append("async closed")
+
+class Manager(PlainAgent):
+    async def __aenter__(self):
+        log.append("entered")
+        return self
+
+    async def __aexit__(self, *_):
+        log.append("left")
+
+@conversation("1", made_async)
+async def test_async_factory(agent): assert await agent.send("x")
+
+@conversation("2", made_by_generator)
+def test_generator(agent): assert agent.send("x")
+
+@conversation("3", made_by_async_generator)
+async def test_async_generator(agent): assert await agent.send("x")
+
+@conversation("4", made_by_async_generator)
+def test_async_generator_in_a_plain_test(agent): assert agent.send("x")
+
+@conversation("5", Manager)
+async def test_manager(agent): assert await agent.send("x")
+
+@conversation("6", lambda: (lambda message: message.upper()))
+def test_a_function_is_an_agent(agent): assert agent.send("x").text == "X"
+
+def test_log():
+    assert log == ["made", "closed", "async closed", "async closed", "entered", "left"]
+"""
+
+
+def test_every_kind_of_factory(suite):
+    write(suite, FACTORIES)
+    suite.run("-W", "error", "-p", "no:randomly").result.assert_outcomes(passed=7)
+
+
+def test_reset(suite):
+    write(
+        suite,
+        """
+class Resettable(DiagramAgent):
+    async def reset(self):
+        await asyncio.sleep(0)
+        self.state["boxes"] = 0
+
+@conversation("Own reset, not awaited", Resettable)
+async def test_own(agent):
+    await agent.send("A")
+    agent.reset()
+    assert agent.wrapped.state["boxes"] == 1
+    await agent.send("B")
+    assert agent.state == {"boxes": 1}
+    assert len(agent.conversation.messages) == 2
+
+@conversation("Own reset, awaited", Resettable)
+async def test_awaited(agent):
+    await agent.send("A")
+    await agent.reset()
+    assert agent.state == {"boxes": 0}
+    assert agent.conversation.messages == ()
+    assert agent.conversation.last is None
+
+@conversation("A new agent", DiagramAgent)
+def test_new(agent):
+    agent.send("A")
+    before = agent.wrapped
+    agent.reset()
+    assert agent.wrapped is not before and before in DiagramAgent.closed
+    assert agent.canvas.content == ""
+""",
+    )
+    ran = suite.run("-W", "error")
+    ran.result.assert_outcomes(passed=3)
+    assert len(ran.episodes["test_own"].trajectory.agent_turns) == 2
+
+
+def test_faults_are_errors_and_nothing_is_lost(suite):
+    write(
+        suite,
+        """
+class Broken(DiagramAgent):
+    async def respond(self, message):
+        if message == "break":
+            raise ConnectionError("no model")
+        return await super().respond(message)
+
+class Unclosable(DiagramAgent):
+    def close(self):
+        raise OSError("still in use")
+
+def no_agent():
+    return 42
+
+def broken_factory():
+    raise RuntimeError("no licence")
+
+@conversation("respond raises", Broken)
+async def test_respond(agent):
+    await agent.send("A")
+    await agent.send("break")
+
+@conversation("close raises", Unclosable)
+async def test_close(agent):
+    await agent.send("A")
+
+@conversation("both", Unclosable)
+async def test_both(agent):
+    assert 1 == 2
+
+@conversation("no agent", no_agent)
+async def test_none(agent): pass
+
+@conversation("factory raises", broken_factory)
+async def test_factory(agent): pass
+
+@conversation("no text", lambda: (lambda message: 42))
+def test_reply(agent):
+    agent.send("A")
+
+@conversation("no such thing", DiagramAgent)
+def test_observe(agent):
+    agent.palette
+""",
+    )
+    ran = suite.run()
+    ran.result.assert_outcomes(failed=7)
+    reasons = {name: (e.outcome, e.reason) for name, e in ran.episodes.items()}
+    assert {name: outcome for name, (outcome, _) in reasons.items()} == {
+        "test_respond": "error",
+        "test_close": "error",
+        "test_both": "failed",
+        "test_none": "error",
+        "test_factory": "error",
+        "test_reply": "error",
+        "test_observe": "error",
+    }
+    assert "ConnectionError: no model" in reasons["test_respond"][1]
+    assert "OSError: still in use" in reasons["test_close"][1]
+    assert "the factory made a int, which is no agent" in reasons["test_none"][1]
+    assert "has no 'palette' to observe" in reasons["test_observe"][1]
+    assert "without a text" in reasons["test_reply"][1]
+    turns = ran.episodes["test_respond"].trajectory.turns
+    assert [turn.content for turn in turns] == ["A", "drew A", "break"]
+    ran.result.stdout.fnmatch_lines(["*then, cleaning up the agent: OSError: still in use*"])
+
+
+@pytest.mark.parametrize(
+    ("decorated", "said"),
+    [
+        ('@conversation("x", DiagramAgent)\ndef test_x(): pass', "takes no parameter `agent`"),
+        ('@conversation("", DiagramAgent)\ndef test_x(agent): pass', "a name"),
+        ('@conversation("x", DiagramAgent())\ndef test_x(agent): pass', "give a factory"),
+        ('@conversation("x", 42)\ndef test_x(agent): pass', "not a int"),
+        ('@conversation("x", DiagramAgent)\nclass TestX: pass', "decorate a test function"),
+    ],
+)
+def test_what_is_no_conversation_is_said_at_collection(suite, decorated, said):
+    write(suite, decorated)
+    ran = suite.run()
+    ran.result.assert_outcomes(errors=1)
+    ran.result.stdout.fnmatch_lines([f"*{said}*"])
+
+
+def test_a_hard_budget_fails_a_conversation(suite):
+    write(
+        suite,
+        """
+@conversation("Chatty", PlainAgent)
+@pytest.mark.episode(budgets={"max_turns": 1})
+def test_chatty(agent):
+    agent.send("a")
+    agent.send("b")
+""",
+    )
+    ran = suite.run()
+    ran.result.assert_outcomes(failed=1)
+    assert [v.budget for v in ran.episodes["test_chatty"].violations] == ["max_turns"]
+
+
+def test_ctrl_c_closes_the_agent_and_keeps_the_turns(suite):
+    write(
+        suite,
+        """
+class Interrupted(DiagramAgent):
+    async def respond(self, message):
+        if message == "B":
+            raise KeyboardInterrupt
+        return await super().respond(message)
+
+    def close(self):
+        print("closed by the harness")
+
+@conversation("Ctrl-C", Interrupted)
+async def test_it(agent):
+    await agent.send("A")
+    await agent.send("B")
+""",
+    )
+    ran = suite.run_apart("-s")
+    assert ran.session.state == "interrupted"
+    (episode,) = ran.results.episodes
+    assert [t.content for t in episode.trajectory.turns][:2] == ["A", "drew A"]
+    ran.result.stdout.fnmatch_lines(["*closed by the harness*"])
+
+
+def test_an_agent_of_the_engine_converses(suite):
+    write(
+        suite,
+        """
+from ci_agent_eval.engine import FunctionAgent, Reply
+
+async def answer(message, history):
+    return Reply(f"{len(history)} before {message}", usage={"input": 3, "output": 1})
+
+@conversation("Adapter", lambda: FunctionAgent(answer, name="desk"))
+async def test_adapter(agent):
+    assert (await agent.send("a")).text == "0 before a"
+    assert (await agent.send("b")).text == "2 before b"
+    assert len(agent.conversation.messages) == 4
+    agent.reset()
+    assert (await agent.send("c")).text == "0 before c"
+""",
+    )
+    ran = suite.run("-W", "error")
+    ran.result.assert_outcomes(passed=1)
+    assert ran.episodes["test_adapter"].agent == "desk"
+
+
+def test_after_the_end_nothing_can_be_sent(suite):
+    write(
+        suite,
+        """
+kept = []
+
+@conversation("Keeps", PlainAgent)
+def test_keeps(agent):
+    kept.append(agent)
+
+def test_later():
+    from ci_agent_eval.errors import InputError
+    with pytest.raises(InputError, match="the conversation has ended"):
+        kept[0].send("x")
+    assert kept[0].canvas.content == ""
+""",
+    )
+    suite.run("-p", "no:randomly").result.assert_outcomes(passed=2)
