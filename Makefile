@@ -60,6 +60,10 @@ bench: $(STAMP) ## Measure what benchmarks/RESULTS.md and ENGINE.md record
 	@$(BIN)/python benchmarks/measure.py $(ARGS)
 	@$(BIN)/python benchmarks/engine.py
 
+.PHONY: pictures
+pictures: $(STAMP) ## Make the pictures of docs/pictures anew (needs Chromium)
+	@$(BIN)/python scripts/pictures.py
+
 .PHONY: fix
 fix: $(STAMP) ## Format, and repair what ruff can repair
 	@$(BIN)/ruff check --fix-only --quiet .

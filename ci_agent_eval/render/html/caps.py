@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from ci_agent_eval.render.escape import many_lines, one_line
 
 T = TypeVar("T")
+
+# Tools, checks and budgets have the same names in thousands of episodes.
+_name = lru_cache(4096)(one_line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class Shown:
     def name(self, text: str) -> str:
         """Return a name on one line."""
         self._count(len(text) > self.caps.name)
-        return one_line(text, self.caps.name)
+        return _name(text, self.caps.name)
 
     def text(self, text: str, limit: int | None = None) -> str:
         """Return a text in its lines, at most `limit` characters of it."""

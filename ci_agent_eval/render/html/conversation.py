@@ -11,6 +11,9 @@ from ci_agent_eval.render.numbers import count, milliseconds, money
 
 Part = dict[str, Any]
 
+_ON_ONE_LINE = json.JSONEncoder(ensure_ascii=False).encode
+_IN_LINES = json.JSONEncoder(ensure_ascii=False, indent=2).encode
+
 _PLAIN_WIDTH = 72
 """A value whose JSON is not longer stands on one line."""
 
@@ -63,8 +66,8 @@ def _written(value: Any) -> str:
     """Write a tool's argument or result: a text as it is, anything else as JSON."""
     if isinstance(value, str):
         return value
-    short = json.dumps(value, ensure_ascii=False)
-    return short if len(short) <= _PLAIN_WIDTH else json.dumps(value, ensure_ascii=False, indent=2)
+    short = _ON_ONE_LINE(value)
+    return short if len(short) <= _PLAIN_WIDTH else _IN_LINES(value)
 
 
 def _notes(turn: Mapping[str, Any]) -> Iterator[str]:

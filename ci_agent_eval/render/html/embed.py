@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+_ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def embedded_json(value: Any) -> str:
     """Return the value as ASCII JSON on one line, without `<`, `>` and `&`."""
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).translate(_ESCAPES)
+    return _ENCODE(value).translate(_ESCAPES)
 
 
 def filled(row: dict[str, Any]) -> dict[str, Any]:
