@@ -1,64 +1,128 @@
-"""What an app returns, read: a text, or a mapping or an object that holds one and more."""
+"""What an agent returns, read: a text, or a mapping or an object that holds one and more.
+
+The names are those of our own replies, of Opik's, OpenAI's and LangChain's messages, and of
+PydanticAI's results.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
+from ci_agent_eval.contract.episode import StopReason
+from ci_agent_eval.contract.trajectory import TokenUsage
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder import TurnRecorder
 
-_TEXT = ("text", "content")
+_TEXT = ("text", "content", "output")
 _CALLS = ("tool_calls", "calls")
-_TOKENS = ("usage", "tokens")
-_ARGUMENTS = ("arguments", "args")
+_TOKENS = ("usage", "tokens", "usage_metadata")
+_COUNTS = {
+    "input": ("input", "input_tokens", "prompt_tokens"),
+    "output": ("output", "output_tokens", "completion_tokens"),
+    "cached": ("cached", "cached_tokens", "cache_read_tokens"),
+}
+_ANSWERED = ("completed", "refusal")
+"""A run that ends so has an answer of the agent's own."""
 
 
 class Reply(NamedTuple):
-    """What the app replied, and what it took."""
+    """What an agent replied, and what it took."""
 
     text: str
-    calls: tuple[Any, ...] = ()
-    tokens: Any = None
+    calls: tuple[Mapping[str, Any], ...] = ()
+    """Arguments of `TurnRecorder.tool_call`."""
+    tokens: int | TokenUsage | Mapping[str, int] | None = None
     cost_usd: float | None = None
     source: Any = "live"
     stopped: str | None = None
     """Why its run ended without an answer of its own."""
 
     def record(self, turn: TurnRecorder) -> None:
-        """Write it into the turn that is open."""
+        """Write it into the turn that is open. Raises InputError for figures that are none."""
         for call in self.calls:
-            turn.tool_call(
-                str(_found(call, "name")),
-                _found(call, *_ARGUMENTS),
-                result=_found(call, "result"),
-                error=_found(call, "error"),
-                id=_found(call, "id"),
-                duration_ms=_found(call, "duration_ms"),
-            )
+            turn.tool_call(**call)
         turn.reply(self.text, tokens=self.tokens, cost_usd=self.cost_usd, source=self.source)
 
 
 def read_reply(said: object) -> Reply:
-    """Read what an app returned. Raises InputError where it holds no text."""
+    """Read what an agent returned. Raises InputError where there is nothing to read."""
     if isinstance(said, str):
         return Reply(said)
-    text = _found(said, *_TEXT)
+    text, calls = _found(said, *_TEXT), _calls(said)
+    if text is None and calls:
+        text = ""  # an agent may call tools and say nothing
     if not isinstance(text, str):
         raise InputError(
-            f"the app returned a {type(said).__name__} without a text; return a text, or "
+            f"the agent returned a {type(said).__name__} without a text; return a text, or "
             "something with `text` (and tool_calls, usage, cost_usd where it has them)"
         )
-    calls = _found(said, *_CALLS) or ()
-    stop = _found(said, "stop_reason")
     return Reply(
         text,
-        tuple(calls) if isinstance(calls, Iterable) else (),
-        _found(said, *_TOKENS),
+        calls,
+        _tokens(_found(said, *_TOKENS)),
         _found(said, "cost_usd"),
         _found(said, "source") or "live",
-        None if stop in {None, "completed", "refusal"} else f"{stop}: {_found(said, 'error')}",
+        _stopped(said),
     )
+
+
+def _stopped(said: object) -> str | None:
+    """Say why a run broke off; a reason that is not of ours is the model's own, and none."""
+    reason = _found(said, "stop_reason")
+    if reason in _ANSWERED or reason not in get_args(StopReason):
+        return None
+    error = _found(said, "error")
+    return f"{reason}: {error}" if error else str(reason)
+
+
+def _calls(said: object) -> tuple[Mapping[str, Any], ...]:
+    given = _found(said, *_CALLS)
+    if given is None:
+        return ()
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise InputError(
+            f"the agent's tool_calls are a {type(given).__name__}; return a list of calls"
+        )
+    return tuple(_call(call) for call in given)
+
+
+def _call(call: object) -> Mapping[str, Any]:
+    inner = _found(call, "function") or call
+    name = _found(inner, "name")
+    if not isinstance(name, str):
+        raise InputError(
+            f"a tool call of the agent's ({type(call).__name__}) has no name; give each a name"
+        )
+    kept = {key: _found(call, key) for key in ("result", "error", "id", "duration_ms")}
+    return {"name": name, "arguments": _arguments(_found(inner, "arguments", "args")), **kept}
+
+
+def _arguments(given: object) -> Any:
+    """Return arguments; those of OpenAI's calls are the text of a JSON object."""
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        try:
+            return json.loads(given)
+        except (ValueError, RecursionError):
+            return given  # what a model wrote wrongly is what it gave
+    return given
+
+
+def _tokens(given: Any) -> int | TokenUsage | Mapping[str, int] | None:
+    given = given() if callable(given) else given
+    if given is None or isinstance(given, int | TokenUsage):
+        return given
+    counts = {name: _found(given, *names) for name, names in _COUNTS.items()}
+    if counts["cached"] is None:
+        counts["cached"] = _found(_found(given, "prompt_tokens_details"), "cached_tokens")
+    known = {name: count for name, count in counts.items() if count is not None}
+    if not known:
+        raise InputError(
+            f"the agent's usage is a {type(given).__name__} without input and output; return "
+            '{"input": ..., "output": ...}, or None where it was not measured'
+        )
+    return known
 
 
 def _found(said: object, *names: str) -> Any:
