@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ci_agent_eval.contract.trajectory import Role, TokenUsage, ToolCall, Turn
 
@@ -14,11 +14,12 @@ class Message:
 
     role: Role
     content: str
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = field(default=(), repr=False)
     """The calls an agent made on the way to it."""
-    tokens: TokenUsage | None = None
-    cost_usd: float | None = None
-    latency_ms: float | None = None
+    # What differs from run to run stays out of the reasons that assertions give.
+    tokens: TokenUsage | None = field(default=None, repr=False)
+    cost_usd: float | None = field(default=None, repr=False)
+    latency_ms: float | None = field(default=None, repr=False)
 
     @property
     def text(self) -> str:
@@ -37,7 +38,7 @@ class Message:
 class ConversationState:
     """The conversation so far, oldest message first; it grows with every message sent."""
 
-    turns: Callable[[], tuple[Turn, ...]]
+    turns: Callable[[], tuple[Turn, ...]] = field(repr=False)
     """The turns recorded since the conversation began, or was reset."""
 
     @property

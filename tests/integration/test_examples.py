@@ -77,3 +77,47 @@ def test_a_desk_that_does_not_ask_fails_the_scenario_that_says_so(support):
     assert done.returncode == 1
     assert "modem_is_restarted_after_a_yes" in done.stdout
     assert "asks before it calls restart_modem" in done.stdout
+
+
+@pytest.fixture
+def diagrams(tmp_path):
+    shutil.copytree(EXAMPLES / "diagram_agent", tmp_path / "diagrams")
+    return tmp_path
+
+
+def test_diagrams_are_tested_strictly_and_evaluated(diagrams):
+    done, verdict = run_example("diagrams", diagrams)
+    assert done.returncode == 0, done.stdout
+    assert verdict["summary"]["calls"]["live"] == 0
+    report = json.loads((diagrams / "agent-eval-report/eval-results.json").read_text())
+    assert (report["totalConversations"], report["passedConversations"]) == (2, 1)
+    assert (report["passRate"], report["averageScore"]) == (50, 0.833333)
+    failed = [
+        a["description"]
+        for c in report["conversations"]
+        for a in c["assertions"]
+        if not a["passed"]
+    ]
+    assert failed == ["ends <= drawn", "share of arrow ends that lead to a box"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["-m", "ci_agent_eval", "run", "diagrams", "--eval-min-pass-rate", "0.9"], 1),
+        (["-m", "pytest", "-q", "diagrams"], 0),
+        (["-m", "pytest", "-q", "--eval", "diagrams"], 0),
+        (["-m", "pytest", "-q", "--eval-strict", "diagrams/architecture_eval.py"], 1),
+    ],
+)
+def test_the_commands_of_the_diagrams_end_as_their_readme_says(diagrams, arguments, status):
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=diagrams,
+        env=clean_environ() | {"PATH": os.environ["PATH"]},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status, done.stdout
