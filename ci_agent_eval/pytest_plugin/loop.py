@@ -21,7 +21,9 @@ class SessionLoop:
     """One runner for all async episodes, and what is to be closed with it."""
 
     def __init__(self) -> None:
-        self._runner = asyncio.Runner()
+        # With a factory the runner does not put its loop in the place of the thread's current
+        # one: that may be another plugin's, which would be lost unclosed.
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._closings: list[Callable[[], Awaitable[None]]] = []
 
     @classmethod
