@@ -12,7 +12,6 @@ import pytest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.detection import EPISODE
 from ci_agent_eval.pytest_plugin.detection import NAME as MARKER
-from ci_agent_eval.pytest_plugin.loop import SessionLoop
 from ci_agent_eval.pytest_plugin.places import Places
 from ci_agent_eval.scenario_files import ARGUMENT, ATTRIBUTE
 
@@ -27,6 +26,8 @@ T = TypeVar("T")
 @pytest.fixture
 def _agent_eval_run(request: pytest.FixtureRequest) -> Callable[[Awaitable[Any]], Any]:
     """Run an awaitable to its end on the loop that the episodes of the process share."""
+    from ci_agent_eval.pytest_plugin.loop import SessionLoop  # noqa: PLC0415 - inert until used
+
     loop = SessionLoop.of(request.config)
     return lambda awaitable: loop.run(_awaited(awaitable))
 
