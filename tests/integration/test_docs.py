@@ -118,3 +118,33 @@ def test_every_command_and_exit_code_is_in_the_readme():
         assert f"$ agent-eval {command}" in README
     for code, meaning in re.findall(r"^  (\d+) +(.+)$", EXIT_CODES, re.MULTILINE):
         assert f"| {code} | {meaning} |" in README
+
+
+CONVERSATIONS = (ROOT / "docs/conversations.md").read_text()
+
+
+@pytest.mark.parametrize("number", range(len(blocks("python", CONVERSATIONS))))
+def test_conversations_of_their_page_pass(number, tmp_path):
+    (tmp_path / "test_page.py").write_text(blocks("python", CONVERSATIONS)[number])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-W", "error", "test_page.py"],
+        cwd=tmp_path,
+        env=clean_environ(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "1 episode: 1 passed" in done.stdout
+
+
+def test_the_conversations_page_names_all_that_a_test_holds():
+    from ci_agent_eval.conversations import AgentUnderTest, ConversationState
+
+    held = [n for n in vars(AgentUnderTest) if not n.startswith("_")]
+    held += [f"conversation.{n}" for n, v in vars(ConversationState).items() if type(v) is property]
+    assert held
+    for name in held:
+        last = name.rpartition(".")[2]
+        assert f"`agent.{name}" in CONVERSATIONS or f"`.{last}`" in CONVERSATIONS, name
