@@ -292,6 +292,15 @@ def test_init_fits_the_workflow_to_the_repository(agent_eval, tmp_path, file, li
     assert line in (tmp_path / ".github/workflows/agent-eval.yml").read_text()
 
 
+def test_the_page_is_printed_as_it_was_written(agent_eval, desk, tmp_path):
+    mend(desk)
+    agent_eval("run", "desk")
+    done = agent_eval("report", "--results", "agent-eval-report", "--format", "html")
+    assert done.returncode == 0
+    assert done.stdout == (tmp_path / "agent-eval-report/report.html").read_text()
+    assert '"scenario":0,"outcome":"passed"' in done.stdout
+
+
 def test_init_without_anything_to_install_or_without_a_repository(agent_eval, tmp_path):
     refused = agent_eval("init")
     assert refused.returncode == 2

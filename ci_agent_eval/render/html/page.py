@@ -26,7 +26,7 @@ from ci_agent_eval.render.html.scenario_rows import listed_scenarios, scenario_r
 from ci_agent_eval.render.links import Links, line_number, quoted_url
 from ci_agent_eval.render.markdown import SHORT_SHA
 from ci_agent_eval.render.numbers import count, counted
-from ci_agent_eval.render.views import FINDING_KINDS, evidence, figures
+from ci_agent_eval.render.views import FINDING_KINDS, evaluations_title, evidence, figures
 from ci_agent_eval.report import Report
 
 CHUNK = 65_536
@@ -64,6 +64,7 @@ def render_html(
         "suite": report.summary.suite,
         "evidence": evidence(report),
         "figures": tuple(figures(report)),
+        "evaluations": evaluations_title(report) if report.evaluations else "",
         "budgets": suite_bars(budgets, report.summary.totals, shown),
         "charts": charts(episodes),
         "links": _page_links(links),

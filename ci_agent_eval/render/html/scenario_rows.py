@@ -31,7 +31,7 @@ def listed_scenarios(report: Report, shown: Shown) -> list[Judged]:
 
 def _weight(item: Judged) -> tuple[int, bool, bool]:
     over = any(found.violation.hard for found in item.scenario.violations)
-    return _WEIGHT[item.judgement.status], item.scenario.gate == "advisory", not over
+    return _WEIGHT[item.judgement.status], item.judgement.gate == "advisory", not over
 
 
 def scenario_row(item: Judged, shown: Shown, places: Places) -> Row:
@@ -43,7 +43,9 @@ def scenario_row(item: Judged, shown: Shown, places: Places) -> Row:
         "agent": shown.name(scenario.agent) if scenario.agent else None,
         "unnamed": agent_of(scenario) == "",
         "status": status,
-        "advisory": scenario.gate == "advisory",
+        "advisory": item.judgement.gate == "advisory" and not item.only_measures,
+        "evaluation": scenario.mode == "evaluation",
+        "score": _score(scenario.evaluations.mean_score),
         "over": any(found.violation.hard for found in scenario.violations),
         "flaky": scenario.flaky or None,
         "tally": [tally.passed, tally.failed, tally.error, tally.skipped],
@@ -76,6 +78,10 @@ def _range(item: Judged) -> list[float] | None:
     if interval is None or rate is None:
         return None
     return [round(part, 4) for part in (*interval, rate, item.judgement.required_pass_rate)]
+
+
+def _score(mean: float | None) -> str | None:
+    return None if mean is None else numbers.score(mean)
 
 
 def _per_episode(cost: float | None, ran: int) -> str | None:

@@ -16,6 +16,7 @@ function scenarioName(scenario) {
 
 function scenarioChips(scenario) {
   return [
+    scenario.evaluation ? chip("plain", scenario.score ? `evaluation, score ${scenario.score}` : "evaluation") : "",
     scenario.advisory ? chip("plain", "advisory") : "",
     scenario.over ? chip("warning", "over budget") : "",
     scenario.flaky ? chip("warning", `flaky: ${counted(scenario.flaky, "retry", "retries")}`) : "",

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.facts import facts_of
+from ci_agent_eval.render.html import assets
 from ci_agent_eval.render.html.beginning import PAGE_BEGINNING
 from ci_agent_eval.render.html.caps import Caps
 from ci_agent_eval.render.html.page import render_html
@@ -73,7 +74,12 @@ def suite():
 
 def test_the_page_is_the_golden_one(golden):
     budgets = SuiteBudgets.model_validate({"total_cost_usd": 0.5, "total_tokens": 100})
-    golden("render/small.html", page(*suite(), budgets=budgets))
+    text = page(*suite(), budgets=budgets)
+    # Script and style are files of their own, that a reviewer need not read twice.
+    for name, own in (("script", assets.script()), ("style", assets.style())):
+        assert f"<{name}>{own}</{name}>" in text
+        text = text.replace(own, f"[{name}]")
+    golden("render/small.html", re.sub("sha256-[A-Za-z0-9+/=]{44}", "sha256-[hash]", text))
 
 
 def test_the_page_begins_as_ours_do():
@@ -121,6 +127,16 @@ def test_retries_are_told_apart():
     assert [(row.get("attempt"), row.get("attempts")) for row in rows] == [
         (None, 2), (2, 2), (None, None),
     ]  # fmt: skip
+
+
+def test_evaluations_are_told_apart():
+    good = {"name": "is kind", "passed": True, "score": 0.8}
+    text = page(episode("tone", mode="evaluation", assertions=[good]), episode("refund"))
+    tone, refund = sorted(data(text, "scenario"), key=lambda row: row["id"], reverse=True)
+    assert (tone["evaluation"], tone["score"]) == (True, "0.80")
+    assert "evaluation" not in refund
+    assert "Evaluations: 1 of 1 conversation passed" in text
+    assert "Evaluations" not in page(episode("refund"))
 
 
 def test_scenarios_with_trouble_come_first():
