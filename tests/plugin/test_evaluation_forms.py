@@ -1,0 +1,152 @@
+"""Each form of assertion: what an evaluation records, and that strictly it is pytest's own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.results import Results
+from tests.plugin.assertion_forms import FORMS, Form, whole_file
+
+NAMES = [form.name for form in FORMS]
+FORM = pytest.mark.parametrize("form", FORMS, ids=NAMES)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run of all forms."""
+
+    folder: Path
+    output: str
+
+    def cases(self, form: Form) -> dict[str, list[tuple[str, str, str]]]:
+        """What JUnit says of the form's tests: how each ended, its message, its whole text."""
+        return {
+            case.attrib["name"]: [
+                (end.tag, steady(end.attrib.get("message", "")), steady(end.text or ""))
+                for end in case
+                if end.tag in {"failure", "error", "skipped"}
+            ]
+            for case in ET.parse(self.folder / "junit.xml").iter("testcase")
+            if belongs(f"{case.attrib['classname']}.{case.attrib['name']}", form)
+        }
+
+
+def steady(text: str) -> str:
+    """Leave out what differs from one process to the next."""
+    text = re.sub(r" at 0x[0-9a-f]+| id='\d+'|/same\d+", "", text)
+    return "\n".join(line.rstrip() for line in text.split("\n"))
+
+
+def belongs(name: str, form: Form) -> bool:
+    return any(
+        part.partition("[")[0] in {f"test_{form.name}", f"Test_{form.name}"}
+        for part in name.replace("::", ".").split(".")
+    )
+
+
+def run(folder: Path, *arguments: str) -> Ran:
+    text, _ = whole_file()
+    (folder / ".git").mkdir()
+    (folder / "forms_eval.py").write_text(text, encoding="utf-8")
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "CI", "GITHUB_"))
+    }
+    common = ["-p", "no:randomly", "-p", "no:hypothesispytest", "-p", "no:cacheprovider", "-q"]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            *common,
+            "--junit-xml=junit.xml",
+            *arguments,
+            "forms_eval.py",
+        ],
+        cwd=folder,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (folder / "junit.xml").exists(), done.stdout + done.stderr
+    return Ran(folder, done.stdout)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory) -> Ran:
+    return run(tmp_path_factory.mktemp("measured"), "--episode-report-dir=report")
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory) -> Ran:
+    return run(tmp_path_factory.mktemp("same"), "--eval-strict")
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory) -> Ran:
+    return run(tmp_path_factory.mktemp("same"), "-p", "no:ci_agent_eval")
+
+
+def episodes_of(ran: Ran, form: Form) -> list[Episode]:
+    results = Results.model_validate_json((ran.folder / "report/results.json").read_bytes())
+    return [episode for episode in results.episodes if belongs(episode.nodeid or "", form)]
+
+
+def test_there_are_forms_enough():
+    assert len(NAMES) == len(set(NAMES)) >= 40
+
+
+@FORM
+def test_each_is_recorded_once(measured: Ran, form: Form) -> None:
+    _, lines = whole_file()
+    found = episodes_of(measured, form)
+    recorded = [
+        (a.file, (a.line or 0) - lines[form.name] + 1, a.passed, a.name)
+        for episode in found
+        for a in episode.assertions
+    ]
+    assert recorded == [
+        ("forms_eval.py", line, passed, name) for line, passed, name, _ in form.expected
+    ]
+    reasons = [a.reason for episode in found for a in episode.assertions]
+    for reason, (_, _, _, begins) in zip(reasons, form.expected, strict=True):
+        assert reason is None if begins is None else (reason or "").startswith(begins), reason
+
+
+@FORM
+def test_no_assertion_fails_the_test(measured: Ran, form: Form) -> None:
+    worst = sorted({episode.outcome for episode in episodes_of(measured, form)})[:1]
+    assert worst == [form.outcome]
+    ends = [end for case in measured.cases(form).values() for end in case]
+    assert [tag for tag, _, _ in ends] == (["failure"] if form.outcome == "error" else [])
+
+
+@FORM
+def test_strictly_it_is_what_pytest_says(strict: Ran, plain: Ran, form: Form) -> None:
+    said = plain.cases(form)
+    assert said
+    assert said == strict.cases(form)
+
+
+@FORM
+def test_the_reason_is_pytest_s_own(measured: Ran, plain: Ran, form: Form) -> None:
+    found = [a for e in episodes_of(measured, form) for a in e.failed_assertions]
+    failed = {a.line: a.reason or "" for a in reversed(found)}
+    for _, message, text in (end for case in plain.cases(form).values() for end in case):
+        (*_, line) = re.findall(r"^forms_eval.py:(\d+): ", text, re.MULTILINE) or [0]
+        # An assert that is handled, or that is not the reason that the test ended, is not told of.
+        if int(line) in failed and message.startswith(("assert", "AssertionError: ")):
+            reason = steady(failed[int(line)])
+            assert message.removeprefix("AssertionError: ").splitlines()[:20] == reason.splitlines()
