@@ -62,7 +62,9 @@ class Bench:
 
     async def model(self, judge: Provider | Model, tally: Tally) -> Model:
         """Return the model of a judge. Raises InputError where it cannot be built."""
-        return CountedModel(await self._opened(judge, tally), self)
+        model = await self._opened(judge, tally)
+        self.recorder.note_conditions(judge=model.model_id)
+        return CountedModel(model, self)
 
     async def _opened(self, judge: Provider | Model, tally: Tally) -> Model:
         if isinstance(judge, Provider):
