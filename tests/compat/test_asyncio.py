@@ -128,6 +128,24 @@ def test_workers_make_no_difference(suite, run, mode):
     assert parted.outcomes == alone.outcomes == CLAIMED
 
 
+def test_neither_loses_a_loop_of_the_other(suite, run):
+    suite.write(
+        test_loops="""
+        import gc
+        import pytest
+
+        @pytest.mark.asyncio
+        async def test_its(episode): pass
+
+        async def test_ours(episode): pass
+
+        def test_nothing_is_unclosed(): gc.collect()
+        """
+    )
+    ran = run("strict")
+    assert ran.status == 0, ran.output
+
+
 BROKEN_FIXTURE = """
 import pytest
 import pytest_asyncio
