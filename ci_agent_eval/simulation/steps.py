@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
+from ci_agent_eval.current import running_episode
 from ci_agent_eval.errors import InputError
 
 T = TypeVar("T")
@@ -76,8 +77,18 @@ class Pending:
     def __init__(self, what: str, steps: Steps[Any]) -> None:
         self._what = what
         self._work = await_steps(steps)
+        self._episode = running_episode()
+        if self._episode is not None:
+            self._episode.unawaited.append(self.give_up)
+
+    def give_up(self) -> str:
+        """Close what was to be awaited, and say what to do."""
+        self._work.close()
+        return f"{self._what}(...) was not awaited; write `await {self._what}(...)`"
 
     def __await__(self) -> Generator[Any, Any, Any]:
+        if self._episode is not None and self.give_up in self._episode.unawaited:
+            self._episode.unawaited.remove(self.give_up)
         return self._work.__await__()
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -67,6 +67,24 @@ async def test_own(simulation):
     assert set(ran.episodes) == {"test_budget", "test_none", "test_own"}
 
 
+def test_a_simulation_that_is_not_awaited_fails_its_test(suite):
+    suite.write(
+        APP
+        + """
+async def test_forgets(simulation):
+    simulation(app, user("a"))
+
+async def test_remembers(simulation):
+    pending = simulation(app, user("a"), max_turns=1)
+    assert (await pending).turns == 1
+"""
+    )
+    ran = suite.run("-W", "error")
+    ran.result.assert_outcomes(passed=1, failed=1)
+    assert ran.episodes["test_forgets"].outcome != "passed"
+    ran.result.stdout.fnmatch_lines(["*run_simulation(...) was not awaited; write `await *"])
+
+
 def test_what_the_app_raises_is_the_episode_s_error_and_keeps_its_turns(suite):
     suite.write(
         APP

@@ -299,9 +299,14 @@ class TestApps:
         def app(message):
             raise ConnectionError("no database")
 
-        with pytest.raises(ConnectionError, match="no database") as raised:
-            run(app, user("a"))
-        assert raised.value.__notes__ == ["in turn 1 of the simulation"]
+        async def waiting(message):
+            await asyncio.sleep(0)
+            app(message)
+
+        for broken in (app, waiting):
+            with pytest.raises(ConnectionError, match="no database") as raised:
+                run(broken, user("a"))
+            assert raised.value.__notes__ == ["in turn 1 of the simulation"]
 
     def test_what_is_no_app_is_refused(self, run):
         with pytest.raises(InputError, match="a int is no app; give a function"):
