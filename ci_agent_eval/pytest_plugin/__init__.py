@@ -156,8 +156,24 @@ def pytest_make_collect_report(
     return marker.collect_report(report, marked)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the scenarios of other shards out, once everything else has been."""
+    if not config.option.shard:
+        return
+    from ci_agent_eval.pytest_plugin import shards  # noqa: PLC0415 - inert until used
+
+    if left := shards.select(config, items):
+        config.hook.pytest_deselected(items=left)
+
+
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    """Count the episodes that -k, -m or --deselect leave out; --lf does not tell what it does."""
+    """Count the episodes that -k, -m or --deselect leave out; --lf does not tell what it does.
+
+    What another shard runs is not left out.
+    """
+    if items and options.SHARD in items[0].config.stash:
+        return
     if count := sum(1 for item in items if detection.is_episode(item)):
         stash = items[0].config.stash
         stash[DESELECTED] = stash.get(DESELECTED, 0) + count
@@ -168,7 +184,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Take up the episodes among the items that were selected; the terminal tells of them next."""
     items = [item for item in session.items if detection.is_episode(item)]
     if items or options.report_dir(session.config) is not None:
-        _episodes(session.config).select(items, session.config.stash.get(DESELECTED, 0))
+        _select(session.config, items)
     linking.watch(session)
 
 
@@ -177,7 +193,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     """Take up, too, what a plugin has put in the place of collected items since, as anyio does."""
     items = [item for item in session.items if detection.is_episode(item)]
     if any(detection.EPISODE not in item.stash for item in items):
-        _episodes(session.config).select(items, session.config.stash.get(DESELECTED, 0))
+        _select(session.config, items)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -252,6 +268,11 @@ def pytest_runtest_makereport(
     if SESSION in item.config.stash:
         item.config.stash[SESSION].clean(report)
     return report
+
+
+def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    stash = config.stash
+    _episodes(config).select(items, stash.get(DESELECTED, 0), stash.get(options.SHARD, None))
 
 
 def _episodes(config: pytest.Config) -> EpisodeSession:

@@ -11,6 +11,9 @@ import pytest
 WORKER_DIR = "episode_report_dir"
 """Key under which an xdist worker is told the report directory."""
 
+SHARD = pytest.StashKey[Any]()
+"""The shard that this process runs, a `contract.results.Shard`."""
+
 CASSETTE_MODES = ("off", "record", "replay", "auto")
 
 MARKER_HELP = (
@@ -80,6 +83,16 @@ def add_options(parser: pytest.Parser) -> None:
         "directory, or without one here)",
     )
     parser.addini("eval_results", "as --eval-results", default="")
+    group.addoption(
+        "--shard",
+        metavar="I/N",
+        help="run the I-th of N shards: a share of the scenarios, the same on every machine",
+    )
+    group.addoption(
+        "--shard-durations",
+        metavar="PATH",
+        help="report folder or results.json of an earlier run, to balance the shards by",
+    )
     parser.addini("cassette", "as --cassette", default="off")
     parser.addini("cassette_dir", "as --cassette-dir", default="")
     parser.addini("episode_report_dir", "as --episode-report-dir", default="")

@@ -15,6 +15,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.endings import first_lines
 from ci_agent_eval.pytest_plugin.figures import summary_facts
+from ci_agent_eval.pytest_plugin.shards import declared
 from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME
 from ci_agent_eval.redact import Redactor
 from ci_agent_eval.run_folder import ReportFolder
@@ -40,6 +41,7 @@ class Run:
             state="running",
             suite=options.suite_name(config),
             commit=config.option.episode_commit or None,
+            shard=declared(config, os.environ) if config.option.shard else None,
         )
         try:
             folder.clear()

@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
+from ci_agent_eval.contract.results import Shard
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.pytest_plugin import detection
+from ci_agent_eval.pytest_plugin import detection, options
 from ci_agent_eval.pytest_plugin.iterations import whole_nodeid
 from ci_agent_eval.sharding import assign, parse_shard, plan_of
-
-SHARD = pytest.StashKey[dict[str, Any]]()
-"""The shard of this process, as `contract.results.Shard` has it."""
 
 _LARGEST = 256 * 1024 * 1024
 
@@ -32,15 +30,23 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]
     assigned = assign(units, count, _durations(config))
     kept = [item for item, unit in zip(items, units, strict=True) if assigned[unit] == index]
     left = [item for item, unit in zip(items, units, strict=True) if assigned[unit] != index]
-    config.stash[SHARD] = {
-        "index": index,
-        "count": count,
-        "plan": plan_of(assigned),
-        "empty": not kept,
-        **_workflow(os.environ),
-    }
+    config.stash[options.SHARD] = declared(config, os.environ).model_copy(
+        update={"plan": plan_of(assigned), "empty": not kept}
+    )
     items[:] = kept
     return left
+
+
+def declared(config: pytest.Config, environ: Mapping[str, str]) -> Shard:
+    """Return the shard that was asked for, of which run of a workflow and which attempt at it."""
+    index, count = _shard(config)
+    attempt = environ.get("GITHUB_RUN_ATTEMPT", "1")
+    return Shard(
+        index=index,
+        count=count,
+        run=environ.get("GITHUB_RUN_ID") or None,
+        attempt=int(attempt) if attempt.isdecimal() else 1,
+    )
 
 
 def _shard(config: pytest.Config) -> tuple[int, int]:
@@ -87,9 +93,3 @@ def _read(path: Path) -> Mapping[str, float]:
 def _episodes(document: Any) -> Iterable[Mapping[str, Any]]:
     episodes: Iterable[Mapping[str, Any]] = document["episodes"]
     return episodes
-
-
-def _workflow(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return which run of a workflow this is, and which attempt at it."""
-    run, attempt = environ.get("GITHUB_RUN_ID"), environ.get("GITHUB_RUN_ATTEMPT", "1")
-    return {"run": run or None, "attempt": int(attempt) if attempt.isdecimal() else 1}
