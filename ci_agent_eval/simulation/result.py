@@ -37,7 +37,7 @@ class UserUsage:
         return {"calls": self.calls, "tokens": tokens, "cost_usd": self.cost_usd}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SimulationResult(Mapping[str, Any]):
     """A conversation of a simulated user with an app, and why it ended.
 
@@ -68,6 +68,10 @@ class SimulationResult(Mapping[str, Any]):
     def last_reply(self) -> str:
         """The app's last reply; empty where it was never asked."""
         return self.exchanges[-1].reply if self.exchanges else ""
+
+    def __repr__(self) -> str:
+        """Say how it ended; pytest shows this beside every assertion on the result."""
+        return f"<simulation: {self.stop_reason} after {self.turns} turns>"
 
     def __getitem__(self, key: str) -> Any:
         if key not in KEYS:
