@@ -1,0 +1,153 @@
+"""Rubrics and evaluators in tests: judged by the episode's engine, recorded, paid for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.model_server import ModelServer
+from tests.model_server.script import Step, call
+
+HEAD = """
+import pytest
+from ci_agent_eval import check
+from ci_agent_eval.checks import RequiredText, Rubric
+from ci_agent_eval.engine import Provider
+from pydantic_evals.evaluators import Contains, GEval, LLMJudge
+
+JUDGE = Provider("openai:gpt-5-mini", base_url={url!r})
+
+@pytest.fixture
+def talked(episode):
+    with episode.turn("Where is my order?") as turn:
+        turn.reply("It comes on Monday.")
+"""
+
+KIND = """
+@pytest.mark.episode(scenario_id="order")
+async def test_order(talked):
+    assert await check(Rubric("It is kind.", JUDGE))
+"""
+
+
+def verdict(passed=True, score=1.0, reason="it is kind"):
+    arguments = {"pass": passed, "score": score, "reason": reason}
+    return Step(tool_calls=[call("final_result", **arguments)])
+
+
+@pytest.fixture
+def suite(pytester, monkeypatch):
+    """Run tests against a scripted judge; returns pytest's result, the episode, the requests."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-of-nobody-0123456789")
+
+    def run(script, source, *arguments, name="test_order.py"):
+        with ModelServer(script) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+            (pytester.path / name).write_text(HEAD.format(url=server.base_url) + source)
+            result = pytester.runpytest_subprocess(
+                name, "--episode-report-dir=out", "-W", "error", *arguments
+            )
+        results = json.loads((pytester.path / "out/results.json").read_text())
+        (episode,) = results["episodes"]
+        return result, episode, len(server.requests)
+
+    return run
+
+
+def test_a_rubric_is_one_assertion_of_the_test_s_episode(suite):
+    result, episode, _ = suite([verdict()], KIND)
+    result.assert_outcomes(passed=1)
+    (found,) = [a for a in episode["assertions"] if a["name"].startswith("rubric")]
+    assert found == {
+        "name": "rubric: It is kind.",
+        "passed": True,
+        "score": 1,
+        "reason": "it is kind",
+        "file": "test_order.py",
+        "line": found["line"],
+    }
+    assert episode["judge"]["calls"] == 1
+    assert episode["judge"]["cost_usd"] > 0
+    assert "cost_usd" not in episode["trajectory"]["turns"][1]
+
+
+def test_a_rubric_that_is_not_kept_fails_a_strict_test(suite):
+    result, episode, _ = suite([verdict(False, 0.2, "it is curt")], KIND)
+    result.assert_outcomes(failed=1)
+    assert episode["outcome"] == "failed"
+    result.stdout.fnmatch_lines(["*rubric: It is kind.: it is curt*"])
+
+
+def test_a_broken_judge_makes_the_episode_an_error(suite):
+    result, episode, _ = suite([Step(status=500)], KIND)
+    result.assert_outcomes(failed=1)
+    assert episode["outcome"] == "error"
+    assert episode["reason"].startswith("JudgeError: the judge gave no verdict")
+    assert [a for a in episode.get("assertions", ()) if not a["passed"]] == []
+
+
+def test_a_recorded_verdict_needs_neither_key_nor_network(suite, pytester, monkeypatch):
+    _, live, asked = suite([verdict()], KIND, "--cassette=record")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    result, again, asked_again = suite([], KIND, "--cassette=replay")
+    result.assert_outcomes(passed=1)
+    assert (asked, asked_again) == (1, 0)
+    assert again["assertions"] == live["assertions"]
+    assert again["judge"] == live["judge"]
+
+
+EVALUATION = """
+@pytest.mark.episode(scenario_id="order")
+async def test_order(talked):
+    check(RequiredText("Tuesday"))
+    await check(Rubric("It is kind.", JUDGE), "tone")
+    check(Contains("Monday"))
+"""
+
+
+def test_an_evaluation_goes_on_after_a_check_that_failed(suite):
+    result, episode, _ = suite([verdict(False, 0.4, "curt")], EVALUATION, name="order_eval.py")
+    assert result.ret == 0
+    assert [(a["name"], a["passed"], a.get("score")) for a in episode["assertions"]] == [
+        ("says 'Tuesday'", False, 0),
+        ("tone: rubric: It is kind.", False, 0.4),
+        ("Contains", True, 1),
+    ]
+
+
+JUDGES = """
+from pydantic_evals.evaluators.llm_as_a_judge import set_default_judge_model
+
+set_default_judge_model("openai-chat:gpt-5-mini")
+
+@pytest.mark.episode(scenario_id="order")
+async def test_order(talked):
+    await check(LLMJudge("It is kind.", model="openai-chat:gpt-5-mini"))
+    await check(LLMJudge("It is short."))
+    await check(GEval("kindness", ["look for kind words"], model="openai-chat:gpt-5-mini"))
+"""
+
+
+def test_judges_of_pydantic_evals_are_asked_by_the_engine(suite, monkeypatch):
+    script = {
+        "It is kind.": [verdict()],
+        "It is short.": [verdict()],
+        "kindness": [Step(tool_calls=[call("final_result", reason="warm", score=5)])],
+    }
+    result, live, asked = suite(script, JUDGES, "--cassette=record")
+    result.assert_outcomes(passed=1)
+    assert (live["judge"]["calls"], asked) == (3, 3)
+    assert [a["name"] for a in live["assertions"][-3:]] == ["LLMJudge", "LLMJudge", "GEval"]
+    monkeypatch.delenv("OPENAI_API_KEY")
+    result, again, asked = suite([], JUDGES, "--cassette=replay")
+    result.assert_outcomes(passed=1)
+    assert asked == 0
+    assert again["judge"] == live["judge"]
+
+
+def test_a_plain_test_is_told_that_a_judge_is_awaited(suite):
+    source = KIND.replace("async def", "def").replace("assert await ", "")
+    result, episode, _ = suite([verdict()], source)
+    result.assert_outcomes(failed=1)
+    assert "await check" in episode["reason"]
