@@ -5,15 +5,17 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from inspect import Parameter
 from typing import Any, TypeVar
 
 from ci_agent_eval.conversations.factory import Factory
-from ci_agent_eval.conversations.wrapped import AgentUnderTest, AsyncAgentUnderTest, _Core
+from ci_agent_eval.conversations.one_task import OneTask
+from ci_agent_eval.conversations.wrapped import AgentUnderTest, AsyncAgentUnderTest, Core
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder import EpisodeRecorder
 from ci_agent_eval.simulation.running import run_awaitable
-from ci_agent_eval.simulation.steps import await_steps, run_steps
+from ci_agent_eval.simulation.steps import Steps, await_steps, run_steps
 
 ATTRIBUTE = "__agent_eval_conversation__"
 """Attribute of a test function that is a conversation."""
@@ -39,11 +41,40 @@ class Setting:
     """What the plugin's fixture gives a conversation."""
 
     recorder: EpisodeRecorder
+    broken: list[Exception] = field(default_factory=list)
+    """What cleaning agents up raised: the fixture raises it in its own teardown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The arguments of one call: the plugin's, the factory's and the test's own."""
+
+    setting: Setting
     fixtures: Mapping[str, Any]
-    """The fixtures that the factory needs, by name."""
+    own: Mapping[str, Any]
 
 
-def conversation(name: str, factory: Callable[..., Any]) -> Callable[[Test], Test]:
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A test and the factory of its agent."""
+
+    where: str
+    test: Callable[..., Any]
+    names: frozenset[str]
+    """The test's parameters but `agent`, which the factory may have too."""
+    factory: Factory
+
+    def given(self, arguments: Mapping[str, Any]) -> Given:
+        """Sort the arguments of a call. Raises InputError where nobody gives an agent."""
+        if FIXTURE not in arguments:
+            raise InputError(f"{self.where}: let pytest run it; it is no function to call")
+        fixtures = {name: arguments[name] for name in self.factory.needs}
+        others = {FIXTURE, *self.factory.needs} - self.names
+        own = {name: value for name, value in arguments.items() if name not in others}
+        return Given(arguments[FIXTURE], fixtures, own)
+
+
+def conversation(name: str, factory: Callable[..., Any] | None = None) -> Callable[[Test], Test]:
     """Make a test a conversation with an agent, given to it as its parameter `agent`.
 
     `name` is the scenario's id in reports. `factory` makes the agent: a function or a class,
@@ -55,16 +86,18 @@ def conversation(name: str, factory: Callable[..., Any]) -> Callable[[Test], Tes
     other parameters are fixtures and parameters, as in any test; it may have any name.
     Raises InputError for what is no conversation.
     """
-    where = f"@conversation({name!r})"
     if not isinstance(name, str) or not name.strip():
-        raise InputError(f"{where}: give the conversation a name")
+        raise InputError(
+            '@conversation needs a name and a factory: @conversation("Greets", create_agent)'
+        )
+    where = f"@conversation({name!r})"
     made_by = Factory.of(where, factory)
 
     def decorate(test: Test) -> Test:
-        signature = _signature(where, test)
+        names = frozenset(_checked(where, test)) - {ARGUMENT}
         runner: Any = _asynchronous if inspect.iscoroutinefunction(test) else _plain
-        wrapper = runner(test, made_by)
-        wrapper.__signature__ = signature
+        wrapper = runner(Declared(where, test, names, made_by))
+        wrapper.__signature__ = _signature(test, made_by)
         setattr(wrapper, ATTRIBUTE, Conversation(name, made_by))
         wrapper.__test__ = True  # so that pytest collects it, whatever it is called
         result: Test = wrapper
@@ -73,69 +106,79 @@ def conversation(name: str, factory: Callable[..., Any]) -> Callable[[Test], Tes
     return decorate
 
 
-def _signature(where: str, test: Callable[..., Any]) -> inspect.Signature:
-    """Return the test's signature with the plugin's fixture in place of `agent`."""
+def _checked(where: str, test: Callable[..., Any]) -> Mapping[str, Parameter]:
+    """Return the parameters of a test that can be a conversation. Raises InputError."""
+    if isinstance(test, staticmethod | classmethod):
+        raise InputError(f"{where}: put it below @{type(test).__name__}, on the function itself")
     if not inspect.isfunction(test):
         raise InputError(f"{where}: decorate a test function or method, not {test!r}")
-    signature = inspect.signature(test)
-    if ARGUMENT not in signature.parameters:
+    if inspect.isgeneratorfunction(test) or inspect.isasyncgenfunction(test):
+        raise InputError(f"{where}: {test.__name__} contains `yield`; a test returns")
+    parameters = inspect.signature(test).parameters
+    agent = parameters.get(ARGUMENT)
+    if agent is None or agent.kind not in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY):
         raise InputError(f"{where}: {test.__name__} takes no parameter `agent`; give it one")
-    keyword = inspect.Parameter.KEYWORD_ONLY
+    return parameters
+
+
+def _signature(test: Callable[..., Any], factory: Factory) -> inspect.Signature:
+    """Return the test's signature with fixtures in place of `agent`: the plugin's, the factory's.
+
+    In the signature pytest finds them as it collects, so that they may be parametrized.
+    """
+    signature = inspect.signature(test)
     kept = [p for p in signature.parameters.values() if p.name != ARGUMENT]
-    own = inspect.Parameter(FIXTURE, keyword)
-    tail = [p for p in kept if p.kind is inspect.Parameter.VAR_KEYWORD]
-    head = [p for p in kept if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    return signature.replace(parameters=[*head, own, *tail])
+    known = {p.name for p in kept}
+    added = [name for name in (FIXTURE, *factory.needs) if name not in known]
+    tail = [p for p in kept if p.kind is Parameter.VAR_KEYWORD]
+    head = [p for p in kept if p.kind is not Parameter.VAR_KEYWORD]
+    fixtures = [Parameter(name, Parameter.KEYWORD_ONLY) for name in added]
+    return signature.replace(parameters=[*head, *fixtures, *tail])
 
 
-def _plain(test: Callable[..., Any], factory: Factory) -> Callable[..., Any]:
-    @functools.wraps(test)
+def _plain(declared: Declared) -> Callable[..., Any]:
+    @functools.wraps(declared.test)
     def converse(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        core = _core(kwargs.pop(FIXTURE), factory)
-        run_steps(core.open(), run_awaitable)
-        try:
-            returned = test(*args, **{ARGUMENT: AgentUnderTest(core)}, **kwargs)
-        except BaseException as error:
-            _after(error, lambda: run_steps(core.close(), run_awaitable))
-            raise
-        run_steps(core.close(), run_awaitable)
-        return returned
+        given, run = declared.given(kwargs), OneTask(run_awaitable)
+        core = Core(declared.factory, given.fixtures, given.setting)
+        agent = AgentUnderTest(core, run)
+        return _ran(core, run, lambda: declared.test(*args, **{**given.own, ARGUMENT: agent}))
 
     return converse
 
 
-def _asynchronous(test: Callable[..., Any], factory: Factory) -> Callable[..., Any]:
-    @functools.wraps(test)
+def _ran(core: Core, run: OneTask, call: Callable[[], Any]) -> Any:
+    __tracebackhide__ = True
+    try:
+        return run_steps(_whole(core, call, waits=False), run)
+    finally:
+        run.end()
+
+
+def _asynchronous(declared: Declared) -> Callable[..., Any]:
+    @functools.wraps(declared.test)
     async def converse(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        core = _core(kwargs.pop(FIXTURE), factory)
-        await await_steps(core.open())
-        try:
-            returned = await test(*args, **{ARGUMENT: AsyncAgentUnderTest(core)}, **kwargs)
-        except BaseException as error:
-            try:
-                await await_steps(core.close())
-            except Exception as second:  # noqa: BLE001 - told beside the first
-                _add_note(error, second)
-            raise
-        await await_steps(core.close())
-        return returned
+        given = declared.given(kwargs)
+        core = Core(declared.factory, given.fixtures, given.setting)
+        agent = AsyncAgentUnderTest(core)
+        arguments = {**given.own, ARGUMENT: agent}
+        return await await_steps(_whole(core, lambda: declared.test(*args, **arguments)))
 
     return converse
 
 
-def _core(setting: Setting, factory: Factory) -> _Core:
-    return _Core(factory, setting.fixtures, setting.recorder)
-
-
-def _after(error: BaseException, close: Callable[[], None]) -> None:
-    """Clean up after a test that raised; what that raises is told beside the test's own error."""
+def _whole(core: Core, call: Callable[[], Any], *, waits: bool = True) -> Steps[Any]:
+    """Make the agent, run the test, clean up: whatever happens on the way."""
+    __tracebackhide__ = True
     try:
-        close()
-    except Exception as second:  # noqa: BLE001 - told beside the first
-        _add_note(error, second)
-
-
-def _add_note(error: BaseException, second: Exception) -> None:
-    error.add_note(f"then, cleaning up the agent: {type(second).__name__}: {second}")
+        yield from core.open()
+        returned = (yield call()) if waits else call()
+        core.refuse_unanswered()
+    except BaseException as error:
+        core.note_unanswered(error)
+        raise
+    finally:
+        yield from core.close()
+    return returned

@@ -5,12 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias, TypeGuard
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.simulation.steps import Steps, settled
 
 Close: TypeAlias = Callable[[], Steps[None]]
+
+
+class FactoryError(Exception):
+    """No agent could be made; the episode is an error, not a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,8 @@ class Factory:
     @classmethod
     def of(cls, where: str, given: object) -> Factory:
         """Take what the test gives. Raises InputError for what makes no agent."""
+        if given is None:
+            raise InputError(f"{where}: give a factory as well, what makes the agent")
         if not callable(given) or (hasattr(given, "respond") and not isinstance(given, type)):
             raise InputError(
                 f"{where}: give a factory, a function or class that makes a new agent, "
@@ -33,14 +40,11 @@ class Factory:
 
     def open(self, fixtures: Mapping[str, Any]) -> Steps[Opened]:
         """Make an agent, and say how it is cleaned up."""
-        made = self.make(**fixtures)
-        if inspect.isgenerator(made):
-            return Opened(next(made), lambda: _end_generator(made))
-        if inspect.isasyncgen(made):
-            agent = yield anext(made)
-            return Opened(agent, lambda: _end_async_generator(made))
-        made = yield from settled(made)
-        return (yield from _entered(made))
+        try:
+            return (yield from _opened(self.make(**fixtures)))
+        except AssertionError as error:
+            # It is not the agent's failure: there is none yet.
+            raise FactoryError(f"the factory failed: AssertionError: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +67,52 @@ def _needs(where: str, factory: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in needed if p.kind not in variable)
 
 
+def _opened(made: Any) -> Steps[Opened]:
+    """Take what a factory returned. A generator owns its agent: nothing else closes it."""
+    if inspect.isgenerator(made):
+        return Opened(_yielded(next(made, _OVER)), lambda: _end_generator(made))
+    if inspect.isasyncgen(made):
+        agent = _yielded((yield _next(made)))
+        return Opened(agent, lambda: _end_async_generator(made))
+    return (yield from _entered((yield from settled(made))))
+
+
+def _yielded(agent: Any) -> Any:
+    if agent is _OVER:
+        raise InputError("the factory of a conversation yields no agent")
+    return agent
+
+
 def _entered(made: Any) -> Steps[Opened]:
     """Enter an agent that is a context manager; else it may have `aclose` or `close`."""
     kind = type(made)
     if hasattr(kind, "__aenter__"):
-        agent = yield made.__aenter__()
-        return Opened(agent, lambda: _settled_none(made.__aexit__, None, None, None))
+        entered = yield made.__aenter__()
+        return Opened(_or(entered, made), lambda: _settled_none(made.__aexit__, None, None, None))
     if hasattr(kind, "__enter__"):
-        agent = made.__enter__()
-        return Opened(agent, lambda: _settled_none(made.__exit__, None, None, None))
-    close = getattr(made, "aclose", None) or getattr(made, "close", None)
-    if callable(close):
-        return Opened(made, lambda: _settled_none(close))
+        entered = made.__enter__()
+        return Opened(_or(entered, made), lambda: _settled_none(made.__exit__, None, None, None))
+    for name in () if inspect.isroutine(made) or isinstance(made, type) else ("aclose", "close"):
+        if _takes_nothing(close := getattr(made, name, None)):
+            return Opened(made, partial(_settled_none, close))
     return Opened(made, lambda: _settled_none(lambda: None))
+
+
+def _or(entered: Any, manager: Any) -> Any:
+    return manager if entered is None else entered
+
+
+def _takes_nothing(close: Any) -> TypeGuard[Callable[[], Any]]:
+    """Say whether it is a way to clean up: one that needs arguments closes something else."""
+    if not callable(close):
+        return False
+    try:
+        inspect.signature(close).bind()
+    except TypeError:
+        return False
+    except ValueError:
+        return True  # written in C, and silent about its parameters
+    return True
 
 
 def _settled_none(call: Callable[..., Any], *given: Any) -> Steps[None]:
@@ -89,12 +126,12 @@ def _end_generator(made: Any) -> Steps[None]:
         raise InputError("the factory of a conversation yields more than one agent")
 
 
-async def _over(made: Any) -> Any:
+async def _next(made: Any) -> Any:
     return await anext(made, _OVER)
 
 
 def _end_async_generator(made: Any) -> Steps[None]:
-    rest = yield _over(made)
+    rest = yield _next(made)
     if rest is not _OVER:
         yield made.aclose()
         raise InputError("the factory of a conversation yields more than one agent")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 from ci_agent_eval.contract.trajectory import Role, TokenUsage, ToolCall, Turn
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Message:
-    """One message, as it was recorded."""
+    """One message, as it was recorded. It equals a text that is its own."""
 
     role: Role
     content: str
@@ -28,6 +28,14 @@ class Message:
 
     def __str__(self) -> str:
         return self.content
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return self.content == other
+        return isinstance(other, Message) and astuple(self) == astuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self.content)
 
     def __contains__(self, part: str) -> bool:
         """Say whether the text has a part: `assert "sorry" in reply`."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from functools import partial
+from inspect import CORO_CREATED, getcoroutinestate
+from typing import Any, NoReturn, Protocol
 
 from ci_agent_eval.conversations.factory import Factory, Opened
 from ci_agent_eval.conversations.messages import ConversationState, Message
@@ -12,60 +14,121 @@ from ci_agent_eval.recorder import EpisodeRecorder
 from ci_agent_eval.simulation.app import Ask, ask_of, is_engine_agent
 from ci_agent_eval.simulation.run import new_thread_id
 from ci_agent_eval.simulation.running import run_awaitable
-from ci_agent_eval.simulation.steps import Steps, await_steps, run_steps
+from ci_agent_eval.simulation.steps import Run, Steps, await_steps, run_steps, settled
 
 
 class AgentStoppedError(Exception):
     """The agent said that its run broke off; the episode is an error, not a failure."""
 
 
-class _Core:
+class Place(Protocol):
+    """Where a conversation takes place."""
+
+    @property
+    def recorder(self) -> EpisodeRecorder:
+        """Records the episode."""
+
+    @property
+    def broken(self) -> list[Exception]:
+        """Takes what cleaning up raised."""
+
+
+class Core:
     """What plain and async tests have in common, as steps."""
 
-    def __init__(
-        self, factory: Factory, fixtures: Mapping[str, Any], recorder: EpisodeRecorder
-    ) -> None:
+    def __init__(self, factory: Factory, fixtures: Mapping[str, Any], place: Place) -> None:
         self._factory = factory
         self._fixtures = fixtures
-        self._recorder = recorder
+        self._place = place
         self._opened: Opened | None = None
         self._agent: Any = None
         self._ask: Ask | None = None
         self._started = 0
         self._unfinished: _Begun | None = None
+        self._sent: list[tuple[Coroutine[Any, Any, Message], str]] = []
+        self._answering: str | None = None
 
     def open(self) -> Steps[None]:
+        """Make the agent. Raises InputError where it is none; `close` cleans it up even so."""
         self._opened = yield from self._factory.open(self._fixtures)
         self._agent = self._opened.agent
         _refuse_no_agent(self._agent)
         self._begin()
 
     def close(self) -> Steps[None]:
-        yield from self._settle()
+        """Clean the agent up, if there is one; what that raises is kept and told later."""
+        try:
+            yield from self._settle()
+        except Exception as error:  # noqa: BLE001 - kept
+            self._place.broken.append(error)
         opened, self._opened = self._opened, None
-        if opened is not None:
+        if opened is None:
+            return
+        try:
             yield from opened.close()
+        except Exception as error:  # noqa: BLE001 - kept
+            self._place.broken.append(error)
 
     def send(self, message: str) -> Steps[Message]:
+        """Ask the agent, and return its answer as it was recorded."""
+        __tracebackhide__ = True
         if not isinstance(message, str):
             raise InputError(f"agent.send: give the message as a text, not {message!r}")
+        if self._answering is not None:
+            raise InputError(
+                f"agent.send: {self._answering!r} is still being answered; await it first"
+            )
         yield from self._settle()
         if self._ask is None or self._opened is None:
             raise InputError("agent.send: the conversation has ended, and its agent is closed")
-        answer = yield from self._ask(message)
+        self._answering = message
+        try:
+            answer = yield from self._ask(message)
+        finally:
+            self._answering = None
         if answer.stopped is not None:
             raise AgentStoppedError(answer.stopped)
         last = self.state.last
         assert last is not None, "an answer was recorded"  # noqa: S101 - as `ask` promises
         return last
 
+    def sending(self, message: str) -> Coroutine[Any, Any, Message]:
+        """Return what sends a message once it is awaited, and remember it until then."""
+        coroutine = await_steps(self.send(message))
+        self._sent.append((coroutine, message))
+        return coroutine
+
+    def refuse_unanswered(self) -> None:
+        """Raise InputError where the test ended before what it sent was answered."""
+        if complaint := self._unanswered():
+            raise InputError(complaint)
+
+    def note_unanswered(self, error: BaseException) -> None:
+        """Tell it beside what the test raised: it may be the reason."""
+        if complaint := self._unanswered():
+            error.add_note(complaint)
+
+    def _unanswered(self) -> str | None:
+        never = [(c, m) for c, m in self._sent if getcoroutinestate(c) == CORO_CREATED]
+        self._sent.clear()
+        for coroutine, _ in never:
+            coroutine.close()  # Python would warn of it, somewhere else
+        if never:
+            message = never[0][1]
+            return f"agent.send({message!r}) was not awaited, so nothing was sent; write `await`"
+        if self._answering is not None:
+            return f"agent.send: the test ended before {self._answering!r} was answered; await it"
+        return None
+
     def reset(self) -> Steps[None]:
+        """Reset the agent, or make another one; what was recorded stays."""
         yield from self._settle()
+        if self._opened is None:
+            raise InputError("agent.reset: the conversation has ended, and its agent is closed")
+        self._started = len(self._place.recorder.turns)
         reset = getattr(self.agent, "reset", None)
         if callable(reset):
-            done = reset()
-            if isinstance(done, Awaitable):
-                yield done
+            yield from settled(reset())
             self._begin()
         else:
             yield from self.close()
@@ -82,14 +145,22 @@ class _Core:
         return self._agent
 
     @property
+    def observed(self) -> Any:
+        """The agent to look at. Raises InputError while its reset has not come to its end."""
+        if self._unfinished is not None and not self._unfinished.is_over:
+            raise InputError("agent.reset() has not come to its end; write `await agent.reset()`")
+        return self._agent
+
+    @property
     def state(self) -> ConversationState:
-        started = self._started
-        return ConversationState(lambda: self._recorder.turns[started:])
+        """What was said since the beginning, or the last reset."""
+        started, recorder = self._started, self._place.recorder
+        return ConversationState(lambda: recorder.turns[started:])
 
     def _begin(self) -> None:
-        self._started = len(self._recorder.turns)
-        thread_id = new_thread_id(self._recorder)
-        self._ask = ask_of(self.agent, thread_id, {}, self._recorder)
+        recorder = self._place.recorder
+        self._started = len(recorder.turns)
+        self._ask = ask_of(self.agent, new_thread_id(recorder), {}, recorder)
 
     def _settle(self) -> Steps[None]:
         unfinished, self._unfinished = self._unfinished, None
@@ -102,7 +173,14 @@ class _Begun:
 
     def __init__(self, steps: Steps[None]) -> None:
         self._steps = steps
-        self._wanted: Awaitable[Any] | None = next(steps, None)
+        self._over = False
+        self._wanted: Awaitable[Any] | None = None
+        self._advance(lambda: next(steps))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to be awaited."""
+        return self._over
 
     def rest(self) -> Steps[None]:
         """Go on to the end; nothing where that was reached."""
@@ -111,15 +189,18 @@ class _Begun:
             try:
                 answer = yield wanted
             except BaseException as error:  # noqa: BLE001 - the steps' own to handle
-                self._advance(lambda error=error: self._steps.throw(error))
+                self._advance(partial(self._steps.throw, error))
             else:
-                self._advance(lambda answer=answer: self._steps.send(answer))
+                self._advance(partial(self._steps.send, answer))
 
-    def _advance(self, go: Any) -> None:
+    def _advance(self, go: Callable[[], Awaitable[Any]]) -> None:
         try:
             self._wanted = go()
         except StopIteration:
-            self._wanted = None
+            self._over = True
+        except BaseException:
+            self._over = True
+            raise
 
     def __await__(self) -> Generator[Any, Any, None]:
         return await_steps(self.rest()).__await__()
@@ -128,8 +209,12 @@ class _Begun:
 class _Observed:
     """Gives what the agent itself exposes, by its own names."""
 
-    def __init__(self, core: _Core) -> None:
-        self._core = core
+    __slots__ = ("_core",)
+
+    def __init__(self, core: Core) -> None:
+        object.__setattr__(self, "_core", core)
+
+    _core: Core
 
     @property
     def conversation(self) -> ConversationState:
@@ -142,10 +227,10 @@ class _Observed:
         return self._core.agent
 
     def __getattr__(self, name: str) -> Any:
+        __tracebackhide__ = True
         if name.startswith("__"):
             raise AttributeError(name)
-        __tracebackhide__ = True
-        agent = self._core.agent
+        agent = self._core.observed
         try:
             return getattr(agent, name)
         except AttributeError as error:
@@ -156,6 +241,14 @@ class _Observed:
                 "give it an attribute or property of that name"
             ) from None
 
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(
+            f"a test observes the agent; to set {name!r} on it, write `agent.wrapped.{name} = ...`"
+        )
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._core.agent)})
+
     def __repr__(self) -> str:
         return f"<agent under test: {type(self._core.agent).__name__}>"
 
@@ -163,30 +256,41 @@ class _Observed:
 class AgentUnderTest(_Observed):
     """The agent in a plain test; besides these, every attribute of the agent is there."""
 
+    __slots__ = ("_run",)
+    _run: Run
+
+    def __init__(self, core: Core, run: Run = run_awaitable) -> None:
+        super().__init__(core)
+        object.__setattr__(self, "_run", run)
+
     def send(self, message: str) -> Message:
         """Send a message and return the reply; both are recorded as a turn.
 
         Whatever the agent raises is raised here, and the turn so far is kept.
         """
-        return run_steps(self._core.send(message), run_awaitable)
+        __tracebackhide__ = True
+        return run_steps(self._core.send(message), self._run)
 
     def reset(self) -> None:
         """Reset the agent, or take a new one where it has no `reset`, and begin anew.
 
         What was recorded stays recorded: its cost counts.
         """
-        run_steps(self._core.reset(), run_awaitable)
+        run_steps(self._core.reset(), self._run)
 
 
 class AsyncAgentUnderTest(_Observed):
     """The agent in an async test; besides these, every attribute of the agent is there."""
 
-    async def send(self, message: str) -> Message:
-        """Send a message and return the reply; both are recorded as a turn.
+    __slots__ = ()
 
-        Whatever the agent raises is raised here, and the turn so far is kept.
+    def send(self, message: str) -> Coroutine[Any, Any, Message]:
+        """Send a message and return the reply, once awaited; both are recorded as a turn.
+
+        Whatever the agent raises is raised here, and the turn so far is kept. A plain
+        `respond` is called as it is, on the loop: it sees the thread that made the agent.
         """
-        return await await_steps(self._core.send(message))
+        return self._core.sending(message)
 
     def reset(self) -> Awaitable[None]:
         """Reset the agent, or take a new one where it has no `reset`, and begin anew.
@@ -198,9 +302,11 @@ class AsyncAgentUnderTest(_Observed):
 
 
 def _refuse_no_agent(agent: object) -> None:
-    if callable(getattr(agent, "respond", None)) or callable(agent) or is_engine_agent(agent):
+    can_respond = callable(getattr(agent, "respond", None)) or callable(agent)
+    if not isinstance(agent, type) and (can_respond or is_engine_agent(agent)):
         return
+    made = f"the class {agent.__name__}" if isinstance(agent, type) else type(agent).__name__
     raise InputError(
-        f"the factory made a {type(agent).__name__}, which is no agent; an agent has "
-        "`respond(message)`, plain or async, or is one of the engine's"
+        f"the factory made {made if agent is not None else 'nothing'}, which is no agent; an "
+        "agent has `respond(message)`, plain or async, or is one of the engine's"
     )

@@ -55,9 +55,11 @@ def aitest_run(
     request: pytest.FixtureRequest, episode: EpisodeRecorder
 ) -> Generator[RecordedRuns, None, None]:
     """Run agents of the engine; their turns, tool calls, tokens and cost become the episode."""
-    from ci_agent_eval.pytest_plugin import agents  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.agents import (  # noqa: PLC0415 - inert until used
+        recorded_runs,
+    )
 
-    with agents.recorded_runs(request.node, episode) as runs:
+    with recorded_runs(request.node, episode) as runs:
         yield runs
 
 
@@ -229,9 +231,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run an `async def` test of ours, unless another plugin has claimed it."""
     is_ours = detection.EPISODE in pyfuncitem.stash or detection.is_linked(pyfuncitem)
     if is_ours and detection.is_unclaimed_coroutine(pyfuncitem):
-        from ci_agent_eval.pytest_plugin import coroutines  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.coroutines import (  # noqa: PLC0415 - inert until used
+            run_coroutine_test,
+        )
 
-        coroutines.run_coroutine_test(pyfuncitem)
+        run_coroutine_test(pyfuncitem)
         return True
     return None
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ci_agent_eval.pytest_plugin import detection
 from ci_agent_eval.pytest_plugin.iterations import whole_nodeid
+from ci_agent_eval.pytest_plugin.terminal import printable
 
 if TYPE_CHECKING:
     from ci_agent_eval.conversations.decorator import Setting
@@ -15,11 +17,28 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(name="_agent_eval_conversation")
-def _conversation(request: pytest.FixtureRequest, _agent_eval_recorder: EpisodeRecorder) -> Setting:
+def _conversation(
+    request: pytest.FixtureRequest, _agent_eval_recorder: EpisodeRecorder
+) -> Generator[Setting, None, None]:
     from ci_agent_eval.conversations.decorator import Setting  # noqa: PLC0415 - inert until used
 
-    needs = _declared(request.node).factory.needs
-    return Setting(_agent_eval_recorder, {name: request.getfixturevalue(name) for name in needs})
+    setting = Setting(_agent_eval_recorder)
+    yield setting
+    if setting.broken and _was_interrupted(request.node):
+        # pytest tears down after Ctrl-C on its way out, where an exception would be its own end.
+        said = "; ".join(f"{type(error).__name__}: {error}" for error in setting.broken)
+        request.config.get_terminal_writer().line(
+            printable(f"{request.node.nodeid}: cleaning up the agent failed: {said}")
+        )
+    elif len(setting.broken) > 1:
+        raise ExceptionGroup("cleaning up the agents failed", setting.broken)
+    elif setting.broken:
+        raise setting.broken[0]
+
+
+def _was_interrupted(item: pytest.Item) -> bool:
+    """Say whether the test never came to an end, not even a bad one."""
+    return item.stash[detection.EPISODE].ended is None
 
 
 def scenario_of(item: pytest.Item) -> str:

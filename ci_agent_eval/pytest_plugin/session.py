@@ -14,6 +14,7 @@ from ci_agent_eval.contract.results import JournalLine, Shard
 from ci_agent_eval.current import RunningEpisode, enter, leave
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import measuring, options
+from ci_agent_eval.pytest_plugin.conversing import scenario_of
 from ci_agent_eval.pytest_plugin.detection import EPISODE, RECORDER, SHOWN, EpisodeItem
 from ci_agent_eval.pytest_plugin.endings import Ending, EpisodeFailed, ending_of, first_lines
 from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
@@ -23,7 +24,7 @@ from ci_agent_eval.pytest_plugin.figures import (
     junit_properties,
     summary_facts,
 )
-from ci_agent_eval.pytest_plugin.iterations import iteration_of, whole_nodeid
+from ci_agent_eval.pytest_plugin.iterations import iteration_of
 from ci_agent_eval.pytest_plugin.marker import draft_from_marker
 from ci_agent_eval.pytest_plugin.notes import notes
 from ci_agent_eval.pytest_plugin.places import Places
@@ -85,13 +86,13 @@ class EpisodeSession:
         order of the full ids, gets a number. The same item twice is two iterations.
         """
         names = distinct_names((item.nodeid for item in items), self._redactor.text)
-        scenarios = distinct_names(map(whole_nodeid, items), self._redactor.text)
+        scenarios = distinct_names(map(scenario_of, items), self._redactor.text)
         earlier: Counter[str] = Counter()
         for item in items:
             iteration = iteration_of(item)
             number = iteration.number + earlier[item.nodeid] * iteration.of
             earlier[item.nodeid] += 1
-            scenario = scenarios[whole_nodeid(item)]
+            scenario = scenarios[scenario_of(item)]
             self._take_up(item, EpisodeItem(names[item.nodeid], scenario, number))
         if self._folder is not None:
             self._folder.note_selected(len(items), deselected, shard)
