@@ -59,6 +59,12 @@ def running_episode() -> RunningEpisode | None:
     return None if _Stage.outside else _Stage.episode
 
 
+def is_evaluating() -> bool:
+    """Say whether the episode that is running is an evaluation: what fails is kept, not raised."""
+    episode = running_episode()
+    return episode is not None and episode.mode == "evaluation"
+
+
 def enter(episode: RunningEpisode) -> None:
     """Say that an episode's test begins."""
     _Stage.episode, _Stage.outside = episode, 0

@@ -8,6 +8,7 @@ An error's reason says where it was raised, and where the test was at that momen
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -16,6 +17,8 @@ import pytest
 from ci_agent_eval.contract.episode import Assertion, Outcome
 from ci_agent_eval.contract.jsonable import clean_text, without_addresses
 from ci_agent_eval.pytest_plugin.places import Places
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 MAX_LINES = 20
 MAX_CHARACTERS = 2000
@@ -123,8 +126,11 @@ def _raised_at(traceback: TracebackType, places: Places, test_file: str | None) 
 
 
 def first_lines(text: str) -> str:
-    """Return the beginning of a message, without memory addresses; a mark where it was cut."""
-    lines = without_addresses(clean_text(text)).splitlines()
+    """Return the beginning of a message, without memory addresses; a mark where it was cut.
+
+    Without colours, too: pytest explains in them where its terminal has some.
+    """
+    lines = without_addresses(_COLOUR.sub("", clean_text(text))).splitlines()
     kept = "\n".join(lines[:MAX_LINES])
     return cut(kept + ("\n…" if len(lines) > MAX_LINES else ""), MAX_CHARACTERS)
 

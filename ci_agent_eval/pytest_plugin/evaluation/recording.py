@@ -13,7 +13,7 @@ from _pytest.assertion import rewrite
 
 from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.contract.jsonable import clean_text, without_addresses
-from ci_agent_eval.current import RunningEpisode, running_episode
+from ci_agent_eval.current import RunningEpisode, is_evaluating, running_episode
 from ci_agent_eval.pytest_plugin.endings import MAX_NAME, cut, first_lines
 
 _EXPECTING = (
@@ -37,7 +37,7 @@ class Asserts:
 
     def is_recording(self) -> bool:
         """Say whether an evaluation's episode is running."""
-        return _evaluation() is not None
+        return is_evaluating()
 
     def passed(self, line: int, name: str, reason: str | None) -> None:
         """Record an assert that passed."""
@@ -145,8 +145,7 @@ class _Observed(AbstractContextManager[Any]):
 
 
 def _evaluation() -> RunningEpisode | None:
-    episode = running_episode()
-    return episode if episode is not None and episode.mode == "evaluation" else None
+    return running_episode() if is_evaluating() else None
 
 
 def _is_of_a_call(error: AssertionError) -> bool:
