@@ -140,3 +140,10 @@ def suite(tmp_path: Path) -> Suite:
     # Its own root, wherever the temporary folder lies.
     (tmp_path / "pytest.ini").write_text("[pytest]\n", "utf-8")
     return Suite(tmp_path)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Add a fixture to a test that has been made, as the plugin does with its recorder."""
+    for item in session.items:
+        if "seen" in item.fixturenames:
+            item.fixturenames = [*item.fixturenames, "added_late"]

@@ -1,0 +1,292 @@
+"""Every interface that pytest keeps to itself and we use is there, and is what we take it for.
+
+When one fails, a new pytest has changed it: the message says where it is used and what to do.
+`test_none_is_used_that_is_not_listed` finds those that this file does not know.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import ci_agent_eval
+
+PACKAGE = Path(ci_agent_eval.__file__).parent
+PLUGIN = PACKAGE / "pytest_plugin"
+
+ASSERTS = ("evaluation/explained.py", "evaluation/recording.py")
+DECISION = "docs/decisions/0010-evaluation-asserts.md says what to weigh"
+
+
+@dataclass(frozen=True)
+class Interface:
+    """Something private, where it is used, how to see that it is there, and what else to do."""
+
+    name: str
+    used: tuple[str, ...]
+    """Files below ci_agent_eval/pytest_plugin."""
+    holds: Callable[[pytest.FixtureRequest, pytest.Metafunc], bool]
+    remedy: str
+    words: tuple[str, ...] = ()
+    """How the source calls it, where that is not by the last part of the name."""
+
+    @property
+    def spelled(self) -> tuple[str, ...]:
+        return self.words or (self.name.rpartition(".")[2],)
+
+
+def _rewritten(config):
+    """Return what pytest's rewriting makes of an assert, where passes are to be explained."""
+    from _pytest.assertion import rewrite
+
+    class Settings:
+        def getini(self, name):
+            return name == "enable_assertion_pass_hook" or config.getini(name)
+
+        def __getattr__(self, name):
+            return getattr(config, name)
+
+    source = b"def f(a, b):\n    assert a == b, 'message'\n"
+    tree = ast.parse(source)
+    rewrite.rewrite_asserts(tree, source, "f.py", Settings())
+    return ast.unparse(ast.fix_missing_locations(tree)).replace("@pytest_ar", "pytest_ar")
+
+
+def _signature(function, names):
+    return list(inspect.signature(function).parameters)[: len(names)] == names
+
+
+def _rewrite():
+    from _pytest.assertion import rewrite
+
+    return rewrite
+
+
+def _saferepr(value):
+    from _pytest._io.saferepr import saferepr
+
+    return saferepr(value)
+
+
+def _xfailed(request):
+    from _pytest.skipping import xfailed_key
+
+    return request.node.stash.get(xfailed_key, "nothing") is None
+
+
+def _unittest_errors():
+    from _pytest import unittest
+
+    is_list_or_none = unittest.TestCaseFunction._excinfo is None
+    return is_list_or_none and "item._excinfo.pop(0)" in inspect.getsource(unittest)
+
+
+INTERFACES = [
+    Interface(
+        "Function._fixtureinfo",
+        ("detection.py", "coroutines.py"),
+        lambda request, _: "request" in request.node._fixtureinfo.argnames,
+        "read the test's own arguments from inspect.signature(item.function)",
+    ),
+    Interface(
+        "Function._fixtureinfo.name2fixturedefs",
+        ("detection.py",),
+        lambda request, _: any(
+            definition.func.__module__ == __name__ and definition.argnames == ("request",)
+            for definition in request.node._fixtureinfo.name2fixturedefs["seen"]
+        ),
+        "see how `pytest --fixtures-per-test` finds the definition that a test gets",
+        ("name2fixturedefs",),
+    ),
+    Interface(
+        "Metafunc._calls",
+        ("iterations.py",),
+        lambda _, metafunc: (
+            [(call.params, list(call.marks)) for call in metafunc._calls]
+            == [({"parameter": 1}, [])]
+        ),
+        "parametrize all calls alike, and deselect the iterations that are too many",
+    ),
+    Interface(
+        "Metafunc.fixturenames, to which a parameter may be added",
+        ("iterations.py",),
+        lambda request, metafunc: (
+            isinstance(metafunc.fixturenames, list)
+            and request.node.callspec.params == {"parameter": 1}
+        ),
+        "let the item be made with the parameter, as pytest's own parametrize does",
+        ("fixturenames",),
+    ),
+    Interface(
+        "Function.fixturenames, which may be replaced before the test's setup",
+        ("session.py",),
+        lambda request, _: (
+            "added_late" in request.fixturenames
+            and request.node.funcargs["added_late"] == "was set up"
+        ),
+        "ask for the recorder in pytest_runtest_setup with item._request.getfixturevalue",
+        ("fixturenames",),
+    ),
+    Interface(
+        "_pytest.skipping.xfailed_key",
+        ("measuring.py",),
+        lambda request, _: _xfailed(request),
+        "look at the item's xfail markers and at what `pytest.xfail` raises",
+    ),
+    Interface(
+        "TestCaseFunction._excinfo",
+        ("measuring.py",),
+        lambda *_: _unittest_errors(),
+        "override the result that unittest is given, and keep its failures there",
+    ),
+    Interface(
+        "_pytest.assertion.rewrite.rewrite_asserts",
+        ASSERTS[:1],
+        lambda *_: _signature(
+            _rewrite().rewrite_asserts, ["mod", "source", "module_path", "config"]
+        ),
+        DECISION,
+    ),
+    Interface(
+        "what pytest's rewriting writes for pytest_assertion_pass",
+        ASSERTS[:1],
+        lambda request, _: (
+            re.search(
+                r"if pytest_ar\._check_if_assertion_pass_impl\(\):"
+                r"(?s:.)*pytest_ar\._call_assertion_pass\(\d+, 'a == b', ",
+                _rewritten(request.config),
+            )
+            is not None
+        ),
+        DECISION,
+        ("_check_if_assertion_pass_impl", "_call_assertion_pass"),
+    ),
+    Interface(
+        "_pytest.assertion.rewrite._call_reprcompare",
+        ASSERTS,
+        lambda *_: _rewrite()._call_reprcompare(("==",), (False,), ("1 == 2",), (1, 2)) == "1 == 2",
+        DECISION,
+    ),
+    Interface(
+        "_pytest._io.saferepr.saferepr",
+        ("evaluation/comparing.py",),
+        lambda *_: _saferepr({7}) == "{7}" and len(_saferepr("x" * 300)) <= 240,
+        "show values with reprlib, cut to the length that pytest gives them",
+    ),
+    Interface(
+        "TerminalWriter.code_highlight",
+        ("evaluation/comparing.py",),
+        lambda request, _: isinstance(request.config.get_terminal_writer().code_highlight, bool),
+        "take the colours out of what pytest explains",
+    ),
+    Interface(
+        "_pytest.assertion.rewrite._format_assertmsg",
+        ASSERTS,
+        lambda request, _: (
+            _rewrite()._format_assertmsg("50%") == "50%%"
+            and "pytest_ar._format_assertmsg('message')" in _rewritten(request.config)
+        ),
+        DECISION,
+    ),
+]
+
+OF_PYTHON = {"_getframe"}
+
+
+def pytest_generate_tests(metafunc):
+    if "seen" in metafunc.fixturenames:
+        metafunc.fixturenames.append("parameter")
+        metafunc.parametrize("parameter", [1], ids=["one"])
+        METAFUNC.append(metafunc)
+
+
+METAFUNC: list[pytest.Metafunc] = []
+
+
+@pytest.fixture
+def seen(request):
+    return METAFUNC[-1]
+
+
+@pytest.fixture
+def added_late():
+    return "was set up"
+
+
+def test_each_is_what_we_take_it_for(request, seen):
+    changed = [problem for each in INTERFACES if (problem := _problem(each, request, seen))]
+    assert not changed, "\n".join(["pytest has changed what is private to it:", *changed])
+
+
+def _problem(interface, request, metafunc):
+    try:
+        if interface.holds(request, metafunc):
+            return None
+        found = "is there and is something else"
+    except Exception as error:
+        found = f"cannot be used: {type(error).__name__}: {error}"
+    places = ", ".join(f"ci_agent_eval/pytest_plugin/{file}" for file in interface.used)
+    return f"- {interface.name} {found}. Used in {places}. What to do: {interface.remedy}."
+
+
+def test_none_is_used_that_is_not_listed():
+    known = {word for each in INTERFACES for word in each.spelled} | OF_PYTHON | our_names()
+    unknown = {
+        file.relative_to(PACKAGE).as_posix(): sorted(names)
+        for file in PLUGIN.rglob("*.py")
+        if (names := private_names(file) - known)
+    }
+    assert not unknown, (
+        f"what is private to pytest, or may be, is used here: {unknown}. Do without, or list it "
+        "in INTERFACES, with a way to see that it is there and what to do when it is not"
+    )
+
+
+def test_each_is_used_where_the_list_says():
+    for each in INTERFACES:
+        for name in each.used:
+            text = (PLUGIN / name).read_text("utf-8")
+            assert all(word in text for word in each.spelled), (each.name, name)
+
+
+def private_names(file):
+    """Return the names with an underscore that a file takes from objects, and what of _pytest."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        match node:
+            case ast.ImportFrom(module=str(module), names=names) if module.startswith("_pytest"):
+                found |= {alias.name for alias in names} - {"rewrite"}
+            case ast.Import(names=names):
+                found |= {alias.name for alias in names if alias.name.startswith("_pytest")}
+            case ast.Attribute(attr=name) if is_private(name):
+                found.add(name)
+            case ast.Constant(value=str(name)) if is_private(name):
+                found.add(name)
+    return found
+
+
+def is_private(name):
+    return re.fullmatch(r"_[a-z]\w*", name) is not None
+
+
+def our_names():
+    """Return the names with an underscore that this package defines itself."""
+    found = {"_agent_eval_conversation", "_agent_eval_iteration", "_agent_eval_recorder"}
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            match node:
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                    found.add(name)
+                case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name, ctx=ast.Store()):
+                    found.add(name)
+                case ast.AnnAssign(target=ast.Name(id=name)) | ast.Name(id=name, ctx=ast.Store()):
+                    found.add(name)
+                case ast.arg(arg=name):
+                    found.add(name)
+    return found
