@@ -132,10 +132,8 @@ def _make(path: Path) -> None:
 def _give_name(fresh: Path, path: Path) -> None:
     try:
         os.link(fresh, path)
-    except FileExistsError:
-        return
-    except OSError:  # a file system without hard links
-        if not path.exists():
+    except OSError:
+        if not path.exists():  # a file system without hard links; else another one was first
             fresh.rename(path)
 
 

@@ -17,6 +17,7 @@ from ci_agent_eval.experiments import (
     Result,
     ScoreRow,
     content_of,
+    database,
     uuid7,
 )
 from ci_agent_eval.experiments.database import APPLICATION_ID, VERSION
@@ -64,14 +65,21 @@ def test_a_result_is_an_error_until_it_has_ended(store):
 
 
 def test_items_of_the_same_content_are_one_in_a_data_set(store):
-    store.begin(an_experiment("u1"))
     store.begin(an_experiment("u2", dataset="others"))
-    for number, uid in enumerate(["u1", "u1", "u2"]):
+    store.begin(an_experiment("u1"))
+    for number, uid in enumerate(["u2", "u1", "u1"]):
         store.start(uid, f"test_{number}", "", "")
         given = {"a": 1, "b": 2} if number else {"b": 2, "a": 1}
         store.link(uid, f"test_{number}", content_of("t", given=given), f"item{number}")
-    assert [r.item_id for r in store.results("u1")] == ["item0", "item0"]
-    assert [r.item_id for r in store.results("u2")] == ["item2"]
+    assert [r.item_id for r in store.results("u1")] == ["item1", "item1"]
+    assert [r.item_id for r in store.results("u2")] == ["item0"]
+
+
+def test_of_two_that_make_the_store_at_once_the_first_one_wins(path, store):
+    store.begin(an_experiment())
+    database._make(path)  # it looked before the other one had made it
+    assert [e.uid for e in store.experiments()] == ["u1"]
+    assert sorted(p.name for p in path.parent.iterdir() if p.is_dir()) == []
 
 
 def test_another_attempt_starts_anew(store):
