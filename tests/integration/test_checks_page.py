@@ -1,0 +1,78 @@
+"""docs/checks.md: all of its code is one suite, and it names every check there is."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ci_agent_eval import checks
+from tests.integration.test_cli import clean_environ
+from tests.model_server import ModelServer, Step
+from tests.model_server.script import call
+
+PAGE = (Path(__file__).parents[2] / "docs/checks.md").read_text()
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+VERDICT = Step(tool_calls=[call("final_result", reason="it does", **{"pass": True, "score": 1.0})])
+
+
+@pytest.fixture(scope="module")
+def episodes(tmp_path_factory):
+    """The episodes of the page, run as it stands; a script answers for the judge."""
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "test_page.py").write_text("\n\n".join(BLOCKS))
+    with ModelServer({"names the sum": [VERDICT], "tells the sum": [VERDICT]}) as server:
+        judge = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-test-of-nobody-012345"}
+        command = [sys.executable, "-m", "pytest", "-W", "error", "--episode-report-dir=out"]
+        done = subprocess.run(
+            [*command, "test_page.py"],
+            cwd=folder,
+            env={**clean_environ(), **judge},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout
+    results = json.loads((folder / "out/results.json").read_text())
+    return {episode["nodeid"].rpartition("::")[2]: episode for episode in results["episodes"]}
+
+
+def test_every_block_has_a_test_that_passes(episodes):
+    tests = [name for block in BLOCKS for name in re.findall(r"def (test_\w+)", block)]
+    assert len(tests) == len(BLOCKS) - 1  # the first one is the conversation
+    assert [episodes[name]["outcome"] for name in tests] == ["passed"] * len(tests)
+
+
+def test_every_check_of_the_page_was_made_and_says_why(episodes):
+    made = {name: episode["assertions"] for name, episode in episodes.items()}
+    calls = {
+        name: block.count("check(") for block in BLOCKS for name in re.findall(r"(test_\w+)", block)
+    }
+    calls["test_limits"] += 1  # two limits, two assertions
+    assert {name: len(found) for name, found in made.items()} == calls
+    assert all(assertion["reason"] for found in made.values() for assertion in found)
+    assert episodes["test_rubric"]["judge"]["calls"] == 2
+
+
+def test_every_check_has_a_row_in_the_table_and_an_example():
+    code = "\n".join(BLOCKS)
+    for name in set(checks.__all__) - {"Check", "as_check", "from_evaluator"}:
+        assert f"| [`{name}(" in PAGE, name
+        assert f"check({name}(" in code, name
+
+
+def test_links_of_the_page_lead_somewhere():
+    headings = {
+        re.sub(r"[^\w -]", "", line).strip().lower().replace(" ", "-")
+        for line in re.findall(r"^##+ (.+)$", PAGE, re.MULTILINE)
+    }
+    targets = re.findall(r"\]\(([^)]+)\)", PAGE)
+    anchors = {target[1:] for target in targets if target.startswith("#")}
+    assert anchors <= headings
+    files = [target for target in targets if not target.startswith("#")]
+    assert all((Path(__file__).parents[2] / "docs" / target).is_file() for target in files)
