@@ -85,6 +85,25 @@ def test_text_and_outcome_filter_the_list(show):
     assert opened.seen.nothing(), opened.seen
 
 
+def test_what_is_over_budget_can_be_listed_alone(show):
+    opened = show(page_of(small_suite()))
+    opened.page.locator("#filters").get_by_role("button", name="over budget").click()
+    assert opened.rows() == ["parcel#1"]
+
+
+def test_the_list_can_be_ordered(show):
+    suite = [
+        episode("a", iteration=n, trajectory=conversation(cost_usd=cost, latency_ms=latency))
+        for n, cost, latency in ((1, 0.02, 300), (2, 0.01, 500), (3, 0.03, 400))
+    ]
+    opened = show(page_of(suite))
+    assert opened.rows() == ["a#1", "a#2", "a#3"]
+    opened.page.get_by_label("Order").select_option("most costly first")
+    assert opened.rows() == ["a#3", "a#1", "a#2"]
+    opened.page.get_by_label("Order").select_option("slowest first")
+    assert opened.rows() == ["a#2", "a#3", "a#1"]
+
+
 def test_a_scenario_leads_to_its_episodes(show):
     opened = show(page_of(small_suite()))
     opened.page.locator("tr.scenario", has_text="parcel").get_by_role("button").click()
