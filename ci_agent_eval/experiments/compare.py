@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.experiments.records import Experiment, Result
 
-LATEST = "latest"
+_LATEST = re.compile(r"latest(?:~([0-9]{1,6}))?")
 SHORTEST_ID = 8
 
 
@@ -54,15 +55,17 @@ class Comparison:
 
 
 def chosen(experiments: Sequence[Experiment], named: str) -> Experiment:
-    """Return the experiment that `named` means: `latest`, a name, an id or its beginning.
+    """Return the experiment that `named` means: a name, an id or its beginning, or `latest`.
 
+    `latest~1` is the one before the latest.
     `experiments` are in order, the latest first. Raises InputError where it is none, or several.
     """
     found = [e for e in experiments if named in {e.name, e.uid}]
     if not found and len(named) >= SHORTEST_ID:
         found = [e for e in experiments if e.uid.startswith(named)]
-    if not found and named == LATEST:
-        found = list(experiments[:1])
+    if not found and (match := _LATEST.fullmatch(named)) is not None:
+        place = int(match[1] or 0)
+        found = list(experiments[place : place + 1])
     if len(found) == 1:
         return found[0]
     if found:
@@ -70,7 +73,7 @@ def chosen(experiments: Sequence[Experiment], named: str) -> Experiment:
         raise InputError(f"experiment {named!r}: {len(found)} are called so; give its id: {ids}")
     raise InputError(
         f"experiment {named!r}: there is none; give a name, an id, {SHORTEST_ID} or more of its "
-        f"first characters, or `{LATEST}` (`agent-eval experiments list` shows them)"
+        f"first characters, or `latest` (`agent-eval experiments list` shows them)"
     )
 
 

@@ -164,13 +164,14 @@ def test_everything_of_a_result_is_in_the_json():
 def test_an_experiment_is_found_by_name_id_and_the_id_s_beginning():
     first, second = experiment("0190aaaa-0002"), experiment("0190aaaa-0001")
     found = [first, second]
-    assert chosen(found, "latest") is first
+    assert chosen(found, "latest") is chosen(found, "latest~0") is first
+    assert chosen(found, "latest~1") is second
     assert chosen(found, second.name) is second
     assert chosen(found, "0190aaaa-0001") is second
     assert chosen(found, "0190aaaa-0002") is first
     with pytest.raises(InputError, match="2 are called so; give its id: 0190aaaa-0002, 0190"):
         chosen(found, "0190aaaa")
-    for named in ("0190", "nope", ""):
+    for named in ("0190", "nope", "", "latest~2", "latest~", "latest~-1"):
         with pytest.raises(InputError, match="there is none"):
             chosen(found, named)
     with pytest.raises(InputError, match="'latest': there is none"):
