@@ -30,12 +30,18 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
         self._places = Places.of(config.rootpath, os.environ)
         self._files: set[str] = set()
         self._names: set[str] = set()
+        self._dotted: dict[tuple[str, str], Path] = {}
         self._is_for_all = False
 
     def answer_for(self, path: Path) -> None:
         """Load this file, whenever it is imported, as an evaluation."""
         self._files.add(os.path.realpath(path))
         self._names.add(path.stem)
+        if "." in path.stem:
+            # No import statement leads to such a file; pytest's importlib mode asks so for it.
+            name = path.stem.replace(".", "_")
+            self._names.add(name)
+            self._dotted[str(path.parent), name] = path
 
     def answer_for_all(self) -> None:
         """Load every evaluation of the repository, whenever it is imported, as one."""
@@ -51,12 +57,21 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
         name = fullname.rpartition(".")[2]
         if name not in self._names and not self._may_be_one(name):
             return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.origin is None or not self._is_one(Path(spec.origin)):
+        origin = self._origin(fullname, path, target)
+        if origin is None or not self._is_one(origin):
             return None
-        return importlib.util.spec_from_file_location(
-            fullname, spec.origin, loader=self._loader(fullname, spec.origin)
+        loader = EvaluationLoader(
+            fullname, str(origin), self._config, self._places.relative(origin)
         )
+        return importlib.util.spec_from_file_location(fullname, origin, loader=loader)
+
+    def _origin(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None
+    ) -> Path | None:
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.origin is None:
+            return self._dotted.get(((path or [""])[0], fullname))
+        return Path(spec.origin)
 
     def _may_be_one(self, name: str) -> bool:
         """Say whether a module's name alone lets it be an evaluation."""
@@ -70,9 +85,6 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
             return True
         is_in_repository = self._is_for_all and self._places.relative(path) is not None
         return is_in_repository and is_evaluation_file(path, self._config)
-
-    def _loader(self, name: str, origin: str) -> EvaluationLoader:
-        return EvaluationLoader(name, origin, self._config, self._places.relative(origin))
 
 
 class EvaluationLoader(SourceFileLoader):

@@ -1,0 +1,56 @@
+"""`--eval-strict`: evaluations run as pytest runs any other test."""
+
+from __future__ import annotations
+
+import pytest
+
+EVALUATION = """
+import pytest
+
+@pytest.mark.episode(scenario_id="marked")
+def test_marked():
+    assert 1 == 2
+    assert 0, "never reached"
+
+def test_plain():
+    assert 1 == 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def files(suite):
+    suite.write("def test_strict(): assert 1")
+    suite.pytester.makepyfile(chat_eval=EVALUATION)
+
+
+def test_the_first_failed_assert_ends_the_test(suite, workers):
+    ran = suite.run(workers, "--eval-strict", "chat_eval.py")
+    ran.result.assert_outcomes(failed=2)
+    assert ran.result.ret == 1
+    assert "never reached" not in ran.result.stdout.str()
+    (episode,) = ran.results.episodes
+    assert (episode.mode, episode.gate, episode.outcome) == ("strict", "required", "failed")
+    assert [a.line for a in episode.assertions] == [5]
+
+
+def test_with_the_other_option_all_are_collected(suite, workers):
+    ran = suite.run(workers, "--eval-strict", "--eval")
+    ran.result.assert_outcomes(failed=2, passed=1)
+
+
+def test_alone_it_collects_none(suite, workers):
+    suite.run(workers, "--eval-strict").result.assert_outcomes(passed=1)
+
+
+def test_it_says_what_plain_pytest_says(pytester):
+    arguments = ["-p", "no:cacheprovider", "-p", "no:warnings", "-q", "chat_eval.py"]
+    ours = pytester.runpytest_subprocess("--eval-strict", *arguments, "-k", "plain")
+    plain = pytester.runpytest_subprocess("-p", "no:ci_agent_eval", *arguments, "-k", "plain")
+    assert ours.ret == plain.ret == 1
+    assert ours.outlines[:-1] == plain.outlines[:-1]
+
+
+def test_bytecode_of_one_mode_is_not_taken_for_the_other(suite):
+    for _ in range(2):
+        suite.run_apart("chat_eval.py").result.assert_outcomes(passed=2)
+        suite.run_apart("chat_eval.py", "--eval-strict").result.assert_outcomes(failed=2)
