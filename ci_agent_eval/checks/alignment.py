@@ -26,11 +26,12 @@ def aligned(first: Sequence[A], second: Sequence[B], fits: Callable[[A, B], bool
     best = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
     for i in reversed(range(len(first))):
         for j in reversed(range(len(second))):
-            paired = best[i + 1][j + 1] + 1 if table[i][j] else 0
-            best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
+            skipped = max(best[i + 1][j], best[i][j + 1])
+            # A pair that fits is never worth leaving out: it costs either side one pair at most.
+            best[i][j] = best[i + 1][j + 1] + 1 if table[i][j] else skipped
     pairs, i, j = [], 0, 0
     while i < len(first) and j < len(second):
-        if table[i][j] and best[i][j] == best[i + 1][j + 1] + 1:
+        if table[i][j]:
             pairs.append((i, j))
             i, j = i + 1, j + 1
         elif best[i + 1][j] == best[i][j]:

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.checks.exchanges import agent_texts, calls, exchanges, replies
+from ci_agent_eval.contract.episode import Episode
+from tests.builders import talk, tool_call, turn
+
+TURNS = st.lists(
+    st.sampled_from(["u1", "u2"])
+    | st.builds(
+        lambda role, content: {"role": role, "content": content},
+        st.sampled_from(["assistant", "system", "tool"]),
+        st.sampled_from(["", "a", "b"]),
+    ),
+    max_size=8,
+)
+
+
+def parts(*turns):
+    return [(e.said, tuple(t.content for t in e.turns)) for e in exchanges(talk(*turns))]
+
+
+def test_an_exchange_is_what_the_user_says_and_what_follows():
+    assert parts("a", turn("b"), turn("c"), "d", turn("e")) == [
+        (("a",), ("b", "c")),
+        (("d",), ("e",)),
+    ]
+
+
+def test_a_user_who_speaks_twice_begins_one_exchange():
+    assert parts("a", "b", turn("c")) == [(("a", "b"), ("c",))]
+
+
+def test_an_agent_may_speak_first_and_a_user_last():
+    assert parts(turn("hi"), "a") == [((), ("hi",)), (("a",), ())]
+
+
+def test_what_the_loop_and_the_tools_say_is_neither_s():
+    assert parts({"role": "system", "content": "s"}, "a", {"role": "tool"}, turn("b")) == [
+        (("a",), ("b",))
+    ]
+
+
+def test_replies_calls_and_texts():
+    looks = turn("Let me look.", tool_calls=[tool_call("find")])
+    episode = talk("a", looks, turn("Found."), turn(" "), "b", turn("", tool_calls=[tool_call()]))
+    assert replies(episode) == ("Found.", "")
+    assert [call.name for call in calls(episode)] == ["find", "lookup_order"]
+    assert agent_texts(episode) == ("Let me look.", "Found.", " ", "")
+
+
+def test_an_episode_without_a_trajectory_has_none():
+    empty = Episode(scenario_id="x", outcome="passed")
+    assert (exchanges(empty), replies(empty), calls(empty), agent_texts(empty)) == ((),) * 4
+
+
+@given(TURNS)
+def test_no_turn_is_lost(turns):
+    found = exchanges(talk(*turns))
+    assert [t for e in found for t in e.said] == [t for t in turns if isinstance(t, str)]
+    agent = [t["content"] for t in turns if isinstance(t, dict) and t["role"] == "assistant"]
+    assert [t.content for e in found for t in e.turns] == agent
