@@ -79,7 +79,7 @@ def test_the_page_is_the_golden_one(golden):
     for name, own in (("script", assets.script()), ("style", assets.style())):
         assert f"<{name}>{own}</{name}>" in text
         text = text.replace(own, f"[{name}]")
-    golden("render/small.html", re.sub("sha256-[A-Za-z0-9+/=]{44}", "sha256-[hash]", text))
+    golden("html/small.html", re.sub("sha256-[A-Za-z0-9+/=]{44}", "sha256-[hash]", text))
 
 
 def test_the_page_begins_as_ours_do():
