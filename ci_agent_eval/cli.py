@@ -184,8 +184,8 @@ def _print_page(job: Job) -> None:
     """Print the page that was written, a piece at a time: it may be large."""
     from ci_agent_eval.report_folder import PAGE_NAME
 
-    with (job.folder / PAGE_NAME).open(encoding="utf-8", newline="") as page:
-        shutil.copyfileobj(page, click.get_text_stream("stdout", encoding="utf-8"))
+    with (job.folder / PAGE_NAME).open("rb") as page:
+        shutil.copyfileobj(page, sys.stdout.buffer)
 
 
 def _print_report(built: Report, format_: str, links: Links) -> None:
