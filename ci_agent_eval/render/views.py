@@ -25,6 +25,7 @@ FINDING_KINDS: dict[FindingKind, str] = {
     "unreadable_file": "unreadable file",
     "disagreement": "disagreement",
     "declared_counts_differ": "misstated counts",
+    "shards": "shards",
     "duplicate": "duplicate",
     "shared_scenario": "shared scenario",
     "repaired_file": "repaired file",
@@ -285,9 +286,9 @@ def evidence(report: Report) -> tuple[str, ...]:
         parts.append(_tests_ran(summary.tests.tally))
     parts.append(_calls(calls))
     if (judge := summary.totals.judge).calls:
-        unpriced = f" ({counted(judge.unpriced, 'episode')} without a price)"
+        without = f" ({counted(judge.unpriced, 'episode')} without a price)"
         told = counted(judge.calls, "judge call")
-        parts.append(f"{told}{unpriced}" if judge.unpriced else told)
+        parts.append(f"{told}{without}" if judge.unpriced else told)
     if calls.rate_limited:
         parts.append(f"rate limited {counted(calls.rate_limited, 'time')}")
     if summary.stops:
