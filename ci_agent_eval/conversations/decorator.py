@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import Any, TypeVar
 
+from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.conversations.factory import Factory
 from ci_agent_eval.conversations.one_task import OneTask
 from ci_agent_eval.conversations.wrapped import AgentUnderTest, AsyncAgentUnderTest, Core
@@ -98,7 +99,7 @@ def conversation(name: str, factory: Callable[..., Any] | None = None) -> Callab
         runner: Any = _asynchronous if inspect.iscoroutinefunction(test) else _plain
         wrapper = runner(Declared(where, test, names, made_by))
         wrapper.__signature__ = _signature(test, made_by)
-        setattr(wrapper, ATTRIBUTE, Conversation(name, made_by))
+        setattr(wrapper, ATTRIBUTE, Conversation(clean_text(name), made_by))
         wrapper.__test__ = True  # so that pytest collects it, whatever it is called
         result: Test = wrapper
         return result

@@ -234,7 +234,7 @@ class _Observed:
         try:
             return getattr(agent, name)
         except AttributeError as error:
-            if error.obj is not agent:
+            if error.obj is not agent or error.name != name:
                 raise  # it has one, whose own code failed
             raise AttributeError(
                 f"the agent ({type(agent).__name__}) has no {name!r} to observe; "

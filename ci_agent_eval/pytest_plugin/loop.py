@@ -14,6 +14,9 @@ import pytest
 
 T = TypeVar("T")
 
+CLEAN_UP_S = 60.0
+"""Seconds that a coroutine may take to end once it was interrupted."""
+
 LOOP = pytest.StashKey["SessionLoop"]()
 
 
@@ -35,8 +38,19 @@ class SessionLoop:
         return config.stash[LOOP]
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end; Ctrl-C cancels it."""
-        return self._runner.run(coroutine)
+        """Run a coroutine to its end; Ctrl-C cancels it.
+
+        So does what a signal raises while the loop waits, such as pytest-timeout's: nobody
+        else would let the coroutine clean up.
+        """
+        held: list[asyncio.Task[Any]] = []
+        try:
+            return self._runner.run(_held(coroutine, held))
+        except BaseException:
+            if held and not held[0].done():
+                held[0].cancel()
+                self._runner.run(_ended(held[0]))
+            raise
 
     @property
     def is_running(self) -> bool:
@@ -57,6 +71,19 @@ class SessionLoop:
                 self._runner.run(_awaited(closing))
         finally:
             self._runner.close()
+
+
+async def _held(coroutine: Coroutine[Any, Any, T], held: list[asyncio.Task[Any]]) -> T:
+    if (task := asyncio.current_task()) is not None:
+        held.append(task)
+    return await coroutine
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    """Wait for a task that was cancelled, and for what it still has to do."""
+    await asyncio.wait([task], timeout=CLEAN_UP_S)
+    if task.done() and not task.cancelled():
+        task.exception()  # seen: what interrupted it is what is raised
 
 
 async def _awaited(closing: Callable[[], Awaitable[None]]) -> None:

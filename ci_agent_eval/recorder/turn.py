@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
-from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract.jsonable import clean_text, jsonable, without_addresses
 from ci_agent_eval.contract.trajectory import CallSource, TokenUsage, ToolCall, Turn
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder.checked import Clock, checked, milliseconds
 
 Tokens = int | TokenUsage | Mapping[str, int] | None
 """A total, or its parts: `{"input": 120, "output": 30, "cached": 0}`."""
+
+MAX_ERROR = 2000
+"""Characters that are kept of what an agent raised."""
 
 
 class TurnRecorder:
@@ -29,6 +32,7 @@ class TurnRecorder:
         self._started: float | None = None
         self._tool_calls: list[ToolCall] = []
         self._reply: Turn | None = None
+        self._broke: Turn | None = None
 
     def tool_call(
         self,
@@ -82,6 +86,18 @@ class TurnRecorder:
             latency_ms=self._elapsed_ms() if latency_ms is None else latency_ms,
         )
 
+    def broke(self, error: BaseException) -> None:
+        """Record that the agent raised in place of an answer, and after how long.
+
+        The message about it is of role `system`: the agent said nothing, and took no turn.
+        """
+        said = without_addresses(clean_text(_error_text(error).removesuffix(": ")))
+        self._broke = Turn(
+            role="system",
+            content=f"the agent raised {said[:MAX_ERROR]}",
+            latency_ms=self._elapsed_ms(),
+        )
+
     def __enter__(self) -> Self:
         self._started = self._clock()
         return self
@@ -100,7 +116,7 @@ class TurnRecorder:
         if self._reply is not None or self._tool_calls or not broken:
             answer = self._reply or Turn(role="assistant", latency_ms=self._elapsed_ms())
             turns.append(answer.model_copy(update={"tool_calls": tuple(self._tool_calls)}))
-        self._keep(turns)
+        self._keep(turns if self._broke is None else [*turns, self._broke])
 
     def _elapsed_ms(self) -> float | None:
         """Return milliseconds since the block began; rounded, so that a sum reads well."""

@@ -68,7 +68,12 @@ def _exchange(
     if recorder is None:
         return _answer(read_reply((yield from settled(call()))))
     with recorder.turn(message) as turn:
-        reply = read_reply((yield from settled(call())))
+        try:
+            said = yield from settled(call())
+        except BaseException as error:
+            turn.broke(error)
+            raise
+        reply = read_reply(said)
         reply.record(turn)
     return _answer(reply)
 

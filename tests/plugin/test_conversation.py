@@ -320,7 +320,13 @@ def test_observe(agent):
     assert "has no 'palette' to observe" in reasons["test_observe"][1]
     assert "without a text" in reasons["test_reply"][1]
     turns = ran.episodes["test_respond"].trajectory.turns
-    assert [turn.content for turn in turns] == ["A", "drew A", "break"]
+    assert [turn.content for turn in turns] == [
+        "A",
+        "drew A",
+        "break",
+        "the agent raised ConnectionError: no model",
+    ]
+    assert (turns[-1].role, turns[-1].latency_ms) == ("system", 100)
     assert "then in teardown: OSError: still in use" in reasons["test_both"][1]
 
 

@@ -104,7 +104,12 @@ def test_broken(simulation):
     episode = ran.episodes["test_broken"]
     assert episode.outcome == "error"
     assert "ConnectionError: no database" in episode.reason
-    assert [t.content for t in episode.trajectory.turns] == ["a", "ok", "b"]
+    assert [t.content for t in episode.trajectory.turns] == [
+        "a",
+        "ok",
+        "b",
+        "the agent raised ConnectionError: no database",
+    ]
     assert episode.metadata["simulations"][0]["error"] == "ConnectionError"
 
 

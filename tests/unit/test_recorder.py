@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,22 @@ def test_a_turn_that_breaks_before_the_agent_did_anything_is_the_users_alone():
     with pytest.raises(ConnectionError), episode.turn("Hello"):
         raise ConnectionError
     assert [turn.role for turn in episode.turns] == ["user"]
+
+
+def test_what_an_agent_raised_is_told_and_is_no_turn_of_it():
+    episode = a_recorder(budgets={"max_turns": 0})
+    error = ConnectionError("no <object at 0x7f00>")
+    with suppress(ConnectionError), episode.turn("Hello") as turn:
+        turn.broke(error)
+        raise error
+    user, broke = episode.turns
+    assert (user.role, user.content) == ("user", "Hello")
+    assert (broke.role, broke.content) == (
+        "system",
+        "the agent raised ConnectionError: no <object>",
+    )
+    assert broke.latency_ms == 100
+    assert episode.finish().budgets.max_turns.used == 0
 
 
 def test_a_turn_still_open_at_the_end_is_kept():

@@ -467,7 +467,12 @@ class TestEpisode:
 
         with pytest.raises(ConnectionError):
             run_simulation(app, user("a", "b"))
-        assert [t.content for t in recorder.turns] == ["a", "ok", "b"]
+        *turns, broke = recorder.turns
+        assert [t.content for t in turns] == ["a", "ok", "b"]
+        assert (broke.role, broke.content) == (
+            "system",
+            "the agent raised ConnectionError: no database",
+        )
         (noted,) = recorder.metadata["simulations"]
         assert (noted["error"], noted["turns"]) == ("ConnectionError", 1)
         assert "stop_reason" not in noted
