@@ -1,0 +1,377 @@
+"""Evaluations, on every pytest and beside every plugin: each assert is measured, none raises."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+
+import pytest
+
+EVALUATION = """
+import asyncio
+import pytest
+from ci_agent_eval import check, conversation
+
+class Desk:
+    def respond(self, message):
+        if message == "break":
+            raise ConnectionError("refused")
+        return "drew " + message
+
+@pytest.fixture
+def episode_clock(): return lambda: 0.0
+
+def helper(reply):
+    assert "never" in reply
+    assert "drew" in reply
+
+@conversation("Measured", Desk)
+async def test_measured(agent):
+    reply = await agent.send("A")
+    assert reply.text == "drew A"
+    assert "B" in reply
+    helper(reply)
+    check(0.25, "warm")
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_numbers(number):
+    for other in (1, 2):
+        assert number == other
+
+class TestDesk:
+    @pytest.mark.episode(scenario_id="in a class", iterations=2)
+    async def test_method(self):
+        await asyncio.sleep(0)
+        with pytest.raises(KeyError):
+            {}["nothing"]
+        assert await asyncio.sleep(0, 1) == 2, "slept"
+
+@conversation("Breaks", Desk)
+def test_breaks(agent):
+    assert 1 == 2
+    agent.send("break")
+
+def test_nothing(): pass
+"""
+
+OUTCOMES = {
+    "test_measured": "failed",
+    "test_numbers[1]": "failed",
+    "test_numbers[2]": "failed",
+    "test_method[1-of-2]": "failed",
+    "test_method[2-of-2]": "failed",
+    "test_breaks": "error",
+    "test_nothing": "passed",
+}
+
+MEASURED = [
+    ('reply.text == "drew A"', True),
+    ('"B" in reply', False),
+    ('"never" in reply', False),
+    ('"drew" in reply', True),
+    ("warm", False),
+]
+
+SCOPED = {"asyncio_default_fixture_loop_scope": "function"}
+
+
+@pytest.fixture
+def evaluate(suite):
+    """Run the evaluation, as one that is named."""
+    suite.write(desk_eval=EVALUATION)
+
+    def run(*arguments, plugins=()):
+        if "pytest_asyncio.plugin" in plugins and not version("pytest-asyncio").startswith("0.23."):
+            suite.configure(**SCOPED)
+        return suite.run(*arguments, "desk_eval.py", plugins=plugins)
+
+    return run
+
+
+def report(ran):
+    return (ran.root / "report/eval-results.json").read_bytes()
+
+
+def assertions(ran, name):
+    (episode,) = (e for e in ran.episodes if e["nodeid"].endswith(f"::{name}"))
+    return [(a["name"], a["passed"]) for a in episode["assertions"]]
+
+
+@pytest.mark.parametrize(
+    ("plugins", "arguments"),
+    [
+        ((), ()),
+        ((), ("--assert=plain",)),
+        (("xdist",), ("-n4",)),
+        (("pytest_asyncio.plugin",), ("--asyncio-mode=strict",)),
+        (("pytest_asyncio.plugin",), ("--asyncio-mode=auto",)),
+        (("anyio",), ()),
+        (("timeout",), ("--timeout=30",)),
+        (("rerunfailures",), ("--reruns=0",)),
+        (("randomly",), ("--randomly-seed=1",)),
+        (("randomly",), ("--randomly-seed=2",)),
+        (("hypothesispytest",), ()),
+        (("pytest_cov",), ("--cov=desk_eval", "--cov-branch")),
+    ],
+    ids=["alone", "plain", "-n4", "asyncio", "asyncio-auto", "anyio", "timeout", "rerun", "seed-1", "seed-2", "given", "cov"],
+)
+def test_they_are_measured_as_they_are_alone(evaluate, plugins, arguments):
+    ran = evaluate(*arguments, plugins=plugins)
+    # The one that broke is an error, and no measurement.
+    assert ran.status == 1, ran.output
+    assert [name for name, outcome in ran.junit.items() if outcome != "passed"] == ["test_breaks"]
+    assert ran.outcomes == OUTCOMES
+    assert {e["mode"] for e in ran.episodes} == {"evaluation"}
+    assert assertions(ran, "test_measured") == MEASURED
+
+
+@pytest.mark.parametrize(
+    ("plugins", "arguments"),
+    [
+        (("xdist",), ("-n4",)),
+        (("randomly",), ("--randomly-seed=1",)),
+        (("randomly", "xdist"), ("--randomly-seed=2", "-n2")),
+        (("pytest_cov",), ("--cov=desk_eval", "--cov-branch")),
+    ],
+    ids=["-n4", "random", "random -n2", "cov"],
+)
+def test_the_report_is_the_same_bytes(evaluate, plugins, arguments):
+    alone = evaluate()
+    expected = report(alone)
+    ran = evaluate(*arguments, plugins=plugins)
+    assert report(ran) == expected
+    assert ran.results == alone.results
+    summary = json.loads(expected)
+    assert (summary["totalConversations"], summary["passedConversations"]) == (7, 1)
+
+
+def test_failed_assertions_are_0_and_leave_nothing_to_rerun(suite):
+    suite.write(desk_eval="def test_one(): assert 1 == 2\ndef test_two(): assert 2 == 2\n")
+    ran = suite.run("--reruns=2", "desk_eval.py", plugins=("rerunfailures",))
+    assert ran.status == 0, ran.output
+    assert len(ran.episodes) == 2
+    again = suite.run("--lf", "desk_eval.py")
+    assert set(again.outcomes) == {"test_one", "test_two"}
+    assert suite.run("-x", "desk_eval.py").outcomes == {"test_one": "failed", "test_two": "passed"}
+
+
+def test_an_error_is_rerun_and_stops_at_a_limit(suite):
+    suite.write(
+        desk_eval="""
+        tries = []
+
+        def test_flaky():
+            tries.append(1)
+            assert 1 == 2
+            if len(tries) == 1:
+                raise ConnectionError("refused")
+
+        def test_z_other(): assert 1 == 2
+        """
+    )
+    ran = suite.run("--reruns=1", "desk_eval.py", plugins=("rerunfailures",))
+    assert ran.status == 0, ran.output
+    attempts = [(e.get("attempt", 1), e["outcome"]) for e in ran.episodes if "flaky" in e["nodeid"]]
+    assert attempts == [(1, "error"), (2, "failed")]
+    assert suite.run("-x", "desk_eval.py").outcomes == {"test_flaky": "error"}
+
+
+def test_one_past_its_time_has_failed_and_the_others_go_on(suite):
+    suite.write(
+        desk_eval="""
+        import asyncio
+        import threading
+        import pytest
+
+        @pytest.mark.timeout(0.5)
+        def test_slow():
+            assert 1 == 1
+            threading.Event().wait(30)
+
+        @pytest.mark.timeout(0.5)
+        async def test_slow_async():
+            assert 1 == 2
+            await asyncio.sleep(30)
+
+        def test_z_other(): assert 1 == 1
+        """
+    )
+    ran = suite.run("--timeout-method=signal", "desk_eval.py", plugins=("timeout",))
+    assert ran.outcomes == {
+        "test_slow": "failed",
+        "test_slow_async": "failed",
+        "test_z_other": "passed",
+    }
+    assert ran.status == 0, ran.output
+    for name, first in (("test_slow", ("1 == 1", True)), ("test_slow_async", ("1 == 2", False))):
+        found = assertions(ran, name)
+        assert found[0] == first
+        assert found[1][1] is False
+        assert len(found) == 2
+
+
+def test_the_debugger_stays_out_of_failed_assertions_and_opens_at_errors(evaluate):
+    ran = evaluate("--pdb", "-k", "measured or numbers")
+    assert ran.status == 0, ran.output
+    assert "(Pdb)" not in ran.output
+
+
+def test_the_debugger_opens_where_an_evaluation_broke(suite):
+    suite.write(
+        desk_eval="""
+        def test_breaks():
+            amount = 42
+            assert amount == 43
+            raise ConnectionError("refused")
+        """
+    )
+    ran = suite.run("--pdb", "desk_eval.py", stdin="p amount * 100\nc\n")
+    assert "4200" in ran.output
+    assert ran.outcomes == {"test_breaks": "error"}
+
+
+STEPS = """
+import asyncio
+
+def outer(flag):
+    if flag:
+        assert 1 == 1
+    else:
+        assert 1 == 2
+    return [
+        number
+        for number in range(3)
+    ]
+
+@__import__("pytest").mark.episode
+async def test_steps():
+    assert (
+        outer(True) ==
+        [0, 1, 2]
+    )
+    for number in range(2):
+        assert number < 5, "small"
+        await asyncio.sleep(0)
+    if number == 7:
+        assert False
+    try:
+        assert number == 1
+    finally:
+        number = 0
+
+def test_fails_on():
+    {failing}
+    for number in range(2):
+        assert number < 5
+
+@__import__("pytest").mark.skip
+def test_never():
+    assert 1 == 1
+    assert 2 == 2
+"""
+
+
+@pytest.fixture
+def covered(suite):
+    """Return what coverage says of the evaluation: lines and branches, run and not."""
+
+    def measure(*arguments, failing="assert 1 == 1"):
+        suite.write(desk_eval=STEPS.replace("{failing}", failing))
+        options = ("--cov=desk_eval", "--cov-branch", "--cov-report=json")
+        ran = suite.run(*options, *arguments, "desk_eval.py", plugins=("pytest_cov", "xdist"))
+        assert ran.status == 0, ran.output
+        (file,) = json.loads((suite.root / "coverage.json").read_bytes())["files"].values()
+        keys = ("executed_lines", "missing_lines", "executed_branches", "missing_branches")
+        return {key: file[key] for key in keys}
+
+    return measure
+
+
+def test_coverage_measures_the_lines_and_branches_that_it_measures_strictly(covered):
+    strictly = covered("--eval-strict")
+    assert covered() == strictly
+
+
+def test_coverage_of_what_comes_after_a_failed_assertion_is_measured(covered):
+    assert covered(failing="assert 1 == 2") == covered()
+
+
+def test_coverage_is_the_same_on_workers(covered):
+    assert covered("-n2") == covered()
+
+
+def test_a_property_is_one_evaluation(suite):
+    suite.write(
+        desk_eval="""
+        from hypothesis import given, settings, strategies as st
+
+        @settings(database=None, deadline=None, derandomize=True, max_examples=20)
+        @given(number=st.integers())
+        def test_property(number):
+            assert number < 10
+        """
+    )
+    ran = suite.run("desk_eval.py", plugins=("hypothesispytest",))
+    assert ran.status == 0, ran.output
+    assert ran.outcomes == {"test_property": "failed"}
+    assert assertions(ran, "test_property")[-1][1] is False
+
+
+CLAIMED = """
+import asyncio
+import pytest
+
+@pytest.mark.{marker}
+async def test_claimed(its_loop):
+    assert 1 == 2
+    await asyncio.sleep(0)
+    assert asyncio.get_running_loop() is its_loop
+
+{fixture}
+async def its_loop({arguments}):
+    return asyncio.get_running_loop()
+
+@pytest.fixture
+def anyio_backend(): return "asyncio"
+"""
+
+
+@pytest.mark.parametrize(
+    ("marker", "plugin", "fixture", "arguments"),
+    [
+        ("asyncio", "pytest_asyncio.plugin", "import pytest_asyncio\n@pytest_asyncio.fixture", ""),
+        ("anyio", "anyio", "@pytest.fixture", "anyio_backend"),
+    ],
+    ids=["asyncio", "anyio"],
+)
+def test_one_that_another_plugin_claims_runs_on_its_loop(suite, marker, plugin, fixture, arguments):
+    if marker == "asyncio" and not version("pytest-asyncio").startswith("0.23."):
+        suite.configure(**SCOPED)
+    text = CLAIMED.replace("{marker}", marker).replace("{fixture}", fixture)
+    suite.write(desk_eval=text.replace("{arguments}", arguments))
+    ran = suite.run("desk_eval.py", plugins=(plugin,))
+    assert ran.status == 0, ran.output
+    assert assertions(ran, "test_claimed") == [
+        ("1 == 2", False),
+        ("asyncio.get_running_loop() is its_loop", True),
+    ]
+
+
+def test_subtests_of_an_evaluation_are_measured(suite):
+    old = version("pytest").startswith("8.")
+    suite.write(
+        desk_eval="""
+        def test_sub(subtests):
+            for number in range(2):
+                with subtests.test("sum", number=number):
+                    assert number == 1
+            assert 1 == 1
+        """
+    )
+    ran = suite.run("desk_eval.py", plugins=("subtests",) if old else ())
+    assert ran.status == 0, ran.output
+    assert assertions(ran, "test_sub") == [
+        ("number == 1", False),
+        ("number == 1", True),
+        ("1 == 1", True),
+    ]
