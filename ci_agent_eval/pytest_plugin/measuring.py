@@ -35,7 +35,8 @@ def is_measured(item: pytest.Item, state: EpisodeItem) -> bool:
     It is in an evaluation, unless the test is to fail: then pytest has to see that it does.
     `xfailed_key` is where pytest keeps that; there is no public name for it.
     """
-    return state.is_evaluation and item.stash.get(xfailed_key, None) is None
+    is_to_fail = item.stash.get(xfailed_key, None) is not None
+    return state.is_evaluation and (not is_to_fail or bool(item.config.option.runxfail))
 
 
 def runs_often(item: pytest.Item, state: EpisodeItem) -> bool:
@@ -66,7 +67,7 @@ def ending_of(
 ) -> Ending | None:
     """Return how an evaluation ended that raised; None for an error, and for a mere skip."""
     error = excinfo.value
-    if isinstance(error, EpisodeFailed):
+    if isinstance(error, EpisodeFailed | pytest.xfail.Exception):
         return None
     if isinstance(error, pytest.skip.Exception):
         failed_before = state.recorder is not None and state.recorder.failed_checks
