@@ -14,7 +14,8 @@ from ci_agent_eval.engine.rate import (
     Limiter,
     Tally,
 )
-from ci_agent_eval.engine.run import _Stopwatch, aitest_run
+from ci_agent_eval.engine.run import aitest_run
+from ci_agent_eval.engine.stopwatch import Stopwatch
 from tests.integration.engine.rig import Clock, agent, go, run, session
 from tests.model_server import ModelServer
 
@@ -151,7 +152,7 @@ def test_waiting_for_a_limit_does_not_use_up_the_agents_time():
         now = asyncio.get_running_loop().time
         async with asyncio.timeout(100) as deadline:
             await asyncio.sleep(0)
-            watch = _Stopwatch(deadline)
+            watch = Stopwatch(deadline)
             watch.waiting(True)
             held = deadline.when()
             watch.waiting(False)
