@@ -98,6 +98,18 @@ def test_a_run_leaves_its_files_and_says_how_it_went(run):
     assert "3 episodes: 1 passed, 1 failed, 1 errored" in run.output
 
 
+def test_progress_tells_what_judging_cost_too(run):
+    tests = """
+from ci_agent_eval.contract.trajectory import TokenUsage
+
+def test_one(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi", cost_usd=0.5)
+    episode.record_judge(TokenUsage(input=9), 0.25)
+"""
+    assert run(tests).progress.cost_usd == 0.75
+
+
 def test_progress_comes_while_the_suite_runs(run):
     # The second test waits until the first one's end has been seen here.
     tests = """

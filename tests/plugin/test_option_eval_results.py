@@ -202,6 +202,25 @@ def test_the_conversation_of_a_killed_worker_is_in_it(evals, arguments):
     assert found[0]["error"] == "the process ended before the episode did"
 
 
+def test_so_is_one_whose_worker_was_killed_before_it_could_report_anything(evals):
+    evals.makepyfile(
+        killed_eval="""
+        import os
+        import pytest
+
+        @pytest.fixture
+        def agent():
+            os.kill(os.getpid(), 9)
+
+        def test_kill(agent):
+            assert True
+        """
+    )
+    evals.runpytest_subprocess("killed_eval.py", "-n1", "--episode-report-dir=report")
+    (found,) = read(evals.path / "report/eval-results.json")["conversations"]
+    assert found["error"] == "the process ended before the episode did"
+
+
 def test_one_that_ctrl_c_ended_is_in_it(evals):
     evals.makepyfile(
         stopped_eval="def test_stop():\n    assert True\n    raise KeyboardInterrupt\n"

@@ -128,6 +128,11 @@ def test_the_last_judged_attempt_of_an_iteration_counts():
     assert [c["passed"] for c in written(*attempts)["conversations"]] == [True, False]
 
 
+def test_the_same_episode_twice_gives_the_same_bytes_in_either_order():
+    twice = [evaluated("a", True), evaluated("a", False)]
+    assert written(*twice) == written(*reversed(twice))
+
+
 @pytest.mark.parametrize(
     "change",
     [
