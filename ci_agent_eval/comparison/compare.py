@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ci_agent_eval.comparison import statistics
 from ci_agent_eval.comparison.conditions import differences
@@ -43,10 +45,10 @@ def compare(
 
     The same for any order of episodes. Raises InputError where SciPy is needed and missing.
     """
-    after = sides_of(summary.scenarios, episodes)
-    runs = [sides_of_run(run.episodes) for run in baseline.runs]
+    after = _Run(sides_of(summary.scenarios, episodes))
+    runs = [_Run(sides_of_run(run.episodes)) for run in baseline.runs]
     paired = _Pairing(runs, after, is_passing, policy)
-    scenarios = _with_calls([*paired.present(), *paired.vanished()], policy)
+    scenarios = _with_calls(paired.all(), policy)
     lost = sum(1 for s in scenarios if s.change == "newly_failing")
     won = sum(1 for s in scenarios if s.change == "fixed")
     return Comparison(
@@ -60,31 +62,59 @@ def compare(
 
 
 @dataclass(frozen=True)
+class _Run:
+    """The scenarios of a run, and the agents of each."""
+
+    sides: Mapping[ScenarioKey, RunSide]
+
+    @cached_property
+    def agents(self) -> Mapping[str, Sequence[ScenarioKey]]:
+        """The keys that share a scenario's name."""
+        found: dict[str, list[ScenarioKey]] = defaultdict(list)
+        for key in self.sides:
+            found[key[0]].append(key)
+        return dict(found)
+
+
+@dataclass(frozen=True)
 class _Pairing:
     """The scenarios of this run, each beside its own past."""
 
-    runs: Sequence[Mapping[ScenarioKey, RunSide]]
-    after: Mapping[ScenarioKey, RunSide]
+    runs: Sequence[_Run]
+    after: _Run
     is_passing: IsPassing
     policy: ComparePolicy
 
-    def present(self) -> Iterator[ScenarioComparison]:
-        for key, run in self.after.items():
-            before_key = self._key_before(key, run)
-            past = [found[before_key] for found in self.runs if before_key in found]
-            compared = self._scenario(key, run, past)
-            renamed = before_key[0] if before_key != key else None
-            yield replace(compared, renamed_from=renamed)
+    def all(self) -> Sequence[ScenarioComparison]:
+        """Return every scenario of this run, and those that only the latest of the base has."""
+        present: list[ScenarioComparison] = []
+        taken: set[ScenarioKey] = set()
+        for key, run in self.after.sides.items():
+            past = [pair for found in self.runs if (pair := self._before(found, key, run))]
+            compared = self._scenario(key, run, [before for _, before in past])
+            latest = past[0][0][0] if past else key[0]
+            renamed = latest if latest != key[0] else None
+            present.append(replace(compared, renamed_from=renamed))
+            taken |= {before_key for before_key, _ in past}
+        return [*present, *self._vanished(taken)]
 
-    def _key_before(self, key: ScenarioKey, run: RunSide) -> ScenarioKey:
-        """Return the name under which the latest run that has the scenario knows it."""
-        names = sorted({name for facts in run.episodes for name in facts.was})
-        candidates = [key, *((name, key[1]) for name in names if (name, key[1]) not in self.after)]
-        for found in self.runs:
-            for candidate in candidates:
-                if candidate in found:
-                    return candidate
-        return key
+    def _before(
+        self, found: _Run, key: ScenarioKey, run: RunSide
+    ) -> tuple[ScenarioKey, RunSide] | None:
+        """Return a scenario as a run of the base knows it: by its name, or one it had before."""
+        former = sorted({name for facts in run.episodes for name in facts.was})
+        for name in (key[0], *(name for name in former if name not in self.after.agents)):
+            candidate = (name, key[1])
+            if candidate not in found.sides:
+                candidate = self._lone(found, key, name)
+            if candidate in found.sides:
+                return candidate, found.sides[candidate]
+        return None
+
+    def _lone(self, found: _Run, key: ScenarioKey, name: str) -> ScenarioKey:
+        """Return the only agent's on both sides: one that is called otherwise is the same."""
+        now, before = self.after.agents[key[0]], found.agents.get(name, ())
+        return before[0] if len(now) == len(before) == 1 else key
 
     def _scenario(
         self, key: ScenarioKey, run: RunSide, past: Sequence[RunSide]
@@ -125,11 +155,10 @@ class _Pairing:
         )
         return None if None in paths else divergence(*(path or () for path in paths))
 
-    def vanished(self) -> Iterator[ScenarioComparison]:
+    def _vanished(self, taken: Collection[ScenarioKey]) -> Iterator[ScenarioComparison]:
         """Yield what the latest run of the base had and this one has not."""
-        taken = {s.renamed_from for s in self.present() if s.renamed_from}
-        for key, run in (self.runs[0] if self.runs else {}).items():
-            if key not in self.after and key[0] not in taken:
+        for key, run in (self.runs[0].sides if self.runs else {}).items():
+            if key not in self.after.sides and key not in taken:
                 yield ScenarioComparison(
                     scenario_id=key[0],
                     agent=key[1] or None,

@@ -20,9 +20,10 @@ def conditions_of(episodes: Iterable[EpisodeFacts]) -> dict[str, tuple[str, ...]
 
 
 def _said(facts: EpisodeFacts) -> Iterator[tuple[str, str]]:
+    tools = facts.conditions.tools
     said = {
         "model": facts.model,
-        "tools": None if facts.conditions.tools is None else ", ".join(facts.conditions.tools),
+        "tools": None if tools is None else ", ".join(sorted(set(tools))) or "none",
         "prices": facts.conditions.prices,
         "judge": facts.conditions.judge,
     }

@@ -134,6 +134,8 @@ class Movement:
 
     before: float | None = None
     after: float | None = None
+    scenarios: int = 0
+    """How many were measured on both sides; each counts once."""
     interval: tuple[float, float] | None = None
     """95 % interval of the relative change."""
 
@@ -153,6 +155,11 @@ class Comparison:
     p95_latency_ms: Movement = field(default_factory=Movement)
     suite_p_value: float | None = None
     """Exact McNemar test over scenarios passing before and failing now, and the reverse."""
+
+    @property
+    def tested(self) -> int:
+        """How many scenarios the p-values are adjusted for."""
+        return sum(1 for s in self.scenarios if s.p_value is not None)
 
     def of(self, *changes: Change) -> tuple[ScenarioComparison, ...]:
         """Return the scenarios with one of these changes."""

@@ -120,6 +120,19 @@ def test_a_renamed_scenario_is_not_lost():
     assert (scenario.change, scenario.renamed_from) == ("fixed", "refund")
 
 
+def test_the_past_of_a_renamed_scenario_is_under_both_names():
+    now = run(1, scenario="refund_v2", was=["refund"])
+    scenario = only(compared(now, run(1, scenario="refund_v2"), run(2)))
+    assert (scenario.before.passed, scenario.renamed_from) == (3, None)
+
+
+def test_the_only_agent_of_a_scenario_may_be_called_otherwise():
+    assert only(compared(run(1, agent="desk-v2"), run(1, agent="desk-v1"))).change == "unchanged"
+    both = [*run(1, agent="desk-v1"), *run(1, agent="desk-v2")]
+    changes = {s.agent: s.change for s in compared(run(1, agent="desk-v3"), both).scenarios}
+    assert changes == {"desk-v1": "vanished", "desk-v2": "vanished", "desk-v3": "new"}
+
+
 def test_a_name_that_lives_on_is_not_taken_over():
     now = [*run(1), *run(1, scenario="copy", was=["refund"])]
     changes = {s.scenario_id: s.change for s in compared(now, run(1)).scenarios}
