@@ -18,8 +18,12 @@ from ci_agent_eval.recorder import EpisodeRecorder
 from ci_agent_eval.simulation.running import run_awaitable
 from ci_agent_eval.simulation.steps import Steps, await_steps, run_steps
 
-ATTRIBUTE = "__agent_eval_conversation__"
-"""Attribute of a test function that is a conversation."""
+ATTRIBUTE = "cae_declared"
+"""Attribute of a test function that is a conversation.
+
+Hypothesis hands on those without a leading underscore; pytest's `-k` reads their names, so it
+holds no word that somebody may look for.
+"""
 
 FIXTURE = "_agent_eval_conversation"
 """Fixture of the plugin that stands in the test's signature in place of `agent`."""
@@ -52,6 +56,7 @@ class Given:
 
     setting: Setting
     fixtures: Mapping[str, Any]
+    args: tuple[Any, ...]
     own: Mapping[str, Any]
 
 
@@ -64,15 +69,21 @@ class Declared:
     names: frozenset[str]
     """The test's parameters but `agent`, which the factory may have too."""
     factory: Factory
+    before: int
+    """How many parameters stand before `agent`; what is given beyond them has to be named."""
+    after: tuple[str, ...]
+    """The parameters after it that may be given by position, as Hypothesis does."""
 
-    def given(self, arguments: Mapping[str, Any]) -> Given:
+    def given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Given:
         """Sort the arguments of a call. Raises InputError where nobody gives an agent."""
+        placed = zip(self.after, args[self.before :], strict=False)
+        arguments = {**dict(placed), **kwargs}
         if FIXTURE not in arguments:
             raise InputError(f"{self.where}: let pytest run it; it is no function to call")
         fixtures = {name: arguments[name] for name in self.factory.needs}
         others = {FIXTURE, *self.factory.needs} - self.names
         own = {name: value for name, value in arguments.items() if name not in others}
-        return Given(arguments[FIXTURE], fixtures, own)
+        return Given(arguments[FIXTURE], fixtures, args[: self.before], own)
 
 
 def conversation(name: str, factory: Callable[..., Any] | None = None) -> Callable[[Test], Test]:
@@ -95,9 +106,8 @@ def conversation(name: str, factory: Callable[..., Any] | None = None) -> Callab
     made_by = Factory.of(where, factory)
 
     def decorate(test: Test) -> Test:
-        names = frozenset(_checked(where, test)) - {ARGUMENT}
         runner: Any = _asynchronous if inspect.iscoroutinefunction(test) else _plain
-        wrapper = runner(Declared(where, test, names, made_by))
+        wrapper = runner(_declared(where, test, made_by))
         wrapper.__signature__ = _signature(test, made_by)
         setattr(wrapper, ATTRIBUTE, Conversation(clean_text(name), made_by))
         wrapper.__test__ = True  # so that pytest collects it, whatever it is called
@@ -105,6 +115,17 @@ def conversation(name: str, factory: Callable[..., Any] | None = None) -> Callab
         return result
 
     return decorate
+
+
+def _declared(where: str, test: Callable[..., Any], factory: Factory) -> Declared:
+    parameters = _checked(where, test)
+    placed = [p.name for p in parameters.values() if p.kind in _BY_POSITION]
+    before = placed.index(ARGUMENT) if ARGUMENT in placed else len(placed)
+    names = frozenset(parameters) - {ARGUMENT}
+    return Declared(where, test, names, factory, before, tuple(placed[before + 1 :]))
+
+
+_BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _checked(where: str, test: Callable[..., Any]) -> Mapping[str, Parameter]:
@@ -141,10 +162,11 @@ def _plain(declared: Declared) -> Callable[..., Any]:
     @functools.wraps(declared.test)
     def converse(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        given, run = declared.given(kwargs), OneTask(run_awaitable)
+        given, run = declared.given(args, kwargs), OneTask(run_awaitable)
         core = Core(declared.factory, given.fixtures, given.setting)
         agent = AgentUnderTest(core, run)
-        return _ran(core, run, lambda: declared.test(*args, **{**given.own, ARGUMENT: agent}))
+        arguments = {**given.own, ARGUMENT: agent}
+        return _ran(core, run, lambda: declared.test(*given.args, **arguments))
 
     return converse
 
@@ -161,11 +183,11 @@ def _asynchronous(declared: Declared) -> Callable[..., Any]:
     @functools.wraps(declared.test)
     async def converse(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        given = declared.given(kwargs)
+        given = declared.given(args, kwargs)
         core = Core(declared.factory, given.fixtures, given.setting)
         agent = AsyncAgentUnderTest(core)
         arguments = {**given.own, ARGUMENT: agent}
-        return await await_steps(_whole(core, lambda: declared.test(*args, **arguments)))
+        return await await_steps(_whole(core, lambda: declared.test(*given.args, **arguments)))
 
     return converse
 

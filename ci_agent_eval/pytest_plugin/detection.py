@@ -27,7 +27,7 @@ RECORDER = "_agent_eval_recorder"
 FIXTURES = "ci_agent_eval.pytest_plugin"
 """Module that holds our fixtures."""
 
-CONVERSATION = "__agent_eval_conversation__"
+CONVERSATION = "cae_declared"
 """Attribute of a test function that `@conversation` decorates, as that room has it."""
 
 _FOREIGN_MARKER = pytest.StashKey[bool]()

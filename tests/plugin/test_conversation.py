@@ -119,6 +119,7 @@ def test_named(agent):
     }
     assert ran.episodes["test_named"].budgets.max_turns.used == 1
     suite.run("-k", "drawing and B").result.assert_outcomes(passed=1, deselected=2)
+    suite.run("-k", "agent or conversation or eval").result.assert_outcomes(deselected=3)
     suite.run("-m", "usefixtures").result.assert_outcomes(passed=2, deselected=1)
 
 

@@ -404,6 +404,41 @@ def test_nobody_else_calls_it():
     ran.result.assert_outcomes(passed=4)
 
 
+def test_a_property_may_stand_above_or_below(suite):
+    suite.write(
+        AGENTS
+        + """
+from hypothesis import given, settings, strategies as st
+
+few = settings(max_examples=5, deadline=None, database=None)
+made = []
+
+class Counted(Echo):
+    def __init__(self):
+        made.append(self)
+
+@few
+@given(text=st.text(), number=st.integers())
+@conversation("above", Counted)
+def test_above(agent, text, number):
+    assert agent.send(text) == f"you said {text}" and isinstance(number, int)
+    assert len(agent.conversation.messages) == 2
+
+@conversation("below", Echo)
+@few
+@given(text=st.just("x"))
+def test_below(agent, text):
+    assert agent.send(text) == "you said x"
+
+def test_each_example_has_an_agent_of_its_own():
+    assert len(made) == 5
+"""
+    )
+    ran = suite.run_apart()
+    ran.result.assert_outcomes(passed=3)
+    assert [e.scenario_id for e in ran.results.episodes] == ["above", "below"]
+
+
 def test_what_a_test_holds_is_to_be_looked_at(write):
     ran = write("""
 class Busy(Echo):
