@@ -700,6 +700,22 @@ form(
 )
 
 form(
+    "try_except_around_a_function",
+    """
+    def test_FORM():
+        try:
+            def inner():
+                assert 0
+                return "went on"
+            assert inner() == "went on"
+        except AssertionError:
+            assert 1
+    """,
+    (4, False, "0", "assert 0"),
+    (6, True, 'inner() == "went on"', "'went on' == 'went on'"),
+)
+
+form(
     "in_handlers",
     """
     def test_FORM():
