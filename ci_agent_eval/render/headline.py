@@ -21,6 +21,7 @@ _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "disagreement": ("1 disagreement between files", "{} disagreements between files"),
     "declared_counts_differ": ("1 file misstates its counts", "{} files misstate their counts"),
     "duplicate": ("1 duplicate episode", "{} duplicate episodes"),
+    "baseline": ("the baseline cannot be read", "the baseline cannot be read"),
     "repaired_file": ("1 result file was repaired", "{} result files were repaired"),
 }
 """In the order of the sentence, which is the order of weight."""

@@ -1,0 +1,66 @@
+"""Reading runs of the base through the one loader of results, with all its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_agent_eval.baselines.found import Found, Redact, nothing
+from ci_agent_eval.comparison.model import Baseline, BaselineRun, NoBaseline
+from ci_agent_eval.contract.findings import Finding, FindingKind
+from ci_agent_eval.results.load import load
+
+SHORT_SHA = 7
+
+_BROKEN: frozenset[FindingKind] = frozenset({"unreadable_file", "duplicate", "shards"})
+"""Findings after which a run of the base is not to be trusted."""
+_PARTIAL: frozenset[FindingKind] = frozenset({"interrupted", "collection_error", "repaired_file"})
+"""Findings after which what it has still counts, and this is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """The files of one run of the base."""
+
+    patterns: tuple[str, ...]
+    """Files or folders, as `load` takes them."""
+    label: str
+    """How reports call the run."""
+
+
+def load_baseline_runs(
+    label: str, runs: Sequence[RunFiles], *, root: Path, redact: Redact | None = None
+) -> Found:
+    """Read runs, the latest first. A run without episodes counts as none.
+
+    `label` is what reports call all of them together; with one run its commit is added.
+    """
+    loaded: list[BaselineRun] = []
+    findings: list[Finding] = []
+    for files in runs:
+        found = load(files.patterns, (), root=root, redact=redact)
+        findings += _told(found.findings)
+        if found.episodes:
+            commits = {session.commit for session in found.sessions if session.commit}
+            commit = next(iter(commits)) if len(commits) == 1 else None
+            loaded.append(BaselineRun(found.episodes, commit, files.label))
+    if any(finding.blocking for finding in findings):
+        return Found(NoBaseline("it cannot be read"), tuple(sorted(set(findings))))
+    if not loaded:
+        return nothing(f"{label} holds no episode")
+    return Found(Baseline(_with_commit(label, loaded), tuple(loaded)), tuple(sorted(set(findings))))
+
+
+def _told(findings: Sequence[Finding]) -> list[Finding]:
+    """Return what is worth saying of a baseline's files: of its own run it was all said."""
+    return [
+        Finding("baseline", finding.where, finding.message, finding.kind in _BROKEN)
+        for finding in findings
+        if finding.kind in _BROKEN | _PARTIAL and (finding.blocking or finding.kind in _PARTIAL)
+    ]
+
+
+def _with_commit(label: str, runs: Sequence[BaselineRun]) -> str:
+    commit = runs[0].commit
+    return f"{label}@{commit[:SHORT_SHA]}" if commit and "@" not in label else label
