@@ -7,7 +7,7 @@ import math
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.evaluation import (
@@ -182,6 +182,7 @@ EPISODES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(EPISODES.flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))))
 def test_any_order_gives_the_same_bytes_and_the_counts_add_up(orders):
     first, second = (evaluation_report(order) for order in orders)
