@@ -225,3 +225,41 @@ async def test_slip(aitest_run):
     assert episode["outcome"] == "error"
     slip = "Agent.allowed_tools: agent 'clerk': no server of it offers get_balnce; there are: crash"
     assert slip in episode["reason"]
+
+
+def test_a_conversation_with_a_declared_agent_goes_on_from_turn_to_turn(suite):
+    script = {"first": ["one", "two"], "third": ["three"]}
+    result, episodes = suite(
+        script,
+        """
+from ci_agent_eval import conversation
+
+plain = Agent(provider=Provider("openai:gpt-5-mini", base_url=agent.provider.base_url))
+
+@pytest.mark.episode(budgets={"max_turns": 3})
+@conversation("Declared", lambda: plain)
+async def test_declared(agent):
+    assert await agent.send("first") == "one"
+    assert await agent.send("second") == "two"
+    assert agent.conversation.last.tokens.total > 0
+    agent.reset()
+    assert await agent.send("third") == "three"
+
+@conversation("Declared, in a plain test", lambda: plain)
+def test_plainly(agent):
+    assert agent.send("first") == "one"
+    assert agent.send("second") == "two"
+    assert [m.role for m in agent.conversation.messages] == ["user", "assistant"] * 2
+
+@conversation("PydanticAI's", lambda: __import__("pydantic_ai").Agent("test", name="its own"))
+async def test_pydantic_ai(agent):
+    assert await agent.send("first") == "success (no tool calls)"
+    await agent.send("second")
+    assert len(agent.conversation.messages) == 4
+""",
+    )
+    result.assert_outcomes(passed=3)
+    by_scenario = {episode["scenario_id"]: episode for episode in episodes}
+    assert by_scenario["Declared"]["model"] == "openai:gpt-5-mini"
+    assert by_scenario["Declared"]["budgets"]["max_turns"]["used"] == 3
+    assert by_scenario["PydanticAI's"]["agent"] == "its own"
