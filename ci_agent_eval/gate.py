@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from ci_agent_eval.comparison.model import Comparison, NoBaseline
+from ci_agent_eval.comparison.remarks import Increases, Remark, RemarkKind, remarks
 from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.evaluations import EvaluationTally
@@ -20,17 +22,20 @@ Status = Literal["passing", "failing", "errored", "skipped"]
 Shortfall = Literal["measurement", "pass_rate", "score"]
 """What evaluations fall short of, where the suite has a threshold for them."""
 
-ReasonKind = Literal[
-    "finding",
-    "no_evidence",
-    "scenario",
-    "error_budget",
-    "skipped",
-    "tests",
-    "budget",
-    "suite_budget",
-    "evaluation",
-]
+ReasonKind = (
+    Literal[
+        "finding",
+        "no_evidence",
+        "scenario",
+        "error_budget",
+        "skipped",
+        "tests",
+        "budget",
+        "suite_budget",
+        "evaluation",
+    ]
+    | RemarkKind
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,12 @@ class GatePolicy:
     """Required share of all evaluation conversations that pass, 0 to 1; None: no threshold."""
     eval_min_score: float | None = None
     """Required average score of the evaluations, 0 to 1; None: no threshold."""
+    regressions: Literal["fail", "warn"] = "fail"
+    """Whether a required scenario may pass less often than in the baseline, or perhaps so."""
+    max_cost_increase: float | None = None
+    """Share by which the cost per episode may rise over the baseline's; None: by any."""
+    max_latency_increase: float | None = None
+    """The same of the p95 latency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +108,58 @@ class Verdict:
     thresholds: Thresholds = Thresholds()
 
 
-def decide(summary: Summary, policy: GatePolicy) -> Verdict:
-    """Judge a summary by a policy."""
+def decide(
+    summary: Summary, policy: GatePolicy, comparison: Comparison | NoBaseline | None = None
+) -> Verdict:
+    """Judge a summary by a policy, and by what comparing it found; None: nothing was compared."""
     judgements = tuple(_judge(scenario, policy) for scenario in summary.scenarios)
-    reasons = tuple(_reasons(summary, judgements, policy))
+    compared = tuple(_compared(comparison, judgements, policy))
+    reasons = (
+        *_reasons(summary, judgements, policy),
+        *(reason for reason, gates in compared if gates),
+    )
     return Verdict(
         conclusion="failure" if reasons else "success",
         reasons=reasons,
-        warnings=tuple(_warnings(summary, judgements, policy)),
+        warnings=(
+            *_warnings(summary, judgements, policy),
+            *(reason for reason, gates in compared if not gates),
+        ),
         judgements=judgements,
         thresholds=Thresholds(policy.eval_min_pass_rate, policy.eval_min_score),
     )
+
+
+def is_passing(scenario: ScenarioSummary, policy: GatePolicy) -> bool | None:
+    """Say whether a scenario reaches the pass rate it needs; None: it was not judged."""
+    status = _status(scenario, _required_rate(scenario, policy))
+    return status == "passing" if status in {"passing", "failing"} else None
+
+
+def _compared(
+    comparison: Comparison | NoBaseline | None,
+    judgements: tuple[Judgement, ...],
+    policy: GatePolicy,
+) -> Iterator[tuple[Reason, bool]]:
+    """Yield what comparing found, each with whether it gates."""
+    if comparison is None:
+        return
+    failing = {(j.scenario_id, j.agent) for j in judgements if j.status == "failing"}
+    increases = Increases(policy.max_cost_increase, policy.max_latency_increase)
+    for remark in remarks(comparison, increases):
+        scenario = remark.scenario
+        name = (None, None) if scenario is None else (scenario.scenario_id, scenario.agent)
+        # What fails by itself needs no doubt beside it.
+        if remark.kind != "undecided" or name not in failing:
+            yield Reason(remark.kind, remark.message, *name), _gates(remark, policy)
+
+
+def _gates(remark: Remark, policy: GatePolicy) -> bool:
+    """Say whether a remark is a reason, not a warning: of a scenario only where it is required."""
+    is_required = remark.scenario is None or remark.scenario.required
+    if remark.kind in {"regression", "undecided"}:
+        return is_required and policy.regressions == "fail"
+    return is_required and remark.kind in {"vanished", "increase"}
 
 
 def _judge(scenario: ScenarioSummary, policy: GatePolicy) -> Judgement:

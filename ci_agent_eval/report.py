@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ci_agent_eval.comparison.compare import compare
+from ci_agent_eval.comparison.model import Baseline, ComparePolicy, Comparison, NoBaseline
 from ci_agent_eval.contract.base import SCHEMA_VERSION, SchemaVersion
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.facts import Loaded
-from ci_agent_eval.gate import GatePolicy, Judgement, Verdict, decide
+from ci_agent_eval.gate import GatePolicy, Judgement, Verdict, decide, is_passing
 from ci_agent_eval.summary import ScenarioSummary, ScenarioViolation, Summary, summarize
 
 
@@ -37,6 +39,8 @@ class Report:
     summary: Summary
     verdict: Verdict
     schema_version: SchemaVersion = SCHEMA_VERSION
+    comparison: Comparison | NoBaseline | None = None
+    """None: no baseline was asked for."""
     commit: str | None = None
     """The head commit the results are about, as a full SHA; None where nothing tells."""
 
@@ -81,8 +85,28 @@ class Report:
 
 
 def build_report(
-    loaded: Loaded, *, suite: str, budgets: SuiteBudgets, policy: GatePolicy
+    loaded: Loaded,
+    *,
+    suite: str,
+    budgets: SuiteBudgets,
+    policy: GatePolicy,
+    baseline: Baseline | NoBaseline | None = None,
+    compare_policy: ComparePolicy | None = None,
 ) -> Report:
-    """Fold, judge, and put both together."""
+    """Fold, compare, judge, and put all of it together.
+
+    Raises InputError where there is a baseline, and SciPy is not installed.
+    """
     summary = summarize(loaded, suite=suite, budgets=budgets)
-    return Report(summary=summary, verdict=decide(summary, policy))
+    found: Comparison | NoBaseline | None = None
+    if isinstance(baseline, Baseline):
+        found = compare(
+            summary,
+            loaded.episodes,
+            baseline,
+            is_passing=lambda scenario: is_passing(scenario, policy),
+            policy=compare_policy or ComparePolicy(),
+        )
+    else:
+        found = baseline
+    return Report(summary=summary, verdict=decide(summary, policy, found), comparison=found)

@@ -22,6 +22,7 @@ from ci_agent_eval.evaluations import (
 )
 from ci_agent_eval.facts import Calls, EpisodeFacts, Loaded, PlainTests, Tally, tally_of
 from ci_agent_eval.intervals import wilson
+from ci_agent_eval.reliability import Reliability, reliability
 
 Number = TypeVar("Number", int, float)
 
@@ -85,6 +86,8 @@ class ScenarioSummary:
     """Of all attempts together, as are tokens and cost."""
     pass_interval: tuple[float, float] | None = None
     """Wilson's 95 % interval of the pass rate; None with fewer than two iterations judged."""
+    reliability: tuple[Reliability, ...] = ()
+    """What several tries come to; empty with fewer than two iterations judged."""
     agent: str | None = None
     """Who was tested; None: no episode named an agent."""
     among_agents: bool = False
@@ -275,6 +278,7 @@ def _scenario(attempts: Sequence[EpisodeFacts], *, among_agents: bool) -> Scenar
         p95_latency_ms=latency_statistic(latencies, "p95"),
         duration_ms=_added([facts.duration_ms for facts in ran], math.fsum),
         pass_interval=pass_interval(tally),
+        reliability=reliability(tally.passed, tally.judged),
         agent=first.agent or None,
         among_agents=among_agents,
         mode="evaluation" if all(facts.evaluated for facts in final) else "strict",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ci_agent_eval.comparison.model import Baseline, BaselineRun, ComparePolicy, NoBaseline
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
@@ -100,6 +101,8 @@ def report(
     suite: str = "default",
     budgets: SuiteBudgets | None = None,
     policy: GatePolicy | None = None,
+    baseline: Baseline | NoBaseline | None = None,
+    compare_policy: ComparePolicy | None = None,
     **overrides: Any,
 ) -> Report:
     """The report of a run of these episodes; `overrides` replace parts of `Loaded`."""
@@ -108,7 +111,14 @@ def report(
         suite=suite,
         budgets=budgets or SuiteBudgets(),
         policy=policy or GatePolicy(),
+        baseline=baseline,
+        compare_policy=compare_policy,
     )
+
+
+def baseline(*runs: Sequence[Episode], label: str = "main@4f2a91c") -> Baseline:
+    """The runs of the base, the latest first."""
+    return Baseline(label, tuple(BaselineRun(loaded(*run).episodes) for run in runs))
 
 
 def finding(kind: Any = "unreadable_file", **overrides: Any) -> Finding:

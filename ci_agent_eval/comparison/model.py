@@ -136,6 +136,8 @@ class Movement:
     after: float | None = None
     scenarios: int = 0
     """How many were measured on both sides; each counts once."""
+    compared: int = 0
+    """How many are on both sides and comparable, measured or not."""
     interval: tuple[float, float] | None = None
     """95 % interval of the relative change."""
 

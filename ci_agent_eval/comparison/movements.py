@@ -48,4 +48,4 @@ def _movement(
     ]
     before, after = [old for old, _ in known], [new for _, new in known]
     interval = interval_of_change(before, after) if with_interval else None
-    return Movement(mean(before), mean(after), len(known), interval)
+    return Movement(mean(before), mean(after), len(known), len(pairs), interval)

@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from ci_agent_eval.comparison.model import Comparison
 from ci_agent_eval.facts import Tally
 from ci_agent_eval.gate import GatePolicy, Judgement, decide
+from ci_agent_eval.reliability import reliability
 from ci_agent_eval.render.escape import one_line
 from ci_agent_eval.report import Report
 from ci_agent_eval.summary import ScenarioSummary, Summary, pass_interval
 
-_MILDEST = GatePolicy(min_pass_rate=0.0, max_error_rate=1.0, allow_skipped=True)
+_MILDEST = GatePolicy(min_pass_rate=0.0, max_error_rate=1.0, allow_skipped=True, regressions="warn")
 """What this policy refuses, every policy refuses; the real one is not in the file."""
 
 _SHOWN = 200
@@ -36,6 +38,9 @@ def contradictions(report: Report) -> Iterator[str]:
         yield "its evaluations are not those of its scenarios"
     if not all(_is_interval_of(part.pass_interval, part.tally) for part in _rated(summary)):
         yield "a pass interval is not that of its tally"
+    if not all(_is_reliability_of(scenario) for scenario in summary.scenarios):
+        yield "a scenario's pass@k and pass^k are not those of its tally"
+    yield from _miscompared(report)
     if report.passed:
         yield from (f"it claims success, but {why}" for why in _against_success(report))
 
@@ -67,6 +72,26 @@ def _is_interval_of(interval: tuple[float, float] | None, tally: Tally) -> bool:
     return all(abs(a - b) < 1e-5 for a, b in zip(interval, expected, strict=True))
 
 
+def _is_reliability_of(scenario: ScenarioSummary) -> bool:
+    """Say whether what several tries come to is that of the tally; an older file has none."""
+    tally = scenario.tally
+    expected = reliability(tally.passed, tally.judged)
+    return scenario.reliability in {(), expected}
+
+
+def _miscompared(report: Report) -> Iterator[str]:
+    """Yield what was compared and is not what this run did."""
+    if not isinstance(report.comparison, Comparison):
+        return
+    tallies = {(s.scenario_id, s.agent): s.tally for s in report.summary.scenarios}
+    for compared in report.comparison.scenarios:
+        tally = tallies.get((compared.scenario_id, compared.agent))
+        now = compared.after and (compared.after.passed, compared.after.judged)
+        if now != (tally and (tally.passed, tally.judged)):
+            name = one_line(compared.scenario_id, _SHOWN)
+            yield f"what was compared of scenario {name} is not what it did"
+
+
 def _adds_up(summary: Summary) -> bool:
     """Say whether the evaluations of the scenarios come to those of the whole."""
     whole, parts = summary.evaluations, [item.evaluations for item in summary.scenarios]
@@ -96,5 +121,5 @@ def _against_success(report: Report) -> Iterator[str]:
         eval_min_pass_rate=report.verdict.thresholds.min_pass_rate,
         eval_min_score=report.verdict.thresholds.min_score,
     )
-    for reason in decide(report.summary, policy).reasons:
+    for reason in decide(report.summary, policy, report.comparison).reasons:
         yield one_line(reason.message, _SHOWN)

@@ -1,7 +1,7 @@
 """`verdict.json`: the whole report as canonical JSON, and back.
 
 Its first level answers what a consumer asks without knowing our insides: `commit`, `conclusion`,
-`headline` and `counts`; `summary` and `verdict` hold everything else.
+`headline` and `counts`; `summary`, `verdict` and `comparison` hold everything else.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, JsonValue, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
+from ci_agent_eval.comparison.model import Comparison, NoBaseline
 from ci_agent_eval.contract.base import SchemaVersion
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import Conclusion, Verdict
@@ -36,6 +37,7 @@ class _Document:
     counts: dict[str, JsonValue]
     summary: Summary
     verdict: Verdict
+    comparison: Comparison | NoBaseline | None = None
     commit: _Commit | None = None
 
 
@@ -78,7 +80,13 @@ def parse_verdict(text: str | bytes, *, name: str = VERDICT_NAME) -> Report:
         (document,) = _adapter().validate_json(_listed(text), strict=True)
     except ValidationError as error:
         raise InputError(_sentence(error, name)) from None
-    report = Report(document.summary, document.verdict, document.schema_version, document.commit)
+    report = Report(
+        document.summary,
+        document.verdict,
+        document.schema_version,
+        document.comparison,
+        document.commit,
+    )
     if document.conclusion != report.verdict.conclusion:
         raise InputError(_advise(f"{name}: conclusion differs from the verdict's"))
     for problem in contradictions(report):

@@ -1,0 +1,108 @@
+"""What a comparison says that a gate weighs or a reader should know, sentence by sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_agent_eval.comparison.model import Comparison, Movement, NoBaseline, ScenarioComparison
+
+RemarkKind = Literal[
+    "regression",
+    "undecided",
+    "vanished",
+    "not_comparable",
+    "newly_over",
+    "increase",
+    "baseline",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Increases:
+    """By which share cost and latency may rise; None: by any."""
+
+    cost: float | None = None
+    latency: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One thing that was found by comparing."""
+
+    kind: RemarkKind
+    message: str
+    scenario: ScenarioComparison | None = None
+    """None: it is about the suite."""
+
+
+def remarks(found: Comparison | NoBaseline, increases: Increases) -> Iterator[Remark]:
+    """Yield everything worth a reason or a warning, by scenario, the suite's last."""
+    if isinstance(found, NoBaseline):
+        yield Remark("baseline", f"no baseline: {found.reason}")
+        return
+    for scenario in found.scenarios:
+        yield from _of_scenario(scenario)
+    yield from _increase("cost per episode", found.cost_usd, increases.cost)
+    yield from _increase("p95 turn latency", found.p95_latency_ms, increases.latency)
+
+
+def _of_scenario(scenario: ScenarioComparison) -> Iterator[Remark]:
+    if scenario.call == "regression":
+        p_value = f"p = {scenario.p_value:.2g}"
+        yield Remark("regression", f"passes less often: {sides(scenario)} ({p_value})", scenario)
+    elif scenario.call == "undecided":
+        message = f"not enough iterations to tell: {sides(scenario)}; {enough(scenario)}"
+        yield Remark("undecided", message, scenario)
+    elif scenario.change == "vanished":
+        yield Remark("vanished", "the baseline has it, and it did not run", scenario)
+    elif scenario.change == "not_comparable":
+        differences = "; ".join(
+            f"{d.condition} was {d.before}, is {d.after}" for d in scenario.differences
+        )
+        yield Remark("not_comparable", f"not comparable with the baseline: {differences}", scenario)
+    if scenario.newly_over:
+        budgets = ", ".join(scenario.newly_over)
+        yield Remark("newly_over", f"newly over budget: {budgets}", scenario)
+
+
+def sides(scenario: ScenarioComparison) -> str:
+    """Return the passes of both sides: `4 of 5 now, 50 of 50 before`."""
+    told = []
+    if scenario.after is not None:
+        told.append(f"{scenario.after.passed} of {scenario.after.judged} now")
+    if scenario.before is not None:
+        told.append(f"{scenario.before.passed} of {scenario.before.judged} before")
+    return ", ".join(told)
+
+
+def enough(scenario: ScenarioComparison) -> str:
+    """Say how many iterations would tell."""
+    if scenario.needed_iterations is None:
+        return "no number of them would be enough, the baseline has too few"
+    return f"{scenario.needed_iterations} would be enough"
+
+
+def _increase(figure: str, moved: Movement, allowed: float | None) -> Iterator[Remark]:
+    if allowed is None or not moved.compared:
+        return
+    least, limit = least_increase(moved), f"{allowed * 100:.6g}% allowed"
+    if least is None:
+        unmeasured = "is not measured on both sides, so that its increase cannot be told"
+        yield Remark("increase", f"{figure} {unmeasured}, {limit}")
+    elif least > allowed:
+        rose = "from nothing" if math.isinf(least) else f"by {least:.1%} or more"
+        yield Remark("increase", f"{figure} rose {rose}, {limit}")
+
+
+def least_increase(moved: Movement) -> float | None:
+    """Return the lower end of the interval of a change, or without one the change itself."""
+    if moved.interval is not None:
+        return moved.interval[0]
+    if moved.before is None or moved.after is None:
+        return None
+    if moved.before > 0:
+        return moved.after / moved.before - 1
+    return math.inf if moved.after > 0 else 0.0

@@ -1,0 +1,60 @@
+"""Whether an agent manages at least once, or every time, in k tries: pass@k and pass^k. Pure.
+
+From n iterations of which c passed, without the bias of raising c / n to a power:
+
+pass@k = 1 - C(n-c, k) / C(n, k), M. Chen et al., "Evaluating Large Language Models Trained
+on Code" (2021), equation 1, arXiv:2107.03374.
+pass^k = C(c, k) / C(n, k), S. Yao et al., "tau-bench: A Benchmark for Tool-Agent-User
+Interaction in Real-World Domains" (2024), section 4, arXiv:2406.12045.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+SHOWN = (2, 3, 5, 10, 20, 50, 100)
+"""Numbers of tries that are told, as far as there were so many iterations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """What k tries of a scenario come to, estimated from its iterations."""
+
+    k: int
+    pass_at_k: float
+    """Chance that at least one of k passes, to six decimals."""
+    pass_hat_k: float
+    """Chance that all of k pass, to six decimals."""
+
+
+def reliability(passed: int, judged: int) -> tuple[Reliability, ...]:
+    """Return both for some k; nothing of fewer than two iterations."""
+    return tuple(
+        Reliability(
+            k, round(pass_at_k(passed, judged, k), 6), round(pass_hat_k(passed, judged, k), 6)
+        )
+        for k in SHOWN
+        if k <= judged
+    )
+
+
+def pass_at_k(passed: int, judged: int, k: int) -> float:
+    """Return the chance that at least one of k passes. Raises ValueError as `pass_hat_k`."""
+    return float(1 - _all_of(judged - passed, judged, k))
+
+
+def pass_hat_k(passed: int, judged: int, k: int) -> float:
+    """Return the chance that all of k pass.
+
+    Raises ValueError for counts that cannot be, and for a k of which there were too few.
+    """
+    return float(_all_of(passed, judged, k))
+
+
+def _all_of(some: int, judged: int, k: int) -> Fraction:
+    """Return the chance that k drawn at once are all among some."""
+    if not 0 <= some <= judged or not 1 <= k <= judged:
+        raise ValueError(f"{some} of {judged} iterations tell nothing of {k}")
+    return Fraction(math.comb(some, k), math.comb(judged, k))

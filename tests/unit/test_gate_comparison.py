@@ -1,0 +1,161 @@
+"""What comparing adds to the gate: its reasons, its warnings, and what it leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from ci_agent_eval.comparison.model import NoBaseline
+from ci_agent_eval.gate import GatePolicy, is_passing
+from tests.builders import baseline, episode, failing, report, turn
+
+UNMEASURED = "is not measured on both sides, so that its increase cannot be told"
+LAX = {"min_pass_rate": 0.0}
+
+
+def run(passed=1, failed=0, scenario="refund", **fields):
+    made = [episode(scenario, iteration=i + 1, **fields) for i in range(passed)]
+    return made + [failing(scenario, iteration=passed + i + 1, **fields) for i in range(failed)]
+
+
+def costing(cost, count=2, latency=100):
+    turns = [turn(cost_usd=cost, latency_ms=latency)]
+    return [episode(f"s{n}", trajectory={"turns": turns}) for n in range(count)]
+
+
+def told(found):
+    return [(reason.kind, reason.message) for reason in found]
+
+
+def test_without_a_baseline_nothing_is_said():
+    assert report(*run()).comparison is None
+    assert report(*run()).verdict.warnings == ()
+
+
+def test_no_baseline_is_said_with_its_reason_and_does_not_fail():
+    built = report(*run(), baseline=NoBaseline("no file is at evals/base"))
+    assert built.passed
+    assert told(built.verdict.warnings) == [("baseline", "no baseline: no file is at evals/base")]
+
+
+def test_a_regression_fails_although_the_scenario_reaches_its_rate():
+    built = report(*run(10, 10, **LAX), baseline=baseline(run(20)))
+    assert told(built.verdict.reasons) == [
+        ("regression", "passes less often: 10 of 20 now, 20 of 20 before (p = 0.00022)")
+    ]
+    assert (built.verdict.reasons[0].scenario_id, built.passed) == ("refund", False)
+
+
+def test_too_few_iterations_to_tell_fail_and_say_how_many_would_do():
+    built = report(*run(4, 1, **LAX), baseline=baseline(run(50)))
+    ((kind, message),) = told(built.verdict.reasons)
+    assert kind == "undecided"
+    assert message.startswith("not enough iterations to tell: 4 of 5 now, 50 of 50 before; ")
+    assert message.endswith(" would be enough")
+
+
+def test_a_baseline_of_too_few_iterations_is_said():
+    built = report(*run(3, 1, **LAX), baseline=baseline(run(2)))
+    (reason,) = built.verdict.reasons
+    assert "the baseline has too few" in reason.message
+
+
+def test_what_fails_by_itself_needs_no_doubt_beside_it():
+    built = report(*run(0, 1), baseline=baseline(run(3)))
+    assert [reason.kind for reason in built.verdict.reasons] == ["scenario"]
+
+
+@pytest.mark.parametrize("now", [run(10, 10, **LAX), run(4, 1, **LAX)])
+def test_both_may_only_warn(now):
+    built = report(*now, baseline=baseline(run(50)), policy=GatePolicy(regressions="warn"))
+    assert built.passed
+    assert len(built.verdict.warnings) == 1
+
+
+@pytest.mark.parametrize("now", [run(10, 10, **LAX), run(4, 1, **LAX)])
+def test_advisory_scenarios_only_warn(now):
+    advisory = [one.model_copy(update={"gate": "advisory"}) for one in now]
+    built = report(*advisory, baseline=baseline(run(50)))
+    assert built.passed
+    assert {warning.kind for warning in built.verdict.warnings} & {"regression", "undecided"}
+
+
+def test_a_vanished_required_scenario_fails_whatever_the_policy():
+    built = report(
+        *run(),
+        baseline=baseline([*run(), *run(scenario="gone")]),
+        policy=GatePolicy(regressions="warn"),
+    )
+    assert [(r.kind, r.scenario_id) for r in built.verdict.reasons] == [("vanished", "gone")]
+
+
+def test_a_vanished_advisory_scenario_warns():
+    gone = run(scenario="gone", gate="advisory")
+    built = report(*run(), baseline=baseline([*run(), *gone]))
+    assert built.passed
+    assert [w.kind for w in built.verdict.warnings] == ["vanished"]
+
+
+def test_a_scenario_under_another_name_has_not_vanished():
+    built = report(*run(scenario="new_name", was=["old"]), baseline=baseline(run(scenario="old")))
+    assert built.passed
+
+
+def test_another_model_is_no_regression():
+    now, before = run(10, 10, model="b", **LAX), run(20, model="a")
+    built = report(*now, baseline=baseline(before))
+    assert built.passed
+    assert told(built.verdict.warnings) == [
+        ("not_comparable", "not comparable with the baseline: model was a, is b")
+    ]
+
+
+def test_a_budget_that_was_kept_before_is_a_warning():
+    over = {"budgets": {"tool_calls": {"used": 6, "limit": 4, "hard": False}}}
+    built = report(*run(**over), baseline=baseline(run()))
+    assert ("newly_over", "newly over budget: tool_calls") in told(built.verdict.warnings)
+    assert built.passed
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "policy", "reason"),
+    [
+        (costing(1.1), costing(1.0), {}, None),
+        (costing(1.1), costing(1.0), {"max_cost_increase": 0.2}, None),
+        (costing(1.1, 1), costing(1.0, 1), {"max_cost_increase": 0.05},
+         "cost per episode rose by 10.0% or more, 5% allowed"),
+        (costing(1.1), costing(1.0), {"max_cost_increase": 0.05},
+         "cost per episode rose by 10.0% or more, 5% allowed"),
+        (costing(None), costing(1.0), {"max_cost_increase": 9},
+         f"cost per episode {UNMEASURED}, 900% allowed"),
+        (costing(0.1), costing(0.0), {"max_cost_increase": 9},
+         "cost per episode rose from nothing, 900% allowed"),
+        (costing(1, latency=200), costing(1), {"max_latency_increase": 0.5},
+         "p95 turn latency rose by 100.0% or more, 50% allowed"),
+    ],
+)  # fmt: skip
+def test_cost_and_latency_may_rise_so_far(now, before, policy, reason):
+    built = report(*now, baseline=baseline(before), policy=GatePolicy(**policy))
+    assert told(built.verdict.reasons) == ([("increase", reason)] if reason else [])
+
+
+def test_what_is_not_comparable_has_no_increase():
+    now = [e.model_copy(update={"model": "b"}) for e in costing(2.0)]
+    before = [e.model_copy(update={"model": "a"}) for e in costing(1.0)]
+    built = report(*now, baseline=baseline(before), policy=GatePolicy(max_cost_increase=0.1))
+    assert built.passed
+
+
+@pytest.mark.parametrize(
+    ("runs", "rate", "expected"),
+    [
+        (run(1), 1.0, True),
+        (run(4, 1), 1.0, False),
+        (run(4, 1), 0.8, True),
+        (run(4, 1, min_pass_rate=0.5), 1.0, True),
+        ([episode(outcome="error")], 1.0, None),
+        ([episode(outcome="skipped")], 1.0, None),
+    ],
+)
+def test_both_sides_are_judged_alike(runs, rate, expected):
+    (scenario,) = report(*runs).summary.scenarios
+    assert is_passing(scenario, GatePolicy(min_pass_rate=rate)) is expected
