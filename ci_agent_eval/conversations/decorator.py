@@ -10,9 +10,10 @@ from inspect import Parameter
 from typing import Any, TypeVar
 
 from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.conversations.core import Core
 from ci_agent_eval.conversations.factory import Factory
 from ci_agent_eval.conversations.one_task import OneTask
-from ci_agent_eval.conversations.wrapped import AgentUnderTest, AsyncAgentUnderTest, Core
+from ci_agent_eval.conversations.wrapped import AgentUnderTest, AsyncAgentUnderTest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder import EpisodeRecorder
 from ci_agent_eval.simulation.running import run_awaitable
