@@ -113,7 +113,20 @@ def assertions(ran, name):
         (("hypothesispytest",), ()),
         (("pytest_cov",), ("--cov=desk_eval", "--cov-branch")),
     ],
-    ids=["alone", "plain", "-n4", "asyncio", "asyncio-auto", "anyio", "timeout", "rerun", "seed-1", "seed-2", "given", "cov"],
+    ids=[
+        "alone",
+        "plain",
+        "-n4",
+        "asyncio",
+        "asyncio-auto",
+        "anyio",
+        "timeout",
+        "rerun",
+        "seed-1",
+        "seed-2",
+        "given",
+        "cov",
+    ],
 )
 def test_they_are_measured_as_they_are_alone(evaluate, plugins, arguments):
     ran = evaluate(*arguments, plugins=plugins)

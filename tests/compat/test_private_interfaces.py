@@ -229,7 +229,7 @@ def _problem(interface, request, metafunc):
         if interface.holds(request, metafunc):
             return None
         found = "is there and is something else"
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told
         found = f"cannot be used: {type(error).__name__}: {error}"
     places = ", ".join(f"ci_agent_eval/pytest_plugin/{file}" for file in interface.used)
     return f"- {interface.name} {found}. Used in {places}. What to do: {interface.remedy}."

@@ -79,7 +79,7 @@ def run(suite, *arguments):
     suite.write(test_suite=SUITE)
     # pytest-asyncio 0.23 and anyio leave each other's loops unclosed, with us and without.
     warnings = ("-W", "error", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
-    files = ("--junit-xml=report/junit.xml", "--episode-report-dir=report", "--cov")
+    files = ("--junit-xml=report/junit.xml", "--episode-report-dir=report", "--cov=test_suite")
     return suite.run_module("pytest", *warnings, *files, *arguments, autoload=True)
 
 

@@ -1,0 +1,58 @@
+"""docs/compatibility.md says what `make compat` runs: the versions of its locks, and its tests."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+
+from tests.unit.test_locks import pins
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/compatibility.md").read_text("utf-8")
+GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
+OLDEST, NEWEST = (pins(ROOT / f"requirements/compat-{name}.txt") for name in ("oldest", "newest"))
+
+
+def names(group):
+    """Return the packages that a group names itself."""
+    return {
+        requirement.partition(">")[0].partition("=")[0]
+        for requirement in GROUPS[group]
+        if isinstance(requirement, str)
+    }
+
+
+def table_of_versions():
+    lines = ["| package | oldest | newest |", "|---|---|---|"]
+    for name in sorted(names("compat-oldest") | names("compat-newest")):
+        lines.append(f"| {name} | {OLDEST.get(name, '–')} | {NEWEST.get(name, '–')} |")
+    return "\n".join(lines)
+
+
+def table_of_tests():
+    lines = ["| tests | what they show |", "|---|---|"]
+    for file in sorted((ROOT / "tests/compat").glob("test_*.py")):
+        said = (ast.get_docstring(ast.parse(file.read_bytes())) or "").partition("\n\n")[0]
+        lines.append(f"| `{file.name}` | {' '.join(said.split()).removesuffix('.')} |")
+    return "\n".join(lines)
+
+
+def test_the_versions_are_those_of_the_locks():
+    assert table_of_versions() in PAGE, (
+        f"write this into docs/compatibility.md:\n{table_of_versions()}"
+    )
+
+
+def test_every_file_of_tests_is_listed_with_what_it_says_of_itself():
+    assert table_of_tests() in PAGE, f"write this into docs/compatibility.md:\n{table_of_tests()}"
+
+
+def test_the_oldest_that_is_run_is_the_oldest_that_is_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    (pytest_bound,) = project["optional-dependencies"]["pytest"]
+    (pydantic_bound,) = (d for d in project["dependencies"] if d.startswith("pydantic>"))
+    assert OLDEST["pytest"].startswith(pytest_bound.removeprefix("pytest>=") + ".")
+    assert OLDEST["pydantic"].startswith(
+        pydantic_bound.removeprefix("pydantic>=").partition(",")[0] + "."
+    )
