@@ -42,6 +42,9 @@ class Pull:
     number: int
     is_open: bool
     head_sha: str
+    head_repository: str | None = None
+    """`owner/name` of the repository its branch is in; None where that is gone."""
+    base_branch: str | None = None
 
 
 class Api(Protocol):
@@ -59,6 +62,9 @@ class Api(Protocol):
 
     def pulls_of_commit(self, sha: str) -> Sequence[Pull]:
         """Return the pull requests that contain a commit."""
+
+    def pulls_of_branch(self, owner: str, branch: str) -> Sequence[Pull]:
+        """Return the open pull requests from a branch of any repository of `owner`."""
 
     def pull_head(self, number: int) -> str | None:
         """Return the commit a pull request is at now; None where the token may not ask."""

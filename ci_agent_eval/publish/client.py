@@ -6,26 +6,35 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
 import github
 import requests
+from github.Artifact import Artifact as GithubArtifact
 from github.CheckRun import CheckRun as GithubCheckRun
 from github.GithubRetry import GithubRetry
 from github.IssueComment import IssueComment
+from github.PaginatedList import PaginatedList
+from github.PullRequest import PullRequest
+from github.WorkflowRun import WorkflowRun as GithubWorkflowRun
 from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError
 
 from ci_agent_eval.errors import PublishError
 from ci_agent_eval.publish.api import CheckRun, Comment, Pull
+from ci_agent_eval.publish.download import Terms, download, is_fit
 from ci_agent_eval.publish.failures import (
     AmbiguousWriteError,
+    GoneError,
     NotAllowedError,
     Purpose,
     failure,
     one_line,
 )
+from ci_agent_eval.publish.runs import Artifact, WorkflowRun
 from ci_agent_eval.publish.waiting import (
     TRIES,
     Clock,
@@ -75,7 +84,7 @@ def connect(connection: Connection, *, sleep: Sleep, clock: Clock, log: Log) -> 
         lazy=True,
     )
     try:
-        yield GitHubApi(session, connection, patience, Pace(clock, sleep))
+        yield GitHubApi(session, connection, patience, Pace(clock, sleep), clock)
     finally:
         session.close()
 
@@ -153,17 +162,24 @@ def _never_sent(error: Exception) -> bool:
 
 
 class GitHubApi:
-    """One repository on GitHub; see the protocol `api.Api` for what each method promises."""
+    """One repository on GitHub; see the protocol `runs.RunsApi` for what each method promises."""
 
     def __init__(
-        self, session: github.Github, connection: Connection, patience: Patience, pace: Pace
+        self,
+        session: github.Github,
+        connection: Connection,
+        patience: Patience,
+        pace: Pace,
+        clock: Clock,
     ) -> None:
         self._session = session
         self._repository = session.get_repo(connection.repository)
         self._path = f"/repos/{connection.repository}"
+        self._connection = connection
         self._secret = connection.token
         self._patience = patience
         self._pace = pace
+        self._clock = clock
 
     def login(self) -> str | None:
         """Return the token's own login; None for an app's token, which may not ask."""
@@ -182,8 +198,13 @@ class GitHubApi:
     def pulls_of_commit(self, sha: str) -> Sequence[Pull]:
         """Return the pull requests that contain a commit."""
         with self._reading(f"look up the pull requests of {sha[:7]}", "pull-requests"):
-            found = self._repository.get_commit(sha).get_pulls()
-            return [Pull(one.number, one.state == "open", one.head.sha) for one in found]
+            return [_pull(one) for one in self._repository.get_commit(sha).get_pulls()]
+
+    def pulls_of_branch(self, owner: str, branch: str) -> Sequence[Pull]:
+        """Return the open pull requests from a branch of any repository of `owner`."""
+        with self._reading(f"look up the pull requests from {owner}", "pull-requests"):
+            found = self._repository.get_pulls(state="open", head=f"{owner}:{branch}")
+            return [_pull(one) for one in found]
 
     def pull_head(self, number: int) -> str | None:
         """Return the commit a pull request is at now; None where the token may not ask."""
@@ -205,6 +226,54 @@ class GitHubApi:
             found = self._repository.get_check_run(run_id)
             found.complete()
             return _check_run(found)
+
+    def workflow_run(self, run_id: int) -> WorkflowRun:
+        """Return a workflow run."""
+        with self._reading(f"read workflow run {run_id}", "actions"):
+            return _workflow_run(self._repository.get_workflow_run(run_id))
+
+    def successful_runs(
+        self, workflow_id: int, branch: str, *, limit: int
+    ) -> Sequence[WorkflowRun]:
+        """Return the last successful runs of a workflow on a branch of that name, newest first."""
+        with self._reading("list the successful runs of this workflow", "actions"):
+            workflow = self._repository.get_workflow(workflow_id)
+            found = workflow.get_runs(branch=branch, status="success")
+            return [_workflow_run(one) for one in islice(found, limit)]
+
+    def artifacts_of_run(self, run_id: int, *, limit: int) -> Sequence[Artifact]:
+        """Return the artifacts of a run, in GitHub's order."""
+        path = f"{self._path}/actions/runs/{run_id}/artifacts"
+        with self._reading(f"list the artifacts of run {run_id}", "actions"):
+            # WorkflowRun.get_artifacts would read the run itself first.
+            found = PaginatedList(GithubArtifact, self._requester, path, list_item="artifacts")
+            return [_artifact(one) for one in islice(found, limit)]
+
+    def download_artifact(self, artifact: Artifact, into: Path, *, largest: int) -> None:
+        """Write an artifact's archive to a file, of `largest` bytes at most."""
+        what = f"download the artifact {one_line(artifact.name)} of run {artifact.run_id}"
+        purpose = Purpose(what, "actions")
+        download(
+            lambda: self._signed_address(artifact, purpose),
+            into,
+            Terms(what, largest, artifact.digest, self._connection.timeout_s),
+            patience=self._patience,
+            clock=self._clock,
+        )
+
+    def _signed_address(self, artifact: Artifact, purpose: Purpose) -> str:
+        """Ask where an artifact's bytes are; the token goes to the API and no further."""
+        path = f"{self._path}/actions/artifacts/{artifact.id}/zip"
+        with self._reading(purpose.what, purpose.permission):
+            status, headers, _ = self._requester.requestJson("GET", path)
+        address = str(headers.get("location", ""))
+        if status == 302 and is_fit(address, self._connection.api_url):
+            return address
+        if status < 400:
+            raise PublishError(f"Could not {purpose.what}: GitHub named no address to get it from.")
+        if status == 410:
+            raise GoneError(f"Could not {purpose.what}: it has expired.")
+        raise failure(purpose, status, None, secret=self._secret)
 
     def send_comment(self, write: Write) -> Comment:
         """Create or change a comment."""
@@ -284,6 +353,38 @@ class GitHubApi:
 def _comment(one: IssueComment) -> Comment:
     author = one.user.login if one.user else ""
     return Comment(id=one.id, author=author, body=one.body or "", url=one.html_url)
+
+
+def _pull(one: PullRequest) -> Pull:
+    repository = one.head.repo.full_name if one.head.repo else None
+    return Pull(one.number, one.state == "open", one.head.sha, repository, one.base.ref)
+
+
+def _workflow_run(one: GithubWorkflowRun) -> WorkflowRun:
+    repository = one.head_repository
+    return WorkflowRun(
+        id=one.id,
+        workflow_id=one.workflow_id,
+        event=one.event,
+        conclusion=one.conclusion,
+        head_sha=one.head_sha,
+        head_branch=one.head_branch or "",
+        head_repository=repository.full_name if repository else None,
+    )
+
+
+def _artifact(one: GithubArtifact) -> Artifact:
+    # As plain data: PyGithub takes the few fields of the run for a run to be completed.
+    run = one.raw_data.get("workflow_run") or {}
+    return Artifact(
+        id=one.id,
+        name=one.name,
+        size_bytes=one.size_in_bytes,
+        is_expired=one.expired,
+        run_id=run.get("id"),
+        head_sha=run.get("head_sha"),
+        digest=one.digest,
+    )
 
 
 def _check_run(one: GithubCheckRun) -> CheckRun:

@@ -45,6 +45,11 @@ class DryRun:
         """Return the commit's pull requests, or none."""
         return self._read(f"pull requests of {sha[:7]}", lambda api: api.pulls_of_commit(sha), ())
 
+    def pulls_of_branch(self, owner: str, branch: str) -> Sequence[Pull]:
+        """Return the branch's pull requests, or none."""
+        what = f"pull requests from {owner}:{branch}"
+        return self._read(what, lambda api: api.pulls_of_branch(owner, branch), ())
+
     def pull_head(self, number: int) -> str | None:
         """Return the commit a pull request is at, or None."""
         return self._read(f"the commit of #{number}", lambda api: api.pull_head(number), None)

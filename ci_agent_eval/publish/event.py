@@ -15,8 +15,25 @@ DEPENDABOT = "dependabot[bot]"
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?", re.ASCII)
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?", re.ASCII)
-_RUN_ID = re.compile(r"[0-9]+", re.ASCII)
+_RUN_ID = re.compile(r"[0-9]{1,19}", re.ASCII)
+_QUEUED = re.compile(r"gh-readonly-queue/(.+)/pr-[0-9]+-[0-9a-f]+", re.ASCII)
 _PULL_EVENTS = ("pull_request", "pull_request_target")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRun:
+    """The workflow run that a `workflow_run` event is about, as GitHub describes it."""
+
+    id: int
+    workflow_id: int
+    event: str
+    """What started that run, such as `pull_request`."""
+    conclusion: str | None
+    """None: it has not ended."""
+    head_branch: str
+    """Chosen by whoever made it: a fork may call its branch `main`."""
+    head_repository: str | None
+    """`owner/name` of where the commit comes from; None for a fork that was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +54,12 @@ class Event:
     """Login of whoever started the run."""
     run_url: str | None = None
     """Page of the workflow run; None outside of one."""
+    run_id: int | None = None
+    """The workflow run; None outside of one."""
+    base_branch: str | None = None
+    """Branch whose runs the results are compared with; None means: look it up."""
+    source: SourceRun | None = None
+    """None but for a `workflow_run` event."""
     server_url: str = "https://github.com"
     """Address of the web pages, without a final slash."""
     api_url: str = "https://api.github.com"
@@ -50,6 +73,8 @@ class _Head:
     sha: str
     pulls: tuple[int, ...] | None
     is_fork: bool = False
+    base_branch: str | None = None
+    source: SourceRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +91,18 @@ class _Payload:
         for key in path.split("."):
             found = found.get(key) if isinstance(found, Mapping) else None
         return found
+
+    def text(self, path: str) -> str | None:
+        """Return the text at a dotted path; None for anything else."""
+        found = self.value(path)
+        return found if isinstance(found, str) and found else None
+
+    def branch(self, path: str) -> str | None:
+        """Return the branch at a dotted path, by its name or its ref; None for a tag."""
+        found = self.text(path)
+        if found is None or found.startswith("refs/tags/"):
+            return None
+        return found.removeprefix("refs/heads/")
 
     def sha(self, path: str) -> str:
         """Return the commit at a dotted path; InputError when there is none."""
@@ -114,6 +151,9 @@ def parse_event(
         is_fork=head.is_fork,
         actor=environ.get("GITHUB_ACTOR", ""),
         run_url=_run_url(environ, server_url, repository),
+        run_id=_run_id(environ),
+        base_branch=head.base_branch,
+        source=head.source,
         server_url=server_url,
         api_url=_url(environ, "GITHUB_API_URL", "https://api.github.com"),
     )
@@ -136,13 +176,18 @@ def _url(environ: Mapping[str, str], key: str, default: str) -> str:
     return found
 
 
-def _run_url(environ: Mapping[str, str], server_url: str, repository: str) -> str | None:
+def _run_id(environ: Mapping[str, str]) -> int | None:
     run_id = environ.get("GITHUB_RUN_ID", "")
     if not run_id:
         return None
     if not _RUN_ID.fullmatch(run_id):
         raise InputError(f"GITHUB_RUN_ID is {run_id[:80]!r}: it should be a number.")
-    return f"{server_url}/{repository}/actions/runs/{run_id}"
+    return int(run_id)
+
+
+def _run_url(environ: Mapping[str, str], server_url: str, repository: str) -> str | None:
+    run_id = _run_id(environ)
+    return None if run_id is None else f"{server_url}/{repository}/actions/runs/{run_id}"
 
 
 def _from_fork(source: _Payload, head: str) -> bool:
@@ -156,11 +201,13 @@ def _pull_head(source: _Payload) -> _Head:
         sha=source.sha("pull_request.head.sha"),
         pulls=(source.number("pull_request.number"),),
         is_fork=_from_fork(source, "pull_request.head.repo"),
+        base_branch=source.branch("pull_request.base.ref"),
     )
 
 
 def _merge_group_head(source: _Payload) -> _Head:
-    return _Head(sha=source.sha("merge_group.head_sha"), pulls=())
+    sha, base = source.sha("merge_group.head_sha"), source.branch("merge_group.base_ref")
+    return _Head(sha=sha, pulls=(), base_branch=base)
 
 
 def _push_head(source: _Payload) -> _Head:
@@ -170,7 +217,9 @@ def _push_head(source: _Payload) -> _Head:
             "Leave such events out with `if: ${{ !github.event.deleted }}`."
         )
     # `after` is the tag itself, not its commit, when an annotated tag was pushed.
-    return _Head(sha=_environ_sha(source) or source.sha("after"), pulls=None)
+    sha = _environ_sha(source) or source.sha("after")
+    base = source.branch("ref") or _default_branch(source)
+    return _Head(sha=sha, pulls=None, base_branch=base)
 
 
 def _workflow_run_head(source: _Payload) -> _Head:
@@ -178,12 +227,45 @@ def _workflow_run_head(source: _Payload) -> _Head:
     listed = source.value("workflow_run.pull_requests")
     if not isinstance(listed, list | tuple):
         raise source.odd("workflow_run.pull_requests", "a list", listed)
-    # GitHub lists none for a fork's pull request; the API finds those by their commit.
+    # GitHub lists none for a fork's pull request; the API finds those by their branch.
     return _Head(
         sha=sha,
         pulls=tuple(_listed_pulls(source, listed)) or None,
         is_fork=_from_fork(source, "workflow_run.head_repository"),
+        base_branch=_base_of_run(source, listed),
+        source=_source_run(source),
     )
+
+
+def _source_run(source: _Payload) -> SourceRun | None:
+    """Read what is needed to take over that run's results; None where it is not all there."""
+    ids = (source.value("workflow_run.id"), source.value("workflow_run.workflow_id"))
+    if ids == (None, None):
+        return None
+    repository = source.text("workflow_run.head_repository.full_name")
+    return SourceRun(
+        id=source.number("workflow_run.id"),
+        workflow_id=source.number("workflow_run.workflow_id"),
+        event=source.text("workflow_run.event") or "",
+        conclusion=source.text("workflow_run.conclusion"),
+        head_branch=source.text("workflow_run.head_branch") or "",
+        head_repository=repository if _REPOSITORY.fullmatch(repository or "") else None,
+    )
+
+
+def _base_of_run(source: _Payload, listed: list[Any] | tuple[Any, ...]) -> str | None:
+    """Return the branch that a run's results are compared with; None for a fork's."""
+    if source.text("workflow_run.event") in _PULL_EVENTS:
+        pulls = [one for one in listed if isinstance(one, Mapping)]
+        bases = {_Payload(p, source.file, source.environ).branch("base.ref") for p in pulls}
+        return bases.pop() if len(bases) == 1 else None
+    head = source.branch("workflow_run.head_branch") or ""
+    queued = _QUEUED.fullmatch(head)
+    return queued[1] if queued else head or _default_branch(source)
+
+
+def _default_branch(source: _Payload) -> str | None:
+    return source.branch("repository.default_branch")
 
 
 def _listed_pulls(source: _Payload, listed: list[Any] | tuple[Any, ...]) -> list[int]:
@@ -205,7 +287,7 @@ def _commit_head(source: _Payload) -> _Head:
             "GITHUB_SHA is not set, and this event's file names no commit. "
             "Run inside a GitHub workflow, or set GITHUB_SHA to the tested commit."
         )
-    return _Head(sha=sha, pulls=None)
+    return _Head(sha=sha, pulls=None, base_branch=_default_branch(source))
 
 
 def _any_head(source: _Payload) -> _Head:

@@ -29,6 +29,10 @@ class IssuesDisabledError(PublishError):
     """The repository has Issues switched off, and with them comments."""
 
 
+class GoneError(PublishError):
+    """What was asked for was there once, and is not any more."""
+
+
 class OutOfPatienceError(PublishError):
     """GitHub asked for more waiting than a run may spend."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from ci_agent_eval.publish.activity import (
     decide_activity,
     refusal_reason,
 )
-from ci_agent_eval.publish.api import Api
+from ci_agent_eval.publish.api import Api, Pull
 from ci_agent_eval.publish.check_run import CheckRunContent, publish_check_run
 from ci_agent_eval.publish.comment import upsert_comment
 from ci_agent_eval.publish.event import Event
@@ -75,6 +75,23 @@ def publish(
     return result
 
 
+def pulls_of(api: Api, event: Event) -> Sequence[Pull]:
+    """Return the pull requests that an event's commit may be the head of; raises PublishError.
+
+    GitHub does not know a fork's commit in this repository, so a fork's pull requests are
+    found by its branch. All of them are from the event's own repository or fork.
+    """
+    source = event.source
+    if source is None or source.head_repository is None:
+        return api.pulls_of_commit(event.head_sha)
+    if event.is_fork:
+        owner = source.head_repository.partition("/")[0]
+        found = api.pulls_of_branch(owner, source.head_branch)
+    else:
+        found = api.pulls_of_commit(event.head_sha)
+    return [one for one in found if one.head_repository == source.head_repository]
+
+
 def _write_files(publication: Publication, around: Surroundings) -> tuple[Part, ...]:
     files, parts = around.files, []
     if files.step_summary is not None and publication.step_summary:
@@ -130,7 +147,7 @@ class _Target:
 
     def _pulls(self) -> list[int]:
         """Return the open pull requests that this commit is the head of."""
-        pulls = [one for one in self.api.pulls_of_commit(self.event.head_sha) if one.is_open]
+        pulls = [one for one in pulls_of(self.api, self.event) if one.is_open]
         heads = [one.number for one in pulls if one.head_sha == self.event.head_sha]
         if not heads:
             self.around.log("notice", "No open pull request has this commit as its head.")
