@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ci_agent_eval.conversations.factory import Factory, Opened
 from ci_agent_eval.conversations.messages import ConversationState, Message
+from ci_agent_eval.engine.endings import ENDINGS
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder import EpisodeRecorder
 from ci_agent_eval.simulation.app import Ask, ask_of, is_engine_agent
@@ -17,7 +18,11 @@ from ci_agent_eval.simulation.steps import Steps, await_steps, settled
 
 
 class AgentStoppedError(Exception):
-    """The agent said that its run broke off; the episode is an error, not a failure."""
+    """The agent's run broke off by the world's fault; the episode is an error, not a failure."""
+
+
+class AgentGaveUpError(AssertionError):
+    """The agent's run ended by its own fault, at a limit for example; the episode has failed."""
 
 
 class Place(Protocol):
@@ -86,7 +91,7 @@ class Core:
         finally:
             self._answering = None
         if answer.stopped is not None:
-            raise AgentStoppedError(answer.stopped)
+            raise _stopped(answer.stopped)
         last = self.state.last
         assert last is not None, "an answer was recorded"  # noqa: S101 - as `ask` promises
         return last
@@ -214,3 +219,11 @@ def _refuse_no_agent(agent: object) -> None:
         f"the factory made {made if agent is not None else 'nothing'}, which is no agent; an "
         "agent has `respond(message)`, plain or async, or is one of the engine's"
     )
+
+
+def _stopped(why: str) -> Exception:
+    """Return what to raise over a run that ended without an answer, as the engine counts it."""
+    reason = why.partition(":")[0]
+    ending = ENDINGS.get(reason)  # type: ignore[call-overload]  # any text
+    is_its_own = ending is not None and ending.blame == "agent"
+    return AgentGaveUpError(why) if is_its_own else AgentStoppedError(why)

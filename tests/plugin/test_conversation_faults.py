@@ -532,3 +532,25 @@ def test_blocking(agent):
     assert agent.send("a") == "A"
 """).run("-W", "error")
     ran.result.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "outcome"),
+    [("max_turns", "failed"), ("cost_limit", "failed"), ("model_error", "error")],
+)
+def test_a_run_that_stops_counts_as_the_engine_counts_it(suite, stop_reason, outcome):
+    suite.write(f"""
+        from ci_agent_eval import conversation
+
+        def stopping(message):
+            return {{"text": "", "stop_reason": "{stop_reason}", "error": "it was enough"}}
+
+        @conversation("Stops", lambda: stopping)
+        def test_stops(agent):
+            agent.send("go on")
+    """)
+    ran = suite.run()
+    ran.result.assert_outcomes(failed=1)
+    episode = ran.episodes["test_stops"]
+    assert episode.outcome == outcome
+    assert f"{stop_reason}: it was enough" in episode.reason
