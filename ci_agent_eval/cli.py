@@ -180,6 +180,34 @@ def report(
     return 0 if built.passed else 1
 
 
+@cli.command(epilog=EXIT_CODES)
+@click.argument("base", metavar="A")
+@click.argument("results", metavar="B")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    help="What to print.",
+)
+@_settings_options(publishing=False)
+def compare(base: str, results: str, format_: str, config: Path | None, **flags: object) -> int:
+    """Hold the results B against the baseline A, and judge them; nothing is written.
+
+    \b
+    agent-eval compare baseline/ agent-eval-report
+    agent-eval compare git:main:evals/results.json agent-eval-report
+
+    A is what the setting `baseline` takes, B a report folder, a file or a pattern.
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
+    from ci_agent_eval.pipeline import compare_files
+
+    job = _job(config, flags)
+    built = compare_files(job, base=base, results=(results,))
+    _print_report(built, format_, job.links)
+    return 0 if built.passed else 1
+
+
 def _print_page(job: Job) -> None:
     """Print the page that was written, a piece at a time: it may be large."""
     from ci_agent_eval.report_folder import PAGE_NAME

@@ -93,6 +93,58 @@ OPTIONS: tuple[Option, ...] = (
         "Hard budget of the whole suite, in seconds.",
     ),
     Option(
+        "baseline",
+        ("compare", "baseline"),
+        "text",
+        "Runs to compare with: a results file, a report folder, a folder or pattern of "
+        "several, git:REF:PATH, or artifact (the last successful runs of the base branch); "
+        "unset: none.",
+    ),
+    Option(
+        "baseline-runs",
+        ("compare", "runs"),
+        "number",
+        "How many runs of the baseline count at most, the latest.",
+    ),
+    Option(
+        "compare-level",
+        ("compare", "level"),
+        "number",
+        "Level of the test that a pass rate fell: how often a suite in which nothing changed "
+        "may be told so.",
+    ),
+    Option(
+        "compare-min-drop",
+        ("compare", "min_drop"),
+        "number",
+        "Drop of a pass rate, 0 to 1, that too few iterations must not leave open.",
+    ),
+    Option(
+        "compare-across",
+        ("compare", "across"),
+        "text",
+        "What may differ between the runs that are compared: model, tools, prices, judge.",
+    ),
+    Option(
+        "compare-gate",
+        ("compare", "gate"),
+        "choice",
+        "Whether regressions, and drops that too few iterations leave open, fail the gate.",
+        ("fail", "warn"),
+    ),
+    Option(
+        "max-cost-increase",
+        ("compare", "max_cost_increase"),
+        "number",
+        "Share by which the cost per episode may rise over the baseline; unset: by any.",
+    ),
+    Option(
+        "max-latency-increase",
+        ("compare", "max_latency_increase"),
+        "number",
+        "Share by which the p95 turn latency may rise over the baseline; unset: by any.",
+    ),
+    Option(
         "comment",
         ("publish", "comment"),
         "choice",

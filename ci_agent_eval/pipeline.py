@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ci_agent_eval.baselines.found import Found, Source, Wanted
+from ci_agent_eval.baselines.load import load_baseline
+from ci_agent_eval.comparison.model import Baseline, NoBaseline
+from ci_agent_eval.comparison.statistics import require_scipy
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
+from ci_agent_eval.errors import InputError
 from ci_agent_eval.facts import Loaded
 from ci_agent_eval.redact import Redactor
 from ci_agent_eval.render.links import Links
@@ -42,6 +48,8 @@ class Job:
     """The folder that patterns and paths are relative to."""
     environ: Mapping[str, str]
     links: Links = Links()  # noqa: RUF009 - frozen
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    """Sources of baselines that are no files, by the setting that asks for them."""
 
     @property
     def folder(self) -> Path:
@@ -52,16 +60,77 @@ class Job:
 def report_files(job: Job, *, results: Sequence[str], junit: Sequence[str]) -> Report:
     """Read, judge and write the report of files that are there. Raises InputError."""
     ReportFolder(job.folder).prepare()
+    base = find_baseline(job)
     return _report(
-        job, lambda spool, redact: load(results, junit, root=job.root, spool=spool, redact=redact)
+        job,
+        base,
+        lambda spool, redact: load(results, junit, root=job.root, spool=spool, redact=redact),
     )
 
 
-def _report(job: Job, read: Callable[[Spool, Redact], Loaded]) -> Report:
+def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
+    """Hold result files against a baseline, judge them, and write nothing. Raises InputError."""
+    compare = job.settings.compare.model_copy(update={"baseline": base})
+    settings = job.settings.model_copy(update={"compare": compare})
+    job = replace(job, settings=settings)
+    found = find_baseline(job, is_own=False)
+    if found is not None and isinstance(found.baseline, NoBaseline) and not found.findings:
+        raise InputError(f"{base}: {found.baseline.reason}; name what a run has left")
+    redact = Redactor.from_environ(job.environ).text
+    return _judged(job, load(results, (), root=job.root, redact=redact), found)
+
+
+def find_baseline(job: Job, *, is_own: bool = True) -> Found | None:
+    """Return the baseline that the settings ask for; None: they ask for none.
+
+    `is_own`: the report folder is that of the run that is compared. Raises InputError for
+    a setting that cannot mean anything, and where what comparing needs is not installed.
+    """
+    compare = job.settings.compare
+    if compare.baseline is None:
+        return None
+    require_scipy()
+    wanted = Wanted(
+        compare.baseline,
+        job.root,
+        runs=compare.runs,
+        redact=Redactor.from_environ(job.environ).text,
+        search_path=job.environ.get("PATH", os.defpath),
+        own=job.folder if is_own else None,
+    )
+    return load_baseline(wanted, job.sources)
+
+
+def _judged(job: Job, loaded: Loaded, base: Found | None) -> Report:
+    baseline = None if base is None else _applicable(base.baseline, loaded)
+    findings = () if base is None else base.findings
+    settings = job.settings
+    return build_report(
+        replace(loaded, findings=(*loaded.findings, *findings)),
+        suite=settings.suite,
+        budgets=settings.budgets,
+        policy=settings.policy,
+        baseline=baseline,
+        compare_policy=settings.compare.policy,
+    )
+
+
+def _applicable(baseline: Baseline | NoBaseline, loaded: Loaded) -> Baseline | NoBaseline:
+    """Return the baseline, or why this run is not to be held against it."""
+    if not loaded.episodes:
+        return NoBaseline("there is no episode to compare")
+    for session in loaded.sessions:
+        if session.shard is not None:
+            shard = f"this is shard {session.shard.index} of {session.shard.count}"
+            return NoBaseline(f"{shard}; the report of all of them is compared")
+    return baseline
+
+
+def _report(job: Job, base: Found | None, read: Callable[[Spool, Redact], Loaded]) -> Report:
     redactor = Redactor.from_environ(job.environ)
     with Spool(redactor.text) as spool:
         loaded = read(spool, redactor.text)
-        report = report_loaded(job, loaded, spool.lines())
+        report = report_loaded(job, loaded, spool.lines(), base)
         _write_evaluations(job, loaded, spool)
         if not _has_own_results(job.folder):
             complete = not any(finding.blocking for finding in loaded.findings)
@@ -77,18 +146,14 @@ def _write_evaluations(job: Job, loaded: Loaded, spool: Spool) -> None:
         write_evaluation(job.folder, None)
 
 
-def report_loaded(job: Job, loaded: Loaded, lines: Iterable[str] = ()) -> Report:
+def report_loaded(
+    job: Job, loaded: Loaded, lines: Iterable[str] = (), base: Found | None = None
+) -> Report:
     """Judge what was loaded and write the report folder.
 
     `lines` are the canonical JSON of the loaded episodes, in their order.
     """
-    report = build_report(
-        loaded,
-        suite=job.settings.suite,
-        budgets=job.settings.budgets,
-        policy=job.settings.policy,
-    )
-    report = replace(report, commit=job.links.sha)
+    report = replace(_judged(job, loaded, base), commit=job.links.sha)
     write_report_folder(report, job.folder, job.links)
     _write_page(job, report, loaded, lines)
     return report
@@ -129,12 +194,14 @@ def run_and_report(
     )
     folder = ReportFolder(job.folder)
     folder.prepare(with_junit=True)
+    # Before the suite runs: what it does to the workspace is not to change what it is held against.
+    base = find_baseline(job)
     claim_report_folder(job.folder)
     clear_report_folder(job.folder)
     run = run_suite(command, environ=job.environ, emit=echo, on_progress=on_progress)
     if not (job.folder / SESSION_NAME).exists():
-        return run, report_loaded(job, Loaded(findings=(_never_started(run),)))
-    return run, _report(job, lambda spool, redact: _load_run(job, run, spool, redact))
+        return run, report_loaded(job, Loaded(findings=(_never_started(run),)), (), base)
+    return run, _report(job, base, lambda spool, redact: _load_run(job, run, spool, redact))
 
 
 def _load_run(job: Job, run: SuiteRun, spool: Spool, redact: Redact) -> Loaded:

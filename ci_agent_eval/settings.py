@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
+from ci_agent_eval.comparison.model import ComparePolicy
 from ci_agent_eval.contract.base import KnownKeys, Rate, unknown_key
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.problems import plain_message
@@ -34,6 +35,33 @@ class GateSettings(KnownKeys):
     eval_min_score: Rate | None = None
 
 
+Condition = Literal["model", "tools", "prices", "judge"]
+
+
+class CompareSettings(KnownKeys):
+    """`[compare]`: what a run is held against, and what follows from it."""
+
+    baseline: str | None = Field(default=None, min_length=1)
+    runs: int = Field(default=10, ge=1, le=1000)
+    level: float = Field(default=0.05, gt=0, lt=0.5)
+    min_drop: Rate = 0.2
+    across: tuple[Condition, ...] = ()
+    gate: Literal["fail", "warn"] = "fail"
+    max_cost_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    max_latency_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    @field_validator("across", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        """Take apart what a variable or input names in one text."""
+        return tuple(re.split(r"[\s,]+", value.strip(" ,"))) if isinstance(value, str) else value
+
+    @property
+    def policy(self) -> ComparePolicy:
+        """When a drop is called one."""
+        return ComparePolicy(self.level, self.min_drop, frozenset(self.across))
+
+
 class PublishSettings(KnownKeys):
     """`[publish]`: what is sent to GitHub."""
 
@@ -54,6 +82,7 @@ class Settings(KnownKeys):
     junit: tuple[str, ...] = Field(default=(), description="what `report` reads as JUnit XML")
     gate: GateSettings = Field(default_factory=GateSettings)
     budgets: SuiteBudgets = Field(default_factory=SuiteBudgets)
+    compare: CompareSettings = Field(default_factory=CompareSettings)
     publish: PublishSettings = Field(default_factory=PublishSettings)
 
     @property
@@ -65,6 +94,9 @@ class Settings(KnownKeys):
             allow_skipped=self.gate.allow_skipped,
             eval_min_pass_rate=self.gate.eval_min_pass_rate,
             eval_min_score=self.gate.eval_min_score,
+            regressions=self.compare.gate,
+            max_cost_increase=self.compare.max_cost_increase,
+            max_latency_increase=self.compare.max_latency_increase,
         )
 
     @property

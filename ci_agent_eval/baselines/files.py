@@ -30,6 +30,8 @@ def from_files(wanted: Wanted) -> Found:
         runs = [run for path in paths for run in _runs_at(path, wanted)]
     except OSError as error:
         return broken(wanted.name, f"it cannot be listed ({error.strerror}); make it readable")
+    if wanted.own is not None and _is_own(wanted.root / wanted.name, wanted):
+        return nothing(f"{wanted.name} is the report of this very run")
     if not paths:
         return nothing(f"no file or folder is at {wanted.name}")
     if not runs:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from ci_agent_eval.errors import InputError
@@ -121,12 +122,17 @@ def significant(value: float, digits: int = 10) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def _stats() -> Any:
-    try:
-        from scipy import stats  # noqa: PLC0415 - half a second, for comparisons only
-    except ModuleNotFoundError:
+def require_scipy() -> None:
+    """Raise InputError where SciPy is missing; a suite need not run before this is known."""
+    if find_spec("scipy") is None:
         raise InputError(
             "a comparison needs SciPy, which is not installed; "
             "run: pip install 'ci-agent-eval[compare]'"
-        ) from None
+        )
+
+
+def _stats() -> Any:
+    require_scipy()
+    from scipy import stats  # noqa: PLC0415 - half a second, for comparisons only
+
     return stats

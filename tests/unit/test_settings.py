@@ -111,11 +111,39 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
 def test_every_option_reaches_the_key_it_names(option, tmp_path):
     given = {"number": "0.25", "flag": "false", "text": "some-text"}
     value = option.choices[-1] if option.kind == "choice" else given[option.kind]
+    value = {"baseline-runs": "3", "compare-across": "model"}.get(option.name, value)
     settings = load_settings(root=tmp_path, environ={option.variable: value}, flags={})
     read = settings
     for name in option.key:
         read = getattr(read, name)
-    assert str(getattr(read, "limit", read)).lower() == value
+    read = read[0] if isinstance(read, tuple) else getattr(read, "limit", read)
+    assert str(read).lower() == value
+
+
+def test_what_may_differ_comes_as_a_list_or_as_words(load):
+    in_file = load('[compare]\nacross = ["model", "judge"]\n').compare
+    in_words = load(environ={"AGENT_EVAL_COMPARE_ACROSS": "model, judge"}).compare
+    assert in_file == in_words
+    assert in_file.policy.across == {"model", "judge"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("level = 0", "compare.level: "),
+        ("runs = 0", "compare.runs: "),
+        ('across = ["weather"]', "compare.across.0: "),
+        ("max_cost_increase = -1", "compare.max_cost_increase: "),
+    ],
+)
+def test_a_comparison_that_means_nothing_is_refused(load, text, sentence):
+    with pytest.raises(InputError, match=f"agent-eval.toml:2: {sentence}"):
+        load(f"[compare]\n{text}\n")
+
+
+def test_what_comparing_means_for_the_gate(load):
+    policy = load('[compare]\ngate = "warn"\nmax_cost_increase = 0.5\n').policy
+    assert (policy.regressions, policy.max_cost_increase) == ("warn", 0.5)
 
 
 def test_thresholds_of_evaluations_are_unset_or_the_policy_s(load):
