@@ -25,7 +25,10 @@ OPERATIONS = (
     ("get", "/rate_limit"),
     ("get", "/user"),
     ("get", REPO),
+    ("get", f"{REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}"),
+    ("get", f"{REPO}/actions/runs/{{run_id}}"),
     ("get", f"{REPO}/actions/runs/{{run_id}}/artifacts"),
+    ("get", f"{REPO}/actions/workflows/{{workflow_id}}/runs"),
     ("post", f"{REPO}/check-runs"),
     ("get", f"{REPO}/check-runs/{{check_run_id}}"),
     ("patch", f"{REPO}/check-runs/{{check_run_id}}"),
@@ -36,6 +39,7 @@ OPERATIONS = (
     ("patch", f"{REPO}/issues/comments/{{comment_id}}"),
     ("get", f"{REPO}/issues/{{issue_number}}/comments"),
     ("post", f"{REPO}/issues/{{issue_number}}/comments"),
+    ("get", f"{REPO}/pulls"),
     ("get", f"{REPO}/pulls/{{pull_number}}"),
 )
 """What is kept, as (method, path template)."""

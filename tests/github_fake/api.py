@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tests.github_fake import spec
 from tests.github_fake.faults import Fault, Faults
-from tests.github_fake.routes import HANDLERS, NOT_ACCESSIBLE, Call, RefusedError, Reply
+from tests.github_fake.routes import (
+    HANDLERS,
+    NOT_ACCESSIBLE,
+    STORAGE,
+    Call,
+    RefusedError,
+    Reply,
+    stored,
+)
 from tests.github_fake.state import Token, World
 
 GHES_PREFIX = "/api/v3"
@@ -105,14 +113,18 @@ class Api:
         reply, worked = None, False
         if fault is None or fault.works_first:
             reply = self._answer(asked, found, problems)
-            worked = reply.status < 300
-        if fault is not None:
+            worked = reply.status < 400
+        if fault is not None and fault.kind == "cut_halfway" and reply is not None:
+            reply = replace(reply, is_cut=True)
+        elif fault is not None:
             reply = None if fault.cuts else Reply(*fault.reply())
         self.requests.append(asked.logged(reply, fault, worked=worked))
         return reply
 
     def _problems(self, asked: Incoming, found: _Found | None) -> list[str]:
         """Return how the request breaks the description."""
+        if asked.path.startswith(STORAGE):
+            return ["the storage was sent the API's token"] if asked.authorization else []
         if found is None:
             return ["not an operation this fake serves"]
         if asked.unreadable or not self._validate:
@@ -122,6 +134,8 @@ class Api:
 
     def _answer(self, asked: Incoming, found: _Found | None, problems: list[str]) -> Reply:
         """Answer a request that no fault keeps from being served."""
+        if asked.path.startswith(STORAGE):
+            return stored(self.world, asked.path, urlencode(asked.query))
         if found is None:
             return RefusedError(404, "Not Found").reply
         operation, parameters = found

@@ -14,6 +14,7 @@ FaultKind = Literal[
     "bad_gateway_after_work",
     "cut_before",
     "cut_after",
+    "cut_halfway",
     "read_only",
     "unprocessable",
 ]
@@ -24,6 +25,7 @@ FaultKind = Literal[
 ``rate_limited_reset``: 403 with x-ratelimit-remaining 0 and x-ratelimit-reset.
 ``server_error``: 500, nothing done. ``bad_gateway_after_work``: the work is done, then 502.
 ``cut_before``, ``cut_after``: the connection closes unanswered before or after the work.
+``cut_halfway``: it closes in the middle of the right answer.
 ``read_only``: 403, the token may not. ``unprocessable``: 422 for a request that was right.
 """
 
@@ -56,7 +58,7 @@ class Fault:
     @property
     def works_first(self) -> bool:
         """Whether the request changes the state before it goes wrong."""
-        return self.kind in {"bad_gateway_after_work", "cut_after"}
+        return self.kind in {"bad_gateway_after_work", "cut_after", "cut_halfway"}
 
     @property
     def cuts(self) -> bool:

@@ -8,7 +8,15 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from tests.github_fake import limits, views
-from tests.github_fake.state import CheckRun, Comment, Repository, Token, World
+from tests.github_fake.state import (
+    Artifact,
+    CheckRun,
+    Comment,
+    Repository,
+    Token,
+    WorkflowRun,
+    World,
+)
 
 T = TypeVar("T")
 NOT_ACCESSIBLE = "Resource not accessible by integration"
@@ -34,6 +42,8 @@ class Reply:
     status: int
     body: Any
     headers: Mapping[str, str] = field(default_factory=dict)
+    is_cut: bool = False
+    """Whether the connection ends in the middle of the body."""
 
 
 class RefusedError(Exception):
@@ -271,8 +281,86 @@ def _show_pull(world: World, call: Call) -> Reply:
     return Reply(200, views.pull(repo, found, call.base))
 
 
+def _list_pulls(world: World, call: Call) -> Reply:
+    repo, query = _repository(world, call), call.query
+    state, head = query.get("state", "open"), query.get("head")
+    found = [
+        pull
+        for pull in repo.pulls.values()
+        if state in (pull.state, "all")
+        and head in (None, f"{pull.head_repo.partition('/')[0]}:{pull.head_ref}")
+        and query.get("base", pull.base_ref) == pull.base_ref
+    ]
+    page, headers = _page(call, found[::-1])
+    shown = [views.pull(repo, one, call.base, "pull-request-simple") for one in page]
+    return Reply(200, shown, headers)
+
+
+def _actions(world: World, call: Call) -> Repository:
+    """Return the repository, where the token may look into its workflow runs."""
+    if call.token is not None and not call.token.can_read_actions:
+        raise RefusedError(403, NOT_ACCESSIBLE)
+    return _repository(world, call)
+
+
+def _show_workflow_run(world: World, call: Call) -> Reply:
+    repo = _actions(world, call)
+    found = repo.workflow_runs.get(int(call.parameters["run_id"]))
+    if found is None:
+        raise RefusedError(404, "Not Found")
+    return Reply(200, views.workflow_run(repo, found, call.base))
+
+
+def _list_workflow_runs(world: World, call: Call) -> Reply:
+    repo = _actions(world, call)
+    found = [run for run in repo.workflow_runs.values() if _is_asked_for(run, call)]
+    page, headers = _page(call, sorted(found, key=lambda run: run.id, reverse=True))
+    shown = [views.workflow_run(repo, one, call.base) for one in page]
+    return Reply(200, {"total_count": len(found), "workflow_runs": shown}, headers)
+
+
+def _is_asked_for(run: WorkflowRun, call: Call) -> bool:
+    named = (str(run.workflow_id), run.path.rpartition("/")[2])
+    query = call.query
+    return (
+        call.parameters["workflow_id"] in named
+        and query.get("branch", run.head_branch) == run.head_branch
+        and query.get("event", run.event) == run.event
+        and query.get("status", run.conclusion) == run.conclusion
+    )
+
+
+def _locate_artifact(world: World, call: Call) -> Reply:
+    repo = _actions(world, call)
+    if call.token is None:
+        raise RefusedError(401, "Requires authentication")
+    found = {one.id: one for one in repo.artifacts}.get(int(call.parameters["artifact_id"]))
+    if found is None or call.parameters["archive_format"] != "zip":
+        raise RefusedError(404, "Not Found")
+    if found.expired:
+        raise RefusedError(410, "Artifact has expired")
+    return Reply(302, None, {"Location": f"{call.base}{STORAGE}{found.id}?{_signature(found)}"})
+
+
+STORAGE = "/_storage/"
+"""Where artifacts are kept: no part of the API, and no business of its tokens."""
+
+
+def _signature(artifact: Artifact) -> str:
+    return f"se=2026-01-01&sig=secret-{artifact.id}"
+
+
+def stored(world: World, path: str, query: str) -> Reply:
+    """Answer from the storage, as a cloud's would: XML where it refuses."""
+    artifacts = [one for repo in world.repositories.values() for one in repo.artifacts]
+    for one in artifacts:
+        if path == f"{STORAGE}{one.id}" and query == _signature(one):
+            return Reply(200, one.data, {"Content-Type": "application/zip"})
+    return Reply(403, b"<Error><Code>AuthenticationFailed</Code></Error>")
+
+
 def _list_artifacts(world: World, call: Call) -> Reply:
-    repo, run_id = _repository(world, call), int(call.parameters["run_id"])
+    repo, run_id = _actions(world, call), int(call.parameters["run_id"])
     found = [one for one in repo.artifacts if one.run_id == run_id]
     found = [one for one in found if call.query.get("name", one.name) == one.name]
     if call.query.get("direction", "desc") == "desc":
@@ -287,7 +375,10 @@ HANDLERS: dict[str, Handler] = {
     "GET /rate_limit": _rate_limit,
     "GET /user": _user,
     f"GET {_REPO}": _show_repository,
+    f"GET {_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}": _locate_artifact,
+    f"GET {_REPO}/actions/runs/{{run_id}}": _show_workflow_run,
     f"GET {_REPO}/actions/runs/{{run_id}}/artifacts": _list_artifacts,
+    f"GET {_REPO}/actions/workflows/{{workflow_id}}/runs": _list_workflow_runs,
     f"POST {_REPO}/check-runs": _create_check_run,
     f"GET {_REPO}/check-runs/{{check_run_id}}": _show_check_run,
     f"PATCH {_REPO}/check-runs/{{check_run_id}}": _update_check_run,
@@ -298,6 +389,7 @@ HANDLERS: dict[str, Handler] = {
     f"PATCH {_REPO}/issues/comments/{{comment_id}}": _update_comment,
     f"GET {_REPO}/issues/{{issue_number}}/comments": _list_comments,
     f"POST {_REPO}/issues/{{issue_number}}/comments": _create_comment,
+    f"GET {_REPO}/pulls": _list_pulls,
     f"GET {_REPO}/pulls/{{pull_number}}": _show_pull,
 }
 """One function for each operation of the cut; a test holds the two together."""

@@ -16,7 +16,15 @@ from typing import Any, Self
 from tests.github_fake.api import GHES_PREFIX, Api, Incoming, Request
 from tests.github_fake.faults import Faults
 from tests.github_fake.routes import Reply
-from tests.github_fake.state import Artifact, CheckRun, Comment, Pull, Repository, World
+from tests.github_fake.state import (
+    Artifact,
+    CheckRun,
+    Comment,
+    Pull,
+    Repository,
+    WorkflowRun,
+    World,
+)
 
 STATE_PATH = "/_fake/state"
 """Address of the state dump; outside the API, neither logged nor checked."""
@@ -60,14 +68,23 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, reply: Reply) -> None:
         """Write the reply in one piece, so that no packet waits for an acknowledgement."""
-        body = json.dumps(reply.body, ensure_ascii=True).encode()
+        body = _encoded(reply.body)
         headers = {**_HEADERS, **reply.headers, "Content-Length": str(len(body))}
+        if reply.is_cut:
+            body, self.close_connection = body[: len(body) // 2], True
         lines = [f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         self.wfile.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Say nothing: the request log is there."""
+
+
+def _encoded(body: Any) -> bytes:
+    """Return an archive as it is, nothing as nothing, and all else as JSON."""
+    if isinstance(body, bytes):
+        return body
+    return b"" if body is None else json.dumps(body, ensure_ascii=True).encode()
 
 
 class _Server(ThreadingTCPServer):
@@ -198,6 +215,7 @@ class FakeGitHub:
         *,
         can_write: bool = True,
         user_endpoint: bool | None = None,
+        can_read_actions: bool = True,
     ) -> str:
         """Accept ``token``; a ``[bot]`` login is an app's installation token, refused GET /user.
 
@@ -205,7 +223,13 @@ class FakeGitHub:
         """
         if user_endpoint is None:
             user_endpoint = not login.endswith("[bot]")
-        self.world.add_token(token, login, can_write=can_write, user_endpoint=user_endpoint)
+        self.world.add_token(
+            token,
+            login,
+            can_write=can_write,
+            user_endpoint=user_endpoint,
+            can_read_actions=can_read_actions,
+        )
         return token
 
     def add_repo(self, full_name: str, **fields: Any) -> Repository:
@@ -220,11 +244,13 @@ class FakeGitHub:
         """Create somebody's comment."""
         return self.world.add_comment(full_name, issue, author, body)
 
-    def add_artifact(
-        self, full_name: str, run_id: int, name: str, size_in_bytes: int = 0
-    ) -> Artifact:
-        """Create an artifact of a workflow run."""
-        return self.world.add_artifact(full_name, run_id, name, size_in_bytes)
+    def add_workflow_run(self, full_name: str, **fields: Any) -> WorkflowRun:
+        """Create a run of a workflow; ``fields`` are those of :class:`WorkflowRun`."""
+        return self.world.add_workflow_run(full_name, **fields)
+
+    def add_artifact(self, full_name: str, run_id: int, name: str, **fields: Any) -> Artifact:
+        """Create an artifact of a workflow run; ``fields`` are those of :class:`Artifact`."""
+        return self.world.add_artifact(full_name, run_id, name, **fields)
 
     def comments(self, full_name: str, issue: int) -> list[Comment]:
         """Return the comments of an issue or pull request, oldest first."""

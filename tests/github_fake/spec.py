@@ -175,6 +175,8 @@ class Operation:
 
     def _reply_validator(self, status: int) -> Any:
         described = self._description["responses"].get(str(status))
+        if described is not None and "content" not in described:
+            return _compiled({"nullable": True, "enum": [None]})
         if described is not None:
             return _compiled(described["content"][_JSON]["schema"])
         if status < 400:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from itertools import count
 from typing import Any
 
@@ -24,6 +25,9 @@ class Token:
 
     app: str | None
     """Slug of the GitHub App the token belongs to; only an app may write check runs."""
+
+    can_read_actions: bool = True
+    """Whether it has ``actions: read``."""
 
 
 @dataclass(slots=True)
@@ -78,6 +82,23 @@ class Pull:
 
 
 @dataclass(slots=True)
+class WorkflowRun:
+    """A run of a workflow."""
+
+    id: int
+    workflow_id: int = 1
+    event: str = "push"
+    head_branch: str = "main"
+    head_sha: str = "b" * 40
+    head_repo: str = ""
+    """Full name of the repository its commit is in; a fork's differs."""
+
+    conclusion: str | None = "success"
+    path: str = ".github/workflows/agent-eval.yml"
+    created_at: str = ""
+
+
+@dataclass(slots=True)
 class Artifact:
     """A stored artifact of a workflow run."""
 
@@ -86,6 +107,9 @@ class Artifact:
     name: str
     size_in_bytes: int = 0
     created_at: str = ""
+    data: bytes = b""
+    expired: bool = False
+    digest: str | None = None
 
 
 @dataclass(slots=True)
@@ -104,6 +128,7 @@ class Repository:
     comments: dict[int, Comment] = field(default_factory=dict)
     check_runs: dict[int, CheckRun] = field(default_factory=dict)
     artifacts: list[Artifact] = field(default_factory=list)
+    workflow_runs: dict[int, WorkflowRun] = field(default_factory=dict)
 
 
 class World:
@@ -124,10 +149,10 @@ class World:
         moment = _EPOCH + timedelta(seconds=next(self._seconds))
         return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def add_token(self, token: str, login: str, *, can_write: bool, user_endpoint: bool) -> Token:
+    def add_token(self, token: str, login: str, **may: bool) -> Token:
         """Accept ``token``. A login that ends in ``[bot]`` belongs to the app of that name."""
         app = login.removesuffix("[bot]") if login.endswith("[bot]") else None
-        self.tokens[token] = Token(login, can_write, user_endpoint, app)
+        self.tokens[token] = Token(login, app=app, **may)
         return self.tokens[token]
 
     def add_repository(self, full_name: str, **fields: Any) -> Repository:
@@ -156,8 +181,19 @@ class World:
         self.repositories[full_name].check_runs[run.id] = run
         return run
 
-    def add_artifact(self, full_name: str, run_id: int, name: str, size_in_bytes: int) -> Artifact:
-        """Create an artifact of a workflow run."""
-        artifact = Artifact(self.next_id(), run_id, name, size_in_bytes, self.tick())
+    def add_workflow_run(self, full_name: str, **fields: Any) -> WorkflowRun:
+        """Create a run; ``fields`` are those of :class:`WorkflowRun`, the id is the next."""
+        fields = {"id": self.next_id(), "head_repo": full_name, **fields}
+        run = WorkflowRun(created_at=self.tick(), **fields)
+        self.repositories[full_name].workflow_runs[run.id] = run
+        return run
+
+    def add_artifact(self, full_name: str, run_id: int, name: str, **fields: Any) -> Artifact:
+        """Create an artifact of a workflow run; ``fields`` are those of :class:`Artifact`."""
+        data = fields.get("data", b"")
+        known = {"size_in_bytes": len(data), "digest": f"sha256:{sha256(data).hexdigest()}"}
+        artifact = Artifact(
+            self.next_id(), run_id, name, created_at=self.tick(), **{**known, **fields}
+        )
         self.repositories[full_name].artifacts.append(artifact)
         return artifact

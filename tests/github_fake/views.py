@@ -6,7 +6,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.github_fake.spec import filled
-from tests.github_fake.state import Artifact, CheckRun, Comment, Pull, Repository
+from tests.github_fake.state import (
+    Artifact,
+    CheckRun,
+    Comment,
+    Pull,
+    Repository,
+    WorkflowRun,
+)
 
 Json = dict[str, Any]
 ACTIONS_APP_ID = 15368
@@ -181,6 +188,7 @@ def pull(repo: Repository, one: Pull, base: str, schema: str = "pull-request") -
 def artifact(repo: Repository, one: Artifact, base: str) -> Json:
     """Return an artifact of a workflow run."""
     url = f"{base}/repos/{repo.full_name}/actions/artifacts/{one.id}"
+    run = repo.workflow_runs.get(one.run_id)
     return filled(
         "artifact",
         {
@@ -190,8 +198,48 @@ def artifact(repo: Repository, one: Artifact, base: str) -> Json:
             "url": url,
             "archive_download_url": f"{url}/zip",
             "created_at": one.created_at,
+            "expired": one.expired,
+            "digest": one.digest,
+            **({"workflow_run": _run_of_artifact(repo, run)} if run else {}),
         },
     )
+
+
+def _run_of_artifact(repo: Repository, run: WorkflowRun) -> Json:
+    return {
+        "id": run.id,
+        "repository_id": repo.id,
+        "head_repository_id": _number(run.head_repo),
+        "head_branch": run.head_branch,
+        "head_sha": run.head_sha,
+    }
+
+
+def workflow_run(repo: Repository, run: WorkflowRun, base: str) -> Json:
+    """Return a run of a workflow."""
+    root = f"{base}/repos/{repo.full_name}/actions"
+    url = f"{root}/runs/{run.id}"
+    shown = {
+        "id": run.id,
+        "name": "agent-eval",
+        "event": run.event,
+        "status": "completed" if run.conclusion else "in_progress",
+        "conclusion": run.conclusion,
+        "workflow_id": run.workflow_id,
+        "head_branch": run.head_branch,
+        "head_sha": run.head_sha,
+        "path": run.path,
+        "created_at": run.created_at,
+        "updated_at": run.created_at,
+        "url": url,
+        "html_url": f"{_site(base)}/{repo.full_name}/actions/runs/{run.id}",
+        "artifacts_url": f"{url}/artifacts",
+        "workflow_url": f"{root}/workflows/{run.workflow_id}",
+        "repository": repository(repo, base, "minimal-repository"),
+        "head_repository": repository(repo, base, "minimal-repository")
+        | {"full_name": run.head_repo},
+    }
+    return filled("workflow-run", shown)
 
 
 def rate_limit(limit: int, remaining: int, reset_at: int) -> Json:

@@ -131,7 +131,7 @@ def test_the_cut_keeps_what_is_named_like_prose_and_every_reference():
 
 @pytest.mark.parametrize("prefix", ["", "/api/v3"])
 def test_pygithub_reads_and_writes_everything_without_a_violation(fake, prefix):
-    fake.add_artifact(REPO, 42, "agent-eval-report", 10)
+    fake.add_artifact(REPO, 42, "agent-eval-report", size_in_bytes=10)
     hub = client(fake, base=fake.url + prefix)
     repo = hub.get_repo(REPO)
     pull = repo.get_pull(7)
