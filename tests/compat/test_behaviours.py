@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import version
+
+import pytest
 
 PYTEST = tuple(int(part) for part in version("pytest").split(".")[:2])
 
@@ -252,6 +255,54 @@ def test_without_episodes_nothing_is_written_and_nothing_is_said(suite):
     assert ran.status == 0, ran.output
     assert "= episodes =" not in ran.output
     assert sorted(path.name for path in (suite.root / "report").iterdir()) == ["junit.xml"]
+
+
+UNRELATED = """
+import unittest
+import warnings
+import pytest
+
+def test_passes(): pass
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_fails(n): assert n == 1
+
+def test_warns(): warnings.warn("mine")
+
+@pytest.fixture
+def broken(): raise OSError("no database")
+
+def test_errors(broken): pass
+
+@pytest.mark.skip
+def test_skipped(): pass
+
+@pytest.mark.xfail
+def test_expected(): assert False
+
+{ASYNC}
+
+class TestOld(unittest.TestCase):
+    def test_old(self): self.assertEqual(1, 2)
+"""
+
+
+@pytest.mark.parametrize("arguments", [(), ("--tb=short",), ("-v", "--strict-markers")], ids=str)
+def test_a_suite_without_episodes_says_the_same_with_us_and_without(suite, arguments):
+    # Of an async test that nobody runs, older pytest shows a warning's way through all hooks.
+    text = "async def test_async(): pass" if PYTEST >= (8, 4) else "def test_sync(): pass"
+    suite.write(test_unrelated=UNRELATED.replace("{ASYNC}", text))
+    having = suite.run("--episode-report-dir=", *arguments)
+    without = suite.run(*arguments, without_ours=True)
+    assert having.status == without.status == 1
+    assert having.junit == without.junit
+    assert what_was_said(having) == what_was_said(without)
+
+
+def what_was_said(ran):
+    """Leave out the seconds, and the names of the plugins."""
+    lines = re.sub(r" in \d+\.\d+s", "", ran.output).splitlines()
+    return [line for line in lines if not line.startswith("plugins: ")]
 
 
 def test_an_unknown_marker_argument_is_a_collection_error_that_names_it(suite):

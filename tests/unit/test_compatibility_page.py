@@ -24,10 +24,9 @@ def names(group):
 
 
 def table_of_versions():
-    lines = ["| package | oldest | newest |", "|---|---|---|"]
-    for name in sorted(names("compat-oldest") | names("compat-newest")):
-        lines.append(f"| {name} | {OLDEST.get(name, '–')} | {NEWEST.get(name, '–')} |")
-    return "\n".join(lines)
+    named = sorted(names("compat-oldest") | names("compat-newest"))
+    rows = [f"| {name} | {OLDEST.get(name, '–')} | {NEWEST.get(name, '–')} |" for name in named]
+    return "\n".join(["| package | oldest | newest |", "|---|---|---|", *rows])
 
 
 def table_of_tests():
