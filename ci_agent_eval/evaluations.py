@@ -45,6 +45,19 @@ def evaluation_tally(final: Iterable[EpisodeFacts]) -> EvaluationTally:
     )
 
 
+def added(tallies: Iterable[EvaluationTally]) -> EvaluationTally:
+    """Add up evaluations that were folded before."""
+    listed = list(tallies)
+    tally = sum((one.tally for one in listed), Tally())
+    scores = math.fsum((one.mean_score or 0.0) * one.tally.judged for one in listed)
+    return EvaluationTally(
+        tally=tally,
+        mean_score=round(scores / tally.judged, 6) if tally.judged else None,
+        assertions=sum(one.assertions for one in listed),
+        assertions_passed=sum(one.assertions_passed for one in listed),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class JudgeTotals:
     """What judging took, in every attempt; part of the suite's totals of tokens and cost."""

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from ci_agent_eval.acknowledgement import ACCEPTABLE, accepted, needless
 from ci_agent_eval.comparison.model import Comparison, NoBaseline
 from ci_agent_eval.comparison.remarks import Increases, Remark, RemarkKind, remarks
 from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.evaluations import EvaluationTally
 from ci_agent_eval.summary import ScenarioSummary, Summary
+from ci_agent_eval.waivers import Agreement
 
 Conclusion = Literal["success", "failure"]
 
@@ -33,6 +35,8 @@ ReasonKind = (
         "budget",
         "suite_budget",
         "evaluation",
+        "quarantine",
+        "acknowledged",
     ]
     | RemarkKind
 )
@@ -106,14 +110,22 @@ class Verdict:
     judgements: tuple[Judgement, ...] = ()
     """One for each scenario, in the summary's order."""
     thresholds: Thresholds = Thresholds()
+    acknowledged: tuple[Agreement, ...] = ()
+    """What was accepted of what comparing may find."""
 
 
 def decide(
-    summary: Summary, policy: GatePolicy, comparison: Comparison | NoBaseline | None = None
+    summary: Summary,
+    policy: GatePolicy,
+    comparison: Comparison | NoBaseline | None = None,
+    acknowledged: tuple[Agreement, ...] = (),
 ) -> Verdict:
-    """Judge a summary by a policy, and by what comparing it found; None: nothing was compared."""
+    """Judge a summary by a policy, and by what comparing it found; None: nothing was compared.
+
+    What comparing found and is acknowledged does not gate.
+    """
     judgements = tuple(_judge(scenario, policy) for scenario in summary.scenarios)
-    compared = tuple(_compared(comparison, judgements, policy))
+    compared = tuple(_compared(comparison, judgements, policy, acknowledged))
     reasons = (
         *_reasons(summary, judgements, policy),
         *(reason for reason, gates in compared if gates),
@@ -127,6 +139,7 @@ def decide(
         ),
         judgements=judgements,
         thresholds=Thresholds(policy.eval_min_pass_rate, policy.eval_min_score),
+        acknowledged=acknowledged,
     )
 
 
@@ -140,18 +153,39 @@ def _compared(
     comparison: Comparison | NoBaseline | None,
     judgements: tuple[Judgement, ...],
     policy: GatePolicy,
+    acknowledged: tuple[Agreement, ...],
 ) -> Iterator[tuple[Reason, bool]]:
     """Yield what comparing found, each with whether it gates."""
     if comparison is None:
         return
     failing = {(j.scenario_id, j.agent) for j in judgements if j.status == "failing"}
     increases = Increases(policy.max_cost_increase, policy.max_latency_increase)
-    for remark in remarks(comparison, increases):
+    found = tuple(remarks(comparison, increases))
+    for remark in found:
         scenario = remark.scenario
         name = (None, None) if scenario is None else (scenario.scenario_id, scenario.agent)
         # What fails by itself needs no doubt beside it.
         if remark.kind != "undecided" or name not in failing:
-            yield Reason(remark.kind, remark.message, *name), _gates(remark, policy)
+            yield _weighed(remark, name, policy, acknowledged)
+    if isinstance(comparison, Comparison):
+        acceptable = [r.scenario for r in found if r.scenario and r.kind in ACCEPTABLE]
+        for message in needless(acceptable, acknowledged):
+            yield Reason("acknowledged", message), False
+
+
+def _weighed(
+    remark: Remark,
+    name: tuple[str | None, str | None],
+    policy: GatePolicy,
+    acknowledged: tuple[Agreement, ...],
+) -> tuple[Reason, bool]:
+    """Return a remark as a reason or a warning, with what was agreed about it."""
+    gates, agreed = _gates(remark, policy), accepted(remark, acknowledged)
+    if agreed is None:
+        return Reason(remark.kind, remark.message, *name), gates
+    if agreed.holds:
+        return Reason("acknowledged", agreed.message, *name), False
+    return Reason(remark.kind, agreed.message, *name), gates
 
 
 def _gates(remark: Remark, policy: GatePolicy) -> bool:
@@ -204,7 +238,7 @@ def _reasons(
         if judgement.gate == "required":
             yield from _scenario_reasons(scenario, judgement, policy)
     yield from _error_reasons(summary, policy)
-    yield from _evaluation_reasons(summary.evaluations, policy)
+    yield from _evaluation_reasons(summary.gating_evaluations, policy)
     yield from _test_reasons(summary)
     yield from _budget_reasons(summary, hard=True)
 
@@ -218,7 +252,19 @@ def _warnings(
             yield from _evaluation_warnings(scenario, judgement, policy)
         elif judgement.gate == "advisory":
             yield from _scenario_reasons(scenario, judgement, policy)
+    yield from _ended_quarantines(summary)
     yield from _budget_reasons(summary, hard=False)
+
+
+def _ended_quarantines(summary: Summary) -> Iterator[Reason]:
+    for scenario in summary.scenarios:
+        agreed = scenario.quarantine
+        if agreed is not None and agreed.expired:
+            message = (
+                f"its quarantine ended on {agreed.until}, so it gates again "
+                f"(owner: {agreed.owner}; reason: {agreed.reason})"
+            )
+            yield Reason("quarantine", message, scenario.scenario_id, scenario.agent)
 
 
 def _finding_reasons(summary: Summary, *, blocking: bool) -> Iterator[Reason]:
@@ -230,6 +276,8 @@ def _finding_reasons(summary: Summary, *, blocking: bool) -> Iterator[Reason]:
 def _no_evidence(summary: Summary) -> Iterator[Reason]:
     """Nothing judged is nothing proved, whatever else is green."""
     if summary.tally.judged:
+        return
+    if summary.shard is not None and summary.shard.empty and not summary.tally.total:
         return
     if summary.expects_episodes or not summary.tests.tally.judged:
         counted = f"{summary.tally.total} episodes found, none passed or failed"

@@ -11,7 +11,9 @@ from ci_agent_eval.contract.base import SCHEMA_VERSION, SchemaVersion
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.facts import Loaded
 from ci_agent_eval.gate import GatePolicy, Judgement, Verdict, decide, is_passing
+from ci_agent_eval.quarantine import with_quarantine
 from ci_agent_eval.summary import ScenarioSummary, ScenarioViolation, Summary, summarize
+from ci_agent_eval.waivers import Agreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,16 @@ class Report:
 
     @property
     def advisory(self) -> tuple[Judged, ...]:
-        """The scenarios that only inform, and are no evaluations."""
+        """The scenarios that only inform by their own will, and are no evaluations."""
         advisory = (item for item in self.judged() if item.judgement.gate == "advisory")
-        return tuple(item for item in advisory if not item.only_measures)
+        return tuple(
+            item for item in advisory if not item.only_measures and not item.scenario.in_quarantine
+        )
+
+    @property
+    def quarantined(self) -> tuple[Judged, ...]:
+        """The scenarios about which a quarantine was agreed, whether it still holds or not."""
+        return tuple(item for item in self.judged() if item.scenario.quarantine is not None)
 
     @property
     def evaluations(self) -> tuple[Judged, ...]:
@@ -92,12 +101,15 @@ def build_report(
     policy: GatePolicy,
     baseline: Baseline | NoBaseline | None = None,
     compare_policy: ComparePolicy | None = None,
+    quarantine: tuple[Agreement, ...] = (),
+    acknowledged: tuple[Agreement, ...] = (),
 ) -> Report:
     """Fold, compare, judge, and put all of it together.
 
+    Scenarios in quarantine do not gate, nor does what comparing finds and is acknowledged.
     Raises InputError where there is a baseline, and SciPy is not installed.
     """
-    summary = summarize(loaded, suite=suite, budgets=budgets)
+    summary = with_quarantine(summarize(loaded, suite=suite, budgets=budgets), quarantine)
     found: Comparison | NoBaseline | None = None
     if isinstance(baseline, Baseline):
         found = compare(
@@ -109,4 +121,5 @@ def build_report(
         )
     else:
         found = baseline
-    return Report(summary=summary, verdict=decide(summary, policy, found), comparison=found)
+    verdict = decide(summary, policy, found, acknowledged)
+    return Report(summary=summary, verdict=verdict, comparison=found)

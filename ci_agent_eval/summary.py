@@ -17,12 +17,14 @@ from ci_agent_eval.contract.measure import BudgetViolation, latency_statistic
 from ci_agent_eval.evaluations import (
     EvaluationTally,
     JudgeTotals,
+    added,
     evaluation_tally,
     judge_totals,
 )
 from ci_agent_eval.facts import Calls, EpisodeFacts, Loaded, PlainTests, Tally, tally_of
 from ci_agent_eval.intervals import wilson
 from ci_agent_eval.reliability import Reliability, reliability
+from ci_agent_eval.waivers import Agreement
 
 Number = TypeVar("Number", int, float)
 
@@ -96,6 +98,13 @@ class ScenarioSummary:
     """Evaluation: all of its iterations were evaluations."""
     evaluations: EvaluationTally = field(default_factory=EvaluationTally)
     """Of those of its iterations that were evaluations."""
+    quarantine: Agreement | None = None
+    """What was agreed about it, whether it still holds or not."""
+
+    @property
+    def in_quarantine(self) -> bool:
+        """Whether it does not gate although its tests want it to."""
+        return self.quarantine is not None and not self.quarantine.expired
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +124,16 @@ class Totals:
     tool_calls: int = 0
     wall_time_s: float | None = None
     """Only where the suite has a budget for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One shard of a suite: `index` of `count`, 1-based."""
+
+    index: int
+    count: int
+    empty: bool = False
+    """Whether the split left nothing for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +160,15 @@ class Summary:
     """Episodes that were there and not selected to run."""
     sources: tuple[SourceFile, ...] = ()
     findings: tuple[Finding, ...] = ()
+    shard: Part | None = None
+    """Which part of the suite this is; None: all of it, whether it ran in shards or not."""
+
+    @property
+    def gating_evaluations(self) -> EvaluationTally:
+        """The evaluations that thresholds are about: those of scenarios out of quarantine."""
+        if not any(s.in_quarantine and s.evaluations.tally.total for s in self.scenarios):
+            return self.evaluations
+        return added(s.evaluations for s in self.scenarios if not s.in_quarantine)
 
     @property
     def expects_episodes(self) -> bool:
@@ -174,7 +202,17 @@ def summarize(loaded: Loaded, *, suite: str = "default", budgets: SuiteBudgets) 
         deselected=sum(session.deselected for session in loaded.sessions),
         sources=tuple(sorted(loaded.sources)),
         findings=tuple(sorted(set(loaded.findings))),
+        shard=_part(loaded),
     )
+
+
+def _part(loaded: Loaded) -> Part | None:
+    """Return the shard that was loaded by itself; several together are no part any more."""
+    shards = [session.shard for session in loaded.sessions if session.shard is not None]
+    if len(shards) != 1:
+        return None
+    (shard,) = shards
+    return Part(shard.index, shard.count, shard.empty)
 
 
 def pass_interval(tally: Tally) -> tuple[float, float] | None:

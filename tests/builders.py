@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from ci_agent_eval.facts import Loaded, facts_of
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.report import Report, build_report
 from ci_agent_eval.results.join import pytest_address
+from ci_agent_eval.waivers import Agreement
 
 
 def turn(content: str = "hi", **overrides: Any) -> dict[str, Any]:
@@ -103,6 +105,8 @@ def report(
     policy: GatePolicy | None = None,
     baseline: Baseline | NoBaseline | None = None,
     compare_policy: ComparePolicy | None = None,
+    quarantine: tuple[Agreement, ...] = (),
+    acknowledged: tuple[Agreement, ...] = (),
     **overrides: Any,
 ) -> Report:
     """The report of a run of these episodes; `overrides` replace parts of `Loaded`."""
@@ -113,7 +117,26 @@ def report(
         policy=policy or GatePolicy(),
         baseline=baseline,
         compare_policy=compare_policy,
+        quarantine=quarantine,
+        acknowledged=acknowledged,
     )
+
+
+def agreement(scenario: str = "refund", **overrides: Any) -> Agreement:
+    """What was agreed about a scenario, and still holds."""
+    fields: dict[str, Any] = {
+        "agent": None,
+        "reason": "known",
+        "until": dt.date(2026, 1, 31),
+        "expired": False,
+        **overrides,
+    }
+    return Agreement(scenario, **fields)
+
+
+def in_quarantine(scenario: str = "refund", **overrides: Any) -> Agreement:
+    """The same of a quarantine, which has an owner."""
+    return agreement(scenario, **{"owner": "payments", "reason": "flaky tool", **overrides})
 
 
 def baseline(*runs: Sequence[Episode], label: str = "main@4f2a91c") -> Baseline:

@@ -17,6 +17,7 @@ FindingKind = Literal[
     "shared_scenario",  # two tests under one scenario id
     "shards",  # a shard is missing, doubled, or of another run
     "duplicate",  # the same episode twice in different files
+    "unused_entry",  # an entry of a file of agreements that is about nothing here
     "baseline",  # a baseline that was asked for and cannot be read, or not to its end
 ]
 

@@ -121,5 +121,6 @@ def _against_success(report: Report) -> Iterator[str]:
         eval_min_pass_rate=report.verdict.thresholds.min_pass_rate,
         eval_min_score=report.verdict.thresholds.min_score,
     )
-    for reason in decide(report.summary, policy, report.comparison).reasons:
+    summary, acknowledged = report.summary, report.verdict.acknowledged
+    for reason in decide(summary, policy, report.comparison, acknowledged).reasons:
         yield one_line(reason.message, _SHOWN)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ci_agent_eval.contract.findings import FindingKind
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.evaluations import EvaluationTally
-from ci_agent_eval.gate import Status, shortfalls
+from ci_agent_eval.gate import Reason, ReasonKind, Status, shortfalls
 from ci_agent_eval.render.numbers import count, counted, percent, required_score, score, score_below
 from ci_agent_eval.report import Judged, Report
 
@@ -48,6 +48,7 @@ def _failed(report: Report) -> Iterator[str]:
         *_thresholds(report),
         *_tests(report),
         *_budgets(report, gating=True),
+        *_compared(report.verdict.reasons, ""),
     ]
     yield from parts or [counted(len(report.verdict.reasons), "reason")]
 
@@ -59,6 +60,7 @@ def _passed(report: Report) -> Iterator[str]:
     yield from _evaluations(report)
     yield from _advisory(report)
     yield from _budgets(report, gating=False)
+    yield from _compared(report.verdict.warnings, " (not gating)")
     yield from _findings(report, blocking=False)
 
 
@@ -99,7 +101,7 @@ def _errors(report: Report) -> Iterator[str]:
 def _thresholds(report: Report) -> Iterator[str]:
     """Name the thresholds that the evaluations miss, from their figures."""
     reasons = [reason for reason in report.verdict.reasons if reason.kind == "evaluation"]
-    found, thresholds = report.summary.evaluations, report.verdict.thresholds
+    found, thresholds = report.summary.gating_evaluations, report.verdict.thresholds
     missed = list(shortfalls(found, thresholds)) if reasons else []
     if "measurement" in missed:
         yield "no evaluation conversation was judged"
@@ -116,6 +118,22 @@ def _thresholds(report: Report) -> Iterator[str]:
 def _conversations(found: EvaluationTally) -> str:
     noun = counted(found.conversations, "evaluation conversation")
     return f"{count(found.passed)} of {noun} passed"
+
+
+_COMPARED: tuple[tuple[ReasonKind, str, str], ...] = (
+    ("vanished", "scenario vanished", "scenarios vanished"),
+    ("regression", "regression", "regressions"),
+    ("undecided", "drop that too few iterations leave open", "drops that too few iterations leave open"),
+    ("increase", "increase over what is allowed", "increases over what is allowed"),
+)
+
+
+def _compared(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
+    """Count what the baseline speaks against."""
+    kinds = Counter(reason.kind for reason in reasons)
+    for kind, one, many in _COMPARED:
+        if kinds[kind]:
+            yield f"{counted(kinds[kind], one, many)}{note}"
 
 
 def _evaluations(report: Report) -> Iterator[str]:

@@ -29,6 +29,7 @@ FINDING_KINDS: dict[FindingKind, str] = {
     "duplicate": "duplicate",
     "shared_scenario": "shared scenario",
     "repaired_file": "repaired file",
+    "unused_entry": "unused entry",
     "baseline": "baseline",
 }
 """What each kind of finding is called."""

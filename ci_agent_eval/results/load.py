@@ -158,7 +158,7 @@ class _Loading:
     def loaded(self) -> Loaded:
         """Sort everything, and say so where there is nothing."""
         if not self.entries and not any(source.cases for source in self.sources):
-            self.findings.append(_nothing(self.sources))
+            self.findings += [] if self._is_empty_shard() else [_nothing(self.sources)]
         self.findings += shared_scenarios(entry.facts for _, entry in self.entries.values())
         return Loaded(
             episodes=tuple(facts for _, facts in self.episodes()),
@@ -167,6 +167,11 @@ class _Loading:
             sources=tuple(sorted(self._named_sources())),
             findings=tuple(sorted(set(self.findings))),
         )
+
+    def _is_empty_shard(self) -> bool:
+        """Say whether all that was read is the one run of a shard that had nothing to do."""
+        shards = [session.shard for session in self.sessions]
+        return self.is_part and len(shards) == 1 and shards[0] is not None and shards[0].empty
 
     def _named_sources(self) -> Sequence[SourceFile]:
         """Name the files of the one run of ours, or of its shards, as they are always named."""

@@ -1,0 +1,47 @@
+"""Quarantine: a scenario runs, is reported and costs, and does not gate until a day. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.facts import Tally
+from ci_agent_eval.summary import ScenarioSummary, Summary
+from ci_agent_eval.waivers import Agreement, covering
+
+
+def with_quarantine(summary: Summary, agreed: Sequence[Agreement]) -> Summary:
+    """Return the summary with its quarantined scenarios only informing.
+
+    One whose quarantine is over keeps its gate, and what was agreed about it.
+    """
+    if not agreed:
+        return summary
+    scenarios = tuple(_quarantined(scenario, agreed) for scenario in summary.scenarios)
+    gated = sum((s.tally for s in scenarios if s.gate == "required"), Tally())
+    return replace(summary, scenarios=scenarios, gated=gated)
+
+
+def _quarantined(scenario: ScenarioSummary, agreed: Sequence[Agreement]) -> ScenarioSummary:
+    found = covering(agreed, scenario.scenario_id, scenario.agent)
+    if found is None:
+        return scenario
+    gate = scenario.gate if found.expired else "advisory"
+    return replace(scenario, gate=gate, quarantine=found)
+
+
+def unused(summary: Summary, agreed: Sequence[Agreement], where: str) -> Iterator[Finding]:
+    """Yield a finding for each quarantine that no scenario of the run is in.
+
+    `where` names the configuration file.
+    """
+    names = [(scenario.scenario_id, scenario.agent) for scenario in summary.scenarios]
+    for one in agreed:
+        if not any(one.covers(*name) for name in names):
+            agent = "" if one.agent is None else f" by agent {one.agent!r}"
+            message = (
+                f"quarantine of {one.scenario!r}{agent}: no scenario of this run is meant by it; "
+                "correct it, or take it out"
+            )
+            yield Finding("unused_entry", where, message, blocking=False)
