@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ci_agent_eval.agent_names import with_agents
 from ci_agent_eval.baselines.found import Found, Source, Wanted
 from ci_agent_eval.baselines.load import load_baseline
 from ci_agent_eval.comparison.model import Baseline, NoBaseline
@@ -33,7 +34,6 @@ from ci_agent_eval.results.spool import Spool, write_results
 from ci_agent_eval.run_folder import ReportFolder
 from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
 from ci_agent_eval.settings import Settings
-from ci_agent_eval.summary import with_agents
 
 Echo = Callable[[str], None]
 """Writes one line to standard output."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar, get_args
 
+from ci_agent_eval.agent_names import with_agents
 from ci_agent_eval.contract.attempts import decisive
 from ci_agent_eval.contract.budgets import Budget, SuiteBudgets
 from ci_agent_eval.contract.episode import Assertion, Gating, Mode, StopReason
@@ -233,33 +234,6 @@ def _order(facts: EpisodeFacts) -> tuple[str, str, str, int, int]:
 
 def _iteration(facts: EpisodeFacts) -> tuple[str, str, str, int]:
     return (*_scenario_key(facts), facts.nodeid or "", facts.iteration)
-
-
-def with_agents(episodes: Iterable[EpisodeFacts]) -> Iterable[EpisodeFacts]:
-    """Give an episode that did not get as far as naming its agent the only one it can be of.
-
-    That is the agent of other attempts at the same test, or else of the scenario. One that
-    passed without an agent stays by itself: it must not lend its pass to an agent.
-    """
-    listed = list(episodes)
-    named: dict[tuple[str, str | None], set[str]] = defaultdict(set)
-    for facts in listed:
-        if facts.agent:
-            named[facts.scenario_id, facts.nodeid].add(facts.agent)
-            named[facts.scenario_id, None].add(facts.agent)
-    return [_with_agent(facts, named) for facts in listed] if named else listed
-
-
-def _with_agent(
-    facts: EpisodeFacts, named: Mapping[tuple[str, str | None], set[str]]
-) -> EpisodeFacts:
-    if facts.agent or facts.outcome == "passed":
-        return facts
-    for nodeid in (facts.nodeid, None):
-        candidates = named.get((facts.scenario_id, nodeid), ())
-        if len(candidates) == 1:
-            return replace(facts, agent=next(iter(candidates)))
-    return facts
 
 
 def _stops(episodes: Iterable[EpisodeFacts]) -> tuple[StopCount, ...]:

@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from ci_agent_eval.agent_names import with_agents
 from ci_agent_eval.comparison.conditions import conditions_of
 from ci_agent_eval.comparison.model import Side
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.measure import latency_statistic
 from ci_agent_eval.facts import EpisodeFacts, Loaded
-from ci_agent_eval.summary import ScenarioSummary, summarize, with_agents
+from ci_agent_eval.summary import ScenarioSummary, summarize
 
 ScenarioKey = tuple[str, str]
 """Scenario id and agent; an empty agent where none is named."""

@@ -87,7 +87,10 @@ def test_of_several_the_one_that_holds_longest_counts():
         ({"until": "2026-02-30"}, "2026-02-30 is no day of the calendar"),
         ({"until": "2026-1-3"}, 'must be a date written as "YYYY-MM-DD"'),
         ({"until": 20260131}, 'must be a date written as "YYYY-MM-DD"'),
-        ({"until": dt.datetime(2026, 1, 31, tzinfo=dt.UTC)}, 'must be a date written as "YYYY-MM-DD"'),
+        (
+            {"until": dt.datetime(2026, 1, 31, tzinfo=dt.UTC)},
+            'must be a date written as "YYYY-MM-DD"',
+        ),
         ({"owner": ""}, "at least 1 character"),
         ({"reason": "  "}, "should match pattern"),
         ({"scenrio": "x"}, "unknown key 'scenrio'; did you mean 'scenario'?"),

@@ -1,4 +1,4 @@
-"""The command line: parse, build, call. The only home of click.
+"""The command line: parse, build, call. This room is the only home of click.
 
 Each command imports what it needs when it runs, so that `--help` and `schema` start at once.
 """
@@ -10,15 +10,16 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ci_agent_eval import __version__
+from ci_agent_eval.cli.experiments import experiments
+from ci_agent_eval.cli.settings_options import settings_options
 from ci_agent_eval.errors import AgentEvalError
-from ci_agent_eval.options import OPTIONS, Option
 from ci_agent_eval.progress import ProgressLine
 from ci_agent_eval.publish.signals import Terminated
 
@@ -46,33 +47,6 @@ def cli() -> None:
 
     Run a suite of agent episodes, judge it, report it. Start with `agent-eval init`.
     """
-
-
-def _click_option(option: Option) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    name, text = f"--{option.name}", f"{option.help} [{option.variable}]"
-    if option.kind == "flag":
-        return click.option(f"{name}/--no-{option.name}", default=None, help=text)
-    if option.kind == "choice":
-        return click.option(name, type=click.Choice(option.choices), help=text)
-    return click.option(name, type=float if option.kind == "number" else str, help=text)
-
-
-def _settings_options(*, publishing: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options of the one table: those about publishing, or all the others."""
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(OPTIONS):
-            if (option.key[0] == "publish") is publishing:
-                command = _click_option(option)(command)
-        config = click.option(
-            "--config",
-            type=click.Path(path_type=Path),
-            help="Configuration file; default: agent-eval.toml, else pyproject.toml's "
-            "[tool.ci_agent_eval].",
-        )
-        return config(command)
-
-    return decorate
 
 
 def _load_settings(config: Path | None, flags: Mapping[str, object]) -> Settings:
@@ -103,7 +77,7 @@ def _links() -> Links:
 
 @cli.command(epilog=EXIT_CODES)
 @click.argument("paths", nargs=-1)
-@_settings_options(publishing=False)
+@settings_options(publishing=False)
 @click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
 @click.pass_obj
 def run(
@@ -153,7 +127,7 @@ def run(
     default="text",
     help="What to print.",
 )
-@_settings_options(publishing=False)
+@settings_options(publishing=False)
 def report(
     results: tuple[str, ...],
     junit: tuple[str, ...],
@@ -190,7 +164,7 @@ def report(
     default="text",
     help="What to print.",
 )
-@_settings_options(publishing=False)
+@settings_options(publishing=False)
 def compare(base: str, results: str, format_: str, config: Path | None, **flags: object) -> int:
     """Hold the results B against the baseline A, and judge them; nothing is written.
 
@@ -241,7 +215,7 @@ def _wants_color() -> bool:
 
 @cli.command(epilog=EXIT_CODES)
 @click.argument("report_dir", type=click.Path(path_type=Path), default="agent-eval-report")
-@_settings_options(publishing=True)
+@settings_options(publishing=True)
 @click.option("--dry-run", is_flag=True, help="Print the requests, send nothing.")
 def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: object) -> int:
     """Publish the report in REPORT_DIR to GitHub: comment, check run, step summary, outputs.
@@ -296,74 +270,6 @@ def init() -> int:
     return 0
 
 
-@cli.group()
-def experiments() -> None:
-    """Look at the experiments that tests with @llm_unit left behind."""
-
-
-_store_option = click.option(
-    "--store",
-    type=click.Path(path_type=Path),
-    default=".agent-eval/experiments.sqlite3",
-    show_default=True,
-    help="File that holds the experiments.",
-)
-_json_option = click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="What to print.",
-)
-
-
-@experiments.command("list")
-@_store_option
-@_json_option
-def list_experiments(store: Path, format_: str) -> int:
-    """List all experiments, the latest first."""
-    from ci_agent_eval.experiments.commands import listed
-
-    click.echo(listed(store, as_json=format_ == "json"), nl=False)
-    return 0
-
-
-@experiments.command("show")
-@click.argument("experiment", default="latest")
-@_store_option
-@_json_option
-def show_experiment(experiment: str, store: Path, format_: str) -> int:
-    """Show EXPERIMENT and its results: a name, an id or its beginning, or `latest`."""
-    from ci_agent_eval.experiments.commands import shown
-
-    click.echo(shown(store, experiment, as_json=format_ == "json"), nl=False)
-    return 0
-
-
-@experiments.command("compare")
-@click.argument("base")
-@click.argument("other", default="latest")
-@_store_option
-@_json_option
-def compare_experiments(base: str, other: str, store: Path, format_: str) -> int:
-    """Show what differs in OTHER from BASE, test by test."""
-    from ci_agent_eval.experiments.commands import held_against
-
-    click.echo(held_against(store, base, other, as_json=format_ == "json"), nl=False)
-    return 0
-
-
-@experiments.command("push")
-@click.argument("named", nargs=-1, metavar="[EXPERIMENT]...")
-@_store_option
-def push_experiments(named: tuple[str, ...], store: Path) -> int:
-    """Send to Opik what was meant for it and could not be sent, or each EXPERIMENT."""
-    from ci_agent_eval.experiments.commands import pushed
-
-    click.echo(pushed(store, named, environ=os.environ, home=Path.home()), nl=False)
-    return 0
-
-
 @cli.command(epilog=EXIT_CODES)
 def action() -> int:
     """Be the GitHub Action: read its inputs from the environment and do the whole job."""
@@ -371,6 +277,9 @@ def action() -> int:
 
     progress = ProgressLine(sys.stdout, sys.stderr)
     return run_action(os.environ, echo=progress.echo, on_progress=progress.show)
+
+
+cli.add_command(experiments)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
