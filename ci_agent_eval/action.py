@@ -8,18 +8,27 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
 
-from ci_agent_eval.announce import announce, links_of
+from ci_agent_eval.announce import announce, github_of, links_of, log_to
+from ci_agent_eval.baselines.artifact import artifact_source
+from ci_agent_eval.baselines.load import ARTIFACT
 from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.errors import AgentEvalError, InputError, PublishError
 from ci_agent_eval.facts import Loaded
+from ci_agent_eval.handoff import check_read, refuse, source_of, take_over
 from ci_agent_eval.inputs import Inputs, parse_inputs
 from ci_agent_eval.pipeline import Job, report_files, report_loaded, run_and_report
 from ci_agent_eval.publish.event import Event
+from ci_agent_eval.publish.failures import NotAllowedError
 from ci_agent_eval.publish.files import load_event
 from ci_agent_eval.publish.plan import PublishResult
+from ci_agent_eval.publish.runs import RunsApi
+from ci_agent_eval.publish.signals import terminations_raised
+from ci_agent_eval.publish.waiting import Log
 from ci_agent_eval.redact import Redactor
 from ci_agent_eval.render.terminal import render_terminal
 from ci_agent_eval.report import Report
@@ -41,8 +50,11 @@ def run_action(
     keep_environment_private()
     inputs = parse_inputs(environ)
     event = load_event(environ)
-    job = _job(inputs, event, environ)
-    if inputs.mode == "run":
+    log = log_to(echo, environ)
+    job = _job(inputs, event, environ, log)
+    if inputs.mode == "publish":
+        report = _take_over(inputs, event, job, log)
+    elif inputs.mode == "run":
         with commands_stopped(environ, echo):
             report = _run(inputs, job, echo, on_progress)
     else:
@@ -103,11 +115,47 @@ def suite_python(environ: Mapping[str, str]) -> str:
     return str(Path(active) / "bin/python") if active else sys.executable
 
 
-def _job(inputs: Inputs, event: Event, environ: Mapping[str, str]) -> Job:
+def _job(inputs: Inputs, event: Event, environ: Mapping[str, str], log: Log) -> Job:
     root = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
     config = root / inputs.config if inputs.config else None
     settings = load_settings(root=root, environ=environ, flags=inputs.options, config=config)
-    return Job(settings, root=root, environ=environ, links=links_of(event))
+    github = github_of(event, inputs.token, log)
+    sources = {ARTIFACT: artifact_source(github, event, name=settings.compare.artifact)}
+    return Job(settings, root=root, environ=environ, links=links_of(event), sources=sources)
+
+
+def _take_over(inputs: Inputs, event: Event, job: Job, log: Log) -> Report:
+    """Report what another run handed over. Raises what refused it, once that is published."""
+    source_of(event)
+    github = github_of(event, inputs.token, log)
+    if github is None:
+        raise InputError("mode publish: there is no token; pass one as the input github-token")
+    with ExitStack() as stack:
+        stack.enter_context(terminations_raised())
+        api = stack.enter_context(github())
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="agent-eval-")))
+        try:
+            take_over(api, event, name=inputs.artifact, into=folder)
+            report = report_files(job, results=(".",), junit=(), root=folder)
+            check_read(report.summary.findings)
+        except AgentEvalError as error:
+            raise _refused(api, event, job, error, log) from None
+    return report
+
+
+def _refused(
+    api: RunsApi, event: Event, job: Job, error: AgentEvalError, log: Log
+) -> AgentEvalError:
+    """Publish that the results were refused; return the error to end with."""
+    sentence = Redactor.from_environ(job.environ).text(str(error))
+    if isinstance(error, NotAllowedError):
+        sentence += " Add `permissions: actions: read` to the job that publishes."
+    try:
+        if job.settings.publish.check_run:
+            refuse(api, event, sentence, check_name=job.settings.check_name, log=log)
+    except PublishError as late:
+        return PublishError(f"{sentence} And this could not be published: {late}")
+    return InputError(sentence) if isinstance(error, InputError) else PublishError(sentence)
 
 
 def _run(inputs: Inputs, job: Job, echo: Echo, on_progress: Callable[[Progress], None]) -> Report:

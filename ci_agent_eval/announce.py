@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from ci_agent_eval.publish.api import Api
 from ci_agent_eval.publish.dry_run import DryRun
 from ci_agent_eval.publish.event import Event
 from ci_agent_eval.publish.files import Files, append_outputs
 from ci_agent_eval.publish.plan import Publication, PublishResult, PublishSettings
 from ci_agent_eval.publish.publish import Connect, Surroundings, publish
+from ci_agent_eval.publish.runs import RunsApi
 from ci_agent_eval.publish.signals import terminations_raised
-from ci_agent_eval.publish.waiting import Level
+from ci_agent_eval.publish.waiting import Level, Log
 from ci_agent_eval.render.annotations import annotations as annotations_of
 from ci_agent_eval.render.commands import workflow_command
 from ci_agent_eval.render.headline import headline
@@ -98,12 +98,9 @@ def announce(
     dry_run: bool = False,
 ) -> PublishResult:
     """Publish a report, say what became of each part, and set the outputs with addresses."""
-    in_workflow = environ.get("GITHUB_ACTIONS") == "true"
+    in_workflow = _in_workflow(environ)
     files = Files() if dry_run else _files(environ)
-
-    def log(level: Level, sentence: str) -> None:
-        echo(workflow_command(level, sentence) if in_workflow else f"{level}: {sentence}")
-
+    log = log_to(echo, environ)
     with terminations_raised():
         result = publish(
             publication_of(report, links_of(event), settings, folder),
@@ -127,6 +124,20 @@ def announce(
     return result
 
 
+def _in_workflow(environ: Mapping[str, str]) -> bool:
+    return environ.get("GITHUB_ACTIONS") == "true"
+
+
+def log_to(echo: Echo, environ: Mapping[str, str]) -> Log:
+    """Return what says a sentence as a workflow command, or as text outside of a workflow."""
+    in_workflow = _in_workflow(environ)
+
+    def log(level: Level, sentence: str) -> None:
+        echo(workflow_command(level, sentence) if in_workflow else f"{level}: {sentence}")
+
+    return log
+
+
 def _files(environ: Mapping[str, str]) -> Files:
     summary, outputs = environ.get("GITHUB_STEP_SUMMARY"), environ.get("GITHUB_OUTPUT")
     return Files(Path(summary) if summary else None, Path(outputs) if outputs else None)
@@ -136,15 +147,20 @@ def _random_word() -> str:
     return secrets.token_hex(16)
 
 
-def _connect(
-    event: Event, token: str, log: Callable[[Level, str], None], echo: Echo, *, dry_run: bool
-) -> Connect | None:
+def _connect(event: Event, token: str, log: Log, echo: Echo, *, dry_run: bool) -> Connect | None:
     if dry_run:
         return lambda: nullcontext(DryRun(event.repository, echo, log))
+    return github_of(event, token, log)
+
+
+def github_of(
+    event: Event, token: str, log: Log
+) -> Callable[[], AbstractContextManager[RunsApi]] | None:
+    """Return what opens GitHub for an event's repository; None without a token."""
     if not token:
         return None
 
-    def connect() -> AbstractContextManager[Api]:
+    def connect() -> AbstractContextManager[RunsApi]:
         # PyGithub is imported only by those who publish: it takes a third of a second.
         from ci_agent_eval.publish import client  # noqa: PLC0415 - as said
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.options import OPTIONS
+from ci_agent_eval.options import DEFAULT_ARTIFACT, OPTIONS
 
-Mode = Literal["run", "report"]
+Mode = Literal["run", "report", "publish"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class Inputs:
     pytest_args: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     junit: tuple[str, ...] = ()
+    artifact: str = DEFAULT_ARTIFACT
+    """Name, or pattern, of the artifacts that mode "publish" takes over."""
     config: str | None = None
     token: str = field(default="", repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
@@ -42,6 +44,7 @@ def parse_inputs(environ: Mapping[str, str]) -> Inputs:
         pytest_args=_words(environ, "pytest-args"),
         results=_words(environ, "results"),
         junit=_words(environ, "junit"),
+        artifact=_given(environ, "artifact") or DEFAULT_ARTIFACT,
         config=_given(environ, "config"),
         token=_given(environ, "github-token") or "",
         options={o.name: value for o in OPTIONS if (value := _given(environ, o.name))},
@@ -56,7 +59,7 @@ def _mode(text: str) -> Mode:
     for mode in get_args(Mode):
         if text == mode:
             return mode  # type: ignore[no-any-return]  # an item of the Literal itself
-    raise InputError(f"input mode: {text!r} is no mode; use run or report")
+    raise InputError(f"input mode: {text!r} is no mode; use run, report or publish")
 
 
 def _words(environ: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+DEFAULT_ARTIFACT = "agent-eval-report"
+"""Name under which the workflows of our documents upload a report folder."""
+
 OptionKind = Literal["text", "flag", "number", "choice"]
 
 
@@ -105,6 +108,12 @@ OPTIONS: tuple[Option, ...] = (
         ("compare", "runs"),
         "number",
         "How many runs of the baseline count at most, the latest.",
+    ),
+    Option(
+        "baseline-artifact",
+        ("compare", "artifact"),
+        "text",
+        "Name, or pattern, of the artifacts that baseline: artifact reads.",
     ),
     Option(
         "compare-level",

@@ -57,14 +57,21 @@ class Job:
         return self.root / self.settings.report_dir
 
 
-def report_files(job: Job, *, results: Sequence[str], junit: Sequence[str]) -> Report:
-    """Read, judge and write the report of files that are there. Raises InputError."""
+def report_files(
+    job: Job, *, results: Sequence[str], junit: Sequence[str], root: Path | None = None
+) -> Report:
+    """Read, judge and write the report of files that are there. Raises InputError.
+
+    `root` is what the files' names are relative to, where that is not the job's own root.
+    """
     ReportFolder(job.folder).prepare()
     base = find_baseline(job)
     return _report(
         job,
         base,
-        lambda spool, redact: load(results, junit, root=job.root, spool=spool, redact=redact),
+        lambda spool, redact: load(
+            results, junit, root=root or job.root, spool=spool, redact=redact
+        ),
     )
 
 
@@ -190,6 +197,7 @@ def run_and_report(
         pytest_args=(*job.settings.pytest_args, *pytest_args),
         python=python,
         suite=job.settings.suite,
+        commit=job.links.sha,
         cwd=job.root,
     )
     folder = ReportFolder(job.folder)

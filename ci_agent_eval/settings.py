@@ -16,7 +16,7 @@ from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.problems import plain_message
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
-from ci_agent_eval.options import OPTIONS, Option
+from ci_agent_eval.options import DEFAULT_ARTIFACT, OPTIONS, Option
 
 CONFIG_NAME = "agent-eval.toml"
 PYPROJECT_TABLE = "tool.ci_agent_eval"
@@ -43,6 +43,7 @@ class CompareSettings(KnownKeys):
 
     baseline: str | None = Field(default=None, min_length=1)
     runs: int = Field(default=10, ge=1, le=1000)
+    artifact: str = Field(default=DEFAULT_ARTIFACT, min_length=1)
     level: float = Field(default=0.05, gt=0, lt=0.5)
     min_drop: Rate = 0.2
     across: tuple[Condition, ...] = ()

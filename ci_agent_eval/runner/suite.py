@@ -62,6 +62,8 @@ class SuiteCommand:
     pytest_args: Sequence[str] = ()
     python: str = sys.executable
     suite: str | None = None
+    commit: str | None = None
+    """The commit that the results are about, a pull request's head; kept in `session.json`."""
     cwd: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables set for the suite on top of the inherited ones."""
@@ -134,6 +136,8 @@ def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
         ours.append(f"--junit-xml={report_dir / JUNIT_NAME}")
     if command.suite is not None:
         ours.append(f"--episode-suite={command.suite}")
+    if command.commit is not None:
+        ours.append(f"--episode-commit={command.commit}")
     program = (command.python, "-u", "-m", "pytest", "-p", plugin)
     return [*program, *options, *ours, "--", *paths, *command.paths]
 

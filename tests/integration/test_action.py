@@ -243,7 +243,7 @@ def test_files_are_found_without_git_s_folder(workspace, github):
 @pytest.mark.parametrize(
     ("inputs", "sentence"),
     [
-        ({"mode": "walk"}, "input mode: 'walk' is no mode; use run or report"),
+        ({"mode": "walk"}, "input mode: 'walk' is no mode; use run, report or publish"),
         ({"paths": "'open"}, 'input paths: No closing quotation in "\'open"; close the quote'),
         ({"min_pass_rate": "high"}, "option --min-pass-rate: must be a number"),
         ({"config": "gone.toml"}, "gone.toml: cannot be read"),

@@ -19,6 +19,7 @@ OWN_INPUTS = {
     "pytest-args",
     "results",
     "junit",
+    "artifact",
     "config",
     "github-token",
 }

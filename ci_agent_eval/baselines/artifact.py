@@ -1,0 +1,195 @@
+"""A baseline of artifacts: what the last successful runs of the base branch left on GitHub.
+
+A run counts if it is of this workflow, of this repository (a fork may call its branch `main`),
+of the base branch itself and not of a pull request, and if it succeeded: one whose gate failed
+is no baseline.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ci_agent_eval.artifacts import fetch, is_results, list_artifacts
+from ci_agent_eval.baselines.found import Found, Source, Wanted, broken, nothing
+from ci_agent_eval.baselines.runs import SHORT_SHA, RunFiles, load_baseline_runs
+from ci_agent_eval.comparison.model import Baseline, BaselineRun
+from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.errors import InputError, PublishError
+from ci_agent_eval.publish.event import Event
+from ci_agent_eval.publish.failures import GoneError, NotAllowedError
+from ci_agent_eval.publish.publish import pulls_of
+from ci_agent_eval.publish.runs import RunsApi, WorkflowRun
+
+OpenApi = Callable[[], AbstractContextManager[RunsApi]]
+"""Opens GitHub; called only where a baseline is asked for."""
+
+MOST_RUNS = 100
+"""Successful runs that are looked at."""
+
+MOST_MISSES = 10
+"""Runs without a usable artifact after which no older one is looked at: they expire in order."""
+
+_OF_THE_BRANCH = frozenset({"push", "schedule", "workflow_dispatch"})
+"""Events whose runs are of a branch itself."""
+
+
+def artifact_source(connect: OpenApi | None, event: Event, *, name: str) -> Source:
+    """Return the source of `baseline: artifact`; `connect` is None without a token.
+
+    `name` is the artifacts' name, or a pattern where each shard left one.
+    """
+
+    def source(wanted: Wanted) -> Found:
+        if connect is None:
+            return nothing("there is no token to read artifacts with; pass `github-token`")
+        try:
+            with connect() as api, tempfile.TemporaryDirectory(prefix="agent-eval-") as folder:
+                return load_artifact_baseline(api, event, wanted, name=name, into=Path(folder))
+        except NotAllowedError as error:
+            return nothing(f"{_reason(error)}; add `permissions: actions: read` to the job")
+        except PublishError as error:
+            return broken(wanted.name, _reason(error))
+
+    return source
+
+
+def load_artifact_baseline(
+    api: RunsApi, event: Event, wanted: Wanted, *, name: str, into: Path
+) -> Found:
+    """Find and read the baseline; `into` is an empty folder of nobody else's.
+
+    An artifact that is refused is said, and its run left out. Raises PublishError.
+    """
+    workflow = _workflow(api, event)
+    if workflow is None:
+        return nothing("this is no workflow run, so it has no earlier ones")
+    branch = _base_branch(api, event)
+    if branch is None:
+        return nothing("the base branch is not known for this event")
+    listed = api.successful_runs(workflow, branch, limit=MOST_RUNS)
+    candidates = [run for run in listed if _counts(run, branch, event)]
+    if not candidates:
+        return nothing(f"no run of this workflow on {branch} has succeeded yet")
+    tries = _read_all(api, candidates, wanted, name, into)
+    return _found(tries, branch, name)
+
+
+def _reason(error: PublishError) -> str:
+    """Return an error's sentence as a part of another."""
+    text = str(error).rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _workflow(api: RunsApi, event: Event) -> int | None:
+    """Return the workflow whose runs are compared: that of the results."""
+    if event.source is not None:
+        return event.source.workflow_id
+    return None if event.run_id is None else api.workflow_run(event.run_id).workflow_id
+
+
+def _base_branch(api: RunsApi, event: Event) -> str | None:
+    """Return the base branch; that of a fork's pull request only GitHub knows."""
+    if event.base_branch is not None:
+        return event.base_branch
+    pulls = [one for one in pulls_of(api, event) if one.head_sha == event.head_sha]
+    bases = {one.base_branch for one in pulls if one.is_open}
+    return bases.pop() if len(bases) == 1 else None
+
+
+def _counts(run: WorkflowRun, branch: str, event: Event) -> bool:
+    own = event.run_id if event.source is None else event.source.id
+    name = event.name if event.source is None else event.source.event
+    is_of_the_branch = (
+        run.event in _OF_THE_BRANCH
+        and run.head_branch == branch
+        and (run.head_repository or "").casefold() == event.repository.casefold()
+    )
+    # Of the branch's own runs only the earlier ones are the base of a later one.
+    is_before = own is None or name not in _OF_THE_BRANCH or run.id < own
+    return is_of_the_branch and run.conclusion == "success" and run.id != own and is_before
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """What came of one run of the base."""
+
+    run: BaselineRun | None = None
+    refused: str | None = None
+    """Why it is left out although its artifact is there."""
+    has_expired: bool = False
+    findings: tuple[Finding, ...] = ()
+
+
+def _read_all(
+    api: RunsApi, runs: Iterable[WorkflowRun], wanted: Wanted, name: str, into: Path
+) -> list[_Try]:
+    """Read runs, the latest first, until there are enough or too many in a row were of no use."""
+    tries: list[_Try] = []
+    found = misses = 0
+    for run in runs:
+        tries.append(_read(api, run, wanted, name, into))
+        found, misses = (found, misses + 1) if tries[-1].run is None else (found + 1, 0)
+        if found == wanted.runs or misses == MOST_MISSES:
+            break
+    return tries
+
+
+def _read(api: RunsApi, run: WorkflowRun, wanted: Wanted, name: str, into: Path) -> _Try:
+    try:
+        artifacts = list_artifacts(api, run.id, name)
+        if not artifacts:
+            return _Try()
+        if any(artifact.is_expired for artifact in artifacts):
+            return _Try(has_expired=True)
+        with tempfile.TemporaryDirectory(dir=into) as folder:
+            root = Path(folder)
+            fetch(api, artifacts, root, run_id=run.id, head_sha=run.head_sha, wanted=is_results)
+            return _load(run, wanted, root)
+    except GoneError:
+        return _Try(has_expired=True)
+    except InputError as error:
+        return _Try(refused=str(error))
+
+
+def _load(run: WorkflowRun, wanted: Wanted, root: Path) -> _Try:
+    label = f"run {run.id}"
+    found = load_baseline_runs(label, [RunFiles((".",), label)], root=root, redact=wanted.redact)
+    where = tuple(replace(finding, where=f"{label}, {finding.where}") for finding in found.findings)
+    if not isinstance(found.baseline, Baseline):
+        blocking = next((finding for finding in where if finding.blocking), None)
+        why = f"{blocking.where}: {blocking.message}" if blocking else found.baseline.reason
+        return _Try(refused=f"{label}: {why}" if blocking is None else why)
+    (loaded,) = found.baseline.runs
+    if loaded.commit not in {None, run.head_sha}:
+        return _Try(
+            refused=f"{label}: its results are about commit {loaded.commit}, "
+            f"but the run is about {run.head_sha}"
+        )
+    return _Try(replace(loaded, commit=run.head_sha), findings=where)
+
+
+def _found(tries: Sequence[_Try], branch: str, name: str) -> Found:
+    runs = tuple(one.run for one in tries if one.run is not None)
+    refused = [one.refused for one in tries if one.refused is not None]
+    findings = [finding for one in tries for finding in one.findings]
+    findings += [
+        Finding("baseline", "artifact", f"{why}; this run is left out", blocking=False)
+        for why in refused
+    ]
+    if not runs:
+        return replace(nothing(_why_none(tries, branch, name)), findings=tuple(findings))
+    label = f"{branch}@{(runs[0].commit or '')[:SHORT_SHA]}"
+    return Found(Baseline(label, runs), tuple(sorted(set(findings))))
+
+
+def _why_none(tries: Sequence[_Try], branch: str, name: str) -> str:
+    looked = f"of the last {len(tries)} successful runs on {branch}"
+    if any(one.refused for one in tries):
+        return f"{looked} no artifact {name} can be used"
+    if any(one.has_expired for one in tries):
+        return f"{looked} every artifact {name} has expired; run the workflow there again"
+    return f"{looked} none left an artifact {name}; upload the report folder under that name"
