@@ -139,16 +139,8 @@ def is_unclaimed_coroutine(item: pytest.Function) -> bool:
 
 
 def _is_claimed(item: pytest.Item) -> bool:
-    if any(item.get_closest_marker(name) for name in ("asyncio", "anyio", "trio", "tornado")):
-        return True
-    return _asyncio_mode(item.config) == "auto"
+    """Say whether the item bears another plugin's marker; in its mode `auto` pytest-asyncio's does.
 
-
-def _asyncio_mode(config: pytest.Config) -> str | None:
-    """Return pytest-asyncio's mode, from its option or its ini setting; None without it.
-
-    It is known by its option, since pytest knows it by whatever name `-p` gave.
+    What anyio runs for a fixture's sake, or in its own mode, it takes before we are asked.
     """
-    if not hasattr(config.option, "asyncio_mode"):
-        return None
-    return str(config.option.asyncio_mode or config.getini("asyncio_mode"))
+    return any(item.get_closest_marker(name) for name in ("asyncio", "anyio", "trio", "tornado"))
