@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from ci_agent_eval.comparison.model import NoBaseline
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import SourceFile
 from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.report import Report
-from tests.builders import episode, evaluated, failed_assertion, failing, finding, report, turn
+from tests.builders import (
+    baseline,
+    episode,
+    evaluated,
+    failed_assertion,
+    failing,
+    finding,
+    report,
+    tool_call,
+    turn,
+)
 
 LINKS = Links(
     server_url="https://github.com",
@@ -219,6 +231,98 @@ def below_thresholds() -> Report:
     )
 
 
+def steps(*names: str, cost: float = 0.004, latency: float = 900, **fields: Any) -> dict[str, Any]:
+    """An episode's way: a turn for each tool call, and what it took."""
+    turns: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]
+    usage = {"input": 400, "output": 50}
+    each = {"source": "live", "cost_usd": cost / len(names), "latency_ms": latency, "tokens": usage}
+    turns += [turn(tool_calls=[tool_call(name)], **each) for name in names]
+    return {"trajectory": {"turns": turns}, **fields}
+
+
+def compared() -> Report:
+    """Every change that there is, against ten runs of the base."""
+    asked = failed_assertion(
+        "escalates refunds over $500", reason="called issue_refund before ask_manager"
+    )
+    way, short = ("lookup_order", "ask_manager", "issue_refund"), ("lookup_order", "issue_refund")
+    five = range(1, 6)
+
+    def base(number: int) -> list[Episode]:
+        return [
+            *(episode("refund_over_limit", iteration=n, **steps(*way)) for n in five),
+            *(failing("small_talk", iteration=n, **steps("greet")) for n in five),
+            *(failing("order_status", iteration=n, **steps("lookup_order")) for n in five),
+            *(episode("escalation", iteration=n, **steps("ask_manager")) for n in five),
+            *(episode("refund_by_email", iteration=n, **steps(*way, cost=0.003)) for n in five),
+            *(episode("greeting", iteration=n, model="openai:a") for n in five),
+            episode("loyalty_points", gate="advisory" if number else "required"),
+            episode("vouchers"),
+        ]
+
+    lax = {"min_pass_rate": 0.6}
+    dear = {"budgets": {"cost_usd": {"limit": 0.0035, "hard": False}}}
+    return report(
+        *(failing("refund_over_limit", iteration=n, assertions=[asked], **steps(*short))
+          for n in range(1, 5)),
+        episode("refund_over_limit", iteration=5, **steps(*way)),
+        *(failing("small_talk", iteration=n, **steps("greet")) for n in five),
+        *(episode("order_status", iteration=n, **steps("lookup_order", "reply")) for n in five),
+        *(episode("escalation", iteration=n, **lax, **steps("ask_manager")) for n in (1, 2, 3, 4)),
+        failing("escalation", iteration=5, **lax, **steps("ask_lawyer")),
+        *(episode("refund_by_email", iteration=n, **dear, **steps(*way)) for n in five),
+        *(episode("greeting", iteration=n, model="openai:b") for n in five),
+        episode("coupons", was=["vouchers"]),
+        episode("complaints"),
+        baseline=baseline(*map(base, range(10))),
+    )  # fmt: skip
+
+
+def compared_and_passed() -> Report:
+    way = steps("lookup_order", "issue_refund")
+    return report(
+        *(episode("refund", iteration=n, **way) for n in range(1, 6)),
+        *(episode("order_status", iteration=n, **steps("lookup_order")) for n in range(1, 6)),
+        baseline=baseline(
+            [
+                *(episode("refund", iteration=n, **steps("lookup_order")) for n in range(1, 6)),
+                *(failing("order_status", iteration=n, **steps("greet")) for n in range(1, 6)),
+            ]
+        ),
+    )
+
+
+def no_baseline() -> Report:
+    return report(episode("refund"), baseline=NoBaseline("evals/base is not there at `main`"))
+
+
+def hostile_baseline(text: str = HOSTILE) -> Report:
+    """The text in every place that a baseline fills."""
+    other = f"{text}2"
+
+    def way(name: str, **fields: Any) -> dict[str, Any]:
+        call = tool_call(name, arguments={text: len(fields)})
+        return {"trajectory": {"turns": [turn(tool_calls=[call])]}, **fields}
+
+    over = {"budgets": {"custom": {text: {"used": 5, "limit": 4}}}}
+    return report(
+        *(failing(text, agent=text, iteration=n, file=text, **way(text, **over)) for n in (1, 2)),
+        *(episode(other, iteration=n, was=[f"{text}3"], **way(text)) for n in (1, 2)),
+        episode(f"{text}4", model=text),
+        *(failing(f"{text}6", iteration=n, **way(text, line=3)) for n in (1, 2)),
+        baseline=baseline(
+            [
+                *(episode(text, agent=text, iteration=n, **way(other)) for n in range(40)),
+                failing(f"{text}3", **way(other)),
+                episode(f"{text}4", model=other),
+                episode(f"{text}5"),
+                *(episode(f"{text}6", iteration=n, **way(text)) for n in range(40)),
+            ],
+            label=text,
+        ),
+    )
+
+
 def hostile(text: str = HOSTILE) -> Report:
     """The text in every place that a test, an episode or a file fills."""
     check = failed_assertion(text, reason=text, file=text, line=7)
@@ -270,5 +374,9 @@ REPORTS = {
     "evaluations": evaluations,
     "evaluations_only": evaluations_only,
     "below_thresholds": below_thresholds,
+    "compared": compared,
+    "compared_and_passed": compared_and_passed,
+    "no_baseline": no_baseline,
+    "hostile_baseline": hostile_baseline,
     "hostile": hostile,
 }

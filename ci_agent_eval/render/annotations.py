@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from ci_agent_eval.facts import JUnitCase
+from ci_agent_eval.render.compared import CHANGES, doubts, key_of, notes, passes_of
 from ci_agent_eval.render.escape import cut_bytes, many_lines, one_line
 from ci_agent_eval.render.links import line_number, repository_path
 from ci_agent_eval.render.numbers import NOT_MEASURED
@@ -55,12 +56,18 @@ class _Draft:
     title: str
     message: str
     details: str | None = None
+    newly: bool = False
+    """It did not fail in the baseline."""
 
 
 def annotations(report: Report) -> tuple[Annotation, ...]:
-    """Return every annotation that has a file to stand in, failures first."""
-    placed = [annotation for draft in _drafts(report) if (annotation := _place(draft)) is not None]
-    return tuple(sorted(placed, key=_order))
+    """Return every annotation that has a file to stand in: failures first, of them the new ones."""
+    placed = [
+        (not draft.newly, annotation)
+        for draft in _drafts(report)
+        if (annotation := _place(draft)) is not None
+    ]
+    return tuple(annotation for _, annotation in sorted(placed, key=_order))
 
 
 def render_annotations(shown: Sequence[Annotation]) -> str:
@@ -74,9 +81,11 @@ def unplaced(report: Report) -> int:
     return sum(1 for draft in _drafts(report) if repository_path(draft.file) is None)
 
 
-def _order(annotation: Annotation) -> tuple[int, str, int, str, str]:
+def _order(pair: tuple[bool, Annotation]) -> tuple[int, bool, str, int, str, str]:
+    known, annotation = pair
     return (
         _LEVELS.index(annotation.level),
+        known,
         annotation.path,
         annotation.start_line,
         annotation.title,
@@ -106,8 +115,11 @@ def _message(text: str) -> str:
 
 
 def _drafts(report: Report) -> Iterator[_Draft]:
+    told = notes(report)
     for item in report.judged():
-        yield from _scenario(item, _level(item, missed=report.misses_thresholds))
+        note = told.get(key_of(item.scenario), "")
+        yield from _scenario(item, _level(item, missed=report.misses_thresholds), note)
+    yield from _doubts(report)
     for overrun in overruns(report):
         if overrun.scenario is not None:
             yield _overrun(overrun)
@@ -115,11 +127,27 @@ def _drafts(report: Report) -> Iterator[_Draft]:
         yield _test(case)
 
 
-def _scenario(item: Judged, level: Level) -> Iterator[_Draft]:
+def _doubts(report: Report) -> Iterator[_Draft]:
+    """Yield what the baseline speaks against and no failure says; what vanished has no file."""
+    places = {key_of(scenario): scenario for scenario in report.summary.scenarios}
+    for doubt in doubts(report):
+        place = places.get(key_of(doubt.scenario))
+        before, now = passes_of(doubt.scenario)
+        yield _Draft(
+            file=place.file if place else None,
+            line=place.line if place else None,
+            level="failure" if doubt.gates else "warning",
+            title=f"{doubt.scenario.scenario_id}: against the baseline",
+            message=f"{doubt.what}\npasses {now} now, {before} before",
+            newly=True,
+        )
+
+
+def _scenario(item: Judged, level: Level, note: str) -> Iterator[_Draft]:
     scenario = item.scenario
     if scenario.tally.failed:
         for cause in causes(scenario):
-            yield _cause(item, cause, level)
+            yield _cause(item, cause, level, note)
     if scenario.tally.error:
         title = f"{title_of(scenario)}: {of(scenario.tally.error, scenario.tally.ran)} errors"
         cause = error_cause(scenario)
@@ -130,12 +158,15 @@ def _scenario(item: Judged, level: Level) -> Iterator[_Draft]:
         yield _cause(item, cause_of(scenario, failed), "warning")
 
 
-def _cause(item: Judged, cause: Cause, level: Level) -> _Draft:
+def _cause(item: Judged, cause: Cause, level: Level, note: str = "") -> _Draft:
     scenario = item.scenario
     title = f"{title_of(scenario)}: {cause.name or 'failed'}"
     passes = f"passes {of(scenario.tally.passed, scenario.tally.judged)}"
     message = f"{cause.reason or NO_REASON}\n{passes}"
-    return _Draft(cause.file, cause.line, level, title, message)
+    if note:
+        message = f"{message}, {note}"
+    newly = note.startswith(CHANGES["newly_failing"])
+    return _Draft(cause.file, cause.line, level, title, message, newly=newly)
 
 
 def _overrun(overrun: Overrun) -> _Draft:

@@ -76,11 +76,11 @@ def code_span(text: str, *, limit: int = 200, cell: bool = False) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
-def fenced(text: str, limit: int) -> str:
-    """Return the text as a fenced code block."""
+def fenced(text: str, limit: int, language: str = "text") -> str:
+    """Return the text as a fenced code block; `language` is a word of our own."""
     shown = many_lines(text, limit)
     fence = "`" * max(3, _longest_run(shown) + 1)
-    return f"{fence}text\n{shown}\n{fence}"
+    return f"{fence}{language}\n{shown}\n{fence}"
 
 
 def terminal(text: str, limit: int = 400) -> str:

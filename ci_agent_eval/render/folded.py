@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from ci_agent_eval.contract.findings import SourceFile
 from ci_agent_eval.facts import JUnitCase
 from ci_agent_eval.render.blocks import Column, place
+from ci_agent_eval.render.compared import notes
 from ci_agent_eval.render.escape import code_span, fenced
 from ci_agent_eval.render.links import Links
-from ci_agent_eval.render.numbers import ABSENT, count, counted, milliseconds, money
+from ci_agent_eval.render.numbers import ABSENT, count, counted, milliseconds, money, percent
 from ci_agent_eval.render.section import (
     ID_LIMIT,
     OUTPUT_LIMIT,
@@ -94,7 +95,7 @@ def advisory(report: Report, links: Links) -> Section:
         f"Advisory, not gating: {counted(len(found), 'failing scenario')}",
         ("failing advisory scenario", "failing advisory scenarios"),
         len(found),
-        failing_table(found, links),
+        failing_table(found, links, notes(report)),
         folded=True,
     )
 
@@ -180,7 +181,7 @@ def _is_over(item: Judged) -> bool:
 def iterations(report: Report) -> Section:
     """Return what the iterations of a scenario came to together, and what they used."""
     found = repeated(report)
-    titles = ("duration", "tokens", "cost")
+    titles = ("`pass@k`", "`pass^k`", "duration", "tokens", "cost")
     columns = (
         SCENARIO,
         *passes_columns(rated=True),
@@ -202,10 +203,20 @@ def _iterations_row(item: Judged) -> Sequence[str]:
     return (
         scenario_cell(scenario),
         *passes_cells(item, rated=True),
+        *_tries(scenario),
         ABSENT if duration is None else milliseconds(duration),
         ABSENT if tokens is None else count(tokens),
         ABSENT if cost is None else money(cost),
     )
+
+
+def _tries(scenario: ScenarioSummary) -> Sequence[str]:
+    """Write the chance that one of k tries passes, and that all do, for the largest k."""
+    if not scenario.reliability:
+        return ABSENT, ABSENT
+    most = scenario.reliability[-1]
+    tries = f"k = {count(most.k)}"
+    return f"{percent(most.pass_at_k)} ({tries})", f"{percent(most.pass_hat_k)} ({tries})"
 
 
 def sources(report: Report) -> Section:

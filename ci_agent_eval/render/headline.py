@@ -123,7 +123,7 @@ def _conversations(found: EvaluationTally) -> str:
 _COMPARED: tuple[tuple[ReasonKind, str, str], ...] = (
     ("vanished", "scenario vanished", "scenarios vanished"),
     ("regression", "regression", "regressions"),
-    ("undecided", "drop that too few iterations leave open", "drops that too few iterations leave open"),
+    ("undecided", "drop with too few iterations to tell", "drops with too few iterations to tell"),
     ("increase", "increase over what is allowed", "increases over what is allowed"),
 )
 

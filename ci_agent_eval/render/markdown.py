@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ci_agent_eval.render.annotations import unplaced
 from ci_agent_eval.render.blocks import fold, link
+from ci_agent_eval.render.compared import base_line
 from ci_agent_eval.render.escape import code_span, comment_token
 from ci_agent_eval.render.fit import Lines, cuts, fit, size
 from ci_agent_eval.render.headline import headline
@@ -136,6 +137,9 @@ def _whole(links: Links) -> str:
 
 def _evidence_line(report: Report, links: Links) -> str:
     parts = [*evidence(report)]
+    if (base := base_line(report)) is not None:
+        words, label = base
+        parts.append(f"{words} {code_span(label)}")
     if report.summary.suite != "default":
         parts.append(f"suite {code_span(report.summary.suite, limit=60)}")
     if links.run_url:

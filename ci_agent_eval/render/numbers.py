@@ -141,3 +141,42 @@ def _decimals(value: float, places: int, *, trim: bool = False) -> str:
         return count(value)
     text = f"{value:,.{places}f}"
     return text.rstrip("0").rstrip(".") if trim and "." in text else text
+
+
+def p_value(value: float) -> str:
+    """Write a p-value: `p = 0.012`, `p < 0.001`."""
+    return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
+
+
+def difference(number: int) -> str:
+    """Write by how many something changed: `−1`, `+2`, `±0`."""  # noqa: RUF002 - a minus
+    return f"{_sign(number)}{count(abs(number))}"
+
+
+def points(share: float) -> str:
+    """Write by how much a share changed: `−5.0 pp`."""  # noqa: RUF002 - a minus
+    shown = round(share * 100, 1)
+    return f"{_sign(shown)}{abs(shown):,.1f} pp"
+
+
+def change(before: float, after: float, interval: tuple[float, float] | None) -> str:
+    """Write a relative change and its interval: `+11 % (−2 to +24)`."""  # noqa: RUF002 - a minus
+    if before <= 0:
+        return "±0 %" if after == before else "from 0"
+    shown = f"{_relative(after / before - 1)} %"
+    if interval is None:
+        return shown
+    low, high = map(_relative, interval)
+    if low == high:
+        return shown
+    return f"{shown} ({low} to {high})"
+
+
+def _relative(share: float) -> str:
+    shown = share * 100
+    rounded = round(shown) if abs(shown) >= 10 else round(shown, 1)
+    return f"{_sign(rounded)}{count(abs(rounded)) if abs(rounded) >= 10 else f'{abs(rounded):g}'}"
+
+
+def _sign(number: float) -> str:
+    return "±" if number == 0 else "+" if number > 0 else "−"  # noqa: RUF001 - a minus

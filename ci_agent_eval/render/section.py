@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar, get_args
 
 from ci_agent_eval.gate import Judgement
 from ci_agent_eval.render.blocks import Column, fold, items, place, table
+from ci_agent_eval.render.compared import Key, key_of
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.numbers import ABSENT, count, percent
@@ -20,11 +21,14 @@ T = TypeVar("T")
 SectionName = Literal[
     "figures",
     "failing",
+    "against",
     "tests",
     "errors",
     "skipped",
     "overruns",
     "findings",
+    "ways",
+    "moved",
     "assertions",
     "outputs",
     "evaluations",
@@ -91,8 +95,13 @@ def of_list(found: Sequence[T], line: Callable[[T], str]) -> Callable[[int], str
     return lambda lines: items(line(item) for item in found[:lines])
 
 
-def failing_table(found: Sequence[Judged], links: Links) -> Callable[[int], str]:
-    """Return a body that is a table of failing scenarios and the first cause of each."""
+def failing_table(
+    found: Sequence[Judged], links: Links, notes: Mapping[Key, str]
+) -> Callable[[int], str]:
+    """Return a body that is a table of failing scenarios and the first cause of each.
+
+    `notes` are our own words about scenarios, from a comparison.
+    """
     rated = are_rated(found)
     columns = (
         SCENARIO,
@@ -100,13 +109,16 @@ def failing_table(found: Sequence[Judged], links: Links) -> Callable[[int], str]
         Column("first failing assertion"),
         WHERE,
     )
-    return of_table(columns, found, lambda item: _failing_row(item, links, rated=rated))
+    return of_table(columns, found, lambda item: _failing_row(item, links, notes, rated=rated))
 
 
-def _failing_row(item: Judged, links: Links, *, rated: bool) -> Sequence[str]:
+def _failing_row(
+    item: Judged, links: Links, notes: Mapping[Key, str], *, rated: bool
+) -> Sequence[str]:
     scenario, cause = item.scenario, first_cause(item.scenario)
+    note = notes.get(key_of(scenario))
     return (
-        scenario_cell(scenario),
+        scenario_cell(scenario) + (f" ({note})" if note else ""),
         *passes_cells(item, rated=rated),
         cause_cell(cause, REASON_LIMIT, cell=True),
         place(cause.file, cause.line, links, cell=True),

@@ -7,7 +7,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ci_agent_eval.comparison.model import ScenarioComparison
 from ci_agent_eval.facts import JUnitCase
+from ci_agent_eval.render.compared import (
+    CHANGES,
+    PATH_STEPS,
+    Doubt,
+    FigureRow,
+    base_line,
+    comparison_of,
+    doubts,
+    figure_rows,
+    method,
+    moved,
+    passes_of,
+    shifted,
+)
 from ci_agent_eval.render.escape import terminal, without_commands
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import line_number
@@ -28,7 +43,6 @@ from ci_agent_eval.render.views import (
     error_cause,
     evaluations_title,
     evidence,
-    figures,
     first_cause,
     overruns,
     rate_of,
@@ -90,6 +104,7 @@ def _blocks(report: Report, paper: _Paper) -> Iterator[str]:
     gating = [overrun for overrun in over if overrun.gates]
     soft = [overrun for overrun in over if not overrun.gates]
     yield _block("Failing scenarios", failing, _failing, paper, _RED)
+    yield _block("Against the baseline", doubts(report), _doubt, paper, _doubt_color(report))
     yield _block("Failing tests", report.summary.tests.failing, _test, paper, _RED)
     yield _block("Over budget", gating, _overrun, paper, _RED)
     yield _block("Ended in an error, not judged", errored, _error, paper, _RED)
@@ -97,8 +112,54 @@ def _blocks(report: Report, paper: _Paper) -> Iterator[str]:
     yield _block("Over a budget that does not gate", soft, _overrun, paper, _YELLOW)
     yield _evaluations(report, paper)
     yield _block("Failing, but advisory", advisory, _failing, paper, _YELLOW)
+    yield from _comparison(report, paper)
     yield _findings(report, paper)
     yield _block("Iterations", repeated(report), _iterations, paper, _DIM)
+
+
+def _doubt_color(report: Report) -> str:
+    return _RED if any(doubt.gates for doubt in doubts(report)) else _YELLOW
+
+
+def _doubt(doubt: Doubt) -> _Entry:
+    before, now = passes_of(doubt.scenario)
+    name = terminal(doubt.scenario.scenario_id, NAME_LIMIT)
+    if doubt.scenario.agent is not None:
+        name = f"{name} (agent {terminal(doubt.scenario.agent, NAME_LIMIT)})"
+    return _Entry(name, f"{before} -> {now}", doubt.what)
+
+
+def _way(scenario: ScenarioComparison) -> _Entry:
+    parted = scenario.divergence
+    assert parted is not None, "only what took another way is shown"  # noqa: S101 - see shifted
+    argument = f", argument {terminal(parted.argument)}" if parted.argument else ""
+    ways = (
+        " -> ".join(names[:PATH_STEPS]) or "no tool call" for names in (parted.before, parted.after)
+    )
+    before, after = (terminal(way, WHOLE_LIMIT) for way in ways)
+    text = before if before == after else f"was {before}; is {after}"
+    place = f"turn {parted.turn}, call {parted.call}{argument}"
+    return _Entry(terminal(scenario.scenario_id, NAME_LIMIT), place, text)
+
+
+def _moved(scenario: ScenarioComparison) -> _Entry:
+    before, now = passes_of(scenario)
+    differences = "; ".join(
+        f"{d.condition} was {d.before}, is {d.after}" for d in scenario.differences
+    )
+    over = f"newly over budget: {', '.join(scenario.newly_over)}" if scenario.newly_over else ""
+    was = f"was {scenario.renamed_from}" if scenario.renamed_from else ""
+    text = "; ".join(part for part in (differences, over, was) if part)
+    name = terminal(scenario.scenario_id, NAME_LIMIT)
+    shown = terminal(text) if text else ""
+    return _Entry(name, f"{CHANGES[scenario.change]}, {before} -> {now}", shown)
+
+
+def _comparison(report: Report, paper: _Paper) -> Iterator[str]:
+    found = comparison_of(report)
+    if found is not None:
+        yield _block("What changed", shifted(found), _way, paper, _DIM)
+        yield _block("Since the baseline", moved(found), _moved, paper, _DIM)
 
 
 def _block(
@@ -250,16 +311,34 @@ def _findings(report: Report, paper: _Paper) -> str:
 
 
 def _ending(report: Report, paper: _Paper) -> Iterator[str]:
-    found = list(figures(report))
-    labels = max((len(label) for label, _ in found), default=0)
-    values = max((len(value) for _, value in found), default=0)
-    for label, value in found:
-        yield f"  {label:<{labels}}  {value:>{values}}"
+    found = figure_rows(report)
+    yield from _figures(found, is_compared=comparison_of(report) is not None)
     if flaky := sum(1 for scenario in report.summary.scenarios if scenario.flaky):
         yield f"  {counted(flaky, 'scenario')} flaky: passed only on a retry"
     if found:
         yield ""
-    yield from _wrapped(" · ".join(evidence(report)), paper.width)
+    base = base_line(report)
+    parts = evidence(report) if base is None else (*evidence(report), _base(*base))
+    yield from _wrapped(" · ".join(parts), paper.width)
+    if (compared := comparison_of(report)) is not None:
+        yield from _wrapped(method(compared), paper.width)
     sentence = _wrapped(headline(report), paper.width)
     for line in sentence:
         yield paper.paint(line, f"{_BOLD};{_GREEN if report.passed else _RED}")
+
+
+def _base(words: str, label: str) -> str:
+    return f"{words} {terminal(label)}"
+
+
+def _figures(rows: Sequence[FigureRow], *, is_compared: bool) -> Iterator[str]:
+    columns = [("", *(row.label for row in rows)), ("", *(row.value for row in rows))]
+    if is_compared:
+        columns[1] = ("now", *(row.value for row in rows))
+        columns.append(("before", *(row.before for row in rows)))
+        columns.append(("change", *(row.change for row in rows)))
+    widths = [max(map(len, column), default=0) for column in columns]
+    lines = list(zip(*columns, strict=True))
+    for label, *values in lines if is_compared else lines[1:]:
+        shown = [f"{value:>{width}}" for value, width in zip(values, widths[1:], strict=True)]
+        yield "  ".join(["", f"{label:<{widths[0]}}", *shown])

@@ -8,6 +8,7 @@ from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.facts import JUnitCase
 from ci_agent_eval.render import views
 from ci_agent_eval.render.blocks import Column, place
+from ci_agent_eval.render.compared import notes
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count, counted
@@ -37,7 +38,7 @@ def failing(report: Report, links: Links) -> Section:
         "Failing",
         ("failing scenario", "failing scenarios"),
         len(found),
-        failing_table(found, links),
+        failing_table(found, links, notes(report)),
     )
 
 

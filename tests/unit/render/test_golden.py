@@ -29,6 +29,14 @@ OUTPUTS = {
     "iterations.json": ("iterations", render_verdict),
     "iterations.commands.txt": ("iterations", lambda r: render_commands(annotations(r))),
     "junit_only.json": ("junit_only", render_verdict),
+    "compared.json": ("compared", render_verdict),
+    "compared.commands.txt": ("compared", lambda r: render_commands(annotations(r))),
+    "compared.check_summary.md": ("compared", lambda r: render_check_summary(r, LINKS)),
+    "compared.narrow.txt": ("compared", lambda r: render_terminal(r, color=False, width=50)),
+    "hostile_baseline.commands.txt": (
+        "hostile_baseline",
+        lambda r: render_commands(annotations(r)),
+    ),
     "below_thresholds.json": ("below_thresholds", render_verdict),
     "evaluations.commands.txt": ("evaluations", lambda r: render_commands(annotations(r))),
 }
