@@ -46,6 +46,12 @@ class _Awaited(Protocol):
     def assertions(self, episode: Episode) -> Awaitable[tuple[Assertion, ...]]: ...
 
 
+class _Evaluator(Protocol):
+    """An evaluator of pydantic-evals."""
+
+    def evaluate(self, ctx: Any, /) -> Any: ...
+
+
 @overload
 def check(
     value: SupportsFloat,
@@ -64,8 +70,13 @@ def check(value: _Plain, description: str | None = None) -> bool: ...
 def check(value: _Awaited, description: str | None = None) -> Awaitable[bool]: ...
 
 
+# Of these only the run tells whether it is awaited.
+@overload
+def check(value: Check | _Evaluator, description: str | None = None) -> Any: ...
+
+
 def check(
-    value: SupportsFloat | Check | _Plain | _Awaited,
+    value: SupportsFloat | Check | _Plain | _Awaited | _Evaluator,
     description: str | None = None,
     *,
     threshold: float | None = None,

@@ -104,7 +104,7 @@ def is_marked(node: pytest.Item | pytest.Collector) -> bool:
     return owns_marker(node)
 
 
-def owns_marker(node: pytest.Item) -> bool:
+def owns_marker(node: pytest.Item | pytest.Collector) -> bool:
     """Say whether the marker is ours: a project that registers one of this name keeps its own."""
     config = node.config
     if _FOREIGN_MARKER not in config.stash:

@@ -10,7 +10,7 @@ import pytest
 from ci_agent_eval.contract.base import unknown_key
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.pytest_plugin.detection import NAME
+from ci_agent_eval.pytest_plugin.detection import NAME, owns_marker
 from ci_agent_eval.pytest_plugin.iterations import ARGUMENT, is_number
 from ci_agent_eval.recorder import draft_episode
 
@@ -59,8 +59,11 @@ def _check_iterations(given: object) -> None:
 def marker_arguments(item: pytest.Item | pytest.Collector) -> dict[str, Any]:
     """Return the arguments of the item's markers; the closest one to the test counts.
 
-    Budgets and metadata of a class or module are kept beside those of the test.
+    Budgets and metadata of a class or module are kept beside those of the test. None where a
+    project has a marker of this name for itself.
     """
+    if not owns_marker(item):
+        return {}
     arguments: dict[str, Any] = {}
     for mark in reversed(list(item.iter_markers(NAME))):
         for key, value in _named(mark).items():

@@ -496,3 +496,18 @@ def test_workers_order_and_hash_seed_do_not_show(suite, monkeypatch):
         seen.add((ran.folder / "results.json").read_bytes())
     (only,) = seen
     assert only.count(b'"scenario_id"') == 6
+
+
+def test_a_project_s_own_marker_of_the_name_says_nothing_of_an_evaluation(measured, suite):
+    suite.pytester.makeini("[pytest]\nmarkers = episode: of our TV series")
+    ran = measured(
+        """
+        import pytest
+
+        @pytest.mark.episode("pilot", season=1)
+        def test_a(): assert 0
+        """
+    )
+    ran.result.assert_outcomes(passed=1)
+    (episode,) = ran.results.episodes
+    assert (episode.scenario_id, episode.gate) == ("chat_eval.py::test_a", "advisory")
