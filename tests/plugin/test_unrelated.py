@@ -90,6 +90,8 @@ def test_the_help_says_what_there_is(pytester):
         "--episode-suite",
         "--episode-commit",
         "--aitest-iterations",
+        "--eval",
+        "--eval-strict",
     ):
         assert name in shown
     markers = pytester.runpytest_inprocess("--markers").stdout.str()
