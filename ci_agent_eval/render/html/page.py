@@ -18,6 +18,7 @@ from ci_agent_eval.render.html import assets
 from ci_agent_eval.render.html.budget_bars import suite_bars
 from ci_agent_eval.render.html.caps import Caps, Cut, Shown
 from ci_agent_eval.render.html.charts import charts
+from ci_agent_eval.render.html.comparison import sides_of, why_none
 from ci_agent_eval.render.html.embed import embedded_json
 from ci_agent_eval.render.html.episode_rows import Rows, attempts_of
 from ci_agent_eval.render.html.places import Places
@@ -64,6 +65,8 @@ def render_html(
         "suite": report.summary.suite,
         "evidence": evidence(report),
         "figures": tuple(figures(report)),
+        "comparison": sides_of(report, shown),
+        "no_baseline": why_none(report, shown),
         "evaluations": evaluations_title(report) if report.evaluations else "",
         "budgets": suite_bars(budgets, report.summary.totals, shown),
         "charts": charts(episodes),

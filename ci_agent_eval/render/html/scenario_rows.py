@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ci_agent_eval.reliability import Reliability
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.html.embed import filled
@@ -56,6 +57,7 @@ def scenario_row(item: Judged, shown: Shown, places: Places) -> Row:
         "cost": _per_episode(scenario.cost_usd, tally.ran),
         "latency": _written(scenario.p95_latency_ms),
         "totals": _totals(scenario),
+        "tries": [_tries(found) for found in scenario.reliability],
         "causes": [_cause(cause, shown, places) for cause in shown.first(_causes(scenario))],
         "place": places.of(scenario.file, scenario.line),
     }
@@ -105,6 +107,12 @@ def _totals(scenario: ScenarioSummary) -> list[str]:
     if scenario.cost_usd is not None:
         totals.append(numbers.money(scenario.cost_usd))
     return totals
+
+
+def _tries(found: Reliability) -> str:
+    """Write what k tries come to: pass@k, then pass^k."""
+    once, always = numbers.percent(found.pass_at_k), numbers.percent(found.pass_hat_k)
+    return f"pass@{found.k} {once}, pass^{found.k} {always}"
 
 
 def _causes(scenario: ScenarioSummary) -> Sequence[Cause]:

@@ -53,6 +53,7 @@ function scenarioDetail(scenario, budgets, showEpisodes) {
       " ",
       placeOf(scenario.place),
     ),
+    scenario.tries ? el("p", { class: "note" }, scenario.tries.join(" · ")) : "",
     button,
   ];
 }

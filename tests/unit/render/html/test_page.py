@@ -21,7 +21,14 @@ from ci_agent_eval.render.html.caps import Caps
 from ci_agent_eval.render.html.page import render_html
 from ci_agent_eval.render.links import Links
 from tests.builders import episode, failed_assertion, failing, report, tool_call, turn
-from tests.render_reports import HOSTILE, LINKS, hostile
+from tests.render_reports import (
+    HOSTILE,
+    LINKS,
+    compared,
+    hostile,
+    hostile_baseline,
+    no_baseline,
+)
 
 
 def pieces(*episodes, built=None, caps=None, links=LINKS, budgets=None):
@@ -210,7 +217,8 @@ def everywhere(text):
     )  # fmt: skip
     # Long texts are cut, and paths of the repository are links: both add elements of ours.
     apart = {"links": Links(), "caps": Caps(name=9_000)}
-    return page(item, **apart), page(built=hostile(text), **apart)
+    built = hostile(text), hostile_baseline(text)
+    return page(item, **apart), *(page(built=one, **apart) for one in built)
 
 
 PLAIN = tuple(map(elements, everywhere("plain")))
@@ -224,12 +232,34 @@ PLAIN = tuple(map(elements, everywhere("plain")))
 @example("{{ 7*7 }}{% endblock %}")
 @example("\u202e\u2066\x1b[31m\x00\u2028")
 def test_no_text_adds_an_element_or_an_attribute(text):
-    dynamic, static = everywhere(text)
-    assert elements(dynamic) == PLAIN[0]
-    assert elements(static) == PLAIN[1]
+    pages = everywhere(text)
+    assert tuple(map(elements, pages)) == PLAIN
     assert not re.search(
-        "[\u202a-\u202e\u2066-\u2069\x1b\x00\u2028\u2029]", unescape(dynamic + static)
+        "[\u202a-\u202e\u2066-\u2069\x1b\x00\u2028\u2029]", unescape("".join(pages))
     )
+
+
+def test_base_and_head_stand_side_by_side():
+    text = page(built=compared())
+    section = re.search(r'<section id="baseline".*?</section>', text, re.DOTALL)[0]
+    pairs = re.findall(r'<details class="pair"( open)?>(.*?)</details>', section, re.DOTALL)
+    names = [re.search("<strong><bdi>(.*?)</bdi>", pair)[1] for _, pair in pairs]
+    assert names[0] == "refund_over_limit"
+    assert {name for (opened, _), name in zip(pairs, names, strict=True) if opened} == {
+        "refund_over_limit", "escalation", "small_talk", "loyalty_points",
+    }  # fmt: skip
+    ways = re.findall(r"<ol>(.*?)</ol>", pairs[0][1], re.DOTALL)
+    assert [re.findall(r"<bdi>(\w+)", way) for way in ways] == [
+        ["lookup_order", "ask_manager", "issue_refund"], ["lookup_order", "issue_refund"],
+    ]  # fmt: skip
+    assert [re.search(r'class="parted">.*?<bdi>(\w+)', way)[1] for way in ways] == [
+        "ask_manager", "issue_refund",
+    ]  # fmt: skip
+    assert "Benjamini-Hochberg at 5 % over 6 scenarios" in unescape(section)
+
+
+def test_no_baseline_is_said_on_the_page():
+    assert "No baseline: evals/base is not there" in page(built=no_baseline())
 
 
 def test_the_page_is_made_while_it_is_written():
