@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import datetime as dt
 import os
 import secrets
 import subprocess
@@ -33,7 +34,7 @@ from ci_agent_eval.redact import Redactor
 from ci_agent_eval.render.terminal import render_terminal
 from ci_agent_eval.report import Report
 from ci_agent_eval.runner import REPORTER_VARIABLES, Progress
-from ci_agent_eval.settings import load_settings
+from ci_agent_eval.settings import load_agreed, load_settings
 
 Echo = Callable[[str], None]
 
@@ -44,14 +45,21 @@ LOG_WIDTH = 120
 
 
 def run_action(
-    environ: Mapping[str, str], *, echo: Echo, on_progress: Callable[[Progress], None]
+    environ: Mapping[str, str],
+    *,
+    today: dt.date,
+    echo: Echo,
+    on_progress: Callable[[Progress], None],
 ) -> int:
-    """Do the whole job as the inputs in the environment ask; return the exit code."""
+    """Do the whole job as the inputs in the environment ask; return the exit code.
+
+    `today` is the day in UTC, until which agreements hold or not.
+    """
     keep_environment_private()
     inputs = parse_inputs(environ)
     event = load_event(environ)
     log = log_to(echo, environ)
-    job = _job(inputs, event, environ, log)
+    job = _job(inputs, event, environ, log, today)
     if inputs.mode == "publish":
         report = _take_over(inputs, event, job, log)
     elif inputs.mode == "run":
@@ -115,13 +123,21 @@ def suite_python(environ: Mapping[str, str]) -> str:
     return str(Path(active) / "bin/python") if active else sys.executable
 
 
-def _job(inputs: Inputs, event: Event, environ: Mapping[str, str], log: Log) -> Job:
+def _job(inputs: Inputs, event: Event, environ: Mapping[str, str], log: Log, today: dt.date) -> Job:
     root = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
     config = root / inputs.config if inputs.config else None
     settings = load_settings(root=root, environ=environ, flags=inputs.options, config=config)
     github = github_of(event, inputs.token, log)
     sources = {ARTIFACT: artifact_source(github, event, name=settings.compare.artifact)}
-    return Job(settings, root=root, environ=environ, links=links_of(event), sources=sources)
+    agreed = load_agreed(root, settings, today)
+    return Job(
+        settings,
+        root=root,
+        environ=environ,
+        links=links_of(event),
+        sources=sources,
+        agreed=agreed,
+    )
 
 
 def _take_over(inputs: Inputs, event: Event, job: Job, log: Log) -> Report:
@@ -168,6 +184,7 @@ def _run(inputs: Inputs, job: Job, echo: Echo, on_progress: Callable[[Progress],
         job,
         paths=inputs.paths,
         pytest_args=inputs.pytest_args,
+        shard=inputs.shard,
         python=python,
         echo=echo,
         on_progress=on_progress,

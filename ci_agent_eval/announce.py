@@ -105,12 +105,7 @@ def announce(
         result = publish(
             publication_of(report, links_of(event), settings, folder),
             event,
-            PublishSettings(
-                comment=settings.publish.comment == "update",
-                check_run=settings.publish.check_run,
-                comment_author=settings.publish.comment_author,
-                in_workflow=in_workflow and not dry_run,
-            ),
+            _publish_settings(report, settings, in_workflow=in_workflow and not dry_run),
             connect=_connect(event, token, log, echo, dry_run=dry_run),
             around=Surroundings(files=files, log=log, emit=echo, token=_random_word),
         )
@@ -122,6 +117,18 @@ def announce(
         log(level, part.sentence) if not part.published else echo(part.sentence)
     _write_addresses(result, files)
     return result
+
+
+def _publish_settings(report: Report, settings: Settings, *, in_workflow: bool) -> PublishSettings:
+    """Return what is published: of a shard nothing but files, for it speaks for no suite."""
+    if report.summary.shard is not None:
+        return PublishSettings(comment=False, check_run=False, in_workflow=False)
+    return PublishSettings(
+        comment=settings.publish.comment == "update",
+        check_run=settings.publish.check_run,
+        comment_author=settings.publish.comment_author,
+        in_workflow=in_workflow,
+    )
 
 
 def _in_workflow(environ: Mapping[str, str]) -> bool:

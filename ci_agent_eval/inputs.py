@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.options import DEFAULT_ARTIFACT, OPTIONS
+from ci_agent_eval.sharding import shard_of
 
 Mode = Literal["run", "report", "publish"]
 
@@ -26,6 +27,8 @@ class Inputs:
     junit: tuple[str, ...] = ()
     artifact: str = DEFAULT_ARTIFACT
     """Name, or pattern, of the artifacts that mode "publish" takes over."""
+    shard: str | None = None
+    """Part of the suite to run, such as `2/4`; None: all of it."""
     config: str | None = None
     token: str = field(default="", repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
@@ -37,14 +40,16 @@ def parse_inputs(environ: Mapping[str, str]) -> Inputs:
 
     Raises InputError naming the input that is wrong.
     """
+    mode = _mode(_given(environ, "mode") or "run")
     return Inputs(
-        mode=_mode(_given(environ, "mode") or "run"),
+        mode=mode,
         install=_commands(environ, "install"),
         paths=_words(environ, "paths"),
         pytest_args=_words(environ, "pytest-args"),
         results=_words(environ, "results"),
         junit=_words(environ, "junit"),
         artifact=_given(environ, "artifact") or DEFAULT_ARTIFACT,
+        shard=_shard(environ, mode),
         config=_given(environ, "config"),
         token=_given(environ, "github-token") or "",
         options={o.name: value for o in OPTIONS if (value := _given(environ, o.name))},
@@ -60,6 +65,16 @@ def _mode(text: str) -> Mode:
         if text == mode:
             return mode  # type: ignore[no-any-return]  # an item of the Literal itself
     raise InputError(f"input mode: {text!r} is no mode; use run, report or publish")
+
+
+def _shard(environ: Mapping[str, str], mode: Mode) -> str | None:
+    given = _given(environ, "shard")
+    if given is not None and mode != "run":
+        raise InputError(
+            f"input shard: only mode run takes a part of the suite, this is mode {mode}; "
+            "leave shard out, and name the folders of all shards as results"
+        )
+    return shard_of(given, "input shard")
 
 
 def _words(environ: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ from ci_agent_eval.results.spool import Spool, write_results
 from ci_agent_eval.run_folder import ReportFolder
 from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
 from ci_agent_eval.settings import Settings
+from ci_agent_eval.waivers import Agreed
 
 Echo = Callable[[str], None]
 """Writes one line to standard output."""
@@ -50,6 +51,8 @@ class Job:
     links: Links = Links()  # noqa: RUF009 - frozen
     sources: Mapping[str, Source] = field(default_factory=dict)
     """Sources of baselines that are no files, by the setting that asks for them."""
+    agreed: Agreed = Agreed()  # noqa: RUF009 - frozen
+    """Quarantine, and regressions that were accepted."""
 
     @property
     def folder(self) -> Path:
@@ -111,7 +114,7 @@ def find_baseline(job: Job, *, is_own: bool = True) -> Found | None:
 def _judged(job: Job, loaded: Loaded, base: Found | None) -> Report:
     baseline = None if base is None else _applicable(base.baseline, loaded)
     findings = () if base is None else base.findings
-    settings = job.settings
+    settings = _settings_for(job, loaded)
     return build_report(
         replace(loaded, findings=(*loaded.findings, *findings)),
         suite=settings.suite,
@@ -119,7 +122,15 @@ def _judged(job: Job, loaded: Loaded, base: Found | None) -> Report:
         policy=settings.policy,
         baseline=baseline,
         compare_policy=settings.compare.policy,
+        quarantine=job.agreed.quarantine,
+        acknowledged=job.agreed.acknowledged,
     )
+
+
+def _settings_for(job: Job, loaded: Loaded) -> Settings:
+    """Return what this is judged by: a shard by its scenarios, for it is no whole suite."""
+    is_part = any(session.shard is not None for session in loaded.sessions)
+    return job.settings.of_part() if is_part else job.settings
 
 
 def _applicable(baseline: Baseline | NoBaseline, loaded: Loaded) -> Baseline | NoBaseline:
@@ -171,7 +182,7 @@ def _write_page(job: Job, report: Report, loaded: Loaded, lines: Iterable[str]) 
     from ci_agent_eval.render.html.page import render_html  # noqa: PLC0415 - as said
 
     episodes = tuple(with_agents(loaded.episodes))
-    budgets = job.settings.budgets
+    budgets = _settings_for(job, loaded).budgets
     page = render_html(report, episodes, lines, links=job.links, budgets=budgets)
     write_page(job.folder, page)
 
@@ -187,6 +198,7 @@ def run_and_report(
     paths: Sequence[str],
     pytest_args: Sequence[str],
     python: str,
+    shard: str | None = None,
     echo: Echo,
     on_progress: Callable[[Progress], None],
 ) -> tuple[SuiteRun, Report]:
@@ -196,6 +208,7 @@ def run_and_report(
         paths=tuple(paths) or job.settings.paths,
         pytest_args=(*job.settings.pytest_args, *pytest_args),
         python=python,
+        shard=shard,
         suite=job.settings.suite,
         commit=job.links.sha,
         cwd=job.root,

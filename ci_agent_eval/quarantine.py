@@ -14,13 +14,16 @@ from ci_agent_eval.waivers import Agreement, covering
 def with_quarantine(summary: Summary, agreed: Sequence[Agreement]) -> Summary:
     """Return the summary with its quarantined scenarios only informing.
 
-    One whose quarantine is over keeps its gate, and what was agreed about it.
+    One whose quarantine is over keeps its gate, and what was agreed about it. An agreement
+    about nothing is a finding, but in a part of a suite, where the others may have it.
     """
     if not agreed:
         return summary
     scenarios = tuple(_quarantined(scenario, agreed) for scenario in summary.scenarios)
     gated = sum((s.tally for s in scenarios if s.gate == "required"), Tally())
-    return replace(summary, scenarios=scenarios, gated=gated)
+    about_nothing = () if summary.shard or not scenarios else unused(summary, agreed)
+    findings = tuple(sorted({*summary.findings, *about_nothing}))
+    return replace(summary, scenarios=scenarios, gated=gated, findings=findings)
 
 
 def _quarantined(scenario: ScenarioSummary, agreed: Sequence[Agreement]) -> ScenarioSummary:
@@ -31,11 +34,8 @@ def _quarantined(scenario: ScenarioSummary, agreed: Sequence[Agreement]) -> Scen
     return replace(scenario, gate=gate, quarantine=found)
 
 
-def unused(summary: Summary, agreed: Sequence[Agreement], where: str) -> Iterator[Finding]:
-    """Yield a finding for each quarantine that no scenario of the run is in.
-
-    `where` names the configuration file.
-    """
+def unused(summary: Summary, agreed: Sequence[Agreement]) -> Iterator[Finding]:
+    """Yield a finding for each quarantine that no scenario of the run is in."""
     names = [(scenario.scenario_id, scenario.agent) for scenario in summary.scenarios]
     for one in agreed:
         if not any(one.covers(*name) for name in names):
@@ -44,4 +44,4 @@ def unused(summary: Summary, agreed: Sequence[Agreement], where: str) -> Iterato
                 f"quarantine of {one.scenario!r}{agent}: no scenario of this run is meant by it; "
                 "correct it, or take it out"
             )
-            yield Finding("unused_entry", where, message, blocking=False)
+            yield Finding("unused_entry", "[[quarantine]]", message, blocking=False)

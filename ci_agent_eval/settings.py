@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import tomllib
 from collections.abc import Mapping
@@ -14,11 +15,15 @@ from ci_agent_eval.comparison.model import ComparePolicy
 from ci_agent_eval.contract.base import KnownKeys, Rate, unknown_key
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.problems import plain_message
+from ci_agent_eval.contract.waivers import AcknowledgedEntry, AcknowledgedFile, QuarantineEntry
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.options import DEFAULT_ARTIFACT, OPTIONS, Option
+from ci_agent_eval.toml_lines import line_of
+from ci_agent_eval.waivers import Agreed, agreements
 
 CONFIG_NAME = "agent-eval.toml"
+ACKNOWLEDGED_NAME = "agent-eval-acknowledged.toml"
 PYPROJECT_TABLE = "tool.ci_agent_eval"
 
 OTHER_VARIABLES = ("AGENT_EVAL_PYTHON", "AGENT_EVAL_DEBUG", "AGENT_EVAL_JUNIT_CORPUS")
@@ -85,6 +90,8 @@ class Settings(KnownKeys):
     budgets: SuiteBudgets = Field(default_factory=SuiteBudgets)
     compare: CompareSettings = Field(default_factory=CompareSettings)
     publish: PublishSettings = Field(default_factory=PublishSettings)
+    quarantine: tuple[QuarantineEntry, ...] = ()
+    acknowledged: str = Field(default=ACKNOWLEDGED_NAME, min_length=1)
 
     @property
     def policy(self) -> GatePolicy:
@@ -99,6 +106,11 @@ class Settings(KnownKeys):
             max_cost_increase=self.compare.max_cost_increase,
             max_latency_increase=self.compare.max_latency_increase,
         )
+
+    def of_part(self) -> Settings:
+        """Return the settings of a shard, without what is required of the suite as a whole."""
+        gate = self.gate.model_copy(update={"eval_min_pass_rate": None, "eval_min_score": None})
+        return self.model_copy(update={"gate": gate, "budgets": SuiteBudgets()})
 
     @property
     def check_name(self) -> str:
@@ -137,6 +149,31 @@ def load_settings(
         raise InputError(_sentence(error, path, text, origins)) from None
 
 
+def load_agreed(root: Path, settings: Settings, today: dt.date) -> Agreed:
+    """Return what was agreed, in the settings and in files, as it stands `today`, in UTC.
+
+    Raises InputError with the place.
+    """
+    return Agreed(
+        agreements(settings.quarantine, today),
+        agreements(load_acknowledged(root, settings.acknowledged), today),
+    )
+
+
+def load_acknowledged(root: Path, name: str) -> tuple[AcknowledgedEntry, ...]:
+    """Read the file of accepted regressions, `name` relative to `root`.
+
+    Only the one of the default name need not be there. Raises InputError with the place.
+    """
+    if name == ACKNOWLEDGED_NAME and not (root / name).exists():
+        return ()
+    text = _read(root / name, shown=name, advice="check the setting acknowledged")
+    try:
+        return AcknowledgedFile.model_validate(_parse(name, text)).acknowledged
+    except ValidationError as error:
+        raise InputError(_sentence(error, name, text, {})) from None
+
+
 def _load_file(root: Path, config: Path | None) -> tuple[str, str, dict[str, Any]]:
     """Return the file's name, its text, and our table in it; all empty without a file."""
     if config is not None:
@@ -173,13 +210,14 @@ def _own_table(document: Mapping[str, Any]) -> dict[str, Any]:
     return table
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, *, shown: str | None = None, advice: str = "check --config") -> str:
+    name = shown or path
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check --config") from None
+        raise InputError(f"{name}: cannot be read ({error.strerror}); {advice}") from None
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+        raise InputError(f"{name}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
 
 
 def _parse(name: str, text: str) -> dict[str, Any]:
@@ -220,17 +258,6 @@ def _sentence(
     for option_key, origin in origins.items():
         if location[: len(option_key)] == option_key:
             return f"{origin}: {message} (given: {first['input']!r})"
-    line = _line_of(text, location, message)
+    line = line_of(text, location, message)
     where = f"{path}:{line}" if line else path
     return f"{where}: {f'{key}: ' if key else ''}{message}"
-
-
-def _line_of(text: str, location: tuple[str, ...], message: str) -> int | None:
-    """Find the line that sets the key, good enough to point a person at it."""
-    unknown = re.match(r"unknown key '([^']*)'", message)
-    for name in ([unknown[1]] if unknown else []) + list(reversed(location)):
-        pattern = re.compile(rf"\s*(?:\[[\w.]*)?[\"']?{re.escape(name)}[\"']?\s*(?:=|\]|\.)")
-        for number, line in enumerate(text.splitlines(), start=1):
-            if pattern.match(line):
-                return number
-    return None

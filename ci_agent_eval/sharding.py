@@ -21,6 +21,20 @@ def parse_shard(text: str) -> tuple[int, int]:
     return index, count
 
 
+def shard_of(given: str | None, origin: str) -> str | None:
+    """Return a shard as it is handed on, None where none is asked for.
+
+    Raises InputError that names `origin`.
+    """
+    if given is None:
+        return None
+    try:
+        index, count = parse_shard(given)
+    except InputError as error:
+        raise InputError(f"{origin}: {error}") from None
+    return f"{index}/{count}"
+
+
 def assign(units: Iterable[str], count: int, durations: Mapping[str, float]) -> dict[str, int]:
     """Return the shard, 1 to `count`, of each unit: the longest first, each to the least loaded.
 

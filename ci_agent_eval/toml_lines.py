@@ -26,7 +26,7 @@ def line_of(text: str, location: Sequence[str], message: str) -> int | None:
 
 
 def _sets(name: str, line: str) -> bool:
-    pattern = rf"\s*(?:\[[\w.]*)?[\"']?{re.escape(name)}[\"']?\s*(?:=|\]|\.)"
+    pattern = rf"\s*(?:\[\[?[\w.]*)?[\"']?{re.escape(name)}[\"']?\s*(?:=|\]|\.)"
     return re.match(pattern, line) is not None
 
 

@@ -32,6 +32,16 @@ class Agreement:
         return is_its_agent and _matches(scenario_id, self.scenario)
 
 
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """All that was agreed, as it stands on the day of the report."""
+
+    quarantine: tuple[Agreement, ...] = ()
+    """These scenarios do not gate."""
+    acknowledged: tuple[Agreement, ...] = ()
+    """What comparing finds of these scenarios does not gate."""
+
+
 def agreements(entries: Iterable[Waiver], today: dt.date) -> tuple[Agreement, ...]:
     """Return what the entries of a file come to on a day."""
     return tuple(

@@ -7,6 +7,7 @@ Each command imports what it needs when it runs, so that `--help` and `schema` s
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import shutil
 import sys
@@ -56,11 +57,18 @@ def _load_settings(config: Path | None, flags: Mapping[str, object]) -> Settings
     return load_settings(root=Path.cwd(), environ=os.environ, flags=named, config=config)
 
 
+def _today() -> dt.date:
+    """Return the day in UTC, whatever the zone of the machine."""
+    return dt.datetime.now(dt.UTC).date()
+
+
 def _job(config: Path | None, flags: Mapping[str, object]) -> Job:
     from ci_agent_eval.pipeline import Job
+    from ci_agent_eval.settings import load_agreed
 
     settings = _load_settings(config, flags)
-    return Job(settings, root=Path.cwd(), environ=os.environ, links=_links())
+    agreed = load_agreed(Path.cwd(), settings, _today())
+    return Job(settings, root=Path.cwd(), environ=os.environ, links=_links(), agreed=agreed)
 
 
 def _links() -> Links:
@@ -79,6 +87,9 @@ def _links() -> Links:
 @click.argument("paths", nargs=-1)
 @settings_options(publishing=False)
 @click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
+@click.option(
+    "--shard", help="Run one part of the suite, such as 2/4; all parts are reported later."
+)
 @click.pass_obj
 def run(
     pytest_args: tuple[str, ...],
@@ -86,6 +97,7 @@ def run(
     paths: tuple[str, ...],
     config: Path | None,
     python: str | None,
+    shard: str | None,
     **flags: object,
 ) -> int:
     """Run the suite at PATHS with pytest, judge it, and leave a report.
@@ -98,6 +110,7 @@ def run(
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.action import commands_stopped, suite_python
     from ci_agent_eval.pipeline import run_and_report
+    from ci_agent_eval.sharding import shard_of
 
     job = _job(config, flags)
     progress = ProgressLine(sys.stdout, sys.stderr)
@@ -106,6 +119,7 @@ def run(
             job,
             paths=paths,
             pytest_args=pytest_args,
+            shard=shard_of(shard, "option --shard"),
             python=python or suite_python(os.environ),
             echo=progress.echo,
             on_progress=progress.show,
@@ -276,7 +290,12 @@ def action() -> int:
     from ci_agent_eval.action import run_action
 
     progress = ProgressLine(sys.stdout, sys.stderr)
-    return run_action(os.environ, echo=progress.echo, on_progress=progress.show)
+    return run_action(
+        os.environ,
+        today=_today(),
+        echo=progress.echo,
+        on_progress=progress.show,
+    )
 
 
 cli.add_command(experiments)

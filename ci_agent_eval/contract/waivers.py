@@ -48,3 +48,9 @@ class QuarantineEntry(Waiver):
 
 class AcknowledgedEntry(Waiver):
     """`[[acknowledged]]`: what comparing found of the scenario is accepted."""
+
+
+class AcknowledgedFile(KnownKeys):
+    """`agent-eval-acknowledged.toml`: the regressions that a team accepts for a while."""
+
+    acknowledged: tuple[AcknowledgedEntry, ...] = ()

@@ -61,6 +61,8 @@ class SuiteCommand:
     paths: Sequence[str] = ()
     pytest_args: Sequence[str] = ()
     python: str = sys.executable
+    shard: str | None = None
+    """Part of the suite to run, such as `2/4`; None: all of it."""
     suite: str | None = None
     commit: str | None = None
     """The commit that the results are about, a pull request's head; kept in `session.json`."""
@@ -134,6 +136,8 @@ def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
     if runs_nothing(command.pytest_args) is None:
         # pytest would write the file all the same, of a run that was none.
         ours.append(f"--junit-xml={report_dir / JUNIT_NAME}")
+    if command.shard is not None:
+        ours.append(f"--shard={command.shard}")
     if command.suite is not None:
         ours.append(f"--episode-suite={command.suite}")
     if command.commit is not None:

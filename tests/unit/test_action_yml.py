@@ -16,6 +16,7 @@ OWN_INPUTS = {
     "mode",
     "install",
     "paths",
+    "shard",
     "pytest-args",
     "results",
     "junit",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.gate import GatePolicy
-from ci_agent_eval.quarantine import unused
 from ci_agent_eval.render.document import parse_verdict, render_verdict
 from tests.builders import (
     baseline,
@@ -108,11 +108,20 @@ def test_all_in_quarantine_is_said_and_no_failure():
 
 
 def test_an_entry_about_nothing_is_a_finding_that_does_not_gate():
-    built = report(episode("other"))
-    (found,) = unused(built.summary, [in_quarantine("refund*", agent="x")], "agent-eval.toml")
-    assert (found.kind, found.where, found.blocking) == ("unused_entry", "agent-eval.toml", False)
+    agreed = (in_quarantine("refund*", agent="x"), in_quarantine("oth*"))
+    built = report(episode("other"), quarantine=agreed)
+    (found,) = built.summary.findings
+    assert (found.kind, found.where, found.blocking) == ("unused_entry", "[[quarantine]]", False)
     assert found.message.startswith("quarantine of 'refund*' by agent 'x': no scenario of this run")
-    assert list(unused(built.summary, [in_quarantine("oth*")], "agent-eval.toml")) == []
+    assert built.passed
+
+
+@pytest.mark.parametrize("part", [True, False])
+def test_a_shard_does_not_call_an_entry_about_nothing_what_another_shard_has(part):
+    shard = Shard(index=1, count=2) if part else None
+    sessions = (Session(state="finished", selected=1, shard=shard),)
+    built = report(episode("a"), quarantine=(in_quarantine("b"),), sessions=sessions)
+    assert len(built.summary.findings) == (0 if part else 1)
 
 
 @pytest.mark.parametrize("expired", [False, True])

@@ -1,0 +1,81 @@
+"""Quarantine in the configuration, and the file of what is acknowledged."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.settings import ACKNOWLEDGED_NAME, load_acknowledged, load_settings
+
+ONE = '[[quarantine]]\nscenario = "refund*"\nowner = "a"\nreason = "b"\nuntil = "2026-01-31"\n'
+TWO = '[[quarantine]]\nscenario = "other"\nreason = "b"\nuntil = 2026-01-31\n'
+HELD = '[[acknowledged]]\nscenario = "refund"\nreason = "b"\nuntil = "2026-01-31"\n'
+
+
+def quarantine(tmp_path, text, name="agent-eval.toml"):
+    (tmp_path / name).write_text(text)
+    return load_settings(root=tmp_path, environ={}, flags={}).quarantine
+
+
+def test_entries_are_read_with_texts_and_with_dates_of_toml(tmp_path):
+    first, second = quarantine(tmp_path, ONE + TWO + 'owner = "c"\n')
+    assert (first.scenario, first.owner, first.until) == ("refund*", "a", dt.date(2026, 1, 31))
+    assert (second.owner, second.until) == ("c", dt.date(2026, 1, 31))
+
+
+def test_entries_of_pyproject_are_read(tmp_path):
+    text = ONE.replace("[[quarantine]]", "[[tool.ci_agent_eval.quarantine]]")
+    assert len(quarantine(tmp_path, text, "pyproject.toml")) == 1
+    with pytest.raises(InputError, match=r"^pyproject.toml:1: quarantine.0.owner: is required"):
+        quarantine(tmp_path, text.replace('owner = "a"\n', ""), "pyproject.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ONE + TWO, "agent-eval.toml:6: quarantine.1.owner: is required"),
+        (
+            ONE.replace("2026-01-31", "soon"),
+            "agent-eval.toml:5: quarantine.0.until: must be a date",
+        ),
+        (ONE + 'untl = "x"\n', "agent-eval.toml:6: quarantine.0: unknown key 'untl'; did you mean"),
+        ('quarantine = "refund"\n', "agent-eval.toml:1: quarantine: must be a list"),
+    ],
+)
+def test_a_wrong_entry_is_told_with_file_and_line(tmp_path, text, said):
+    with pytest.raises(InputError) as caught:
+        quarantine(tmp_path, text)
+    assert str(caught.value).startswith(said)
+
+
+def test_what_is_acknowledged_is_read_from_its_file(tmp_path):
+    assert load_acknowledged(tmp_path, ACKNOWLEDGED_NAME) == ()
+    (tmp_path / ACKNOWLEDGED_NAME).write_text(HELD)
+    (entry,) = load_acknowledged(tmp_path, ACKNOWLEDGED_NAME)
+    assert (entry.scenario, entry.agent, entry.reason) == ("refund", None, "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HELD.replace('reason = "b"\n', ""), "known.toml:1: acknowledged.0.reason: is required"),
+        (HELD + 'owner = "a"\n', "known.toml:5: acknowledged.0: unknown key 'owner'"),
+        (
+            "[[acknowledge]]\n",
+            "known.toml:1: unknown key 'acknowledge'; did you mean 'acknowledged'",
+        ),
+        ("[[acknowledged]\n", "known.toml: is not valid TOML"),
+    ],
+)
+def test_a_wrong_file_is_told_where_and_what(tmp_path, text, said):
+    (tmp_path / "known.toml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_acknowledged(tmp_path, "known.toml")
+    assert str(caught.value).startswith(said)
+
+
+def test_a_file_that_was_named_must_be_there(tmp_path):
+    with pytest.raises(InputError, match=r"^gone\.toml: cannot be read .*setting acknowledged"):
+        load_acknowledged(tmp_path, "gone.toml")
