@@ -5,6 +5,8 @@ What GitHub hands out as an artifact was made by whoever ran the job: a fork's c
 
 from __future__ import annotations
 
+import copy
+import importlib
 import lzma
 import stat
 import struct
@@ -13,12 +15,18 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import Any, BinaryIO, Self
 
 from ci_agent_eval.errors import InputError
 
 _CHUNK = 1 << 20
 _MIB = 1 << 20
+
+_ZSTANDARD = 93
+"""The method that inspect_ai packs its logs by; zipfile has it from Python 3.14 on."""
+
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTANDARD)
+"""Those that are unpacked piece by piece; others would unpack a bomb whole before it is seen."""
 
 _BROKEN = (
     zipfile.BadZipFile,
@@ -99,6 +107,8 @@ def _safe_path(info: zipfile.ZipInfo) -> PurePosixPath:
         raise InputError(f"{name!r} is a link or a device, not a file")
     if info.flag_bits & 0x1:
         raise InputError(f"{name!r} is encrypted")
+    if info.compress_type not in _METHODS:
+        raise InputError(f"{name!r} is packed by method {info.compress_type}, which is not read")
     return path
 
 
@@ -120,19 +130,68 @@ def _check_size(info: zipfile.ZipInfo, total: int, limits: ArchiveLimits) -> Non
 
 def _write(opened: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with opened.open(info) as source, path.open("xb") as target:
+    with _member(opened, info) as source, path.open("xb") as target:
         _copy(source, target, info)
     return path
 
 
-def _copy(source: object, target: BinaryIO, info: zipfile.ZipInfo) -> None:
+def _member(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
+    """Open one member to read what is packed in it."""
+    if info.compress_type != _ZSTANDARD:
+        return opened.open(info)
+    try:
+        zstd = _zstandard()
+    except ImportError:
+        raise InputError(
+            f"{info.filename!r} is packed with Zstandard, which needs Python 3.14 or "
+            "`pip install 'ci-agent-eval[inspect]'`"
+        ) from None
+    packed = copy.copy(info)
+    packed.compress_type, packed.file_size = zipfile.ZIP_STORED, info.compress_size
+    del packed.CRC  # it is that of what is unpacked: `_copy` holds it against that
+    return _Unpacked(zstd, opened.open(packed))
+
+
+class _Unpacked:
+    """A member packed with Zstandard, unpacked no further than it is read."""
+
+    def __init__(self, zstd: Any, packed: Any) -> None:
+        self._broken: type[Exception] = zstd.ZstdError
+        self._file = zstd.ZstdFile(packed)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes; raises BadZipFile for what is no Zstandard."""
+        try:
+            return bytes(self._file.read(size))
+        except self._broken as error:
+            raise zipfile.BadZipFile(str(error)) from None
+
+
+def _zstandard() -> Any:
+    """Return the standard library's Zstandard, or its backport; raises ImportError."""
+    try:
+        return importlib.import_module("compression.zstd")
+    except ImportError:
+        return importlib.import_module("backports.zstd")
+
+
+def _copy(source: Any, target: BinaryIO, info: zipfile.ZipInfo) -> None:
     """Copy no more than the archive declares: its own figures were checked, and may lie."""
-    left = info.file_size
-    while chunk := source.read(_CHUNK):  # type: ignore[attr-defined]  # zipfile's own file
+    left, checksum = info.file_size, 0
+    while chunk := source.read(_CHUNK):
         left -= len(chunk)
         if left < 0:
             raise InputError(f"{info.filename!r} is larger than the archive says")
+        checksum = zlib.crc32(chunk, checksum)
         target.write(chunk)
+    if left or checksum != info.CRC:
+        raise InputError(f"{info.filename!r} is not what the archive says: it is damaged")
 
 
 def _remove(folder: Path) -> None:

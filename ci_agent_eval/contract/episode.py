@@ -124,6 +124,12 @@ class Episode(Frozen):
     conditions: Conditions = Field(default_factory=Conditions)
     judge: JudgeUsage | None = Field(default=None, description="unset: no model judged it")
     duration_ms: Amount | None = None
+    tokens: TokenUsage | None = Field(
+        default=None, description="of all turns together, where no turn has its own"
+    )
+    cost_usd: Amount | None = Field(
+        default=None, description="of all turns together, where no turn has its own"
+    )
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -1,7 +1,8 @@
 """Episode files of every layout, read as a stream of episodes and of what is wrong with them.
 
 `results.json` in its own layout (one episode a line) and `.jsonl` files are read line by
-line; any other JSON (pretty-printed results, a list, a single episode) as a whole.
+line; any other JSON (pretty-printed results, a list, a single episode, or what another tool
+wrote) as a whole.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from pydantic_core import from_json
 
 from ci_agent_eval.contract.canonical import HEADER_END
 from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.findings import FindingKind
 from ci_agent_eval.contract.problems import describe_problem
 from ci_agent_eval.contract.results import JournalLine, Results
+from ci_agent_eval.results.importers.protocol import Complaint, Importer
+from ci_agent_eval.results.importers.registry import TOOLS, importer_of
 
 LARGEST_PIECE = 64 * 1024 * 1024
 """Bytes of the longest line, and of the largest file that is read as a whole."""
@@ -60,6 +64,7 @@ class Problem(NamedTuple):
     line: int = 0
     cut: bool = False
     """It is the file's last line, cut in the middle: its writer was killed."""
+    kind: FindingKind = "unreadable_file"
 
 
 INCOMPLETE = Problem(
@@ -68,7 +73,7 @@ INCOMPLETE = Problem(
 _TOO_LONG = Problem("its episode is longer than 64 MiB")
 
 
-class _MalformedError(Exception):
+class MalformedError(ValueError):
     """A piece of text that is no episode; says why, and on which of its lines (0: none)."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
@@ -95,8 +100,8 @@ def read_episodes(file: Lines, name: str) -> Iterator[Record | Problem]:
 
 def _read_canonical(header: bytes, file: Lines) -> Iterator[Record | Problem]:
     try:
-        results = _validated(Results, _parsed(header.rstrip() + b"]}"))
-    except _MalformedError as error:
+        results = _validated(Results, parsed(header.rstrip() + b"]}"))
+    except MalformedError as error:
         yield Problem(str(error), 1)
         return
     if not results.complete:
@@ -156,18 +161,40 @@ def _read_whole(first: bytes, file: Lines) -> Iterator[Record | Problem]:
         )
         return
     try:
-        value = _parsed(data)
-        items = _items(value)
-    except _MalformedError as error:
+        value = parsed(data)
+        importer = importer_of(value)
+        items = _items(value) if importer is None else []
+    except MalformedError as error:
         yield Problem(str(error), error.line)
+        return
+    if importer is not None:
+        yield from imported(importer, value)
         return
     if isinstance(value, dict) and value.get("complete") is False:
         yield INCOMPLETE
     for place, item in items:
         try:
             yield _record(item)
-        except _MalformedError as error:
+        except MalformedError as error:
             yield Problem(f"{place}{error}")
+
+
+def imported(importer: Importer, document: dict[str, Any]) -> Iterator[Record | Problem]:
+    """Read what another tool wrote; a file of it that proves nothing says so."""
+    found = False
+    for number, item in enumerate(importer.episodes(document)):
+        found = True
+        if isinstance(item, Complaint):
+            told = f"it is a file of {importer.tool} and {item.message}"
+            yield Problem(_clipped(told), kind=item.kind)
+            continue
+        try:
+            yield Record(_validated(Episode, item))
+        except MalformedError as error:
+            yield Problem(f"it is a file of {importer.tool}; result {number}: {error}")
+    if not found:
+        told = f"it is a file of {importer.tool} and holds no results; run the tool again"
+        yield Problem(told, kind="no_results")
 
 
 def _items(value: Any) -> list[tuple[str, Any]]:
@@ -181,15 +208,16 @@ def _items(value: Any) -> list[tuple[str, Any]]:
         return [(f"{prefix}[{index}].", item) for index, item in enumerate(value)]
     if isinstance(value, dict) and not prefix and ("scenario_id" in value or "episode" in value):
         return [("", value)]
-    raise _MalformedError(
-        "it holds no episodes: neither a list, nor a key 'episodes', nor a key 'scenario_id'"
+    raise MalformedError(
+        "it holds no episodes: neither a list, nor a key 'episodes', nor a key 'scenario_id', "
+        f"nor what {TOOLS} write"
     )
 
 
 def _record_or_problem(text: bytes, number: int) -> Record | Problem:
     try:
-        return _record(_parsed(text), number)
-    except _MalformedError as error:
+        return _record(parsed(text), number)
+    except MalformedError as error:
         return Problem(str(error), number)
 
 
@@ -202,18 +230,18 @@ def _record(value: Any, line: int = 0) -> Record:
     return Record(episode, line, unnumbered=unnumbered)
 
 
-def _parsed(text: bytes) -> Any:
-    """Parse JSON; the syntax error names its column, and its line where there are several."""
+def parsed(text: bytes) -> Any:
+    """Parse JSON; raises MalformedError with the column, and the line where there are several."""
     try:
         return from_json(text)
     except ValueError as error:
         position = _POSITION.search(str(error))
         reason = _POSITION.sub("", str(error))
         if position is None:
-            raise _MalformedError(_clipped(f"it is not JSON: {reason}")) from error
+            raise MalformedError(_clipped(f"it is not JSON: {reason}")) from error
         line, column = int(position[1]), position[2]
         sentence = _clipped(f"it is not JSON: {reason} at column {column}")
-        raise _MalformedError(sentence, line) from error
+        raise MalformedError(sentence, line) from error
 
 
 def _validated(kind: type[_Model], value: Any) -> _Model:
@@ -223,7 +251,7 @@ def _validated(kind: type[_Model], value: Any) -> _Model:
         sentence = describe_problem(error).removeprefix("episode.")
         more = error.error_count() - 1
         rest = f" (and {more} more in this episode)" if more else ""
-        raise _MalformedError(_clipped(sentence) + rest) from error
+        raise MalformedError(_clipped(sentence) + rest) from error
 
 
 def _clipped(text: str) -> str:

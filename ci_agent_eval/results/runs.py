@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile
@@ -15,6 +15,7 @@ from ci_agent_eval.contract.results import JUNIT_NAME, Session
 from ci_agent_eval.facts import EpisodeFacts, facts_of
 from ci_agent_eval.regular_file import open_regular
 from ci_agent_eval.results.episodes import INCOMPLETE, Problem, Record, read_episodes
+from ci_agent_eval.results.eval_archive import ZIP_BEGINNING, read_eval_archive
 from ci_agent_eval.results.sources import Input, Run
 from ci_agent_eval.results.spool import EpisodeKey, Place, Spool
 
@@ -150,7 +151,7 @@ def _read_file(file: Input, read: Read, spool: Spool | None, *, is_journal: bool
     seen: dict[str, int] = {}
     try:
         with open_regular(file.path, follow=True) as opened:
-            for found in read_episodes(opened, file.path.name):
+            for found in _records(opened, file.path):
                 if isinstance(found, Record):
                     merge(_numbered(found, seen))
                 elif not _is_told_otherwise(found, read.session, is_journal=is_journal):
@@ -158,6 +159,12 @@ def _read_file(file: Input, read: Read, spool: Spool | None, *, is_journal: bool
     except OSError as error:
         problems.append(Problem(f"it cannot be read: {error.strerror}"))
     read.findings += _problem_findings(file, problems)
+
+
+def _records(opened: BinaryIO, path: Path) -> Iterator[Record | Problem]:
+    is_archive = opened.read(len(ZIP_BEGINNING)) == ZIP_BEGINNING
+    opened.seek(0)
+    return read_eval_archive(path) if is_archive else read_episodes(opened, path.name)
 
 
 def _is_told_otherwise(problem: Problem, session: Session | None, *, is_journal: bool) -> bool:
@@ -252,7 +259,10 @@ def _iterations(read: Read, *, only_over: bool = False) -> set[tuple[str, str, i
 
 def _problem_findings(file: Input, problems: Iterable[Problem]) -> list[Finding]:
     listed = list(problems)
-    findings = [_unreadable(file, problem.message, problem.line) for problem in listed]
+    findings = [
+        replace(_unreadable(file, problem.message, problem.line), kind=problem.kind)
+        for problem in listed
+    ]
     if len(findings) <= _MOST_PROBLEMS:
         return findings
     more = f"and {len(findings) - _MOST_PROBLEMS} more episodes that cannot be read"

@@ -1,0 +1,85 @@
+"""Reading values that may be anything: what is not of the asked kind is not there."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+LARGEST = 1e15
+"""The contract's largest amount."""
+
+_LONGEST_NAME = 200
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return an object, or an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: object) -> Sequence[Any]:
+    """Return a list, or an empty one."""
+    return value if isinstance(value, list) else ()
+
+
+def objects(value: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the items of a list, each as an object; one that is none is an empty one."""
+    return (mapping(item) for item in sequence(value))
+
+
+def text(value: object) -> str | None:
+    """Return a text that says something, or None."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def number(value: object) -> float | None:
+    """Return a finite number, or None; true and false are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if -LARGEST <= value <= LARGEST and math.isfinite(value) else None
+
+
+def amount(value: object) -> float | None:
+    """Return a number that is not negative, or None."""
+    found = number(value)
+    return found if found is not None and found >= 0 else None
+
+
+def count(value: object) -> int | None:
+    """Return a whole number that is not negative, or None."""
+    found = amount(value)
+    return int(found) if found is not None and found == int(found) else None
+
+
+def share(value: object) -> float | None:
+    """Return a number from 0 to 1, or None."""
+    found = amount(value)
+    return found if found is not None and found <= 1 else None
+
+
+def milliseconds(seconds: object) -> float | None:
+    """Return seconds as milliseconds, or None."""
+    found = amount(seconds)
+    return None if found is None else amount(found * 1000)
+
+
+def tokens(given: object, read: object, cached: object = None) -> dict[str, int] | None:
+    """Return the usage of one turn; None unless tokens in and out are both there."""
+    read_in, out = count(given), count(read)
+    if read_in is None or out is None:
+        return None
+    return {"input": read_in, "output": out, "cached": min(count(cached) or 0, read_in)}
+
+
+def shown(value: object) -> str:
+    """Return a text as it is, nothing as nothing, and anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def name_of(value: object) -> str:
+    """Return a value on a line of its own, short enough for a name."""
+    line = " ".join(shown(value).split())
+    return line if len(line) <= _LONGEST_NAME else f"{line[:_LONGEST_NAME]}…"
