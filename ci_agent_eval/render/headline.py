@@ -35,8 +35,15 @@ _NOT_PASSING: tuple[tuple[Status, str, str], ...] = (
 
 def headline(report: Report) -> str:
     """Return the verdict in one sentence that names every kind of reason for it."""
-    parts = list(_passed(report) if report.passed else _failed(report))
+    parts = [*_shard(report), *(_passed(report) if report.passed else _failed(report))]
     return f"Agent evals {'passed' if report.passed else 'failed'}: {', '.join(parts)}"
+
+
+def _shard(report: Report) -> Iterator[str]:
+    part = report.summary.shard
+    if part is not None:
+        name = f"shard {count(part.index)} of {count(part.count)}"
+        yield f"{name} has nothing to run" if part.empty else name
 
 
 def _failed(report: Report) -> Iterator[str]:
@@ -59,6 +66,7 @@ def _passed(report: Report) -> Iterator[str]:
     yield from _plain_tests(report)
     yield from _evaluations(report)
     yield from _advisory(report)
+    yield from _quarantined(report)
     yield from _budgets(report, gating=False)
     yield from _compared(report.verdict.warnings, " (not gating)")
     yield from _findings(report, blocking=False)
@@ -203,6 +211,13 @@ def _advisory(report: Report) -> Iterator[str]:
         yield f"only advisory scenarios failed ({count(statuses['failing'])})"
     if statuses["errored"]:
         yield f"{counted(statuses['errored'], 'advisory scenario')} not judged"
+
+
+def _quarantined(report: Report) -> Iterator[str]:
+    held = [item for item in report.quarantined if item.scenario.in_quarantine]
+    if failing := sum(1 for item in held if not item.passing):
+        one, many = "scenario in quarantine does", "scenarios in quarantine do"
+        yield f"{counted(failing, one, many)} not pass"
 
 
 def _statuses(items: tuple[Judged, ...]) -> Counter[Status]:

@@ -1,0 +1,235 @@
+"""A suite in shards, each a real pytest run, merges to the bytes of one run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_cli import clean_environ
+
+pytestmark = pytest.mark.timeout(400)  # the first test waits for all runs of all splits
+
+CLOCK = """
+import itertools
+import pytest
+
+@pytest.fixture
+def episode_clock():
+    return itertools.count(step=0.25).__next__
+"""
+SUITE = """
+import pytest
+
+@pytest.mark.parametrize("n", range(5))
+def test_desk(episode, n):
+    with episode.turn(f"order {n}") as turn:
+        turn.tool_call("lookup_order", {"order": n}, result="ok")
+        turn.reply("Done.", tokens=10 + n, cost_usd=0.001 * n, source="scripted")
+    episode.check("is polite", n != 3)
+
+@pytest.mark.episode(scenario_id="refund", iterations=3, min_passes=2, budgets={"tool_calls": 0})
+def test_refund(episode):
+    with episode.turn("refund") as turn:
+        turn.tool_call("refund", {}, result="ok")
+        turn.reply("Done.")
+    assert episode.iteration != 2
+
+@pytest.mark.episode(scenario_id="both", gate="advisory")
+def test_one(episode):
+    raise OSError("the world")
+
+@pytest.mark.episode(scenario_id="both")
+def test_two(episode): pass
+
+@pytest.mark.skip(reason="not today")
+def test_later(episode): pass
+
+def test_wrong(episode):
+    assert "right" in "wrong"
+
+def test_plain(): assert 1 == 2
+"""
+EVALUATION = """
+def test_measured():
+    assert 1 == 2
+    assert 1 == 1
+"""
+CONFIG = """
+[[quarantine]]
+scenario = "*test_desk[[]3]"
+owner = "desk"
+reason = "known"
+until = "9999-12-31"
+"""
+COMMIT = "4f2a91c0" * 5
+SAME = (
+    "comment.md",
+    "annotations.json",
+    "verdict.json",
+    "eval-results.json",
+    "summary.md",
+    "report.html",
+    "results.json",
+)
+
+
+def agent_eval(*arguments, cwd, **environ):
+    return subprocess.run(
+        [sys.executable, "-m", "ci_agent_eval", *map(str, arguments)],
+        cwd=cwd,
+        env=clean_environ(**environ),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+
+
+def run_shard(root: Path, index: int, count: int, *, into: str = "shards", **environ: str):
+    folder = f"{into}/report-{count - index}"
+    commit = environ.pop("commit", COMMIT)
+    return agent_eval(
+        *("run", "--shard", f"{index}/{count}", "--report-dir", folder, "suite"),
+        *("--", "-W", "error", f"--episode-commit={commit}"),
+        cwd=root,
+        **environ,
+    )
+
+
+def reported(root: Path, **environ: str):
+    """Report on all shards; return the files that must be the same, and the process."""
+    done = agent_eval("report", "--results", "shards/*", cwd=root, **environ)
+    folder = root / "agent-eval-report"
+    return {name: (folder / name).read_bytes() for name in SAME}, done
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory):
+    """The suite in 1, 2 and 7 shards, each run by a process of its own."""
+    roots = {}
+    for count in (1, 2, 7):
+        root = roots[count] = tmp_path_factory.mktemp(f"split{count}")
+        (root / "suite").mkdir()
+        (root / "suite/conftest.py").write_text(CLOCK)
+        (root / "suite/test_suite.py").write_text(SUITE)
+        (root / "suite/talk_eval.py").write_text(EVALUATION)
+        (root / "agent-eval.toml").write_text(CONFIG)
+        for index in range(1, count + 1):
+            done = run_shard(root, index, count)
+            assert done.returncode in (0, 1), done.stderr + done.stdout
+    return roots
+
+
+def test_any_split_is_reported_in_the_same_bytes(split):
+    whole, done = reported(split[1])
+    assert done.returncode == 1
+    document = json.loads(whole["verdict.json"])
+    assert {reason["kind"] for reason in document["verdict"]["reasons"]} == {
+        *("scenario", "budget", "error_budget", "skipped", "tests")
+    }
+    assert document["summary"]["shard"] is None
+    surroundings = (
+        {"TZ": "Pacific/Kiritimati", "PYTHONHASHSEED": "1", "LC_ALL": "C"},
+        {"TZ": "America/Adak", "PYTHONHASHSEED": "2"},
+    )
+    for count, environ in zip((2, 7), surroundings, strict=True):
+        parts, _ = reported(split[count], **environ)
+        for name in SAME:
+            assert parts[name] == whole[name], (count, name)
+
+
+def copied(split, count, tmp_path):
+    root = tmp_path / "copy"
+    shutil.copytree(split[count], root)
+    return root
+
+
+def findings(files):
+    return [
+        (finding["kind"], finding["message"])
+        for finding in json.loads(files["verdict.json"])["summary"]["findings"]
+        if finding["blocking"]
+    ]
+
+
+def test_a_missing_shard_fails_and_is_named(split, tmp_path):
+    root = copied(split, 7, tmp_path)
+    shutil.rmtree(root / "shards/report-2")
+    files, done = reported(root)
+    assert done.returncode == 1
+    ((kind, message),) = findings(files)
+    assert kind == "shards"
+    assert message.startswith("shard 5 of 7 left no results; let every job of the matrix upload")
+    assert "the shards are not one whole run" in done.stdout
+
+
+def test_a_doubled_shard_fails_and_is_named(split, tmp_path):
+    root = copied(split, 2, tmp_path)
+    shutil.copytree(root / "shards/report-0", root / "shards/again")
+    files, done = reported(root)
+    assert done.returncode == 1
+    assert any(
+        kind == "shards" and message.startswith("shard 2 of 2 is there 2 times")
+        for kind, message in findings(files)
+    )
+
+
+def test_a_shard_of_another_commit_fails_and_is_named(split, tmp_path):
+    root = copied(split, 2, tmp_path)
+    shutil.rmtree(root / "shards/report-0")
+    run_shard(root, 2, 2, commit="0" * 40)
+    files, done = reported(root)
+    assert done.returncode == 1
+    assert any(
+        message.startswith("the shards are of different commits") for _, message in findings(files)
+    )
+
+
+def test_one_shard_that_was_run_again_takes_the_place_of_its_first_attempt(split, tmp_path):
+    root = copied(split, 2, tmp_path)
+    before, _ = reported(root)
+    shutil.rmtree(root / "shards")
+    for index in (1, 2):
+        run_shard(root, index, 2, GITHUB_RUN_ID="7", GITHUB_RUN_ATTEMPT="1")
+    (root / "shards/report-0").rename(root / "shards/report-0-first-attempt")
+    run_shard(root, 2, 2, GITHUB_RUN_ID="7", GITHUB_RUN_ATTEMPT="2")
+    files, _ = reported(root)
+    assert findings(files) == []
+    assert files["results.json"] == before["results.json"]
+    told = json.loads(files["verdict.json"])["summary"]["findings"]
+    (replaced,) = [f["message"] for f in told if f["kind"] == "shards"]
+    assert "a later attempt at the same shard replaces these results" in replaced
+
+
+def test_an_empty_shard_is_no_failure_of_its_job(tmp_path):
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite/test_one.py").write_text("def test_only(episode): pass\n")
+    config = "[gate]\neval_min_score = 0.9\n[budgets]\ntotal_cost_usd = 1\n"
+    (tmp_path / "agent-eval.toml").write_text(config)
+    done = run_shard(tmp_path, 2, 2)
+    assert done.returncode == 0, done.stdout
+    assert "Agent evals passed: shard 2 of 2 has nothing to run" in done.stdout
+    assert json.loads((tmp_path / "shards/report-0/verdict.json").read_text())["summary"]["shard"]
+
+    other = run_shard(tmp_path, 1, 2)
+    assert other.returncode == 0, other.stdout
+    assert "Agent evals passed: shard 1 of 2, 1 of 1 required scenario" in other.stdout
+    # What is required of the whole suite is judged where the whole suite is.
+    done = agent_eval("report", "--results", "shards/*", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no evaluation conversation was judged" in done.stdout
+
+
+@pytest.mark.parametrize("given", ["3/2", "0/2", "x", "1/2/3"])
+def test_a_shard_that_cannot_be_is_one_sentence(tmp_path, given):
+    done = agent_eval("run", "--shard", given, "suite", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.strip().endswith(
+        f"option --shard: give a shard as INDEX/COUNT, such as 2/7 (got {given!r})"
+    )
