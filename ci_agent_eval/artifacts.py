@@ -5,7 +5,8 @@ Whoever ran a job chose what its artifacts hold: a fork too. GitHub vouches for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -61,14 +62,16 @@ def list_artifacts(api: RunsApi, run_id: int, pattern: str) -> tuple[Artifact, .
 
 def fetch(
     api: RunsApi,
-    artifacts: Iterable[Artifact],
+    artifacts: Sequence[Artifact],
     into: Path,
     *,
     run_id: int,
     head_sha: str,
     wanted: Wanted,
 ) -> None:
-    """Write the wanted files of a run's artifacts below `into`, each in a folder of its own.
+    """Write the wanted files of a run's artifacts below `into`, an empty folder.
+
+    Of several each has a folder of its own, by its number.
 
     Raises InputError, with one sentence, where one of them is refused; nothing is to be used
     then. Raises PublishError where one cannot be had, GoneError where it has expired.
@@ -80,7 +83,7 @@ def fetch(
         if packed < 0:
             limit = f"{LARGEST // 2**20:,} MiB at most are read"
             raise InputError(f"{_name(artifact)}: it is too large; of one run {limit}")
-        folder = into / str(number)
+        folder = into / str(number) if len(artifacts) > 1 else into
         _fetch_one(api, artifact, folder, wanted, replace(LIMITS, total_bytes=unpacked))
         unpacked -= sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
@@ -96,18 +99,18 @@ def _check_origin(artifact: Artifact, run_id: int, head_sha: str) -> None:
 def _fetch_one(
     api: RunsApi, artifact: Artifact, folder: Path, wanted: Wanted, limits: ArchiveLimits
 ) -> None:
-    folder.mkdir(parents=True)
-    archive = folder.with_suffix(".zip")
-    try:
-        api.download_artifact(artifact, archive, largest=LARGEST)
-        extract(archive, folder, wanted=wanted, limits=limits)
-    except InputError as error:
-        sentence = str(error).removeprefix(f"{archive.name}: ")
-        raise InputError(f"{_name(artifact)}: {sentence}") from None
-    except OSError as error:
-        raise InputError(f"{_name(artifact)}: cannot be kept here ({error.strerror})") from None
-    finally:
-        archive.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="agent-eval-") as packed:
+        archive = Path(packed) / "artifact"
+        try:
+            folder.mkdir(exist_ok=True)
+            api.download_artifact(artifact, archive, largest=LARGEST)
+            extract(archive, folder, wanted=wanted, limits=limits)
+        except InputError as error:
+            sentence = str(error).removeprefix(f"{archive.name}: ")
+            raise InputError(f"{_name(artifact)}: {sentence}") from None
+        except OSError as error:
+            problem = f"{_name(artifact)}: cannot be kept here ({error.strerror})"
+            raise InputError(problem) from None
 
 
 def _name(artifact: Artifact) -> str:

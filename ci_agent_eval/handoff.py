@@ -94,8 +94,8 @@ def _check_commit(file: Path, shown: str, head_sha: str) -> None:
 
 
 def _shown(file: Path, folder: Path) -> str:
-    """Name a file as its archive does; the numbered folder is ours."""
-    return one_line(Path(*file.relative_to(folder).parts[1:]).as_posix())
+    """Name a file as its archive does, below the number of its archive where there are several."""
+    return one_line(file.relative_to(folder).as_posix())
 
 
 def check_read(findings: Iterable[Finding]) -> None:

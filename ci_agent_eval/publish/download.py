@@ -20,10 +20,6 @@ _CHUNK = 1 << 20
 _MIB = 1 << 20
 _GONE = frozenset({404, 410})
 
-LONGEST_S = 900.0
-"""Longest a download may take in all, however steadily it drips."""
-
-
 class _UnfinishedError(PublishError):
     """A download failed in a way that another attempt may mend."""
 
@@ -46,6 +42,8 @@ class Terms:
     """`sha256:` and the hash that it must have; None: any."""
     timeout_s: float = 30
     """Longest wait for a connection, and for each piece."""
+    longest_s: float = 900
+    """Longest it may take in all, however steadily it drips."""
 
 
 def is_fit(address: str, api_url: str) -> bool:
@@ -123,14 +121,14 @@ def _check(answer: requests.Response, host: str | None, terms: Terms) -> None:
 
 
 def _copy(source: urllib3.BaseHTTPResponse, target: BinaryIO, terms: Terms, clock: Clock) -> None:
-    digest, written, end = hashlib.sha256(), 0, clock() + LONGEST_S
+    digest, written, end = hashlib.sha256(), 0, clock() + terms.longest_s
     for chunk in source.stream(_CHUNK, decode_content=False):
         written += len(chunk)
         if written > terms.largest:
             limit = f"{terms.largest // _MIB:,} MiB at most are read"
             raise PublishError(f"Could not {terms.what}: {limit}.")
         if clock() > end:
-            raise PublishError(f"Could not {terms.what}: it was not there in {LONGEST_S:.0f} s.")
+            raise PublishError(f"Could not {terms.what}: it takes longer than {terms.longest_s:.0f} s.")
         digest.update(chunk)
         target.write(chunk)
     if terms.digest not in {None, f"sha256:{digest.hexdigest()}"}:

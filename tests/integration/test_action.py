@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.archive_builders import zipped
 from tests.github_fake import FakeGitHub
 from tests.integration.test_cli import clean_environ, mend
 
@@ -238,6 +239,33 @@ def test_files_are_found_without_git_s_folder(workspace, github):
     workspace.action(paths="examples/refund_desk")
     paths = {a["path"] for a in github.check_runs("octo/shop")[0].annotations}
     assert paths == {"examples/refund_desk/test_refunds.py"}
+
+
+def test_base_runs_are_the_baseline_of_a_pull_request(workspace, github):
+    """The first run passes on main and is uploaded; the pull request breaks what passed."""
+    desk = workspace.folder / "examples/refund_desk"
+    broken = (desk / "agent.py").read_text()
+    mend(desk)
+    base = github.add_workflow_run("octo/shop", head_sha="1" * 40)
+    workspace.event("push", after="1" * 40, ref="refs/heads/main")
+    on_main = {"GITHUB_SHA": "1" * 40, "GITHUB_RUN_ID": str(base.id)}
+    inputs = {"paths": "examples/refund_desk", "baseline": "artifact"}
+    done = workspace.action(**inputs, environ=on_main)
+    assert done.returncode == 0, done.stdout
+    assert "no run of this workflow on main has succeeded yet" in workspace.summary
+    folder = workspace.folder / workspace.outputs["report-dir"]
+    data = zipped({p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()})
+    github.add_artifact("octo/shop", base.id, "agent-eval-report", data=data)
+
+    (desk / "agent.py").write_text(broken)
+    own = github.add_workflow_run("octo/shop", event="pull_request", head_sha=HEAD)
+    workspace.event("pull_request", pull_request={**pull(), "base": {"ref": "main"}})
+    done = workspace.action(**inputs, environ={"GITHUB_RUN_ID": str(own.id)})
+
+    assert done.returncode == 1, done.stdout
+    (comment,) = github.comments("octo/shop", 7)
+    assert "main@1111111" in comment.body
+    assert "newly fail" in comment.body.lower()
 
 
 @pytest.mark.parametrize(

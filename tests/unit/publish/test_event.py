@@ -110,6 +110,59 @@ def test_a_pull_request_to_the_upstream_repository_is_not_ours():
     assert parse_event("workflow_run", run_payload(theirs, ours), ENVIRON).pulls == (7,)
 
 
+REPOSITORY = {"full_name": "octo/shop", "default_branch": "trunk"}
+
+
+@pytest.mark.parametrize(
+    ("name", "payload", "branch"),
+    [
+        ("pull_request", pull_payload(base={"ref": "v2"}), "v2"),
+        ("pull_request", pull_payload(), None),
+        ("merge_group", {"merge_group": {"head_sha": SHA, "base_ref": "refs/heads/v2"}}, "v2"),
+        ("push", {"ref": "refs/heads/a/b"}, "a/b"),
+        ("push", {"ref": "refs/tags/v1", "repository": REPOSITORY}, "trunk"),
+        ("schedule", {"repository": REPOSITORY}, "trunk"),
+        ("workflow_dispatch", {}, None),
+    ],
+)
+def test_the_branch_that_results_are_compared_with(name: str, payload: Any, branch: str | None):
+    event = parse_event(name, payload, ENVIRON)
+    assert (event.base_branch, event.run_id) == (branch, 17)
+
+
+def source_payload(event: str, branch: str, *pulls: dict[str, Any]) -> dict[str, Any]:
+    payload = run_payload(*pulls, head="mallory/shop")
+    run = {"id": 5, "workflow_id": 6, "event": event, "head_branch": branch}
+    return {**payload, "workflow_run": {**payload["workflow_run"], **run}}
+
+
+QUEUED = "gh-readonly-queue/release/v2/pr-7-0123abc"
+
+
+@pytest.mark.parametrize(
+    ("payload", "branch"),
+    [
+        (source_payload("pull_request", "main"), None),
+        (source_payload("pull_request", "x", {"number": 7, "base": {"ref": "v2"}}), "v2"),
+        (source_payload("push", "v3"), "v3"),
+        (source_payload("merge_group", QUEUED), "release/v2"),
+    ],
+)
+def test_the_branch_of_a_run_that_another_run_is_about(payload: Any, branch: str | None):
+    event = parse_event("workflow_run", payload, ENVIRON)
+    assert event.base_branch == branch
+    assert event.source is not None
+    assert (event.source.id, event.source.workflow_id) == (5, 6)
+    assert (event.source.head_repository, event.source.conclusion) == ("mallory/shop", None)
+
+
+def test_an_odd_source_run_is_named():
+    payload = source_payload("push", "main")
+    payload["workflow_run"]["id"] = "5"
+    with pytest.raises(InputError, match=r"workflow_run\.id is '5', not a positive number"):
+        parse_event("workflow_run", payload, ENVIRON)
+
+
 def test_an_enterprise_server_has_its_own_addresses():
     environ = {
         **ENVIRON,

@@ -1,0 +1,185 @@
+"""Taking over another run's results: what is taken, what is refused, and what a fault does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_agent_eval.errors import InputError, PublishError
+from ci_agent_eval.handoff import refuse, source_of, take_over
+from ci_agent_eval.publish.client import Connection
+from ci_agent_eval.publish.event import Event, SourceRun
+from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
+from tests.builders import episode
+from tests.github_fake import FaultKind
+from tests.integration.publish.rig import REPO, SHA, TOKEN, Rig, pull_event
+
+PASSING: tuple[FaultKind, ...] = (
+    "forbidden_retry_after",
+    "too_many_no_retry_after",
+    "rate_limited_reset",
+    "server_error",
+    "bad_gateway_after_work",
+    "cut_before",
+    "cut_after",
+)
+NAME = "agent-eval-report"
+HOSTILE = hostile_zips(SHA)
+
+
+def fork_event(rig: Rig, **fields: Any) -> Event:
+    run = rig.fake.add_workflow_run(
+        REPO, event="pull_request", head_sha=SHA, head_repo="mallory/shop", head_branch="main"
+    )
+    source = SourceRun(run.id, 1, "pull_request", "success", "main", "mallory/shop")
+    return pull_event(
+        **{"name": "workflow_run", "pulls": None, "is_fork": True, "source": source, **fields}
+    )
+
+
+def handed_over(rig: Rig, data: bytes, name: str = NAME, **fields: Any) -> Event:
+    event = fork_event(rig)
+    rig.fake.add_artifact(REPO, source_of(event).id, name, data=data, **fields)
+    return event
+
+
+def within(rig: Rig, do: Callable[[Any, Path], Any]) -> list[str]:
+    """Act with the API and an empty folder; return what is in that then."""
+    into = rig.folder / "into"
+    into.mkdir(exist_ok=True)
+    with rig.connect(Connection(REPO, TOKEN, rig.fake.url, timeout_s=5)) as api:
+        do(api, into)
+    return sorted(p.relative_to(into).as_posix() for p in into.rglob("*") if p.is_file())
+
+
+def taken(rig: Rig, event: Event, name: str = NAME) -> list[str]:
+    return within(rig, lambda api, into: take_over(api, event, name=name, into=into))
+
+
+def refused(rig: Rig, event: Event, name: str = NAME) -> str:
+    with pytest.raises(InputError) as caught:
+        taken(rig, event, name)
+    return str(caught.value)
+
+
+def test_only_what_a_run_itself_leaves_is_taken(rig: Rig):
+    files = {**report_files(commit=SHA), "episodes/main.jsonl": "", "episodes/evil.py": "1"}
+    event = handed_over(rig, zipped({**files, "agent-eval.toml": "[gate]\nmin_pass_rate = 0"}))
+    assert taken(rig, event) == ["episodes/main.jsonl", "junit.xml", "results.json", "session.json"]
+
+
+def test_shards_by_a_pattern(rig: Rig):
+    event = handed_over(rig, report_zip(episode("s1"), commit=SHA), "shard-1")
+    rig.fake.add_artifact(
+        REPO, source_of(event).id, "shard-2", data=report_zip(episode("s2"), commit=SHA)
+    )
+    assert {name.partition("/")[0] for name in taken(rig, event, "shard-*")} == {"1", "2"}
+
+
+# What only the loader finds out is refused after it; see test_fork_flow.
+@pytest.mark.parametrize("case", sorted(set(HOSTILE) - {"wrong schema", "no JSON"}))
+def test_what_is_refused(rig: Rig, case: str):
+    data, sentence = HOSTILE[case]
+    event = handed_over(rig, data)
+    said = refused(rig, event)
+    assert sentence in said
+    assert "\n" not in said
+
+
+def test_one_shard_of_another_commit_refuses_all(rig: Rig):
+    event = handed_over(rig, report_zip(episode("s1"), commit=SHA), "shard-1")
+    rig.fake.add_artifact(
+        REPO, source_of(event).id, "shard-2", data=report_zip(episode("s2"), commit="f" * 40)
+    )
+    assert "2/session.json: it is about commit ffff" in refused(rig, event, "shard-*")
+
+
+def test_no_artifact_and_an_expired_one(rig: Rig):
+    event = fork_event(rig)
+    assert f"left no artifact {NAME}" in refused(rig, event)
+    rig.fake.add_artifact(REPO, source_of(event).id, NAME, data=b"", expired=True)
+    assert "has expired; run it again" in refused(rig, event)
+
+
+def test_an_artifact_of_another_run_or_commit(rig: Rig):
+    event = handed_over(rig, report_zip(commit=SHA))
+    rig.fake.world.repositories[REPO].workflow_runs[source_of(event).id].head_sha = "e" * 40
+    assert "its run is about commit eeee" in refused(rig, event)
+    # The listing of one run answers with another's: a server that is not GitHub's.
+    rig.fake.world.repositories[REPO].workflow_runs[source_of(event).id].id = 5
+    assert "it belongs to run 5, not" in refused(rig, event)
+
+
+def test_too_much(rig: Rig):
+    event = handed_over(rig, report_zip(commit=SHA), size_in_bytes=300 << 20)
+    assert "of one run 256 MiB at most are read" in refused(rig, event)
+    for number in range(301):
+        rig.fake.add_artifact(REPO, source_of(event).id, f"a{number}")
+    assert "more than 300 artifacts" in refused(rig, event)
+
+
+def test_another_event_and_a_run_that_goes_on(rig: Rig):
+    with pytest.raises(InputError, match="started by pull_request; it publishes what another"):
+        source_of(pull_event())
+    event = fork_event(rig)
+    running = replace(event, source=replace(source_of(event), conclusion=None))
+    with pytest.raises(InputError, match="has not ended; start this workflow with"):
+        source_of(running)
+
+
+REQUESTS = 3
+"""To take over: artifacts, address, bytes."""
+
+
+def test_this_many_requests(rig: Rig):
+    """The cases below count on it."""
+    taken(rig, handed_over(rig, report_zip(commit=SHA)))
+    assert len(rig.fake.requests) == REQUESTS
+
+
+@pytest.mark.parametrize("kind", PASSING)
+@pytest.mark.parametrize("nth", range(1, REQUESTS + 1))
+def test_a_fault_that_passes(rig: Rig, kind: FaultKind, nth: int):
+    event = handed_over(rig, report_zip(commit=SHA))
+    rig.fake.faults.add(kind, nth=nth)
+    assert "session.json" in taken(rig, event)
+
+
+@pytest.mark.parametrize("kind", ["read_only", "unprocessable", "server_error"])
+@pytest.mark.parametrize("nth", range(1, REQUESTS + 1))
+def test_a_fault_that_lasts(rig: Rig, kind: FaultKind, nth: int):
+    event = handed_over(rig, report_zip(commit=SHA))
+    rig.fake.faults.add(kind, nth=nth, times=None)
+    with pytest.raises(PublishError):
+        taken(rig, event)
+    assert rig.fake.writes == []
+
+
+def refusal(rig: Rig, event: Event, sentence: str) -> None:
+    within(rig, lambda api, _: refuse(api, event, sentence, check_name="agent-eval", log=rig.log))
+
+
+def test_a_refusal_is_a_failed_check_run_and_nothing_takes_effect_in_it(rig: Rig):
+    event = fork_event(rig)
+    refusal(rig, event, "artifact '@octocat\x1b[31m' ![x](http://evil) `` <b> #1\n## big")
+    (run,) = rig.check_runs
+    assert (run.name, run.head_sha, run.conclusion) == ("agent-eval", SHA, "failure")
+    assert run.summary == (
+        "The results were refused, and nothing of them is published: "
+        "```artifact '@octocat⟨U+001B⟩[31m' ![x](http://evil) `` <b> #1⏎## big```"
+    )
+    assert rig.comments == []
+
+
+@pytest.mark.parametrize("kind", PASSING)
+@pytest.mark.parametrize("nth", range(1, 5))
+def test_a_refusal_outlasts_what_goes_over_and_is_there_once(rig: Rig, kind: FaultKind, nth: int):
+    event = fork_event(rig)
+    rig.fake.faults.add(kind, nth=nth)
+    refusal(rig, event, "no")
+    refusal(rig, event, "no")
+    assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
