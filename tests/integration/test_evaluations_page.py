@@ -36,6 +36,10 @@ def run(folder, name, *arguments):
     return done.stdout, json.loads((folder / "eval-results.json").read_text())
 
 
+def without_durations(text):
+    return [re.sub(r" +[\d.]+ m?s$", "", line) for line in text.splitlines()]
+
+
 def assertions(report):
     (conversation,) = report["conversations"]
     return [(a["description"], a["passed"]) for a in conversation["assertions"]]
@@ -49,9 +53,9 @@ def test_every_block_has_a_test_here():
 @pytest.mark.parametrize("arguments", [["--eval"], ["shop_eval.py"]], ids=["option", "name"])
 def test_the_table_is_what_the_first_block_prints(tmp_path, arguments):
     said, report = run(tmp_path, "shop_eval.py", *arguments)
-    found = re.sub(r"\d+ ms", "0 ms", said)
-    for line in TABLE.splitlines():
-        assert line in found.splitlines()
+    found = without_durations(said)
+    for line in without_durations(TABLE):
+        assert line in found
     assert len(assertions(report)) == 5
 
 
