@@ -47,6 +47,12 @@ OPTIONS: tuple[Option, ...] = (
         "Folder that the report is written to.",
     ),
     Option(
+        "formats",
+        ("formats",),
+        "text",
+        "Formats of others to write the report in, too: ctrf, sarif.",
+    ),
+    Option(
         "min-pass-rate",
         ("gate", "min_pass_rate"),
         "number",

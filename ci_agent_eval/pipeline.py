@@ -23,6 +23,7 @@ from ci_agent_eval.report_folder import (
     claim_report_folder,
     clear_report_folder,
     write_evaluation,
+    write_formats,
     write_page,
     write_report_folder,
 )
@@ -173,6 +174,7 @@ def report_loaded(
     """
     report = replace(_judged(job, loaded, base), commit=job.links.sha)
     write_report_folder(report, job.folder, job.links)
+    write_formats(report, job.folder, job.settings.formats)
     _write_page(job, report, loaded, lines)
     return report
 

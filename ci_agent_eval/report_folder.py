@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from ci_agent_eval.contract.evaluation import EvaluationReport
@@ -12,10 +12,12 @@ from ci_agent_eval.evaluation_file import claim_evaluation_file, write_evaluatio
 from ci_agent_eval.regular_file import open_regular, replacing
 from ci_agent_eval.render.annotations import annotations as annotations_of
 from ci_agent_eval.render.annotations import render_annotations
+from ci_agent_eval.render.ctrf import CTRF_BEGINNING, CTRF_NAME, render_ctrf
 from ci_agent_eval.render.document import parse_verdict, render_verdict
 from ci_agent_eval.render.html.beginning import PAGE_BEGINNING
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown import render_comment, render_step_summary
+from ci_agent_eval.render.sarif import SARIF_BEGINNING, SARIF_NAME, render_sarif
 from ci_agent_eval.report import Report
 
 VERDICT_NAME = "verdict.json"
@@ -31,8 +33,17 @@ _OURS = {
     SUMMARY_NAME: ("### ✅ Agent evals", "### ❌ Agent evals"),
     ANNOTATIONS_NAME: ("[\n", "[]"),
     PAGE_NAME: (PAGE_BEGINNING,),
+    CTRF_NAME: (CTRF_BEGINNING,),
+    SARIF_NAME: (SARIF_BEGINNING,),
 }
 """How each file begins when this program wrote it."""
+
+
+_FORMATS: dict[str, tuple[str, Callable[[Report], str]]] = {
+    "ctrf": (CTRF_NAME, render_ctrf),
+    "sarif": (SARIF_NAME, render_sarif),
+}
+"""What each format of others is written to, and by what."""
 
 
 def claim_report_folder(folder: Path) -> None:
@@ -78,6 +89,22 @@ def write_report_folder(report: Report, folder: Path, links: Links) -> None:
         raise _unwritable(folder, error) from None
 
 
+def write_formats(report: Report, folder: Path, formats: Collection[str]) -> None:
+    """Write the report in these formats of others; remove what a former one left in the rest.
+
+    Raises InputError if it cannot.
+    """
+    claim_report_folder(folder)
+    try:
+        for key, (name, render) in _FORMATS.items():
+            if key in formats:
+                (folder / name).write_text(render(report), encoding="utf-8", newline="\n")
+            else:
+                (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
 def write_page(folder: Path, pieces: Iterable[str]) -> None:
     """Write `report.html` piece by piece, whole or not at all; raises InputError if it cannot."""
     claim_report_folder(folder)
@@ -110,7 +137,8 @@ def _unwritable(folder: Path, error: OSError) -> InputError:
 def clear_report_folder(folder: Path) -> None:
     """Remove a former report's files, so that none of them is taken for the next one's."""
     texts = (VERDICT_NAME, COMMENT_NAME, SUMMARY_NAME, ANNOTATIONS_NAME)
-    for name in (*texts, PAGE_NAME, EVAL_RESULTS_NAME):
+    others = (name for name, _ in _FORMATS.values())
+    for name in (*texts, PAGE_NAME, EVAL_RESULTS_NAME, *others):
         (folder / name).unlink(missing_ok=True)
 
 

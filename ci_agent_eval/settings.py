@@ -30,6 +30,11 @@ OTHER_VARIABLES = ("AGENT_EVAL_PYTHON", "AGENT_EVAL_DEBUG", "AGENT_EVAL_JUNIT_CO
 """Variables of this program that are no options: the suite's interpreter, tracebacks, our tests."""
 
 
+def words(value: Any) -> Any:
+    """Take apart what a variable or input names in one text; leave anything else as it is."""
+    return tuple(re.split(r"[\s,]+", value.strip(" ,"))) if isinstance(value, str) else value
+
+
 class GateSettings(KnownKeys):
     """`[gate]`: what a run must show."""
 
@@ -39,6 +44,8 @@ class GateSettings(KnownKeys):
     eval_min_pass_rate: Rate | None = None
     eval_min_score: Rate | None = None
 
+
+Format = Literal["ctrf", "sarif"]
 
 Condition = Literal["model", "tools", "prices", "judge"]
 
@@ -59,8 +66,7 @@ class CompareSettings(KnownKeys):
     @field_validator("across", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        """Take apart what a variable or input names in one text."""
-        return tuple(re.split(r"[\s,]+", value.strip(" ,"))) if isinstance(value, str) else value
+        return words(value)
 
     @property
     def policy(self) -> ComparePolicy:
@@ -82,6 +88,7 @@ class Settings(KnownKeys):
 
     suite: str = Field(default="default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     report_dir: str = Field(default="agent-eval-report", min_length=1)
+    formats: tuple[Format, ...] = Field(default=(), description="written beside our own files")
     paths: tuple[str, ...] = Field(default=(), description="what `run` gives pytest")
     pytest_args: tuple[str, ...] = ()
     results: tuple[str, ...] = Field(default=(), description="what `report` reads as episodes")
@@ -92,6 +99,11 @@ class Settings(KnownKeys):
     publish: PublishSettings = Field(default_factory=PublishSettings)
     quarantine: tuple[QuarantineEntry, ...] = ()
     acknowledged: str = Field(default=ACKNOWLEDGED_NAME, min_length=1)
+
+    @field_validator("formats", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return words(value)
 
     @property
     def policy(self) -> GatePolicy:

@@ -132,7 +132,11 @@ def run(
 
 
 @cli.command(epilog=EXIT_CODES)
-@click.option("--results", multiple=True, help="Report folder, file or glob of our JSON.")
+@click.option(
+    "--results",
+    multiple=True,
+    help="Report folder, file or glob, of our JSON or of what another runner wrote.",
+)
 @click.option("--junit", multiple=True, help="File or glob of JUnit XML from any producer.")
 @click.option(
     "--format",

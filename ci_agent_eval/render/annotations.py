@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from ci_agent_eval.facts import JUnitCase
@@ -24,6 +24,9 @@ from ci_agent_eval.render.views import (
 from ci_agent_eval.report import Judged, Report
 
 Level = Literal["failure", "warning", "notice"]
+
+AnnotationKind = Literal["failed", "error", "warning", "baseline", "budget", "test"]
+"""What an annotation is about: a failed assertion, an error of the world, and so on."""
 
 _LEVELS: tuple[Level, ...] = ("failure", "warning", "notice")
 
@@ -58,6 +61,7 @@ class _Draft:
     details: str | None = None
     newly: bool = False
     """It did not fail in the baseline."""
+    kind: AnnotationKind = "failed"
 
 
 def annotations(report: Report) -> tuple[Annotation, ...]:
@@ -68,6 +72,13 @@ def annotations(report: Report) -> tuple[Annotation, ...]:
         if (annotation := _place(draft)) is not None
     ]
     return tuple(annotation for _, annotation in sorted(placed, key=_order))
+
+
+def noted(report: Report) -> tuple[tuple[AnnotationKind, Annotation], ...]:
+    """Return every annotation with its kind, in order; one without a place has an empty path."""
+    found = [(draft.kind, draft.newly, _placed(draft)) for draft in _drafts(report)]
+    ordered = sorted(found, key=lambda item: (_order((not item[1], item[2])), item[0]))
+    return tuple((kind, annotation) for kind, _, annotation in ordered)
 
 
 def render_annotations(shown: Sequence[Annotation]) -> str:
@@ -94,12 +105,13 @@ def _order(pair: tuple[bool, Annotation]) -> tuple[int, bool, str, int, str, str
 
 
 def _place(draft: _Draft) -> Annotation | None:
-    path = repository_path(draft.file)
-    if path is None:
-        return None
+    return None if repository_path(draft.file) is None else _placed(draft)
+
+
+def _placed(draft: _Draft) -> Annotation:
     line = line_number(draft.line) or 1
     return Annotation(
-        path=path,
+        path=repository_path(draft.file) or "",
         start_line=line,
         end_line=line,
         level=draft.level,
@@ -140,6 +152,7 @@ def _doubts(report: Report) -> Iterator[_Draft]:
             title=f"{doubt.scenario.scenario_id}: against the baseline",
             message=f"{doubt.what}\npasses {now} now, {before} before",
             newly=True,
+            kind="baseline",
         )
 
 
@@ -153,9 +166,10 @@ def _scenario(item: Judged, level: Level, note: str) -> Iterator[_Draft]:
         cause = error_cause(scenario)
         # An error is no measurement: it weighs more than one that went badly.
         worse: Level = "warning" if level == "notice" else level
-        yield _Draft(cause.file, cause.line, worse, title, cause.reason or NO_REASON)
+        reason = cause.reason or NO_REASON
+        yield _Draft(cause.file, cause.line, worse, title, reason, kind="error")
     for failed in scenario.warnings:
-        yield _cause(item, cause_of(scenario, failed), "warning")
+        yield replace(_cause(item, cause_of(scenario, failed), "warning"), kind="warning")
 
 
 def _cause(item: Judged, cause: Cause, level: Level, note: str = "") -> _Draft:
@@ -181,12 +195,13 @@ def _overrun(overrun: Overrun) -> _Draft:
         level="failure" if overrun.gates else "warning",
         title=f"{title_of(scenario) if scenario else 'suite'}: over budget, {name}",
         message=message,
+        kind="budget",
     )
 
 
 def _test(case: JUnitCase) -> _Draft:
     message = case.message or NO_REASON
-    return _Draft(case.file, case.line, "failure", case.title, message, case.detail)
+    return _Draft(case.file, case.line, "failure", case.title, message, case.detail, kind="test")
 
 
 def _level(item: Judged, *, missed: bool) -> Level:

@@ -6,9 +6,11 @@ import pytest
 
 from ci_agent_eval.render.annotations import annotations
 from ci_agent_eval.render.commands import render_commands
+from ci_agent_eval.render.ctrf import render_ctrf
 from ci_agent_eval.render.document import render_verdict
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown import render_check_summary, render_comment, render_step_summary
+from ci_agent_eval.render.sarif import render_sarif
 from ci_agent_eval.render.terminal import render_terminal
 from tests.conftest import GOLDEN
 from tests.render_reports import LINKS, REPORTS, oversize
@@ -38,6 +40,8 @@ OUTPUTS = {
         lambda r: render_commands(annotations(r)),
     ),
     "below_thresholds.json": ("below_thresholds", render_verdict),
+    "failing.ctrf.json": ("failing", render_ctrf),
+    "failing.sarif": ("failing", render_sarif),
     "evaluations.commands.txt": ("evaluations", lambda r: render_commands(annotations(r))),
 }
 OVERSIZE = {"oversize.1000.md": 1_000, "oversize.4000.md": 4_000, "oversize.30000.md": 30_000}
