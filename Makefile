@@ -16,7 +16,7 @@ LINT_STAMP := $(VENV)/.stamp-lint-$(call content,requirements/dev.txt requiremen
 LOCK_STAMP := $(VENV)/.stamp-lock-$(call content,requirements/lock.txt)
 # $(call compat,NAME): the stamp of the environment that requirements/compat-NAME.txt describes.
 compat = $(VENV)-compat-$(1)/.stamp-$(call content,requirements/compat-$(1).txt pyproject.toml)
-WORKFLOWS := $(wildcard .github/workflows/*.yml)
+WORKFLOWS := $(wildcard .github/workflows/*.yml docs/workflows/*.yml)
 
 .PHONY: help
 help: ## Say what each target does

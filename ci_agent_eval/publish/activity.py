@@ -64,5 +64,5 @@ def refusal_reason(event: Event, permission: str) -> str:
         return f"Add `permissions: {permission}: write` to the workflow's job."
     return (
         f"{who}, and GitHub gives such a run a read-only token. To publish all the same, "
-        "upload the report folder here and publish it from a `workflow_run` job."
+        "upload the report folder here and publish it from a `workflow_run` job (docs/forks.md)."
     )

@@ -1,0 +1,84 @@
+"""The workflows that the documents show are files, linted as such, and keep their promises."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = {
+    path.stem: path.read_text() for path in sorted((ROOT / "docs/workflows").glob("*.yml"))
+}
+PAGES = "\n".join(path.read_text() for path in sorted((ROOT / "docs").glob("*.md")))
+
+
+def parsed(text):
+    return YAML(typ="safe").load(text)
+
+
+def steps(name):
+    (job,) = parsed(WORKFLOWS[name])["jobs"].values()
+    return job["steps"]
+
+
+def uses(name, action):
+    return next(step for step in steps(name) if step.get("uses", "").startswith(action))
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_page_shows_it_word_for_word(name):
+    assert f"```yaml\n{WORKFLOWS[name]}```" in PAGES
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_it_gives_inputs_that_the_action_has(name):
+    known = parsed((ROOT / "action.yml").read_text())["inputs"]
+    given = [step["with"] for step in steps(name) if "agent-eval-action" in step.get("uses", "")]
+    assert given
+    assert all(set(inputs) <= set(known) for inputs in given)
+
+
+def test_the_linters_are_given_them():
+    makefile = (ROOT / "Makefile").read_text()
+    assert re.search(r"^WORKFLOWS := .*docs/workflows/\*\.yml", makefile, re.MULTILINE)
+
+
+def test_the_run_of_a_fork_can_write_nothing():
+    workflow = parsed(WORKFLOWS["fork-run"])
+    (job,) = workflow["jobs"].values()
+    assert (workflow["permissions"], job["permissions"]) == ({}, {"contents": "read"})
+    assert "secrets" not in WORKFLOWS["fork-run"]
+    inputs = uses("fork-run", "org/agent-eval-action")["with"]
+    assert (inputs["comment"], inputs["check-run"]) == ("off", "false")
+
+
+def test_what_publishes_runs_nothing_of_theirs():
+    workflow = parsed(WORKFLOWS["fork-publish"])
+    (job,) = workflow["jobs"].values()
+    assert list(workflow["on"]) == ["workflow_run"]
+    assert workflow["on"]["workflow_run"]["workflows"] == [parsed(WORKFLOWS["fork-run"])["name"]]
+    assert workflow["permissions"] == {}
+    assert job["permissions"] == {
+        "contents": "read",
+        "actions": "read",
+        "pull-requests": "write",
+        "checks": "write",
+    }
+    assert all("run" not in step for step in job["steps"])
+    assert uses("fork-publish", "actions/checkout")["with"] == {"persist-credentials": False}
+    assert uses("fork-publish", "org/agent-eval-action")["with"]["mode"] == "publish"
+    assert "download-artifact" not in WORKFLOWS["fork-publish"]
+    assert "github.event.workflow_run.head_branch" not in WORKFLOWS["fork-publish"]
+
+
+@pytest.mark.parametrize("name", ["fork-run", "baseline"])
+def test_what_is_uploaded_is_what_is_looked_for(name):
+    from ci_agent_eval.options import DEFAULT_ARTIFACT
+
+    given = uses(name, "actions/upload-artifact")
+    assert given["with"]["name"] == DEFAULT_ARTIFACT
+    assert given["if"] == "always()"
+    assert "push" in parsed(WORKFLOWS[name])["on"]
