@@ -13,12 +13,14 @@ from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.report import Report
 from tests.builders import (
+    agreement,
     baseline,
     episode,
     evaluated,
     failed_assertion,
     failing,
     finding,
+    in_quarantine,
     report,
     tool_call,
     turn,
@@ -323,6 +325,59 @@ def hostile_baseline(text: str = HOSTILE) -> Report:
     )
 
 
+def agreed() -> Report:
+    """Scenarios in quarantine and out of it again, and regressions that are accepted."""
+    often = range(1, 21)
+    lax = {"min_pass_rate": 0.0}
+    return report(
+        failing("refund_over_limit"),
+        episode("slow_tool", outcome="error", reason="504 from the bank"),
+        episode("order_status"),
+        failing("address_change"),
+        *(failing("tone", iteration=n, **lax) for n in often),
+        *(failing("length", iteration=n, **lax) for n in often),
+        *(episode("small_talk", iteration=n, attempt=2) for n in (1, 2)),
+        failing("small_talk", iteration=1, attempt=1),
+        quarantine=(
+            in_quarantine("refund_*"),
+            in_quarantine("slow_tool", reason="the bank's sandbox is down"),
+            in_quarantine("order_status", owner="orders"),
+            in_quarantine("address_change", expired=True),
+            in_quarantine("renamed_since"),
+        ),
+        acknowledged=(
+            agreement("tone", reason="the new prompt is terse"),
+            agreement("length", expired=True),
+            agreement("refund_over_limit"),
+        ),
+        baseline=baseline(
+            [episode(name, iteration=n) for name in ("tone", "length") for n in often]
+        ),
+    )
+
+
+def hostile_agreed(text: str = HOSTILE) -> Report:
+    """The text in every place that an agreement fills."""
+    fields: dict[str, Any] = {"owner": text, "reason": text, "agent": text}
+    rest = {"agent": text, "min_pass_rate": 0.0}
+    return report(
+        failing(text, agent=text),
+        failing(f"{text}2", agent=text, attempt=1),
+        episode(f"{text}2", agent=text, attempt=2),
+        *(failing(f"{text}3", iteration=n, **rest) for n in range(20)),
+        quarantine=(
+            in_quarantine(text, **fields),
+            in_quarantine(f"{text}2", expired=True, **fields),
+            in_quarantine(f"{text}9", **fields),
+        ),
+        acknowledged=(
+            agreement(f"{text}3", reason=text, agent=text),
+            agreement(f"{text}4", reason=text, agent=text),
+        ),
+        baseline=baseline([episode(f"{text}3", iteration=n, agent=text) for n in range(20)]),
+    )
+
+
 def hostile(text: str = HOSTILE) -> Report:
     """The text in every place that a test, an episode or a file fills."""
     check = failed_assertion(text, reason=text, file=text, line=7)
@@ -378,5 +433,7 @@ REPORTS = {
     "compared_and_passed": compared_and_passed,
     "no_baseline": no_baseline,
     "hostile_baseline": hostile_baseline,
+    "agreed": agreed,
+    "hostile_agreed": hostile_agreed,
     "hostile": hostile,
 }

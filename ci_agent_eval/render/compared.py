@@ -17,6 +17,7 @@ from ci_agent_eval.render import numbers, views
 from ci_agent_eval.render.numbers import ABSENT, counted
 from ci_agent_eval.report import Report
 from ci_agent_eval.summary import ScenarioSummary
+from ci_agent_eval.waivers import Agreement, covering
 
 PATH_STEPS = 40
 """Most tool calls of a sequence that a comment shows."""
@@ -147,22 +148,31 @@ class Doubt:
 def doubts(report: Report) -> Sequence[Doubt]:
     """Return regressions, drops that cannot be told, and what vanished; what gates first.
 
-    What fails by itself has its row elsewhere, with a note.
+    What fails by itself has its row elsewhere, with a note; what was acknowledged, a list.
     """
     found = comparison_of(report)
     if found is None:
         return ()
     gating = {(r.kind, r.scenario_id, r.agent) for r in report.verdict.reasons}
+    accepted = {
+        (r.scenario_id, r.agent) for r in report.verdict.warnings if r.kind == "acknowledged"
+    }
     failing = {
         key_of(item.scenario) for item in report.judged() if item.judgement.status == "failing"
     }
     told = [
-        Doubt(s, what, (kind, *key_of(s)) in gating)
+        Doubt(s, what + _ended(s, report.verdict.acknowledged), (kind, *key_of(s)) in gating)
         for s in found.scenarios
-        if key_of(s) not in failing
+        if key_of(s) not in failing | accepted
         for kind, what in _doubted(s)
     ]
     return sorted(told, key=lambda doubt: not doubt.gates)
+
+
+def _ended(scenario: ScenarioComparison, agreed: Sequence[Agreement]) -> str:
+    """Say that an acknowledgement is over, where there was one; one that holds is not seen here."""
+    found = covering(agreed, *key_of(scenario))
+    return "" if found is None else f"; its acknowledgement ended on {found.until}"
 
 
 def _doubted(scenario: ScenarioComparison) -> Iterator[tuple[str, str]]:

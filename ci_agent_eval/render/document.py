@@ -1,14 +1,15 @@
 """`verdict.json`: the whole report as canonical JSON, and back.
 
 Its first level answers what a consumer asks without knowing our insides: `commit`, `conclusion`,
-`headline` and `counts`; `summary`, `verdict` and `comparison` hold everything else.
+`headline`, `counts`, and `lists` of what is flaky, quarantined or acknowledged; `summary`,
+`verdict` and `comparison` hold everything else.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Annotated, Any
 
@@ -37,6 +38,7 @@ class _Document:
     counts: dict[str, JsonValue]
     summary: Summary
     verdict: Verdict
+    lists: dict[str, JsonValue] = field(default_factory=dict)
     comparison: Comparison | NoBaseline | None = None
     commit: _Commit | None = None
 
@@ -48,6 +50,7 @@ def render_verdict(report: Report) -> str:
         "conclusion": report.verdict.conclusion,
         "headline": headline(report),
         "counts": _counts(report),
+        "lists": _lists(report),
     }
     # A named tuple would become a list that says nothing about itself.
     failing = [case._asdict() for case in report.summary.tests.failing]
@@ -67,6 +70,35 @@ def _counts(report: Report) -> dict[str, Any]:
         "budget_violations": sum(1 for _ in report.violations())
         + len(report.summary.suite_violations),
         "findings": len(report.summary.findings),
+    }
+
+
+def _lists(report: Report) -> dict[str, Any]:
+    """Return what a reader would otherwise have to gather from all scenarios."""
+    accepted = [r for r in report.verdict.warnings if r.kind == "acknowledged" and r.scenario_id]
+    return {
+        "flaky": [
+            {"scenario_id": s.scenario_id, "agent": s.agent, "iterations": s.flaky}
+            for s in report.summary.scenarios
+            if s.flaky
+        ]
+        + [{"test": title} for title in report.summary.tests.flaky],
+        "quarantined": [
+            {
+                "scenario_id": item.scenario.scenario_id,
+                "agent": item.scenario.agent,
+                "status": item.judgement.status,
+                "owner": agreed.owner,
+                "reason": agreed.reason,
+                "until": str(agreed.until),
+                "expired": agreed.expired,
+            }
+            for item in report.quarantined
+            if (agreed := item.scenario.quarantine)
+        ],
+        "acknowledged": [
+            {"scenario_id": r.scenario_id, "agent": r.agent, "message": r.message} for r in accepted
+        ],
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.render import against, evaluations, folded, trouble
+from ci_agent_eval.render import against, agreed, evaluations, folded, trouble
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.section import Section
 from ci_agent_eval.report import Report
@@ -26,6 +26,8 @@ def sections(report: Report, links: Links) -> tuple[Section, ...]:
         evaluations.conversations(report, links),
         evaluations.failures(report, links),
         folded.advisory(report, links),
+        agreed.quarantined(report, links),
+        agreed.acknowledged(report),
         folded.warnings(report, links),
         folded.flaky(report, links),
         folded.passing(report, links),

@@ -9,6 +9,8 @@ from typing import TypeVar
 
 from ci_agent_eval.comparison.model import ScenarioComparison
 from ci_agent_eval.facts import JUnitCase
+from ci_agent_eval.gate import Reason
+from ci_agent_eval.render.agreed import acceptances, quarantine_title, until
 from ci_agent_eval.render.compared import (
     CHANGES,
     PATH_STEPS,
@@ -38,12 +40,14 @@ from ci_agent_eval.render.numbers import (
 from ci_agent_eval.render.views import (
     FINDING_KINDS,
     Cause,
+    Flaky,
     Overrun,
     causes,
     error_cause,
     evaluations_title,
     evidence,
     first_cause,
+    flaky,
     overruns,
     rate_of,
     repeated,
@@ -112,9 +116,42 @@ def _blocks(report: Report, paper: _Paper) -> Iterator[str]:
     yield _block("Over a budget that does not gate", soft, _overrun, paper, _YELLOW)
     yield _evaluations(report, paper)
     yield _block("Failing, but advisory", advisory, _failing, paper, _YELLOW)
+    yield _quarantine(report, paper)
+    yield _block("Acknowledged, not gating", acceptances(report), _accepted, paper, _YELLOW)
     yield from _comparison(report, paper)
     yield _findings(report, paper)
+    yield _block("Flaky: passed only on a retry", flaky(report), _flaky, paper, _YELLOW)
     yield _block("Iterations", repeated(report), _iterations, paper, _DIM)
+
+
+def _quarantine(report: Report, paper: _Paper) -> str:
+    if not report.quarantined:
+        return ""
+    code = _YELLOW if all(item.scenario.in_quarantine for item in report.quarantined) else _RED
+    heading = [
+        paper.paint(line, f"{_BOLD};{code}")
+        for line in _wrapped(quarantine_title(report), paper.width)
+    ]
+    return "\n".join([*heading, *_entries(report.quarantined, _quarantined, paper)])
+
+
+def _quarantined(item: Judged) -> _Entry:
+    agreed = item.scenario.quarantine
+    assert agreed is not None, "only what is in quarantine is shown"  # noqa: S101 - see above
+    owner, reason = terminal(agreed.owner or "", NAME_LIMIT), terminal(agreed.reason)
+    text = f"until {until(agreed)}; owner {owner}: {reason}"
+    return _Entry(_name(item), _passes(item), text, _place(item.scenario.file, item.scenario.line))
+
+
+def _accepted(reason: Reason) -> _Entry:
+    name = "" if reason.scenario_id is None else terminal(reason.scenario_id, NAME_LIMIT)
+    agent = f" (agent {terminal(reason.agent, NAME_LIMIT)})" if reason.agent else ""
+    return _Entry(name + agent, "", terminal(reason.message, WHOLE_LIMIT))
+
+
+def _flaky(found: Flaky) -> _Entry:
+    times = counted(found.iterations, "iteration") if found.iterations else "test"
+    return _Entry(terminal(found.title, NAME_LIMIT), times, _place(found.file, found.line))
 
 
 def _doubt_color(report: Report) -> str:
@@ -313,8 +350,6 @@ def _findings(report: Report, paper: _Paper) -> str:
 def _ending(report: Report, paper: _Paper) -> Iterator[str]:
     found = figure_rows(report)
     yield from _figures(found, is_compared=comparison_of(report) is not None)
-    if flaky := sum(1 for scenario in report.summary.scenarios if scenario.flaky):
-        yield f"  {counted(flaky, 'scenario')} flaky: passed only on a retry"
     if found:
         yield ""
     base = base_line(report)

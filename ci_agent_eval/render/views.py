@@ -95,6 +95,27 @@ def rate_of(scenario: ScenarioSummary) -> str:
     return numbers.percent_within(rate, scenario.pass_interval)
 
 
+@dataclass(frozen=True, slots=True)
+class Flaky:
+    """What passed only on a retry; the title is hostile text."""
+
+    title: str
+    iterations: int
+    """Of a scenario; 0: it is a test that is no episode."""
+    file: str | None = None
+    line: int | None = None
+
+
+def flaky(report: Report) -> Sequence[Flaky]:
+    """Return the scenarios, then the tests, that passed only on a retry."""
+    found = [
+        Flaky(title_of(scenario), scenario.flaky, scenario.file, scenario.line)
+        for scenario in report.summary.scenarios
+        if scenario.flaky
+    ]
+    return [*found, *(Flaky(title, 0) for title in report.summary.tests.flaky)]
+
+
 def repeated(report: Report) -> Sequence[Judged]:
     """Return the scenarios that ran more than once and were judged."""
     tallies = ((item, item.scenario.tally) for item in report.judged())

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.facts import EpisodeFacts
+from ci_agent_eval.render.agreed import acceptances, quarantine_title, until
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.html import assets
 from ci_agent_eval.render.html.budget_bars import suite_bars
@@ -27,7 +28,7 @@ from ci_agent_eval.render.html.scenario_rows import listed_scenarios, scenario_r
 from ci_agent_eval.render.links import Links, line_number, quoted_url
 from ci_agent_eval.render.markdown import SHORT_SHA
 from ci_agent_eval.render.numbers import count, counted
-from ci_agent_eval.render.views import FINDING_KINDS, evaluations_title, evidence, figures
+from ci_agent_eval.render.views import FINDING_KINDS, evaluations_title, evidence, figures, flaky
 from ci_agent_eval.report import Report
 
 CHUNK = 65_536
@@ -70,6 +71,10 @@ def render_html(
         "evaluations": evaluations_title(report) if report.evaluations else "",
         "budgets": suite_bars(budgets, report.summary.totals, shown),
         "charts": charts(episodes),
+        "accepted": acceptances(report),
+        "quarantine_title": quarantine_title(report),
+        "until": until,
+        "flaky": flaky(report),
         "links": _page_links(links),
         "scenarios": _data(scenario_row(item, shown, places) for item in scenarios),
         "scenario_count": len(scenarios),

@@ -44,7 +44,8 @@ def scenario_row(item: Judged, shown: Shown, places: Places) -> Row:
         "agent": shown.name(scenario.agent) if scenario.agent else None,
         "unnamed": agent_of(scenario) == "",
         "status": status,
-        "advisory": item.judgement.gate == "advisory" and not item.only_measures,
+        "advisory": item.judgement.gate == "advisory" and _informs(item),
+        "quarantine": scenario.in_quarantine,
         "evaluation": scenario.mode == "evaluation",
         "score": _score(scenario.evaluations.mean_score),
         "over": any(found.violation.hard for found in scenario.violations),
@@ -62,6 +63,11 @@ def scenario_row(item: Judged, shown: Shown, places: Places) -> Row:
         "place": places.of(scenario.file, scenario.line),
     }
     return filled(row)
+
+
+def _informs(item: Judged) -> bool:
+    """Say whether it is advisory by its own will, and no evaluation."""
+    return not item.only_measures and not item.scenario.in_quarantine
 
 
 def _required(item: Judged) -> str:

@@ -39,6 +39,7 @@ OUTPUTS = {
         "hostile_baseline",
         lambda r: render_commands(annotations(r)),
     ),
+    "agreed.json": ("agreed", render_verdict),
     "below_thresholds.json": ("below_thresholds", render_verdict),
     "failing.ctrf.json": ("failing", render_ctrf),
     "failing.sarif": ("failing", render_sarif),

@@ -25,7 +25,15 @@ from ci_agent_eval.render.markdown import (
 )
 from ci_agent_eval.render.section import NAMES
 from tests.builders import episode, failed_assertion, failing, finding, report
-from tests.render_reports import HOSTILE, LINKS, REPORTS, everything_wrong, hostile, oversize
+from tests.render_reports import (
+    HOSTILE,
+    LINKS,
+    REPORTS,
+    everything_wrong,
+    hostile,
+    hostile_agreed,
+    oversize,
+)
 
 PIECES = st.sampled_from(
     ["`", "``", "|", "\\", "\n", "\r\n", "\n\n", "<", ">", "</details>", "</summary>", "<!--", "-->",
@@ -68,6 +76,15 @@ def test_every_rendering_is_ours_alone_and_well_formed(name, render):
     text = render(REPORTS[name](), LINKS)
     well_formed(text)
     assert foreign_elements(text, LINKS.prefixes) == ()
+
+
+@FEW
+@given(text=TEXT, limit=st.integers(MIN_LIMIT, 20_000))
+def test_any_text_in_any_agreement_is_harmless_and_fits_any_limit(text, limit):
+    comment = render_comment(hostile_agreed(text), LINKS, limit=limit)
+    assert len(comment.encode()) <= limit
+    well_formed(comment)
+    assert foreign_elements(comment, LINKS.prefixes) == ()
 
 
 @FEW

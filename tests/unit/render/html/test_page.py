@@ -26,6 +26,7 @@ from tests.render_reports import (
     LINKS,
     compared,
     hostile,
+    hostile_agreed,
     hostile_baseline,
     no_baseline,
 )
@@ -217,7 +218,7 @@ def everywhere(text):
     )  # fmt: skip
     # Long texts are cut, and paths of the repository are links: both add elements of ours.
     apart = {"links": Links(), "caps": Caps(name=9_000)}
-    built = hostile(text), hostile_baseline(text)
+    built = hostile(text), hostile_baseline(text), hostile_agreed(text)
     return page(item, **apart), *(page(built=one, **apart) for one in built)
 
 
