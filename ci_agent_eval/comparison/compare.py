@@ -148,9 +148,11 @@ class _Pairing:
         return bool(differences(before.conditions, after.conditions, self.policy.across))
 
     def _divergence(self, before: RunSide, after: RunSide) -> Divergence | None:
-        failing = self.is_passing(after.summary) is False
+        """Hold the usual way against that of the failures, on the side that fails more."""
+        rates = [run.summary.tally.pass_rate or 0.0 for run in (before, after)]
+        failing = rates[1] < rates[0] or self.is_passing(after.summary) is False
         paths = (
-            representative(before.episodes, failing=False),
+            representative(before.episodes, failing=rates[0] < rates[1]),
             representative(after.episodes, failing=failing),
         )
         return None if None in paths else divergence(*(path or () for path in paths))

@@ -15,6 +15,7 @@ from ci_agent_eval.current import running_episode
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.engine.model import model_settings
+from ci_agent_eval.engine.prices import price_table
 from ci_agent_eval.engine.rate import Tally
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.errors import InputError
@@ -82,7 +83,10 @@ class Bench:
         )
         # The cassette counts over all that was asked in the episode.
         misses = self.session.cassette_counts(self.episode_id).misses - recorder.cassette_misses
-        recorder.record_judge(tokens, cost_of(response), cassette_misses=misses)
+        cost = cost_of(response)
+        recorder.record_judge(tokens, cost, cassette_misses=misses)
+        if cost is not None:
+            recorder.note_conditions(prices=price_table())
 
 
 class CountedModel(WrapperModel):

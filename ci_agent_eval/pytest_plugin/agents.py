@@ -132,12 +132,19 @@ class RecordedRuns:
         return RunLimits.from_budgets(self.recorder.budgets).after(self.recorder.trajectory)
 
     def _record(self, result: AgentResult) -> None:
+        from ci_agent_eval.engine.prices import price_table  # noqa: PLC0415 - inert until used
+
         self.recorder.record_run(
             result.turns,
             stop_reason=result.stop_reason,
             rate_limited=result.rate_limited,
             # The cassette counts over all runs of the episode.
             cassette_misses=result.cassette.misses - self.recorder.cassette_misses,
+        )
+        # An adapter that does not know its agent's tools says none.
+        self.recorder.note_conditions(
+            tools=tuple(sorted(set(result.available_tools))) or None,
+            prices=None if result.cost_usd is None else price_table(),
         )
         self.recorder.agent = self.recorder.agent or result.agent
         self.recorder.model = self.recorder.model or result.model

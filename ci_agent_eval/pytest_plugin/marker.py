@@ -24,6 +24,7 @@ ARGUMENTS = (
     "agent",
     "model",
     "metadata",
+    "was",
 )
 _MERGED = ("budgets", "metadata")
 
@@ -40,6 +41,8 @@ def draft_from_marker(
         gate = {"gate": "advisory"} if is_advisory(arguments, identity.get("mode")) else {}
         values = {"scenario_id": scenario_id, **gate, **arguments}
         _check_iterations(values.pop(ARGUMENT, 1))
+        if isinstance(values.get("was"), str):
+            values["was"] = (values["was"],)
         return draft_episode(**{**values, **identity})
     except InputError as error:
         raise InputError(f"{item.nodeid}: @pytest.mark.episode: {error}") from None

@@ -18,9 +18,9 @@ CASSETTE_MODES = ("off", "record", "replay", "auto")
 
 MARKER_HELP = (
     "episode(scenario_id=None, budgets=None, gate='required', min_pass_rate=None, "
-    "min_passes=None, iterations=None, agent=None, model=None, metadata=None): an agent episode; "
-    "scenario_id defaults to the node id, gate is 'required' or 'advisory', iterations to "
-    "--aitest-iterations (ci-agent-eval)"
+    "min_passes=None, iterations=None, agent=None, model=None, metadata=None, was=None): an agent "
+    "episode; scenario_id defaults to the node id, gate is 'required' or 'advisory', iterations "
+    "to --aitest-iterations, was names the scenario ids it had before (ci-agent-eval)"
 )
 
 

@@ -47,6 +47,22 @@ def suite(pytester):
     return run
 
 
+def test_what_a_run_was_made_under_is_in_its_episode(suite):
+    _, (episode,) = suite(
+        BALANCE,
+        """
+@pytest.mark.episode(scenario_id="balance", was="checking_balance")
+async def test_balance(aitest_run):
+    await aitest_run(agent, "What's my checking balance?")
+""",
+    )
+    tools = episode["conditions"]["tools"]
+    assert "get_balance" in tools
+    assert tools == sorted(tools)
+    assert episode["conditions"]["prices"].startswith("genai-prices ")
+    assert episode["was"] == ["checking_balance"]
+
+
 def test_the_banking_example_of_the_document(suite):
     result, (episode,) = suite(
         BALANCE,

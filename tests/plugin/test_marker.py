@@ -46,6 +46,29 @@ def test_the_scenario_is_the_node_id_unless_it_is_said(suite):
     ]
 
 
+@pytest.mark.parametrize("was", ['"old"', '["old"]', '("old",)'])
+def test_it_names_what_the_scenario_was_called_before(suite, was):
+    suite.write(f"""
+        import pytest
+
+        @pytest.mark.episode("refund", was={was})
+        def test_one(episode): pass
+    """)
+    (episode,) = suite.run().results.episodes
+    assert episode.was == ("old",)
+
+
+def test_a_former_name_is_a_text(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.episode("refund", was=[7])
+        def test_one(episode): pass
+    """)
+    result = suite.run().result
+    result.stdout.fnmatch_lines(["*@pytest.mark.episode: episode: was.0: *string (got 7)"])
+
+
 def test_a_marked_test_without_the_fixture_is_an_episode_with_a_duration(suite, workers):
     suite.write("""
         import pytest

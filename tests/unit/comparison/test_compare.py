@@ -161,6 +161,14 @@ def test_where_the_trajectory_leaves_the_baseline():
     assert found.before == ("lookup_order", "ask_manager", "issue_refund")
 
 
+def test_the_way_of_the_failures_is_shown_on_the_side_that_fails_more():
+    good, bad = path("lookup_order", "ask_manager"), path("lookup_order")
+    worse = only(compared([*run(2, **good), *run(0, 1, **bad)], run(3, **good)))
+    assert worse.divergence.after == ("lookup_order",)
+    better = only(compared(run(3, **good), [*run(2, **good), *run(0, 1, **bad)]))
+    assert better.divergence.before == ("lookup_order",)
+
+
 def test_the_argument_that_differs():
     call = {"trajectory": {"turns": [turn(tool_calls=[tool_call(arguments={"a": 1, "b": 2})])]}}
     other = {"trajectory": {"turns": [turn(tool_calls=[tool_call(arguments={"a": 1, "b": 3})])]}}

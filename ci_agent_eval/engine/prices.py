@@ -1,0 +1,12 @@
+"""Which price table costs are from: figures by different tables are not comparable."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import version
+
+
+@cache
+def price_table() -> str:
+    """Return the name and version of the price table that the engine uses."""
+    return f"genai-prices {version('genai-prices')}"

@@ -1,0 +1,162 @@
+"""Runs held against a baseline, end to end: two real runs of a small suite, real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+SUITE = """
+import pytest
+
+PASSES = {passes!r}
+
+
+@pytest.mark.parametrize("number", range(20))
+@pytest.mark.episode(scenario_id="refund", min_pass_rate=0.5)
+def test_refund(episode, number):
+    with episode.turn("I want my money back") as turn:
+        turn.tool_call("lookup_order", {{"order_id": number}})
+        if number < PASSES:
+            turn.tool_call("ask_manager", {{}})
+        turn.reply("On its way", latency_ms=100)
+    episode.check("asks a manager", number < PASSES)
+
+
+@pytest.mark.episode(scenario_id={name!r}, was="greeting")
+def test_greeting(episode):
+    with episode.turn("hello") as turn:
+        turn.reply("Hi", latency_ms=100)
+"""
+
+
+@pytest.fixture
+def agent_eval(tmp_path):
+    def run(*arguments, **environ):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "INPUT_"))}
+        return subprocess.run(
+            [sys.executable, "-m", "ci_agent_eval", *arguments],
+            cwd=tmp_path,
+            env={**kept, "PYTEST_ADDOPTS": "-p no:randomly", **environ},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+
+    return run
+
+
+def suite(folder, passes, name="greeting"):
+    (folder / "test_desk.py").write_text(SUITE.format(passes=passes, name=name))
+
+
+def verdict(folder, name="agent-eval-report"):
+    return json.loads((folder / name / "verdict.json").read_text())
+
+
+@pytest.fixture
+def base(agent_eval, tmp_path):
+    """A run of the base, in the folder `base`."""
+    suite(tmp_path, 20)
+    done = agent_eval("run", "test_desk.py", "--report-dir", "base")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return tmp_path / "base"
+
+
+def test_a_regression_is_found_on_a_laptop(agent_eval, base, tmp_path):
+    suite(tmp_path, 12, name="welcome")
+    plain = agent_eval("run", "test_desk.py")
+    # 12 of 20 are more than its rate asks for; only the baseline tells.
+    assert "1 of 2 required scenarios" not in plain.stdout.splitlines()[-1]
+    done = agent_eval("compare", "base", "agent-eval-report", "--format", "json")
+    assert done.returncode == 1, done.stderr
+    compared = {s["scenario_id"]: s for s in json.loads(done.stdout)["comparison"]["scenarios"]}
+    assert compared["refund"]["call"] == "regression"
+    assert compared["refund"]["divergence"]["before"] == ["lookup_order", "ask_manager"]
+    assert compared["welcome"]["renamed_from"] == "greeting"
+    assert not any(s["change"] == "vanished" for s in compared.values())
+
+
+@pytest.mark.parametrize("format_", ["text", "markdown"])
+def test_the_formats_of_compare(agent_eval, base, format_):
+    done = agent_eval("compare", "base", "base", "--format", format_)
+    assert done.returncode == 0, done.stderr
+    assert "Fisher's exact test, Benjamini-Hochberg at 5 % over 2 scenarios" in done.stdout.replace(
+        "\n", " "
+    )
+
+
+def test_run_reads_the_baseline_of_the_settings(agent_eval, base, tmp_path):
+    (tmp_path / "agent-eval.toml").write_text('[compare]\nbaseline = "base"\n')
+    suite(tmp_path, 20)
+    assert agent_eval("run", "test_desk.py").returncode == 0
+    suite(tmp_path, 8)
+    assert agent_eval("run", "test_desk.py").returncode == 1
+    assert "regression" in {r["kind"] for r in verdict(tmp_path)["verdict"]["reasons"]}
+    page = (tmp_path / "agent-eval-report/report.html").read_text()
+    comment = (tmp_path / "agent-eval-report/comment.md").read_text()
+    assert "Against the baseline" in page
+    assert "- lookup_order → ask_manager\n+ lookup_order\n" in comment
+
+
+def test_a_vanished_scenario_fails(agent_eval, base, tmp_path):
+    done = agent_eval("run", "test_desk.py", "--baseline", "base", "--", "-k", "greeting")
+    assert done.returncode == 1
+    assert [r["kind"] for r in verdict(tmp_path)["verdict"]["reasons"]] == ["vanished"]
+
+
+def test_no_baseline_is_said_and_passes(agent_eval, base, tmp_path):
+    done = agent_eval("report", "--results", "base", "--baseline", "nowhere")
+    assert done.returncode == 0, done.stderr
+    assert "no baseline: no file or folder is at nowhere" in done.stdout.replace("\n", " ")
+
+
+def test_a_broken_baseline_fails_closed(agent_eval, base, tmp_path):
+    (tmp_path / "broken.json").write_text('{"schema_version": "1", "episodes": [')
+    done = agent_eval("report", "--results", "base", "--baseline", "broken.json")
+    assert done.returncode == 1
+    assert "the baseline cannot be read" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("compare", "nowhere", "base"), "nowhere: no file or folder is at nowhere"),
+        (("compare", "base"), "Missing argument"),
+        (("compare", "git:-x:y", "base"), "must be git:REF:PATH"),
+        (("report", "--results", "base", "--baseline", "artifact"), "known to the action alone"),
+    ],
+)
+def test_what_cannot_be_compared_is_a_usage_error(agent_eval, base, arguments, sentence):
+    done = agent_eval(*arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+
+
+def test_without_scipy_the_suite_is_not_even_started(agent_eval, base, tmp_path):
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text("import sys\nsys.modules['scipy'] = None\n")
+    done = agent_eval("run", "test_desk.py", "--baseline", "base", PYTHONPATH=str(hidden))
+    assert done.returncode == 2
+    assert "pip install 'ci-agent-eval[compare]'" in done.stderr
+    assert "passed" not in done.stdout
+    plain = agent_eval("report", "--results", "base", PYTHONPATH=str(hidden))
+    assert plain.returncode == 0, plain.stderr
+
+
+def test_the_same_bytes_for_any_hash_seed(agent_eval, base, tmp_path):
+    suite(tmp_path, 12)
+    agent_eval("run", "test_desk.py")
+    outputs = {
+        agent_eval(
+            "compare", "base", "agent-eval-report", "--format", "json", PYTHONHASHSEED=seed, TZ=zone
+        ).stdout
+        for seed, zone in (("0", "UTC"), ("7", "Asia/Tokyo"))
+    }
+    assert len(outputs) == 1
