@@ -20,6 +20,7 @@ _CHUNK = 1 << 20
 _MIB = 1 << 20
 _GONE = frozenset({404, 410})
 
+
 class _UnfinishedError(PublishError):
     """A download failed in a way that another attempt may mend."""
 
@@ -128,7 +129,8 @@ def _copy(source: urllib3.BaseHTTPResponse, target: BinaryIO, terms: Terms, cloc
             limit = f"{terms.largest // _MIB:,} MiB at most are read"
             raise PublishError(f"Could not {terms.what}: {limit}.")
         if clock() > end:
-            raise PublishError(f"Could not {terms.what}: it takes longer than {terms.longest_s:.0f} s.")
+            limit = f"it takes longer than {terms.longest_s:.0f} s"
+            raise PublishError(f"Could not {terms.what}: {limit}.")
         digest.update(chunk)
         target.write(chunk)
     if terms.digest not in {None, f"sha256:{digest.hexdigest()}"}:
