@@ -36,6 +36,7 @@ from ci_agent_eval.pytest_plugin import experiment_end, linking, options
 from ci_agent_eval.pytest_plugin.detection import SHOWN
 from ci_agent_eval.pytest_plugin.endings import Ending, ending_of
 from ci_agent_eval.pytest_plugin.places import Places
+from ci_agent_eval.pytest_plugin.subtests import with_subtests
 from ci_agent_eval.recorder import complaints
 from ci_agent_eval.redact import Redactor, distinct_names
 
@@ -125,6 +126,7 @@ class LinkedTests:
         self._redactor = redactor
         self._places = places
         self._called: set[str] = set()
+        self._subtests: dict[str, list[Ending]] = {}
         self._outcomes: dict[str, str] = {}
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -133,6 +135,7 @@ class LinkedTests:
         if (name := self._names.get(item.nodeid)) is not None:
             self._called.discard(item.nodeid)
             self._outcomes.pop(item.nodeid, None)
+            self._subtests.pop(item.nodeid, None)
             trace_id, now = _new_id(), _now()
             self._kept.write(lambda store: store.start(self._kept.uid, name, trace_id, now))
         return (yield)
@@ -180,7 +183,8 @@ class LinkedTests:
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
     ) -> None:
         if report.when == "call" and item.nodeid not in self._called:
-            return  # it is of a subtest
+            self._keep_subtest(item, call, report)
+            return
         known = self._outcomes.get(item.nodeid)
         if (report.when != "call" and report.passed) or (
             report.when == "teardown" and known == "failed"
@@ -188,8 +192,21 @@ class LinkedTests:
             return
         if report.when == "setup":
             self._link(item)
-        ending = ending_of(call, report, self._places, self._places.relative(item.path))
-        self._end(item, ending)
+        subtests = self._subtests.get(item.nodeid, ())
+        self._end(item, with_subtests(self._ending(item, call, report), subtests))
+
+    def _keep_subtest(
+        self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
+    ) -> None:
+        """Remember a subtest that ended badly: the test's own end does not tell of it."""
+        ending = self._ending(item, call, report)
+        if ending.outcome in {"failed", "error"}:
+            self._subtests.setdefault(item.nodeid, []).append(ending)
+
+    def _ending(
+        self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
+    ) -> Ending:
+        return ending_of(call, report, self._places, self._places.relative(item.path))
 
     def _end(self, item: pytest.Item, ending: Ending) -> None:
         episode = item.stash.get(SHOWN, None)

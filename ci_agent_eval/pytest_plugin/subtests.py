@@ -6,8 +6,11 @@ known yet; when it is logged, a moment later, it is (`_pytest/subtests.py`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.jsonable import clean_text, without_addresses
 from ci_agent_eval.pytest_plugin.detection import EpisodeItem
 from ci_agent_eval.pytest_plugin.endings import MAX_NAME, Ending, cut
@@ -45,3 +48,14 @@ def ending_after_subtests(state: EpisodeItem, ending: Ending | None = None) -> E
     if state.subtest_errors:
         return Ending("error", "; ".join(state.subtest_errors))
     return ending or Ending("passed")
+
+
+def with_subtests(ending: Ending, subtests: Sequence[Ending]) -> Ending:
+    """Return how a test without an episode ended, given its subtests that ended badly.
+
+    What the test itself failed of comes first; a failed subtest stands over a broken one.
+    """
+    if not subtests or ending.outcome in {"failed", "error"}:
+        return ending
+    outcome: Outcome = "failed" if any(each.outcome == "failed" for each in subtests) else "error"
+    return Ending(outcome, "; ".join(f"in a subtest: {each.reason}" for each in subtests))

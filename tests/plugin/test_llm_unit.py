@@ -102,6 +102,58 @@ def test_every_kind_of_test_is_in_the_experiment_as_it_ended(pytester, workers):
     assert experiment.ended is not None
 
 
+WITH_SUBTESTS = """
+import pytest, unittest
+from ci_agent_eval import llm_unit
+
+@llm_unit()
+def test_bad(subtests):
+    for number in (1, 2):
+        with subtests.test(number=number):
+            assert number == 1
+
+@llm_unit()
+def test_broken(subtests):
+    with subtests.test():
+        raise KeyError("b-7")
+
+@llm_unit()
+def test_skipped_then(subtests):
+    with subtests.test():
+        assert False, "no"
+    pytest.skip("not today")
+
+@llm_unit()
+def test_fine(subtests):
+    with subtests.test():
+        pytest.skip("no weather")
+    with subtests.test():
+        pass
+
+class TestCase(unittest.TestCase):
+    @llm_unit()
+    def test_case(self):
+        for number in (1, 2):
+            with self.subTest(number=number):
+                self.assertEqual(number, 1)
+"""
+
+
+def test_a_test_with_a_failed_subtest_has_failed(pytester):
+    pytester.makepyfile(WITH_SUBTESTS)
+    pytester.runpytest()
+    _, results = kept(pytester)
+    assert {name: (r.outcome, [s.value for s in r.scores]) for name, r in results.items()} == {
+        "test_bad": ("failed", [0.0]),
+        "test_broken": ("error", [0.0]),
+        "test_skipped_then": ("failed", [0.0]),
+        "test_fine": ("passed", [1.0]),
+        "test_case": ("failed", [0.0]),
+    }
+    assert results["test_bad"].reason == "in a subtest: assert 2 == 1"
+    assert results["test_broken"].reason.startswith("in a subtest: KeyError: 'b-7' (")
+
+
 def test_arguments_are_linked_as_opik_links_them(pytester):
     pytester.makepyfile(test_suite=SUITE)
     pytester.runpytest_subprocess()
