@@ -18,6 +18,7 @@ from ci_agent_eval.publish.signals import terminations_raised
 from ci_agent_eval.publish.waiting import Level, Log
 from ci_agent_eval.render.annotations import annotations as annotations_of
 from ci_agent_eval.render.commands import workflow_command
+from ci_agent_eval.render.comment_state import differs_from_baseline, state_of
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown import (
@@ -52,6 +53,8 @@ def publication_of(report: Report, links: Links, settings: Settings, folder: Pat
         marker=marker(report.summary.suite),
         comment_body=render_comment(report, links),
         fallback_body=render_headline_comment(report, links),
+        comment_state=state_of(report),
+        differs=differs_from_baseline(report),
         link_prefixes=links.prefixes,
         check_name=settings.check_name,
         check_title=headline(report),
@@ -122,9 +125,9 @@ def announce(
 def _publish_settings(report: Report, settings: Settings, *, in_workflow: bool) -> PublishSettings:
     """Return what is published: of a shard nothing but files, for it speaks for no suite."""
     if report.summary.shard is not None:
-        return PublishSettings(comment=False, check_run=False, in_workflow=False)
+        return PublishSettings(comment="off", check_run=False, in_workflow=False)
     return PublishSettings(
-        comment=settings.publish.comment == "update",
+        comment=settings.publish.comment,
         check_run=settings.publish.check_run,
         comment_author=settings.publish.comment_author,
         in_workflow=in_workflow,

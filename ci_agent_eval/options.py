@@ -163,8 +163,9 @@ OPTIONS: tuple[Option, ...] = (
         "comment",
         ("publish", "comment"),
         "choice",
-        "Whether to post and update a pull request comment.",
-        ("update", "off"),
+        "When to post and update the pull request comment: update (every run), on-failure, "
+        "on-change (of the verdict or of what does not pass), off.",
+        ("update", "on-failure", "on-change", "off"),
     ),
     Option(
         "comment-author",

@@ -77,7 +77,7 @@ class CompareSettings(KnownKeys):
 class PublishSettings(KnownKeys):
     """`[publish]`: what is sent to GitHub."""
 
-    comment: Literal["update", "off"] = "update"
+    comment: Literal["update", "on-failure", "on-change", "off"] = "update"
     comment_author: str | None = None
     check_run: bool = True
     check_name: str = Field(default="agent-eval", min_length=1)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ci_agent_eval.publish.api import Comment
 from ci_agent_eval.publish.event import DEPENDABOT, Event
+from ci_agent_eval.publish.plan import CommentMode, Publication
+from ci_agent_eval.render.comment_state import parse_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,21 @@ def decide_activity(event: Event, *, comment: bool, check_run: bool, has_token: 
         look_up_pulls=event.pulls is None,
         check_run=check_run,
     )
+
+
+def why_no_comment(mode: CommentMode, shown: Publication, ours: Comment | None) -> str | None:
+    """Say why a comment is not to be written; None: it is. `ours` is the one that is there.
+
+    A failure that our comment tells is always corrected: nobody is to act on a stale one.
+    """
+    if mode == "on-failure" and ours is None and shown.conclusion == "success":
+        return "the gate passed, and comments are posted only on failure"
+    if mode == "on-change":
+        if ours is not None and parse_state(ours.body) == shown.comment_state:
+            return "what it says has not changed"
+        if ours is None and shown.differs is False:
+            return "nothing differs from the baseline"
+    return None
 
 
 def _missing_token(*, asked: bool) -> tuple[str, ...]:

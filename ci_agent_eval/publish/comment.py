@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ci_agent_eval.publish.api import Api, Comment
 from ci_agent_eval.publish.plan import Part, Status
@@ -13,8 +13,19 @@ APP_LOGIN = "github-actions[bot]"
 """Login behind a workflow's own token, which may not ask for it."""
 
 
+WhyNot = Callable[[Comment | None], str | None]
+"""Says why nothing is to be written, given our comment; None: it is to be written."""
+
+
 def upsert_comment(
-    api: Api, issue: int, *, body: str, marker: str, author: str | None, log: Log
+    api: Api,
+    issue: int,
+    *,
+    body: str,
+    marker: str,
+    author: str | None,
+    log: Log,
+    why_not: WhyNot = lambda _: None,
 ) -> Part:
     """Leave one comment of ours on a pull request, with this text.
 
@@ -30,6 +41,9 @@ def upsert_comment(
         ours = _ours(api, issue, marker, author, log)
         if ours is not None and _normal(ours.body) == _normal(body):
             return _part(issue, done, ours)
+        # After a write of this run there is no way back: it is to arrive.
+        if done == "unchanged" and (reason := why_not(ours)) is not None:
+            return _withheld(issue, reason, ours)
         if ours is not None:
             done = "updated"
             return _part(issue, done, api.send_comment(update_comment(issue, ours.id, body)))
@@ -74,6 +88,12 @@ _SENTENCES: dict[Status, str] = {
     "updated": "Updated the comment on #{issue}.",
     "unchanged": "The comment on #{issue} already says this; it was not written again.",
 }
+
+
+def _withheld(issue: int, reason: str, ours: Comment | None) -> Part:
+    left = f"Left the comment on #{issue} as it is" if ours else f"No comment on #{issue}"
+    url = ours.url if ours else ""
+    return Part(f"comment on #{issue}", "withheld", f"{left}: {reason}.", url or None)
 
 
 def _part(issue: int, status: Status, comment: Comment) -> Part:

@@ -11,8 +11,11 @@ from ci_agent_eval.render.annotations import Annotation
 Conclusion = Literal["success", "failure"]
 """GitHub passes a required check that is `neutral` or `skipped`; those are never used."""
 
-Status = Literal["created", "updated", "unchanged", "written", "skipped", "failed"]
-"""`skipped`: not possible here, for a reason that is no fault of this run."""
+CommentMode = Literal["update", "on-failure", "on-change", "off"]
+"""When a pull request gets our comment, and when the one that is there is written anew."""
+
+Status = Literal["created", "updated", "unchanged", "withheld", "written", "skipped", "failed"]
+"""`withheld`: not wanted now; `skipped`: not possible here, for no fault of this run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +30,16 @@ class Publication:
     """The comment, marker first."""
     fallback_body: str
     """The verdict alone, marker first; sent when the comment fails its last safety check."""
+    comment_state: str
+    """What the comment says, in one word, as it stands in the comment."""
     link_prefixes: tuple[str, ...]
     """The addresses that links may lead to, as `render.guard` takes them."""
     check_name: str
     check_title: str
     check_summary: str
     conclusion: Conclusion
+    differs: bool | None = None
+    """Whether anything fails or is not as in the baseline; None: there is none."""
     annotations: tuple[Annotation, ...] = ()
     step_summary: str = ""
     outputs: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +50,7 @@ class Publication:
 class PublishSettings:
     """What the user wants published."""
 
-    comment: bool = True
+    comment: CommentMode = "update"
     check_run: bool = True
     comment_author: str | None = None
     """Login that our comments carry; None: the token's own, for an app's token

@@ -12,6 +12,7 @@ from ci_agent_eval.publish.activity import (
     commands_wanted,
     decide_activity,
     refusal_reason,
+    why_no_comment,
 )
 from ci_agent_eval.publish.api import Api, Pull
 from ci_agent_eval.publish.check_run import CheckRunContent, publish_check_run
@@ -58,7 +59,7 @@ def publish(
     files = _write_files(publication, around)
     activity = decide_activity(
         event,
-        comment=settings.comment,
+        comment=settings.comment != "off",
         check_run=settings.check_run,
         has_token=connect is not None,
     )
@@ -183,6 +184,7 @@ class _Target:
                 body=body,
                 marker=shown.marker,
                 author=self.settings.comment_author,
+                why_not=lambda ours: why_no_comment(self.settings.comment, shown, ours),
                 log=self.around.log,
             ),
         )

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _OUR_HTML = re.compile(
-    r"</?(?:details|summary)>|<br>|<!-- agent-eval suite=[A-Za-z0-9._%~]+ -->", re.ASCII
+    r"</?(?:details|summary)>|<br>|<!-- agent-eval suite=[A-Za-z0-9._%~]+ -->"
+    r"|<!-- agent-eval state=[0-9a-f]{16} -->",
+    re.ASCII,
 )
 _OUR_HEADING = re.compile(r"(?:✅|❌) Agent evals (?:passed|failed): ")
 

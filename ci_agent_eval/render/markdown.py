@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ci_agent_eval.render.annotations import unplaced
 from ci_agent_eval.render.blocks import fold, link
+from ci_agent_eval.render.comment_state import state_line, state_of
 from ci_agent_eval.render.compared import base_line
 from ci_agent_eval.render.escape import code_span, comment_token
 from ci_agent_eval.render.fit import Lines, cuts, fit, size
@@ -41,7 +42,7 @@ def marker(suite: str) -> str:
 
 def render_comment(report: Report, links: Links, *, limit: int = COMMENT_LIMIT) -> str:
     """Return the comment, at most `limit` UTF-8 bytes; ValueError below `MIN_LIMIT`."""
-    head = f"{marker(report.summary.suite)}\n{_heading(report)}"
+    head = f"{_mark(report)}\n{_heading(report)}"
     return _render(report, links, head, COMMENT_LINES, limit=limit)
 
 
@@ -61,7 +62,12 @@ def render_headline_comment(report: Report, links: Links) -> str:
     """Return a comment of the verdict alone, for where the whole one may not be sent."""
     where = _whole(links)
     note = f"The full comment was withheld because it failed its own safety check; {where}."
-    return f"{marker(report.summary.suite)}\n{_heading(report)}\n\n{note}\n"
+    return f"{_mark(report)}\n{_heading(report)}\n\n{note}\n"
+
+
+def _mark(report: Report) -> str:
+    """Return the lines that are not shown: whose comment this is, and what it says in one word."""
+    return f"{marker(report.summary.suite)}\n{state_line(state_of(report))}"
 
 
 def _heading(report: Report) -> str:

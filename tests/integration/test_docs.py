@@ -107,7 +107,7 @@ def test_the_comment_in_the_readme_is_what_the_demo_leaves(tmp_path):
         check=False,
     )
     comment = (tmp_path / "agent-eval-report/comment.md").read_text()
-    quoted = "\n".join(f"> {line}".rstrip() for line in comment.splitlines()[1:])
+    quoted = "\n".join(f"> {line}".rstrip() for line in comment.splitlines()[2:])
     assert quoted in README
 
 

@@ -85,7 +85,7 @@ def test_a_wrong_file_is_told_where_and_what(load, text, sentence):
 def test_a_wrong_variable_and_a_wrong_flag_are_named(load):
     with pytest.raises(InputError, match="environment variable AGENT_EVAL_ALLOW_SKIPPED: "):
         load(environ={"AGENT_EVAL_ALLOW_SKIPPED": "perhaps"})
-    with pytest.raises(InputError, match=r"option --comment: .* 'update' or 'off'"):
+    with pytest.raises(InputError, match=r"option --comment: .* 'on-change' or 'off'"):
         load(comment="maybe")
 
 

@@ -36,6 +36,7 @@ def publication(**overrides: Any) -> Publication:
         "marker": MARKER,
         "comment_body": f"{MARKER}\n### ❌ Agent evals failed: 1 of 3 scenarios fails\n\nmore\n",
         "fallback_body": f"{MARKER}\n### ❌ Agent evals failed: 1 of 3 scenarios fails\n",
+        "comment_state": "0123456789abcdef",
         "link_prefixes": (),
         "check_name": "agent-eval",
         "check_title": "1 of 3 scenarios fails",

@@ -273,7 +273,7 @@ def test_an_unknown_repository_is_a_failure_that_says_so(rig: Rig):
 
 
 def test_what_was_not_asked_for_is_not_done(rig: Rig):
-    result = rig.publish(settings=PublishSettings(comment=False, check_run=False))
+    result = rig.publish(settings=PublishSettings(comment="off", check_run=False))
 
     assert rig.fake.requests == []
     assert (result.check_run, result.comments) == (None, ())
@@ -299,7 +299,7 @@ def test_a_body_with_something_foreign_is_withheld(rig: Rig):
 def test_a_check_run_that_a_killed_run_left_open_is_completed(rig: Rig):
     shown = publication(annotations=annotations(120))
     rig.fake.faults.add("cut_before", on="PATCH *", nth=2, times=None)
-    rig.publish(shown, settings=PublishSettings(comment=False))
+    rig.publish(shown, settings=PublishSettings(comment="off"))
     assert [run.status for run in rig.check_runs] == ["in_progress"]
     rig.fake.faults.clear()
 
@@ -352,7 +352,7 @@ def test_what_is_not_ours_is_not_superseded(rig: Rig):
 def test_a_resumed_check_run_supersedes_the_older_ones_only(rig: Rig):
     shown = publication()
     rig.fake.faults.add("cut_before", on="PATCH *", times=None)
-    rig.publish(shown, settings=PublishSettings(comment=False))
+    rig.publish(shown, settings=PublishSettings(comment="off"))
     rig.fake.faults.clear()
     (resumed,) = rig.check_runs
     newer = leave_open(rig)

@@ -121,7 +121,9 @@ def test_hostile_text_is_still_there_to_be_read():
 def test_comment_keeps_its_limit_in_bytes(build, limit):
     comment = render_comment(build(), LINKS, limit=limit)
     assert len(comment.encode()) <= limit
-    assert comment.startswith(marker(build().summary.suite) + "\n### ❌ Agent evals failed: ")
+    first, _, rest = comment.split("\n", 2)
+    assert first == marker(build().summary.suite)
+    assert rest.startswith("### ❌ Agent evals failed: ")
     well_formed(comment)
 
 
@@ -177,7 +179,7 @@ def test_verdict_is_kept_where_even_the_evidence_does_not_fit():
 def test_passing_comment_is_verdict_and_evidence_with_one_fold_between():
     comment = render_comment(REPORTS["passing"](), LINKS)
     outside = re.sub(r"<details>.*</details>\n\n", "", comment, flags=re.DOTALL)
-    first, verdict, blank, evidence, end = outside.split("\n")
+    first, _state, verdict, blank, evidence, end = outside.split("\n")
     assert (first, blank, end) == (marker("default"), "", "")
     assert verdict == "### ✅ Agent evals passed: 3 of 3 required scenarios, 9 episodes"
     assert evidence.startswith("9 episodes ran: 9 judged, 0 errors, 0 skipped · calls: 9 live, ")
@@ -252,6 +254,8 @@ def test_check_summary_counts_what_could_not_be_annotated():
 
 def test_headline_comment_is_found_again_and_says_what_is_missing():
     text = render_headline_comment(hostile(), LINKS)
-    assert text.startswith(marker(HOSTILE) + "\n### ❌ Agent evals failed: ")
+    first, _state, verdict = text.split("\n")[:3]
+    assert first == marker(HOSTILE)
+    assert verdict.startswith("### ❌ Agent evals failed: ")
     assert "withheld" in text
     assert foreign_elements(text, LINKS.prefixes) == ()
