@@ -56,8 +56,9 @@ coverage: $(STAMP) ## Say which lines and branches no test reaches
 	@$(BIN)/coverage report
 
 .PHONY: bench
-bench: $(STAMP) ## Measure what benchmarks/RESULTS.md and ENGINE.md record
+bench: $(STAMP) ## Measure what the pages in benchmarks/ record
 	@$(BIN)/python benchmarks/measure.py $(ARGS)
+	@$(BIN)/python benchmarks/comparison.py
 	@$(BIN)/python benchmarks/engine.py
 
 .PHONY: pictures
@@ -99,8 +100,8 @@ actionlint:
 
 .PHONY: lock
 lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that fit)
-	$(call compile,dev,pyproject.toml --extra pytest --extra evals --extra compare --group dev)
-	$(call compile,action,pyproject.toml --extra compare -c requirements/dev.txt)
+	$(call compile,dev,pyproject.toml --extra pytest --extra evals --extra compare --extra inspect --group dev)
+	$(call compile,action,pyproject.toml --extra compare --extra inspect -c requirements/dev.txt)
 	$(call compile,suite,--group suite -c requirements/dev.txt)
 	$(call compile,build,--group build -c requirements/dev.txt)
 	$(call compile,lint,--group lint -c requirements/dev.txt)

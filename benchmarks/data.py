@@ -31,14 +31,17 @@ def _junit(number: int, cases: int) -> str:
     )
 
 
-def write_results(path: Path, episodes: int) -> None:
-    """Write a `results.json` of two-turn episodes with tool calls, 20 iterations a scenario."""
-    lines = ",\n".join(_episode(number) for number in range(episodes))
+def write_results(path: Path, episodes: int, every: int = 97) -> None:
+    """Write a `results.json` of two-turn episodes with tool calls, 20 iterations a scenario.
+
+    One of `every` so many failed.
+    """
+    lines = ",\n".join(_episode(number, every) for number in range(episodes))
     header = '{"schema_version":"1","suite":"default","episodes":['
     path.write_text(f"{header}\n{lines}\n]}}\n")
 
 
-def _episode(number: int) -> str:
+def _episode(number: int, every: int) -> str:
     scenario, iteration = divmod(number, 20)
     call = {"name": "lookup_order", "arguments": {"order_id": 1000 + scenario}, "result": "x" * 80}
     turns = [
@@ -53,7 +56,7 @@ def _episode(number: int) -> str:
             "source": "live",
         },
     ]
-    failed = number % 97 == 0
+    failed = number % every == 0
     episode = {
         "schema_version": "1",
         "scenario_id": f"scenario_{scenario:04}",
