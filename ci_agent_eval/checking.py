@@ -7,11 +7,11 @@ import inspect
 import linecache
 import math
 import sys
-from collections.abc import Awaitable, Generator, Sequence
+from collections.abc import Awaitable, Generator, Iterable, Sequence
 from types import FrameType
 from typing import Any, Protocol, SupportsFloat, overload
 
-from ci_agent_eval.checks.foreign import as_check
+from ci_agent_eval.checks.foreign import as_check, assertions_of
 from ci_agent_eval.checks.protocol import Check
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import clean_text
@@ -37,13 +37,13 @@ class CheckFailed(AssertionError):  # noqa: N818 - a failure is no error
 class _Plain(Protocol):
     """A check that answers at once."""
 
-    def assertions(self, episode: Episode) -> tuple[Assertion, ...]: ...
+    def assertions(self, episode: Episode) -> Iterable[Assertion]: ...
 
 
 class _Awaited(Protocol):
     """A check whose answer is awaited."""
 
-    def assertions(self, episode: Episode) -> Awaitable[tuple[Assertion, ...]]: ...
+    def assertions(self, episode: Episode) -> Awaitable[Iterable[Assertion]]: ...
 
 
 class _Evaluator(Protocol):
@@ -153,9 +153,9 @@ def _checked(
             "with the fixture `episode`, or of an evaluation"
         )
     found, place = check_.assertions(episode.recorder.snapshot()), _place(caller)
-    if isinstance(found, tuple):
-        return _told(_named(found, prefix), place)
-    return _Pending(found, prefix, place, episode)
+    if inspect.isawaitable(found):
+        return _Pending(check_, found, prefix, place, episode)
+    return _told(_named(assertions_of(check_, found), prefix), place)
 
 
 class _Pending(Awaitable[bool]):
@@ -163,11 +163,13 @@ class _Pending(Awaitable[bool]):
 
     def __init__(
         self,
-        found: Awaitable[tuple[Assertion, ...]],
+        check_: object,
+        found: Awaitable[Iterable[Assertion]],
         prefix: str | None,
         place: _Place,
         episode: RunningEpisode,
     ) -> None:
+        self._check = check_
         self._found = found
         self._prefix = prefix
         self._place = place
@@ -185,7 +187,7 @@ class _Pending(Awaitable[bool]):
         __tracebackhide__ = True
         if self.give_up in self._episode.unawaited:
             self._episode.unawaited.remove(self.give_up)
-        found = yield from self._found.__await__()
+        found = assertions_of(self._check, (yield from self._found.__await__()))
         return _told(_named(found, self._prefix), self._place)
 
 

@@ -15,7 +15,7 @@ class Check(Protocol):
     def assertions(
         self, episode: Episode
     ) -> tuple[Assertion, ...] | Awaitable[tuple[Assertion, ...]]:
-        """Return an assertion for each thing that was checked, each with its reason.
+        """Return an assertion for each thing that was checked, each with its reason: at least one.
 
         A check that needs a model returns an awaitable of them. One that cannot check
         (a broken judge) raises: it never scores 0 for what is not the agent's fault.

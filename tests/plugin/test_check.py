@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_agent_eval import check
+from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.errors import InputError
 
 CHECKS = """
@@ -190,6 +191,48 @@ def test_a():
     ran.result.assert_outcomes(failed=1)
     (episode,) = ran.results.episodes
     assert (episode.outcome, len(episode.assertions)) == ("error", 1)
+
+
+class Says:
+    """A check that answers with what it was given."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def assertions(self, episode):
+        return self.found
+
+
+class Awaited(Says):
+    async def assertions(self, episode):
+        return self.found
+
+
+FINE = Assertion(name="greets", passed=True)
+
+
+@pytest.mark.parametrize("kind", [list, iter, tuple, lambda items: (item for item in items)])
+async def test_a_check_may_answer_with_any_sequence(episode, kind):
+    assert check(Says(kind([FINE]))) is True
+    assert await check(Awaited(kind([FINE]))) is True
+    assert [a.name for a in episode.snapshot().assertions] == ["greets", "greets"]
+
+
+@pytest.mark.parametrize("found", [None, True, FINE, "fine", {"greets": FINE}, [FINE, None]])
+async def test_what_is_no_answer_of_a_check_is_refused(episode, found):
+    said = rf"returned a {type(found).__name__}; return a tuple or a list of Assertions$"
+    with pytest.raises(InputError, match=f"^check Says: .*{said}"):
+        check(Says(found))
+    with pytest.raises(InputError, match=f"^check Awaited: .*{said}"):
+        await check(Awaited(found))
+
+
+@pytest.mark.parametrize("found", [(), [], iter(())])
+async def test_a_check_that_found_nothing_does_not_pass(episode, found):
+    with pytest.raises(InputError, match=r"^check Says: it found nothing to say; return"):
+        check(Says(found))
+    with pytest.raises(InputError, match=r"^check Awaited: it found nothing to say; return"):
+        await check(Awaited(found))
 
 
 def test_fixtures_may_check_before_and_after_the_episode(suite):
