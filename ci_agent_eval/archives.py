@@ -157,6 +157,7 @@ class _Unpacked:
 
     def __init__(self, zstd: Any, packed: Any) -> None:
         self._broken: type[Exception] = zstd.ZstdError
+        self._packed = packed
         self._file = zstd.ZstdFile(packed)
 
     def __enter__(self) -> Self:
@@ -164,6 +165,7 @@ class _Unpacked:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+        self._packed.close()
 
     def read(self, size: int) -> bytes:
         """Return up to `size` bytes; raises BadZipFile for what is no Zstandard."""

@@ -40,6 +40,7 @@ _STOPS = {
 }
 """Limits at which a sample ends, as our reasons to stop."""
 
+_ROLES = ("user", "assistant", "system")
 _EVENTS = ("model", "tool")
 _KEPT_OF_EVENT = ("event", "id", "output", "working_time")
 _KEPT = (
@@ -145,15 +146,15 @@ def _taken(sample: Sample) -> Draft:
     for event in objects(sample.get("events")):
         if event.get("event") == "model":
             choice = next(objects(mapping(event.get("output")).get("choices")), {})
-            replies[mapping(choice.get("message")).get("id")] = event
+            replies[text(mapping(choice.get("message")).get("id"))] = event
         elif event.get("event") == "tool":
-            calls[event.get("id")] = event
+            calls[text(event.get("id"))] = event
     messages = list(objects(sample.get("messages")))
-    results = {m.get("tool_call_id"): m for m in messages if m.get("role") == "tool"}
+    results = {text(m.get("tool_call_id")): m for m in messages if m.get("role") == "tool"}
     turns = [
-        _turn(message, replies.get(message.get("id"), {}), results, calls)
+        _turn(message, replies.get(text(message.get("id")), {}), results, calls)
         for message in messages
-        if message.get("role") in {"user", "assistant", "system"}
+        if message.get("role") in _ROLES
     ]
     return {
         "trajectory": {"turns": turns},

@@ -1,0 +1,137 @@
+"""Whatever a file holds, a reader answers with episodes and findings, and never raises."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ci_agent_eval.contract.canonical import canonical_json
+from ci_agent_eval.facts import facts_of
+from ci_agent_eval.results.episodes import Record, read_episodes
+from ci_agent_eval.results.importers.registry import IMPORTERS
+
+FILES = Path(__file__).parents[3] / "fixtures/interchange"
+DOCUMENTS = {
+    "promptfoo": "promptfoo/once.json",
+    "inspect-ai": "inspect_ai/once.json",
+    "deepeval": "deepeval/single.json",
+    "pydantic-evals": "pydantic_evals/once.json",
+    "opik-experiment": "opik/experiment.json",
+    "opik-artifact": "opik/artifact.json",
+    "pytest-skill-engineering": "pytest_skill_engineering/once.json",
+}
+ANY_LEAF = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([10**300, -1, 1e308, 2**63, "", " ", "4.0", "error", "\x1b[31m", "a" * 400]),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=8),
+)
+ANY_JSON = st.recursive(
+    ANY_LEAF,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+QUIET = settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def read(document: Any) -> None:
+    for item in read_episodes(io.BytesIO(json.dumps(document).encode()), "any.json"):
+        if isinstance(item, Record):
+            facts_of(item.episode)
+            canonical_json(item.episode)
+        else:
+            assert item.message
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a document."""
+    found = [path]
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            found += places(item, (*path, key))
+    return found
+
+
+def with_value(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    changed = copy.deepcopy(document)
+    holder = changed
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+    return changed
+
+
+def smaller(document: Any) -> Any:
+    """The same with two results at most: quick to change and read."""
+    if isinstance(document, list):
+        return [smaller(item) for item in document[:2]]
+    if isinstance(document, dict):
+        return {key: smaller(item) for key, item in document.items()}
+    return document
+
+
+SMALL = {name: smaller(json.loads((FILES / file).read_text())) for name, file in DOCUMENTS.items()}
+PLACES = {name: places(document) for name, document in SMALL.items()}
+
+
+@pytest.mark.parametrize("name", IMPORTERS)
+@QUIET
+@given(data=st.data())
+def test_any_value_at_any_place_raises_nothing(name, data):
+    path = data.draw(st.sampled_from(PLACES[name]))
+    read(with_value(SMALL[name], path, data.draw(ANY_JSON)))
+
+
+@pytest.mark.parametrize("name", IMPORTERS)
+@QUIET
+@given(document=st.dictionaries(st.text(max_size=12), ANY_JSON, max_size=4))
+def test_any_object_is_read_by_any_reader_without_raising(name, document):
+    importer = IMPORTERS[name]
+    importer.recognizes(document)
+    list(importer.episodes(document))
+
+
+@pytest.mark.parametrize("name", IMPORTERS)
+def test_every_place_may_be_missing(name):
+    document = SMALL[name]
+    for path in PLACES[name]:
+        if path and isinstance(path[-1], str):
+            changed = copy.deepcopy(document)
+            holder = changed
+            for key in path[:-1]:
+                holder = holder[key]
+            del holder[path[-1]]
+            read(changed)
+
+
+@pytest.mark.parametrize("value", [[], {}, None, True, -1, 1e308, 10**300, "x", [[]], [{"": []}]])
+@pytest.mark.parametrize("name", IMPORTERS)
+def test_every_place_may_hold_anything_else(name, value):
+    for path in PLACES[name]:
+        read(with_value(SMALL[name], path, value))
+
+
+@pytest.mark.parametrize("name", IMPORTERS)
+def test_deep_values_are_data_or_a_finding(name):
+    deep: Any = "bottom"
+    for _ in range(400):
+        deep = {"a": deep}
+    for path in PLACES[name][:200]:
+        read(with_value(SMALL[name], path, deep))
