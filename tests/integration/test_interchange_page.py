@@ -1,0 +1,88 @@
+"""The page about other runners: every command of ours on it does what it says."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ci_agent_eval.results.importers.registry import IMPORTERS
+from ci_agent_eval.settings import Settings
+from tests.builders import episode, write_run
+from tests.integration.test_cli import clean_environ
+
+ROOT = Path(__file__).parents[2]
+FILES = ROOT / "tests/fixtures/interchange"
+PAGE = (ROOT / "docs/interchange.md").read_text()
+COMMANDS = re.findall(r"^\$ agent-eval (.*)$", PAGE, re.MULTILINE)
+NAMED = {
+    "promptfoo.json": "promptfoo/once.json",
+    "log.eval": "inspect_ai/repeated.eval",
+    ".latest_run_full.json": "deepeval/single.json",
+    "pydantic-evals.json": "pydantic_evals/once.json",
+    "experiment.json": "opik/experiment.json",
+    "aitest.json": "pytest_skill_engineering/once.json",
+}
+
+
+def run(folder, *command):
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env=clean_environ(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+
+
+def test_every_tool_has_its_section_and_command():
+    assert len(COMMANDS) == len(NAMED) + 1
+    tools = {importer.tool.partition(" ")[0] for importer in IMPORTERS.values()}
+    assert {tool for tool in tools if f"\n### {tool}\n" not in PAGE} == set()
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_command_reads_what_its_tool_writes(name, tmp_path):
+    (command,) = [given for given in COMMANDS if f" {name}" in f" {given}"]
+    shutil.copy(FILES / NAMED[name], tmp_path / name)
+    done = run(tmp_path, "-m", "ci_agent_eval", *command.split())
+    assert done.returncode == 1, done.stderr
+    verdict = json.loads((tmp_path / "agent-eval-report/verdict.json").read_text())
+    assert verdict["counts"]["findings"] == 0
+    assert verdict["counts"]["episodes"]["passed"] > 0
+
+
+def test_the_python_of_the_page_writes_a_file_that_passes(tmp_path):
+    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (tmp_path / "evaluate.py").write_text(code)
+    assert run(tmp_path, "evaluate.py").returncode == 0
+    done = run(tmp_path, "-m", "ci_agent_eval", "report", "--results", "pydantic-evals.json")
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_command_that_writes_formats(tmp_path):
+    (command,) = [given for given in COMMANDS if "--formats" in given]
+    write_run(tmp_path / "agent-eval-report", episode(), junit=None)
+    run(tmp_path, "-m", "ci_agent_eval", *command.split())
+    folder = tmp_path / "agent-eval-report"
+    assert (folder / "ctrf.json").is_file()
+    assert (folder / "agent-eval.sarif").is_file()
+
+
+def test_the_setting_on_the_page_is_one():
+    (given,) = re.findall(r"formats = (\[.*?\])", PAGE)
+    assert Settings.model_validate({"formats": json.loads(given)}).formats == ("ctrf", "sarif")
+
+
+def test_the_versions_on_the_page_are_those_of_the_files():
+    notes = (FILES / "README.md").read_text()
+    for version in re.findall(r"\| ([\d.]+) \|$", PAGE, re.MULTILINE):
+        assert f" {version} " in notes
