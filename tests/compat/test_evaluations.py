@@ -51,7 +51,7 @@ def test_breaks(agent):
     assert 1 == 2
     agent.send("break")
 
-def test_nothing(): pass
+def test_holds(): assert 1 == 1
 """
 
 OUTCOMES = {
@@ -61,7 +61,7 @@ OUTCOMES = {
     "test_method[1-of-2]": "failed",
     "test_method[2-of-2]": "failed",
     "test_breaks": "error",
-    "test_nothing": "passed",
+    "test_holds": "passed",
 }
 
 MEASURED = [
