@@ -13,6 +13,7 @@ RUN python3 -m venv /build \
     && /build/bin/pip install --quiet --require-hashes --requirement requirements/build.txt \
     && python3 -m venv --without-pip /opt/agent-eval \
     && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --require-hashes --requirement requirements/action.txt \
+    && find /opt/agent-eval/lib/python3*/site-packages/scipy /opt/agent-eval/lib/python3*/site-packages/numpy -type d -name tests -prune -exec rm -r {} + \
     && python3 -m venv /opt/suite \
     && /build/bin/pip --python /opt/suite/bin/python install --quiet --no-compile --require-hashes --requirement requirements/suite.txt
 COPY pyproject.toml README.md LICENSE ./
@@ -27,6 +28,13 @@ FROM ${BASE}
 LABEL org.opencontainers.image.title="agent-eval" \
       org.opencontainers.image.description="Agent tests as a required status check" \
       org.opencontainers.image.licenses="MIT"
+# A baseline may be in the history (git:REF:PATH). Debian keeps one version of a package only, so
+# that a pinned one is soon not there.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends git \
+    && apt-get clean \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
 COPY --from=build /opt /opt
 # Official slim images carry no bytecode of the standard library: this import leaves what we use.
 RUN ["/opt/agent-eval/bin/python", "-c", "import asyncio, sqlite3, ci_agent_eval.cli, ci_agent_eval.action, ci_agent_eval.publish.client"]

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from tests.builders import episode, write_run
 from tests.container.conftest import HEAD
+from tests.container.engine import run
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(1200)]
 
@@ -211,3 +213,19 @@ def test_the_suite_cannot_read_the_token_out_of_proc(github, runner):
     ran = job.step(mode="run", paths="test_spy.py")
 
     assert ran.status == 0, ran.log
+
+
+def test_a_baseline_in_the_history_is_read_by_the_image_s_git(github, runner):
+    fake = github()
+    job = runner(fake)
+    write_run(job.workspace / "evals", episode("before"), episode("refund_by_email"))
+    git = ["git", "-C", job.workspace, "-c", "user.name=t", "-c", "user.email=t@t.invalid"]
+    for words in (("add", "--force", "evals"), ("commit", "--quiet", "--message=base")):
+        assert run([*git, *words]).returncode == 0
+
+    ran = job.step(mode="run", paths="examples/refund_desk", baseline="git:HEAD:evals")
+
+    assert ran.status == 1, ran.log
+    body = the_one_comment(fake)["body"]
+    assert "1 scenario vanished" in body
+    assert "McNemar's exact test" in body
