@@ -11,7 +11,7 @@ from ci_agent_eval.contract.base import unknown_key
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.detection import NAME, owns_marker
-from ci_agent_eval.pytest_plugin.iterations import ARGUMENT, is_number
+from ci_agent_eval.pytest_plugin.iterations import ARGUMENT, PARAMETER, is_number
 from ci_agent_eval.recorder import draft_episode
 
 ARGUMENTS = (
@@ -41,6 +41,7 @@ def draft_from_marker(
         gate = {"gate": "advisory"} if is_advisory(arguments, identity.get("mode")) else {}
         values = {"scenario_id": scenario_id, **gate, **arguments}
         _check_iterations(values.pop(ARGUMENT, 1))
+        _check_reach(item, arguments)
         if isinstance(values.get("was"), str):
             values["was"] = (values["was"],)
         return draft_episode(**{**values, **identity})
@@ -57,6 +58,25 @@ def is_advisory(arguments: Mapping[str, Any], mode: str | None) -> bool:
 def _check_iterations(given: object) -> None:
     if not is_number(given):
         raise InputError(f"{ARGUMENT}: must be a whole number, 1 or more (got {given!r})")
+
+
+def _check_reach(item: pytest.Item | pytest.Collector, given: Mapping[str, Any]) -> None:
+    """Refuse to ask for more passes than there are iterations, where no other test adds any."""
+    passes: Any = given.get("min_passes")
+    times: Any = given.get(ARGUMENT)
+    if not is_number(passes) or not is_number(times) or passes <= times:
+        return
+    if "scenario_id" not in given or _names_its_own(item):
+        raise InputError(f"min_passes {passes} of {times} iterations can never be reached")
+
+
+def _names_its_own(item: pytest.Item | pytest.Collector) -> bool:
+    """Say whether a scenario's name is that of one test: not a class's, or of a test's cases."""
+    if set(getattr(getattr(item, "callspec", None), "params", {})) - {PARAMETER}:
+        return False
+    own = [mark for mark in item.own_markers if mark.name == NAME]
+    named = any(mark.args or "scenario_id" in mark.kwargs for mark in own)
+    return named and isinstance(item, pytest.Item)
 
 
 def marker_arguments(item: pytest.Item | pytest.Collector) -> dict[str, Any]:

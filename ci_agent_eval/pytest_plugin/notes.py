@@ -62,7 +62,7 @@ def _too_few_to_pass(title: str, scenario: _Scenario) -> Iterator[str]:
     needed = max(scenario.passes, default=0)
     if needed > scenario.count:
         runs = _counted(scenario.count)
-        yield f"{title}: min_passes {needed} is out of reach of {runs}; {needed} would be enough"
+        yield f"{title}: min_passes {needed} of {runs} cannot be reached; run {needed} or more"
 
 
 def _too_few_to_prove(title: str, scenario: _Scenario) -> Iterator[str]:

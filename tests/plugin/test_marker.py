@@ -122,6 +122,8 @@ def test_markers_of_module_class_and_test_are_read_together(suite):
         ("budgets=7", "budgets: *"),
         ("gate='blocking'", "gate: *'required' or 'advisory'*"),
         ("min_pass_rate=2", "min_pass_rate: *"),
+        ("iterations=3, min_passes=9", "min_passes 9 of 3 iterations can never be reached"),
+        ("'a', iterations=1, min_passes=2", "min_passes 2 of 1 iterations can never be reached"),
         ("scenario_id=''", "scenario_id: *"),
         ("'a', 'b'", "give everything after `scenario_id` by name"),
         ("'a', scenario_id='b'", "`scenario_id` is given twice"),
@@ -140,6 +142,22 @@ def test_nonsense_is_a_collection_error_that_names_test_and_key(suite, arguments
     ran.result.stdout.fnmatch_lines([said])
     (error,) = ran.session.collection_errors
     assert error.message.startswith("test_suite.py::test_one: @pytest.mark.episode: ")
+
+
+def test_iterations_of_several_tests_may_reach_what_those_of_one_cannot(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.episode("cases", iterations=2, min_passes=4)
+        @pytest.mark.parametrize("case", [1, 2])
+        def test_one(case): pass
+
+        @pytest.mark.episode("group", iterations=2, min_passes=4)
+        class TestGroup:
+            def test_two(self): pass
+            def test_three(self): pass
+    """)
+    suite.run().result.assert_outcomes(passed=8)
 
 
 def test_nonsense_is_the_same_under_xdist(suite):

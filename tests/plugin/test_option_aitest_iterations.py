@@ -265,7 +265,7 @@ class TestOld(unittest.TestCase):
 """
 
 NOTES = [
-    "note: often (agent a): min_passes 6 is out of reach of 5 iterations; 6 would be enough",
+    "note: often (agent a): min_passes 6 of 5 iterations cannot be reached; run 6 or more",
     "note: refund: 5 iterations cannot prove min_pass_rate 0.8 even if all pass (they prove 0.566 at 95%); 16 would be enough",
     "note: run once, not repeated: test_suite.py::TestOld::test_method; pytest repeats neither methods of unittest.TestCase nor what is marked after collection",
 ]
