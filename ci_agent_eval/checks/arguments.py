@@ -103,6 +103,11 @@ class ArgumentsHold(Named):
         one_of("ArgumentsHold", "which", self.which, get_args(Which))
         if isinstance(self.expected, Mapping):
             keep(self, expected=dict(self.expected))
+            if not self.expected:
+                raise InputError(
+                    "ArgumentsHold.expected: it names no argument; to ask only for the call, use "
+                    f"RequiredTools({self.tool!r})"
+                )
         elif not callable(self.expected):
             raise InputError("ArgumentsHold.expected: must be arguments or a function of them")
 

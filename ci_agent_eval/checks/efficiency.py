@@ -24,7 +24,8 @@ class StepRatio(Named):
 
     The reference is a number of steps, or a trajectory whose steps are counted; a step is
     a tool call, or with `of="turns"` a turn of the agent. The score is the reference's
-    share of the steps taken; fewer steps than the reference's score no more than 1.
+    share of the steps taken; fewer steps than the reference's score no more than 1. An
+    agent that took none fails: it has not gone its way.
     """
 
     reference: int | Trajectory | Episode
@@ -47,6 +48,8 @@ class StepRatio(Named):
         what = "tool call" if self.of == "tool_calls" else "turn"
         most = f"at most {self.at_most:g} times" if self.at_most != 1 else "no more than"
         says = f"takes {most} the reference's {counted(self.reference, what)}"
+        if not taken:
+            return (self._assertion(says, False, f"it took no {what} at all", score=0.0),)
         reason = f"it took {counted(taken, what)}, {taken / self.reference:.3g} times as many"
         passed = taken <= self.reference * self.at_most
         return (

@@ -68,12 +68,19 @@ class TrajectoryMatch(Named):
         owner = "TrajectoryMatch"
         one_of(owner, "mode", self.mode, get_args(TrajectoryMode))
         number(owner, "threshold", self.threshold, most=1)
+        if self.threshold == 0:
+            raise InputError(f"{owner}.threshold: at 0 everything passes; give a number above it")
         rules = {
             tool: checked_rule(owner, f"overrides[{tool!r}]", rule)
             for tool, rule in self.overrides.items()
         }
         rule = checked_rule(owner, "arguments", self.arguments)
         keep(self, arguments=rule, overrides=rules, _steps=_steps(self.reference))
+        if not self._steps and self.mode in ("superset", "in_order"):
+            raise InputError(
+                f"{owner}.reference: it has no call, and every trajectory holds all of none; name "
+                'at least one, or use mode="strict" for an agent that is to call nothing'
+            )
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""

@@ -43,12 +43,30 @@ def _goal(goal: Any) -> Any:
     return {"text": goal} if isinstance(goal, str) else goal
 
 
+def _named(given: Any) -> Any:
+    if not given:
+        raise ValueError("is empty, and so checks nothing; name at least one, or take the key away")
+    return given
+
+
+def _some(checks: ScenarioChecks) -> ScenarioChecks:
+    if not any(value or value == 0 for _, value in checks):
+        raise ValueError("checks nothing; write a check, or take the key away")
+    return checks
+
+
 Text = Annotated[StrictStr, Field(min_length=1)]
 Pattern = Annotated[StrictStr, Field(min_length=1), AfterValidator(_pattern)]
 Number = Annotated[StrictInt, Field(ge=1, le=2**31)]
 Limit = Annotated[StrictInt, Field(ge=0, le=2**31)]
 Name = Annotated[StrictStr, Field(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,198}\S)?$")]
 """An id: printable, up to 200 characters."""
+
+
+Texts = Annotated[tuple[Text, ...], AfterValidator(_named)]
+Patterns = Annotated[tuple[Pattern, ...], AfterValidator(_named)]
+Limits = Annotated[dict[str, Limit], AfterValidator(_named)]
+Arguments = Annotated[dict[str, JsonValue], AfterValidator(_named)]
 
 
 class ScenarioGoal(KnownKeys):
@@ -70,22 +88,22 @@ class ScenarioGoal(KnownKeys):
 class ScenarioChecks(KnownKeys):
     """What has to hold of the whole conversation."""
 
-    required_tools: tuple[Text, ...] = Field(default=(), description="tools that are called")
-    forbidden_tools: tuple[Text, ...] = Field(default=(), description="tools that are not called")
-    ordered_tools: tuple[Text, ...] = Field(default=(), description="tools called in this order")
-    confirmed_tools: tuple[Text, ...] = Field(
+    required_tools: Texts = Field(default=(), description="tools that are called")
+    forbidden_tools: Texts = Field(default=(), description="tools that are not called")
+    ordered_tools: Texts = Field(default=(), description="tools called in this order")
+    confirmed_tools: Texts = Field(
         default=(), description="tools called only after the user confirmed"
     )
-    required_text: tuple[Text, ...] = Field(default=(), description="texts that a reply holds")
-    forbidden_text: tuple[Text, ...] = Field(default=(), description="texts that no reply holds")
-    required_patterns: tuple[Pattern, ...] = Field(
+    required_text: Texts = Field(default=(), description="texts that a reply holds")
+    forbidden_text: Texts = Field(default=(), description="texts that no reply holds")
+    required_patterns: Patterns = Field(
         default=(), description="regular expressions that a reply matches"
     )
-    forbidden_patterns: tuple[Pattern, ...] = Field(
+    forbidden_patterns: Patterns = Field(
         default=(), description="regular expressions that no reply matches"
     )
-    tool_limits: dict[str, Limit] = Field(default_factory=dict, description="most calls, by tool")
-    arguments: dict[str, dict[str, JsonValue]] = Field(
+    tool_limits: Limits = Field(default_factory=dict, description="most calls, by tool")
+    arguments: Annotated[dict[str, Arguments], AfterValidator(_named)] = Field(
         default_factory=dict, description="arguments that every call of a tool has, by tool"
     )
     max_tool_calls: Limit | None = Field(default=None, description="most calls of all tools")
@@ -107,7 +125,7 @@ class ScenarioEntry(KnownKeys):
     stop_token: Text | None = None
     max_turns: Number | None = Field(default=None, description="exchanges, at most")
     budgets: Budgets = Field(default_factory=Budgets)
-    checks: ScenarioChecks = Field(default_factory=ScenarioChecks)
+    checks: Annotated[ScenarioChecks, AfterValidator(_some)] = Field(default_factory=ScenarioChecks)
     gate: Gating | None = None
     min_pass_rate: Rate | None = None
     min_passes: Number | None = None
@@ -123,4 +141,8 @@ class ScenarioEntry(KnownKeys):
             raise ValueError("its user has nothing to say; give fixed_responses, script or model")
         if self.min_pass_rate is not None and self.min_passes is not None:
             raise ValueError("give min_pass_rate or min_passes, not both")
+        if (self.min_passes or 0) > (self.iterations or self.min_passes or 0):
+            raise ValueError(
+                f"min_passes {self.min_passes} of {self.iterations} iterations can never be reached"
+            )
         return self

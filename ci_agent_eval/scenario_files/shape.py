@@ -90,13 +90,28 @@ def _entry(item: Located, defaults: Mapping[str, Located]) -> PlacedEntry:
 
 
 def _merged(defaults: Mapping[str, Located], own: Mapping[str, Located]) -> dict[str, Located]:
-    """Return the defaults under the entry's own keys; of tables, too, the inner keys."""
+    """Return the defaults under the entry's own keys; of tables, too, the inner keys.
+
+    A default check is taken back by an empty one.
+    """
     merged = {**defaults, **own}
     for key, item in own.items():
         below = defaults.get(key)
         if below and isinstance(below.value, Mapping) and isinstance(item.value, Mapping):
-            merged[key] = Located({**below.value, **item.value}, item.line, item.column)
+            inner = {**below.value, **item.value}
+            left = _without_taken_back(inner, below.value) if key == "checks" else inner
+            merged[key] = Located(left, item.line, item.column)
+            if inner and not left:
+                del merged[key]
     return merged
+
+
+def _without_taken_back(
+    checks: Mapping[str, Located], defaults: Mapping[str, Located]
+) -> dict[str, Located]:
+    """Return the checks but for defaults in whose place the scenario has an empty one."""
+    back = {n for n, below in defaults.items() if below.value and checks[n].value in ((), {})}
+    return {name: check for name, check in checks.items() if name not in back}
 
 
 def _problem(error: ValueError, whole: Located) -> Problem:

@@ -36,7 +36,7 @@ FAILED = {"name": "find", "arguments": {}, "error": "timeout"}
         (StepRatio(2), "ab", (True, 1, "it took 2 tool calls, 1 times as many")),
         (StepRatio(2), "abc", (False, 2 / 3, "it took 3 tool calls, 1.5 times as many")),
         (StepRatio(2, 1.5), "abc", (True, 2 / 3, "it took 3 tool calls, 1.5 times as many")),
-        (StepRatio(2), "", (True, 1, "it took 0 tool calls, 0 times as many")),
+        (StepRatio(2), "", (False, 0, "it took no tool call at all")),
         (StepRatio(1, of="turns"), "abc", (False, 0.5, "it took 2 turns, 2 times as many")),
         (StepRatio(calling("a", "b")), "a", (True, 1, "it took 1 tool call, 0.5 times as many")),
         (

@@ -184,6 +184,34 @@ def test_a_cell_may_have_lines_of_its_own():
             "s.yaml:3: id 'a' is that of line 1 already; give it another one",
         ),
         (
+            "- id: a\n  fixed_responses: [hi]\n  checks:\n    required_tools: []",
+            "s.yaml:4: checks.required_tools: is empty, and so checks nothing; name at least one",
+        ),
+        (
+            "- id: a\n  fixed_responses: [hi]\n  checks:\n    max_tool_calls: 1\n    tool_limits: {}",
+            "s.yaml:5: checks.tool_limits: is empty, and so checks nothing; name at least one",
+        ),
+        (
+            "- id: a\n  fixed_responses: [hi]\n  checks:\n    arguments:\n      refund: {}",
+            "s.yaml:5: checks.arguments.refund: is empty, and so checks nothing",
+        ),
+        (
+            "- id: a\n  fixed_responses: [hi]\n  checks: {}",
+            "s.yaml:3: checks: checks nothing; write a check, or take the key away",
+        ),
+        (
+            "- id: a\n  fixed_responses: [hi]\n  checks:\n    max_tool_calls: null",
+            "s.yaml:3: checks: checks nothing; write a check, or take the key away",
+        ),
+        (
+            "defaults:\n  checks: {required_text: []}\nscenarios:\n  - {id: a, fixed_responses: [x]}",
+            "s.yaml:2: checks.required_text: is empty, and so checks nothing",
+        ),
+        (
+            "- {id: a, fixed_responses: [hi], iterations: 3, min_passes: 9}",
+            "s.yaml:1: min_passes 9 of 3 iterations can never be reached",
+        ),
+        (
             "- {id: a, fixed_responses: [hi], gate: maybe}",
             "s.yaml:1: gate: Input should be 'required' or 'advisory' (got 'maybe')",
         ),
@@ -295,6 +323,24 @@ def test_columns_of_inner_keys():
     assert (checks.required_tools, checks.tool_limits) == (("x", "y"), {"a.b": 2})
     assert scenario.budgets.custom["x.y"].limit == 3
     assert scenario.entry.goal.tool_called == "refund"
+
+
+def test_a_default_check_is_taken_back_by_an_empty_one():
+    text = """
+defaults:
+  fixed_responses: [hi]
+  checks: {forbidden_tools: [refund]}
+scenarios:
+  - {id: a}
+  - {id: b, checks: {forbidden_tools: []}}
+  - {id: c, checks: {forbidden_tools: [], max_tool_calls: 0}}
+"""
+    found = parse(text, "s.yaml")
+    assert [[type(check).__name__ for check in each.checks] for each in found] == [
+        ["ForbiddenTools"],
+        [],
+        ["ToolCallLimits"],
+    ]
 
 
 def test_every_scenario_that_is_wrong_is_told():
