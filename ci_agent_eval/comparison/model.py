@@ -143,6 +143,17 @@ class Movement:
 
 
 @dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """How one run stood as a whole."""
+
+    label: str
+    """The run's commit, or what else it is called; empty: this run."""
+    pass_rate: float | None = None
+    cost_usd: float | None = None
+    """Per episode."""
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """A run against its baseline."""
 
@@ -157,6 +168,8 @@ class Comparison:
     p95_latency_ms: Movement = field(default_factory=Movement)
     suite_p_value: float | None = None
     """Exact McNemar test over scenarios passing before and failing now, and the reverse."""
+    trend: tuple[TrendPoint, ...] = ()
+    """The last runs of the base, the oldest first, then this run."""
 
     @property
     def tested(self) -> int:

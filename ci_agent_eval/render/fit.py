@@ -20,6 +20,7 @@ SOME_LINES: Final = 10
 STEPS: tuple[tuple[SectionName, int], ...] = (
     ("sources", NO_LINES),
     ("iterations", NO_LINES),
+    ("trend", NO_LINES),
     ("passing", NO_LINES),
     ("outputs", FEW_LINES),
     ("moved", SOME_LINES),

@@ -47,7 +47,8 @@ _REFERENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("mention or e-mail address", re.compile(r"\S{0,40}@\S*")),
     ("URL", re.compile(r"\S{0,40}(?:://|\bwww\.)\S*", re.IGNORECASE)),
     ("issue reference", re.compile(r"\S{0,40}#\d+|\bGH-\d+", re.IGNORECASE)),
-    ("commit", re.compile(r"\b[0-9a-f]{7,64}\b", re.IGNORECASE | re.ASCII)),
+    # A sum such as $0.0000012 is none: GitHub wants a blank or a bracket before a commit.
+    ("commit", re.compile(r"(?<!\$0\.)\b[0-9a-f]{7,64}\b", re.IGNORECASE | re.ASCII)),
     ("emoji code", re.compile(r":[A-Za-z0-9_+-]+:")),
     ("footnote", re.compile(r"\[\^")),
     ("formula", re.compile(r"\$\$|\$`|`\$")),

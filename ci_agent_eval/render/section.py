@@ -40,6 +40,7 @@ SectionName = Literal[
     "flaky",
     "passing",
     "iterations",
+    "trend",
     "sources",
 ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.render import against, agreed, evaluations, folded, trouble
+from ci_agent_eval.render import against, agreed, evaluations, folded, trend, trouble
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.section import Section
 from ci_agent_eval.report import Report
@@ -32,6 +32,7 @@ def sections(report: Report, links: Links) -> tuple[Section, ...]:
         folded.flaky(report, links),
         folded.passing(report, links),
         folded.iterations(report),
+        trend.trend(report),
         folded.sources(report),
     )
     return tuple(section for section in built if section.total)

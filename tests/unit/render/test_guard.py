@@ -31,6 +31,11 @@ OURS = """<!-- agent-eval suite=default -->
 ALLOWED = ("https://github.com/o/r/", "https://runs.example/1")
 
 
+def test_a_small_sum_is_no_commit():
+    assert foreign_elements("cost per episode: $0.0000012, under $0.00000001", ()) == ()
+    assert len(foreign_elements("at 0.0000012 and at (0000012)", ())) == 2
+
+
 def test_our_own_markdown_has_nothing_foreign():
     assert foreign_elements(OURS, ALLOWED) == ()
 
