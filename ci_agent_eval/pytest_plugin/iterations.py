@@ -86,14 +86,14 @@ def is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
-def iteration_of(item: pytest.Item) -> Iteration:
+def iteration_of(item: pytest.Item | pytest.Collector) -> Iteration:
     """Return which of its iterations an item is; the only one, if it is not repeated."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     found: Iteration = parameters.get(PARAMETER) or Iteration(1, 1)
     return found
 
 
-def whole_nodeid(item: pytest.Item) -> str:
+def whole_nodeid(item: pytest.Item | pytest.Collector) -> str:
     """Return the node id that the item's iterations have in common; it keeps the user's own id."""
     iteration = iteration_of(item)
     nodeid = item.nodeid

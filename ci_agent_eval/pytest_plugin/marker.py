@@ -11,7 +11,7 @@ from ci_agent_eval.contract.base import unknown_key
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.detection import NAME, owns_marker
-from ci_agent_eval.pytest_plugin.iterations import ARGUMENT, PARAMETER, is_number
+from ci_agent_eval.pytest_plugin.iterations import ARGUMENT, PARAMETER, is_number, whole_nodeid
 from ci_agent_eval.recorder import draft_episode
 
 ARGUMENTS = (
@@ -46,7 +46,7 @@ def draft_from_marker(
             values["was"] = (values["was"],)
         return draft_episode(**{**values, **identity})
     except InputError as error:
-        raise InputError(f"{item.nodeid}: @pytest.mark.episode: {error}") from None
+        raise InputError(f"{whole_nodeid(item)}: @pytest.mark.episode: {error}") from None
 
 
 def is_advisory(arguments: Mapping[str, Any], mode: str | None) -> bool:
@@ -116,7 +116,8 @@ def collect_report(
     problems = [problem for item in items if (problem := marker_problem(item)) is not None]
     if not problems:
         return report
-    return pytest.CollectReport(report.nodeid, "failed", "\n".join(problems), [])
+    # The iterations of a test have their problem in common.
+    return pytest.CollectReport(report.nodeid, "failed", "\n".join(dict.fromkeys(problems)), [])
 
 
 def marker_problem(item: pytest.Item | pytest.Collector) -> str | None:
