@@ -88,6 +88,13 @@ class TestPromptfoo:
         assert found.reason == "the order system is down"
         assert not found.assertions
 
+    def test_an_assertion_that_broke_is_an_error_whatever_was_graded(self):
+        document = loaded("promptfoo/once.json")
+        for result in document["results"]["results"]:
+            result |= {"failureReason": 2, "success": False, "error": "no judge"}
+        found = [r.episode for r in read_document(document)]
+        assert {(e.outcome, e.reason) for e in found} == {("error", "no judge")}
+
     def test_repeats_are_iterations(self):
         assert list(read("promptfoo/repeated.json")) == [
             ("an order that can be refunded", "desk", 1),
