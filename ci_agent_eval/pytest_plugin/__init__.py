@@ -132,11 +132,15 @@ def pytest_pycollect_makemodule(
     module_path: Path, parent: pytest.Collector
 ) -> Generator[None, pytest.Module | None, pytest.Module | None]:
     """Take up a module that is an evaluation, whoever makes it."""
-    if not files.is_evaluation_file(module_path, parent.config):
+    is_measured = files.is_evaluation_file(module_path, parent.config)
+    if not is_measured and not files.is_for_us_to_collect(module_path, parent.session):
         return (yield)
     from ci_agent_eval.pytest_plugin.evaluation import module  # noqa: PLC0415 - inert until used
 
     module.announce(module_path, parent.config)
+    if not is_measured:
+        # Run strictly; pytest rewrites the asserts of those files alone that it collects itself.
+        return (yield)
     return module.take_up((yield))
 
 

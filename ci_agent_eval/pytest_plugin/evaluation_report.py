@@ -8,6 +8,7 @@ of `--eval-results`, too, or without a report directory to `eval-results.json`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ _ADVICE = "name another file with --eval-results"
 class EvaluationReports:
     """A plugin object of its own; where no evaluation is met it does and imports nothing."""
 
+    config: pytest.Config
     reports: EpisodeReports
     _expected: bool = False
     """Whether evaluations were selected to run."""
@@ -38,10 +40,23 @@ class EvaluationReports:
     @classmethod
     def start(cls, config: pytest.Config, reports: EpisodeReports) -> None:
         """Listen. Raises pytest.UsageError where the file that was asked for is another's."""
-        found = cls(reports)
+        found = cls(config, reports)
         if options.eval_results_option(config) is not None and not config.option.collectonly:
             found._clear(config)
         config.pluginmanager.register(found, "ci_agent_eval_evaluations")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> None:
+        """Remove a former report where evaluations are asked for, which may never be collected."""
+        if files.are_asked_for(session.config):
+            self._remove_own(session.config)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Remove it, too, where an evaluation that pytest collects by itself cannot be read."""
+        config = self.config
+        if report.failed and files.is_evaluation_file(config.rootpath / report.nodeid, config):
+            self._remove_own(config)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Make room for the report, where evaluations are about to run."""
@@ -60,6 +75,17 @@ class EvaluationReports:
         if not self._expected and not config.option.collectonly:
             self._expected = True
             self._clear(config)
+
+    def _remove_own(self, config: pytest.Config) -> None:
+        """Remove a former report that is ours; of another's file `_clear` tells, if it comes to it."""
+        from ci_agent_eval.evaluation_file import is_own_evaluation_file  # noqa: PLC0415 - inert
+
+        path = options.eval_results(config)
+        if path is None or self._expected or config.option.collectonly:
+            return
+        if is_own_evaluation_file(path):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
     def _clear(self, config: pytest.Config) -> None:
         """Remove a former report, so that it is not taken for that of a run that was killed."""

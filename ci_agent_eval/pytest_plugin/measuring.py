@@ -22,6 +22,12 @@ from ci_agent_eval.pytest_plugin.endings import (
 from ci_agent_eval.pytest_plugin.places import Places
 
 
+NOTHING_ASSERTED = (
+    "it asserted nothing, so nothing was measured; let it reach an assert of its own file, or "
+    "check(...), whatever the agent does (what other modules assert counts only if it fails)"
+)
+
+
 class AssertionsFailed(EpisodeFailed, AssertionError):  # noqa: N818 - as pytest names its own
     """Raised over failed assertions of an evaluation that is to fail: `xfail` may ask for one."""
 
@@ -55,6 +61,18 @@ def unawaited(state: EpisodeItem) -> list[str]:
     return found
 
 
+def nothing_asserted(item: pytest.Item, state: EpisodeItem) -> list[str]:
+    """Say so of an evaluation that has come to its end without an assertion: it has no score.
+
+    What Hypothesis runs again and again is judged by whether it raised.
+    """
+    if not state.is_evaluation or runs_often(item, state):
+        return []
+    early = () if state.running is None else state.running.early
+    found = early if state.recorder is None else state.recorder.snapshot().assertions
+    return [] if found else [NOTHING_ASSERTED]
+
+
 def failed(state: EpisodeItem, sentence: str) -> EpisodeFailed:
     """Return what a test is to raise that has returned, over what failed in it."""
     is_asserted = state.is_evaluation and state.ended is not None and state.ended.failed_assertions
@@ -67,13 +85,27 @@ def ending_of(
 ) -> Ending | None:
     """Return how an evaluation ended that raised; None for an error, and for a mere skip."""
     error = excinfo.value
-    if isinstance(error, EpisodeFailed | pytest.xfail.Exception):
+    if isinstance(error, EpisodeFailed):
         return None
-    if isinstance(error, pytest.skip.Exception):
+    if isinstance(error, pytest.skip.Exception | pytest.xfail.Exception):
         failed_before = state.recorder is not None and state.recorder.failed_checks
-        reason = first_lines(str(error)) or None
-        return Ending("skipped", reason) if state.called and failed_before else None
+        return Ending("skipped", given_up(error)) if state.called and failed_before else None
     return failure_of(excinfo, places) if is_failure(error) else None
+
+
+def given_up(error: BaseException) -> str | None:
+    """Return why a test skipped itself, or called `pytest.xfail`."""
+    reason = first_lines(str(error))
+    return f"xfail: {reason}" if isinstance(error, pytest.xfail.Exception) else reason or None
+
+
+def gives_up(error: BaseException, state: EpisodeItem) -> bool:
+    """Say whether a test has ended itself with a skip; in an evaluation `pytest.xfail` is one.
+
+    What failed before it was measured, and is not to be forgotten.
+    """
+    is_xfail = isinstance(error, pytest.xfail.Exception)
+    return isinstance(error, pytest.skip.Exception) or (state.is_evaluation and is_xfail)
 
 
 def keep_unittest_failures(item: pytest.Item, state: EpisodeItem, places: Places) -> None:

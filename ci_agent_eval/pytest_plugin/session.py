@@ -16,7 +16,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import measuring, options
 from ci_agent_eval.pytest_plugin.conversing import scenario_of
 from ci_agent_eval.pytest_plugin.detection import EPISODE, RECORDER, SHOWN, EpisodeItem
-from ci_agent_eval.pytest_plugin.endings import Ending, EpisodeFailed, ending_of, first_lines
+from ci_agent_eval.pytest_plugin.endings import Ending, EpisodeFailed, ending_of
 from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
 from ci_agent_eval.pytest_plugin.figures import (
     PREFIX,
@@ -194,6 +194,8 @@ class EpisodeSession:
         state.called = True
         measuring.keep_unittest_failures(item, state, self._places)
         state.subtest_errors += measuring.unawaited(state)
+        if not state.subtest_errors:
+            state.subtest_errors += measuring.nothing_asserted(item, state)
         state.ended = _end(state, ending_after_subtests(state))
         if measuring.is_measured(item, state) and not state.subtest_errors:
             return
@@ -205,13 +207,13 @@ class EpisodeSession:
         state = item.stash[EPISODE]
         state.called = True
         failed = state.recorder is not None and state.recorder.failed_checks
-        if not isinstance(error, pytest.skip.Exception) or not (failed or state.subtest_errors):
+        if not measuring.gives_up(error, state) or not (failed or state.subtest_errors):
             return
         if measuring.is_measured(item, state) and not state.subtest_errors:
             return
-        reason = first_lines(str(error))
-        state.ended = _end(state, ending_after_subtests(state, Ending("skipped", reason or None)))
-        lines = (*complaints(state.ended), *state.subtest_errors, f"then skipped: {reason}")
+        reason = measuring.given_up(error)
+        state.ended = _end(state, ending_after_subtests(state, Ending("skipped", reason)))
+        lines = (*complaints(state.ended), *state.subtest_errors, f"then skipped: {reason or ''}")
         raise EpisodeFailed(_sentence(state.ended, lines), pytrace=False) from None
 
     def interrupt(self, item: pytest.Item, interruption: BaseException) -> None:

@@ -1423,4 +1423,5 @@ form(
     def test_FORM():
         pass
     """,
+    outcome="error",
 )

@@ -150,6 +150,20 @@ def test_one_that_a_conftest_imported_cannot_be_measured(suite):
     assert error.nodeid == "chat_eval.py"
 
 
+@pytest.mark.parametrize("mode", ["prepend", "importlib"])
+def test_what_lf_leaves_out_is_not_imported(suite, mode):
+    for folder, test in (("a", "raise OSError"), ("b", "assert 1")):
+        path = suite.pytester.mkdir(folder) / ("chat_eval.py")
+        path.write_text(f"def test_it():\n    {test}\n")
+    arguments = [f"--import-mode={mode}", "-p", "cacheprovider"]
+    suite.run("a/chat_eval.py", *arguments).result.assert_outcomes(failed=1)
+    (suite.pytester.path / "b/chat_eval.py").write_text("import nowhere\ndef test_it(): pass\n")
+    ran = suite.run("--eval", "--lf", *arguments)
+    ran.result.assert_outcomes(failed=1)
+    assert "INTERNALERROR" not in ran.result.stdout.str()
+    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
+
+
 def test_a_syntax_error_is_a_collection_error_with_its_place(suite, workers):
     suite.pytester.makepyfile(chat_eval="def test_a():\n    assert (1 ==\n")
     ran = suite.run("chat_eval.py", workers)
@@ -219,12 +233,30 @@ def test_without_rewriting_all_are_recorded_and_none_is_explained(suite, argumen
     ]
 
 
-def test_the_optimizer_takes_no_assert_of_pytest_s(suite, monkeypatch):
+@pytest.mark.parametrize("arguments", [[], ["--assert=plain"]])
+def test_the_optimizer_takes_no_assert(suite, monkeypatch, arguments):
     monkeypatch.setenv("PYTHONOPTIMIZE", "1")
     suite.pytester.makepyfile(chat_eval=EVALUATION)
-    assert recorded(suite.run_apart("chat_eval.py")) == [(2, False), (3, True)]
-    # Python leaves them out here, and so nothing is claimed of them.
-    assert recorded(suite.run_apart("chat_eval.py", "--assert=plain")) == []
+    assert recorded(suite.run_apart("chat_eval.py", *arguments)) == [(2, False), (3, True)]
+
+
+@pytest.mark.parametrize("hook", ["false", "true"])
+def test_asserts_may_share_lines_with_anything(suite, hook):
+    suite.pytester.makeini(f"[pytest]\nenable_assertion_pass_hook = {hook}")
+    suite.pytester.makeconftest("def pytest_assertion_pass(item, lineno, orig, expl): pass")
+    (suite.pytester.path / "chat_eval.py").write_text(
+        "def test_one_line():\n"
+        "    x = 1; assert (x ==\n 2); assert (1 ==\n 2), 'm'\n"
+        "def test_text():\n"
+        '    assert """a\nb""" == "a\\nb"; assert 0\n'
+        "def test_then():\n"
+        "    assert {1,\n2} == {1}; y = (3,\n 4); assert y == 3\n"
+    )
+    ran = suite.run("chat_eval.py")
+    ran.result.assert_outcomes(passed=3)
+    assert recorded(ran, "test_one_line") == [(2, False), (3, False)]
+    assert recorded(ran, "test_text") == [(6, True), (7, False)]
+    assert recorded(ran, "test_then") == [(9, False), (11, False)]
 
 
 def test_the_hook_of_pytest_for_passed_asserts_is_called_as_ever(suite):

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from ci_agent_eval.contract.evaluation import evaluation_report
 from tests.plugin.test_same_bytes import SHUFFLED
 
 
@@ -46,6 +47,41 @@ def test_an_exception_ends_it_fails_the_test_and_keeps_what_was_asserted(measure
     assert (errs.outcome, recorded(errs)) == ("error", [(7, False, "1 == 2")])
     assert errs.reason == "ConnectionError: refused (chat_eval.py:4, called at chat_eval.py:8)"
     assert ran.episodes["test_goes_on"].outcome == "passed"
+
+
+@pytest.mark.parametrize("mark", ["", "@pytest.mark.episode(gate='required')"])
+def test_one_that_asserts_nothing_has_measured_nothing(measured, mark):
+    ran = measured(f"""
+        import pytest
+
+        {mark}
+        def test_never_reached():
+            for call in []:
+                assert call
+
+        {mark}
+        def test_empty(): pass
+
+        {mark}
+        def test_one(): assert 1
+
+        {mark}
+        class TestOf:
+            @pytest.fixture(autouse=True)
+            def ready(self): assert 1
+            def test_in_setup(self): pass
+    """)
+    ran.result.assert_outcomes(passed=2, failed=2)
+    assert ran.result.ret == 1
+    for name in ("test_never_reached", "test_empty"):
+        episode = ran.episodes[name]
+        assert (episode.outcome, episode.assertions) == ("error", ())
+        assert episode.reason.startswith("it asserted nothing, so nothing was measured")
+    report = evaluation_report(ran.results.episodes)
+    assert (report.total_conversations, report.passed_conversations) == (4, 2)
+    ran.result.stdout.fnmatch_lines(
+        ["4 conversations: 2 passed (50.0 %), average score 1.00; 2 ended in an error, *"]
+    )
 
 
 def test_hard_budgets_fail_no_test_and_no_evaluation_passes_over_one(measured):
@@ -131,7 +167,7 @@ def test_an_xfail_is_one_where_an_assertion_failed(measured):
             assert 0
             pytest.xfail("half of it")
     """)
-    ran.result.assert_outcomes(xfailed=5, failed=1, passed=1)
+    ran.result.assert_outcomes(xfailed=4, failed=1, passed=2)
     fails = ran.episodes["test_fails"]
     assert (fails.outcome, fails.reason) == ("skipped", "xfail: known")
     assert [(a.passed, a.severity) for a in fails.assertions] == [
@@ -141,7 +177,11 @@ def test_an_xfail_is_one_where_an_assertion_failed(measured):
     assert ran.episodes["test_passes"].outcome == "failed"
     assert ran.episodes["test_not_expected"].outcome == "failed"
     assert ran.episodes["test_foreign"].outcome == "skipped"
-    assert ran.episodes["test_called"].outcome == "skipped"
+    called = ran.episodes["test_called"]
+    assert (called.outcome, called.reason) == (
+        "failed",
+        "failed: 0; then skipped: xfail: half of it",
+    )
 
 
 def test_runxfail_measures_all_the_same(measured):

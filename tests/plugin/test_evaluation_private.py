@@ -68,7 +68,7 @@ def test_the_block_for_the_hook_is_the_one_that_we_replace(rewritten):
 
 def test_what_comes_of_it_calls_our_recorder_and_no_hook(pytestconfig):
     tree = ast.parse(SOURCE)
-    explain_asserts(tree, SOURCE, "chat_eval.py", pytestconfig)
+    explain_asserts(tree, SOURCE.decode(), "chat_eval.py", pytestconfig)
     written = ast.unparse(tree)
     assert f"if {RECORDER}.is_recording():" in written
     assert f"{REASON} = @pytest_ar._format_explanation(" in written

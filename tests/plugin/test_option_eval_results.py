@@ -171,6 +171,16 @@ def test_a_former_report_does_not_survive_a_run_that_is_killed(evals):
     assert not (evals.path / "eval-results.json").exists()
 
 
+@pytest.mark.parametrize("broken", ["import nowhere\n", "def test_a(:\n", "assert 0\n"])
+@pytest.mark.parametrize("asked", ["diagram_eval.py", "--eval", "--override-ini=python_files=*.py"])
+def test_nor_one_that_cannot_be_collected(evals, workers, asked, broken):
+    evals.runpytest_inprocess("diagram_eval.py")
+    assert (evals.path / "eval-results.json").exists()
+    (evals.path / "diagram_eval.py").write_text(broken)
+    assert evals.runpytest_inprocess(asked, workers).ret != 0
+    assert not (evals.path / "eval-results.json").exists()
+
+
 def test_nor_one_in_which_nothing_was_measured_though_it_was_asked_for(evals):
     evals.runpytest_inprocess("diagram_eval.py", "--eval-results=a.json")
     evals.makepyfile("def test_plain(): pass")

@@ -38,6 +38,14 @@ def test_with_the_other_option_all_are_collected(suite, workers):
     ran.result.assert_outcomes(failed=2, passed=1)
 
 
+@pytest.mark.parametrize("mode", ["rewrite", "plain"])
+def test_asserts_are_explained_as_pytest_does(suite, mode):
+    ran = suite.run("--eval-strict", "--eval", f"--assert={mode}")
+    is_explained = "assert 1 == 2" in [a.reason for a in ran.episodes["test_marked"].assertions]
+    assert is_explained == (mode == "rewrite")
+    ran.result.assert_outcomes(failed=2, passed=1)
+
+
 def test_alone_it_collects_none(suite, workers):
     suite.run(workers, "--eval-strict").result.assert_outcomes(passed=1)
 

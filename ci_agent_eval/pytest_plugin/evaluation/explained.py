@@ -14,17 +14,33 @@ from typing import Any
 import pytest
 from _pytest.assertion import rewrite
 
+from ci_agent_eval.pytest_plugin.evaluation.source import SourceText
 from ci_agent_eval.pytest_plugin.evaluation.transform import REASON, RECORDER
 
 _PYTEST = "@pytest_ar"
 """pytest's name for its module of assertions, in what it writes."""
 
 
-def explain_asserts(tree: ast.Module, source: bytes, path: str, config: pytest.Config) -> None:
+def explain_asserts(tree: ast.Module, text: str, path: str, config: pytest.Config) -> None:
     """Let pytest rewrite the asserts of a tree, in place, as it does those of a test file."""
     settings: Any = _PassesToo(config)
-    rewrite.rewrite_asserts(tree, source, path, settings)
-    _Passes(has_hook=bool(config.getini(_PassesToo.SETTING))).visit(tree)
+    has_hook = bool(config.getini(_PassesToo.SETTING))
+    stand_in = _stand_in(tree, SourceText(text) if has_hook else None)
+    rewrite.rewrite_asserts(tree, stand_in, path, settings)
+    _Passes(has_hook=has_hook).visit(tree)
+
+
+def _stand_in(tree: ast.Module, source: SourceText | None) -> bytes:
+    """Return a source with an assert on each line that one of the tree's begins on.
+
+    pytest wants a source for the text that its hook is told, and looks for asserts in it by
+    their tokens; where statements share a line it may miss one, and then fails. Without a
+    hook nobody reads that text.
+    """
+    asserts = {node.lineno: node for node in ast.walk(tree) if isinstance(node, ast.Assert)}
+    texts = {line: source.of(node.test) if source else "0" for line, node in asserts.items()}
+    lines = range(1, max(texts, default=0) + 1)
+    return "\n".join([f"assert {texts[n]}" if n in texts else "" for n in lines]).encode() + b"\n"
 
 
 class _PassesToo:

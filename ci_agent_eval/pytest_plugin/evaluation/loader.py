@@ -6,7 +6,6 @@ import ast
 import importlib.abc
 import importlib.util
 import os
-import sys
 import types
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.assertion.rewrite import rewrite_asserts
 
 from ci_agent_eval.pytest_plugin.evaluation.explained import explain_asserts
 from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation_file, matches
@@ -88,7 +88,10 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
 
 
 class EvaluationLoader(SourceFileLoader):
-    """Loads one evaluation, always from its source: no cache of bytecode is read or written."""
+    """Loads one evaluation, always from its source: no cache of bytecode is read or written.
+
+    With `--eval-strict` its asserts are rewritten as pytest does, and no more.
+    """
 
     def __init__(self, name: str, path: str, config: pytest.Config, file: str | None) -> None:
         super().__init__(name, path)
@@ -104,12 +107,19 @@ class EvaluationLoader(SourceFileLoader):
     def source_to_code(self, data: Any, path: Any, **_: Any) -> types.CodeType:  # type: ignore[override]
         """Compile source whose asserts tell how they come out; raises SyntaxError as Python."""
         tree = ast.parse(data, filename=path)
-        if self._config.getoption("assertmode") == "rewrite":
-            record_asserts(tree, importlib.util.decode_source(data))
-            explain_asserts(tree, data, path, self._config)
-        elif not sys.flags.optimize:
-            record_asserts(tree, importlib.util.decode_source(data))
-        code: types.CodeType = compile(tree, path, "exec", dont_inherit=True)
+        is_rewritten = self._config.getoption("assertmode") == "rewrite"
+        if self._config.option.eval_strict:
+            if is_rewritten:
+                rewrite_asserts(tree, data, path, self._config)
+            strict: types.CodeType = compile(tree, path, "exec", dont_inherit=True)
+            return strict
+        text = importlib.util.decode_source(data)
+        record_asserts(tree, text)
+        if is_rewritten:
+            explain_asserts(tree, text, path, self._config)
+        # Asserts that pytest leaves as they are stay, whatever the interpreter optimizes away:
+        # an evaluation without them would measure nothing.
+        code: types.CodeType = compile(tree, path, "exec", dont_inherit=True, optimize=0)
         return code
 
     def exec_module(self, module: types.ModuleType) -> None:

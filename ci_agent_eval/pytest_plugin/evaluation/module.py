@@ -54,6 +54,9 @@ def collect_report(
 ) -> pytest.CollectReport:
     """Return the report, or a failed one where the asserts of an evaluation are not recorded."""
     assert isinstance(collector, pytest.Module)  # noqa: S101 - nothing else is taken up
+    if not report.result:
+        # To ask for the module might import it: `--lf` leaves files out without looking inside.
+        return report
     loader = getattr(collector.obj, "__loader__", None)
     if isinstance(loader, EvaluationLoader):
         return report
