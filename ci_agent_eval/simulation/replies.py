@@ -23,6 +23,7 @@ _COUNTS = {
     "output": ("output", "output_tokens", "completion_tokens"),
     "cached": ("cached", "cached_tokens", "cache_read_tokens"),
 }
+_TOTAL = ("total", "total_tokens")
 _ANSWERED = ("completed", "refusal")
 """A run that ends so has an answer of the agent's own."""
 
@@ -110,6 +111,7 @@ def _arguments(given: object) -> Any:
 
 
 def _tokens(given: Any) -> int | TokenUsage | Mapping[str, int] | None:
+    """Read usage; one that tells no total, nor both of its halves, is not measured."""
     given = given() if callable(given) else given
     if given is None or isinstance(given, int | TokenUsage):
         return given
@@ -117,12 +119,23 @@ def _tokens(given: Any) -> int | TokenUsage | Mapping[str, int] | None:
     if counts["cached"] is None:
         counts["cached"] = _found(_found(given, "prompt_tokens_details"), "cached_tokens")
     known = {name: count for name, count in counts.items() if count is not None}
-    if not known:
+    total = _found(given, *_TOTAL)
+    if not known and total is None:
         raise InputError(
             f"the agent's usage is a {type(given).__name__} without input and output; return "
             '{"input": ..., "output": ...}, or None where it was not measured'
         )
-    return known
+    return known if {"input", "output"} <= known.keys() else _from_total(known, total)
+
+
+def _from_total(known: Mapping[str, int], total: Any) -> Mapping[str, int] | None:
+    """Return usage of which a half is missing: the rest of its total, or None without one."""
+    if not isinstance(total, int):
+        return None
+    there, missing = ("output", "input") if "output" in known else ("input", "output")
+    half = known.get(there, 0)
+    # What is no number is the recorder's to refuse.
+    return {**known, missing: total - half} if isinstance(half, int) else known
 
 
 def _found(said: object, *names: str) -> Any:

@@ -63,6 +63,22 @@ def test_every_form_is_the_same_turn(form):
     assert (turn.tokens, turn.cost_usd, turn.source) == (TokenUsage(**USED), 0.5, "live")
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"input": 3}, None),
+        ({"output_tokens": 3, "cached": 1}, None),
+        ({"cached": 1}, None),
+        ({"input": 3, "output": 0}, TokenUsage(input=3, output=0)),
+        ({"total": 3}, TokenUsage(output=3)),
+        ({"input": 3, "total": 10}, TokenUsage(input=3, output=7)),
+        (Bag(completion_tokens=4, total_tokens=10), TokenUsage(input=6, output=4)),
+    ],
+)
+def test_half_of_a_usage_is_no_measurement(usage, tokens):
+    assert turn_of({"text": "a", "usage": usage}).tokens == tokens
+
+
 def test_a_text_is_a_turn_of_which_nothing_else_is_known():
     turn = turn_of("Done")
     assert (turn.content, turn.tool_calls, turn.tokens, turn.cost_usd) == ("Done", (), None, None)
@@ -98,8 +114,10 @@ def test_a_run_that_broke_off_says_so(reason, stopped):
         ({"text": 3}, "the agent returned a dict without a text"),
         ({"text": "a", "tool_calls": "refund"}, "the agent's tool_calls are a str; return a list"),
         ({"text": "a", "tool_calls": [{}]}, "a tool call of the agent's (dict) has no name"),
-        ({"text": "a", "usage": {"total": 3}}, "the agent's usage is a dict without input"),
-        ({"text": "a", "usage": {"input": -1}}, "tokens: input: "),
+        ({"text": "a", "usage": {"all": 3}}, "the agent's usage is a dict without input"),
+        ({"text": "a", "usage": {"input": -1, "output": 1}}, "tokens: input: "),
+        ({"text": "a", "usage": {"input": 4, "total": 3}}, "tokens: output: "),
+        ({"text": "a", "usage": {"output": "few", "total": 3}}, "tokens: output: "),
         ({"text": "a", "cost_usd": "much"}, "reply: cost_usd: "),
         ({"text": "a", "source": "invented"}, "reply: source: "),
     ],
