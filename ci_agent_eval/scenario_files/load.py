@@ -84,7 +84,8 @@ def _text(data: bytes, name: str) -> str:
     try:
         return data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        # By any of the three line ends: CSV of a Mac may have its carriage returns alone.
+        line = len((data[: error.start] + b"x").splitlines())
         raise InputError(f"{name}:{line}: is not UTF-8; save it as UTF-8") from None
 
 

@@ -124,7 +124,7 @@ def simulation(app: Any, user: Any, plan: Plan) -> Steps[SimulationResult]:
     try:
         stop = yield from talk.to_the_end()
     except BaseException as error:
-        error.add_note(f"in turn {len(talk.exchanges) + 1} of the simulation")
+        error.add_note(f"in turn {talk.turn} of the simulation")
         _note(recorder, talk.record(thread_id, error=type(error).__name__))
         raise
     _note(recorder, talk.record(thread_id, stop_reason=stop.reason, detail=stop.detail))
@@ -147,6 +147,8 @@ class _Talk:
     voice: Voice
     ask: Ask
     exchanges: list[Exchange] = field(default_factory=list)
+    turn: int = 1
+    """The exchange that is going on, or was looked at last."""
 
     def to_the_end(self) -> Steps[Leaves]:
         """Go from exchange to exchange; return why it ended."""
@@ -159,6 +161,7 @@ class _Talk:
             stop = yield from self._stop(answer, said)
             if stop is not None:
                 return stop
+            self.turn += 1
             said = yield from self.voice.say(self._history())
         return said
 

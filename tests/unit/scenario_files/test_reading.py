@@ -272,6 +272,9 @@ def test_what_is_wrong_with_json_is_said_with_its_line(text, said):
     ("text", "said"),
     [
         ("\n\n", "s.csv:1: is empty"),
+        (b"id,script\na,b\nc,caf\xe9\n", "s.csv:3: is not UTF-8; save it as UTF-8"),
+        (b"id,script\ra,b\rc,caf\x8e\r", "s.csv:3: is not UTF-8; save it as UTF-8"),
+        (b"id,script\r\na,b\r\n\xe9,d\r\n", "s.csv:3: is not UTF-8; save it as UTF-8"),
         ("id,persona\n", "s.csv:1: holds no scenario"),
         ("id,id\n", "s.csv:1: column 'id': column 'id' is there twice; keep one of them"),
         ("id,\na,b\n", "s.csv:1: column 2 has no name"),

@@ -308,6 +308,16 @@ class TestApps:
                 run(broken, user("a"))
             assert raised.value.__notes__ == ["in turn 1 of the simulation"]
 
+    def test_what_was_asked_of_a_turn_is_said_to_be_of_that_turn(self, run):
+        def broken(history):
+            raise KeyError(len(history) // 2)
+
+        for name in ("stop_when", "goal"):
+            with pytest.raises(KeyError) as raised:
+                run(echo, user("a"), **{name: broken})
+            assert raised.value.args == (1,)
+            assert raised.value.__notes__ == ["in turn 1 of the simulation"]
+
     def test_what_is_no_app_is_refused(self, run):
         with pytest.raises(InputError, match="a int is no app; give a function"):
             run(3, user("a"))
