@@ -73,6 +73,8 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
     try:
         if create and not path.exists():
             _make(path)
+        elif path.is_file() and not path.stat().st_size:
+            _fill(path, create=create)
         _look_at(path)
         connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
         connection.execute("PRAGMA foreign_keys = ON")
@@ -127,6 +129,23 @@ def _make(path: Path) -> None:
                 f"BEGIN;\n{SCHEMA}\nPRAGMA user_version = {VERSION};\nCOMMIT;"
             )
         _give_name(fresh, path)
+
+
+def _fill(path: Path, *, create: bool) -> None:
+    """Make an empty file ours: to SQLite it is a database, of which nothing is written yet.
+
+    In place, and by one process at a time: another one may have it open. Raises
+    FileNotFoundError where none is to be made.
+    """
+    if not create:
+        raise FileNotFoundError(path)
+    with closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as connection:
+        with writing(connection):
+            if connection.execute("PRAGMA application_id").fetchone() == (0,):
+                for statement in f"PRAGMA application_id = {APPLICATION_ID};{SCHEMA}".split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _give_name(fresh: Path, path: Path) -> None:

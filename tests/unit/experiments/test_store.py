@@ -134,8 +134,6 @@ def test_what_is_missing_is_said(path):
 def foreign(path, kind):
     if kind == "text":
         path.write_text("mine")
-    elif kind == "empty":
-        path.touch()
     elif kind == "folder":
         path.mkdir()
     elif kind == "pipe":
@@ -145,7 +143,7 @@ def foreign(path, kind):
             connection.execute("CREATE TABLE mine (a)")
 
 
-@pytest.mark.parametrize("kind", ["text", "empty", "folder", "pipe", "database"])
+@pytest.mark.parametrize("kind", ["text", "folder", "pipe", "database"])
 @pytest.mark.parametrize("create", [True, False])
 def test_a_foreign_file_is_refused_and_left_as_it_is(tmp_path, kind, create):
     path = tmp_path / "store"
@@ -234,6 +232,19 @@ def test_eight_writers_make_and_fill_one_store(path):
     assert len(results) == 400
     assert {r.outcome for r in results} == {"passed"}
     assert len({r.item_id for r in results}) == 50
+
+
+def test_an_empty_file_is_a_store_yet_to_be_made(path):
+    path.parent.mkdir()
+    path.touch()
+    with pytest.raises(InputError, match="there is no experiment store; run tests that use"):
+        ExperimentStore.open(path)
+    assert path.read_bytes() == b""
+    assert go([writer(path, number, 10) for number in range(4)]) == [0] * 4
+    with ExperimentStore.open(path) as store:
+        assert len(store.results("u1")) == 40
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_a_killed_writer_loses_no_more_than_what_it_was_at(path):
