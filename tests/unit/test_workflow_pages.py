@@ -20,8 +20,7 @@ def parsed(text):
 
 
 def steps(name):
-    (job,) = parsed(WORKFLOWS[name])["jobs"].values()
-    return job["steps"]
+    return [step for job in parsed(WORKFLOWS[name])["jobs"].values() for step in job["steps"]]
 
 
 def uses(name, action):
@@ -72,6 +71,25 @@ def test_what_publishes_runs_nothing_of_theirs():
     assert uses("fork-publish", "org/agent-eval-action")["with"]["mode"] == "publish"
     assert "download-artifact" not in WORKFLOWS["fork-publish"]
     assert "github.event.workflow_run.head_branch" not in WORKFLOWS["fork-publish"]
+
+
+def test_shards_are_reported_by_one_job_whatever_became_of_them():
+    jobs = parsed(WORKFLOWS["shards"])["jobs"]
+    shard, report = jobs["shard"], jobs["report"]
+    (given,) = (s["with"] for s in shard["steps"] if "agent-eval" in s["uses"])
+    count = len(shard["strategy"]["matrix"]["shard"])
+    assert given["shard"] == f"${{{{ matrix.shard }}}}/{count}"
+    assert shard["strategy"]["matrix"]["shard"] == list(range(1, count + 1))
+    assert shard["strategy"]["fail-fast"] is False
+    assert shard["permissions"] == {"contents": "read"}
+    assert (report["needs"], report["if"]) == ("shard", "always()")
+    uploaded = uses("shards", "actions/upload-artifact")
+    fetched = uses("shards", "actions/download-artifact")["with"]
+    assert (uploaded["if"], uploaded["with"]["overwrite"]) == ("always()", True)
+    name = uploaded["with"]["name"]
+    assert fetched["pattern"] == name.replace("${{ matrix.shard }}", "*")
+    (reporting,) = (s["with"] for s in report["steps"] if "agent-eval-action" in s["uses"])
+    assert reporting == {"mode": "report", "results": f"{fetched['path']}/*"}
 
 
 @pytest.mark.parametrize("name", ["fork-run", "baseline"])

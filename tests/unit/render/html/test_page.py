@@ -24,6 +24,7 @@ from tests.builders import episode, failed_assertion, failing, report, tool_call
 from tests.render_reports import (
     HOSTILE,
     LINKS,
+    agreed,
     compared,
     hostile,
     hostile_agreed,
@@ -300,3 +301,23 @@ def test_memory_does_not_grow_with_what_is_said():
     tracemalloc.stop()
     assert size > 20_000_000
     assert peak < size / 5
+
+
+def test_what_was_agreed_stands_on_the_page_with_owner_reason_and_day():
+    text = unescape(page(built=agreed()))
+    section = re.search(r'<section id="agreed".*?</section>', text, re.DOTALL)[0]
+    assert "In quarantine, not gating: 3 scenarios (2 not passing); quarantine over" in section
+    rows = re.findall(r"<tr><th.*?</tr>", section, re.DOTALL)[1:]
+    assert len(rows) == 4
+    for told in ("payments", "the bank's sandbox is down", "2026-01-31, over: it gates again"):
+        assert any(told in row for row in rows)
+    assert "acknowledged: the new prompt is terse, until 2026-01-31" in section
+    flaky = re.search(r'<details id="flaky">.*?</details>', text, re.DOTALL)[0]
+    assert "1 flaky: passed only on a retry" in flaky
+    assert "small_talk" in flaky
+
+
+def test_without_agreements_there_is_no_section_of_them():
+    text = page(built=compared())
+    assert 'id="agreed"' not in text
+    assert 'id="flaky"' not in text

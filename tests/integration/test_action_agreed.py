@@ -1,0 +1,83 @@
+"""The action over several jobs and days: shards, comment modes, what was agreed."""
+
+from __future__ import annotations
+
+import json
+
+from tests.integration.test_action import HEAD, github, workspace  # noqa: F401 - fixtures
+
+QUARANTINE = """
+[[quarantine]]
+scenario = "refund_*"
+owner = "payments"
+reason = "known"
+until = "{until}"
+"""
+
+
+def comments(fake):
+    return [comment.body for comment in fake.comments("octo/shop", 7)]
+
+
+def verdict(space):
+    return json.loads((space.folder / "agent-eval-report/verdict.json").read_text())
+
+
+def test_shards_publish_nothing_and_the_report_on_them_does(workspace):  # noqa: F811
+    fake = workspace.github
+    for index in (1, 2):
+        done = workspace.action(
+            paths="examples/refund_desk", shard=f"{index}/2", report_dir=f"shards/{index}"
+        )
+        assert f"shard {index} of 2" in done.stdout
+        assert "::error file=" not in done.stdout
+        assert workspace.summary.startswith("\n### ")
+    assert (comments(fake), fake.check_runs("octo/shop")) == ([], [])
+
+    done = workspace.action(mode="report", results="shards/*")
+    assert done.returncode == 1, done.stdout
+    (comment,) = comments(fake)
+    assert "1 of 3 required scenarios fails, 1 budget exceeded" in comment
+    (run,) = fake.check_runs("octo/shop")
+    assert (run.conclusion, run.head_sha) == ("failure", HEAD)
+
+
+def test_a_shard_is_published_by_no_command_either(workspace):  # noqa: F811
+    workspace.action(paths="examples/refund_desk", shard="1/2", report_dir="part")
+    workspace.command("publish", "part")
+    assert comments(workspace.github) == []
+    assert workspace.github.check_runs("octo/shop") == []
+
+
+def test_only_mode_run_takes_a_shard(workspace):  # noqa: F811
+    done = workspace.action(mode="report", shard="1/2", results="shards/*")
+    assert done.returncode == 2
+    assert "input shard: only mode run takes a part of the suite" in done.stdout + done.stderr
+
+
+def test_a_quarantine_holds_off_the_gate_until_its_day(workspace):  # noqa: F811
+    config = workspace.folder / "agent-eval.toml"
+    config.write_text(QUARANTINE.format(until="9999-12-31"))
+    done = workspace.action(paths="examples/refund_desk", comment="on-failure")
+    assert done.returncode == 0, done.stdout
+    assert "1 scenario in quarantine does not pass" in done.stdout
+    assert "No comment on #7: the gate passed" in done.stdout
+    assert comments(workspace.github) == []
+    assert len(verdict(workspace)["lists"]["quarantined"]) == 3
+
+    config.write_text(QUARANTINE.format(until="2020-01-31"))
+    done = workspace.action(paths="examples/refund_desk", comment="on-failure")
+    assert done.returncode == 1
+    (comment,) = comments(workspace.github)
+    assert "Quarantine over, gating again: 3" in comment
+
+
+def test_a_wrong_agreement_stops_the_job_before_it_runs(workspace):  # noqa: F811
+    (workspace.folder / "agent-eval-acknowledged.toml").write_text(
+        '[[acknowledged]]\nscenario = "refund_flow"\nreason = "x"\n'
+    )
+    done = workspace.action(paths="examples/refund_desk")
+    assert done.returncode == 2
+    said = "agent-eval-acknowledged.toml:1: acknowledged.0.until: is required"
+    assert said in done.stdout + done.stderr
+    assert "collected" not in done.stdout

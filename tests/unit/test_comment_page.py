@@ -1,0 +1,47 @@
+"""docs/comment.md and docs/shards.md say what the program does."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from ci_agent_eval.options import OPTIONS
+from ci_agent_eval.publish.plan import CommentMode
+from ci_agent_eval.results import shards
+from ci_agent_eval.settings import ACKNOWLEDGED_NAME, load_agreed, load_settings
+
+ROOT = Path(__file__).parents[2]
+COMMENT = (ROOT / "docs/comment.md").read_text()
+SHARDS = (ROOT / "docs/shards.md").read_text()
+
+
+def test_every_mode_has_its_row():
+    (option,) = [option for option in OPTIONS if option.name == "comment"]
+    rows = re.findall(r"^\| `([\w-]+)` \|", COMMENT, re.MULTILINE)
+    assert tuple(rows) == option.choices == get_args(CommentMode)
+
+
+def test_the_agreements_of_the_page_are_read(tmp_path):
+    quarantine, acknowledged = re.findall(r"^```toml\n(.*?)^```", COMMENT, re.DOTALL | re.MULTILINE)
+    (tmp_path / "agent-eval.toml").write_text(quarantine)
+    (tmp_path / ACKNOWLEDGED_NAME).write_text(acknowledged)
+    settings = load_settings(root=tmp_path, environ={}, flags={})
+    last = dt.date(2026, 1, 31)
+    for day, expired in ((last, False), (last + dt.timedelta(1), True)):
+        agreed = load_agreed(tmp_path, settings, day)
+        assert [one.expired for one in (*agreed.quarantine, *agreed.acknowledged)] == [expired] * 2
+    assert agreed.quarantine[0].covers("refund_over_limit", "gpt-5")
+
+
+@pytest.mark.parametrize(
+    "sentence", re.findall(r"^\| [\w ]+ \| ([\w ,]+) \|$", SHARDS, re.MULTILINE)[1:]
+)
+def test_every_sentence_of_the_page_is_one_of_the_program(sentence):
+    said = Path(shards.__file__).read_text()
+    shape = re.escape(sentence).replace("3", ".*").replace("2", ".*").replace("4", ".*")
+    shape = shape.replace(r"shard\ .*\ of", r".*\ of", 1)
+    assert re.search(shape, said), sentence
