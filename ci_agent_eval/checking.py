@@ -250,17 +250,20 @@ def _source(caller: FrameType) -> str:
 
 
 def _first_argument(statement: str) -> str:
-    """Return the text of what the only call of a check in a statement is given."""
+    """Return the text of what the outermost call of a check in a statement is given."""
     # In a function, for there may be an `await` in it.
     text = f"async def f(): {statement}"
     try:
         tree = ast.parse(text)
     except SyntaxError:
         return "check"
+    # The outermost comes first: it is the one whose source was looked up.
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_check(node)]
-    if len(calls) != 1 or not calls[0].args:
+    named = [k.value for call in calls[:1] for k in call.keywords if k.arg == "value"]
+    given = [*(calls[0].args[:1] if calls else ()), *named]
+    if not given:
         return "check"
-    text = " ".join((ast.get_source_segment(text, calls[0].args[0]) or "check").split())
+    text = " ".join((ast.get_source_segment(text, given[0]) or "check").split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 

@@ -18,6 +18,7 @@ from ci_agent_eval.pytest_plugin import detection, iterations, linking, options,
 from ci_agent_eval.pytest_plugin.conversing import _conversation  # noqa: F401 - a fixture
 from ci_agent_eval.pytest_plugin.evaluation import files
 from ci_agent_eval.pytest_plugin.evaluation_report import EvaluationReports
+from ci_agent_eval.pytest_plugin.sentences import show_plainly
 from ci_agent_eval.pytest_plugin.simulating import _agent_eval_run, simulation  # noqa: F401 - fixtures
 from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports, printable
 
@@ -273,6 +274,7 @@ def pytest_runtest_makereport(
     report = yield
     if detection.EPISODE in item.stash:
         _episodes(item.config).record(item, call, report)
+        show_plainly(item, call, report)
     if SESSION in item.config.stash:
         item.config.stash[SESSION].clean(report)
     return report

@@ -6,6 +6,8 @@ import pytest
 
 from ci_agent_eval.pytest_plugin.loop import SessionLoop
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 
 def run_coroutine_test(item: pytest.Function) -> None:
     """Call the test with its fixtures and run what it returns to its end.

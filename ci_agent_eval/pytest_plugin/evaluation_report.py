@@ -77,7 +77,7 @@ class EvaluationReports:
             self._clear(config)
 
     def _remove_own(self, config: pytest.Config) -> None:
-        """Remove a former report that is ours; of another's file `_clear` tells, if it comes to it."""
+        """Remove a former report that is ours; of another's file `_clear` tells in its time."""
         from ci_agent_eval.evaluation_file import is_own_evaluation_file  # noqa: PLC0415 - inert
 
         path = options.eval_results(config)

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 T = TypeVar("T")
 
 CLEAN_UP_S = 60.0

@@ -6,6 +6,7 @@ An exception that is no failure still does: an error is no measurement.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from traceback import walk_tb
 
 import pytest
 from _pytest.skipping import xfailed_key
@@ -20,7 +21,6 @@ from ci_agent_eval.pytest_plugin.endings import (
     is_failure,
 )
 from ci_agent_eval.pytest_plugin.places import Places
-
 
 NOTHING_ASSERTED = (
     "it asserted nothing, so nothing was measured; let it reach an assert of its own file, or "
@@ -121,6 +121,27 @@ def keep_unittest_failures(item: pytest.Item, state: EpisodeItem, places: Places
         assertion = failure_of(excinfo, places).assertion
         if assertion is not None:
             state.recorder.keep(assertion)
+
+
+def is_of_shared_teardown(call: pytest.CallInfo[None]) -> bool:
+    """Say whether all that a teardown raised came from fixtures that several tests share.
+
+    Which of them is the last depends on their order; so it is pytest's to report, and no
+    evaluation's error.
+    """
+    error = None if call.excinfo is None else call.excinfo.value
+    return call.when == "teardown" and error is not None and _is_shared(error)
+
+
+def _is_shared(error: BaseException) -> bool:
+    scopes = [
+        frame.f_locals["self"].scope
+        for frame, _ in walk_tb(error.__traceback__)
+        if isinstance(frame.f_locals.get("self"), pytest.FixtureDef)
+    ]
+    if not scopes and isinstance(error, BaseExceptionGroup):
+        return all(map(_is_shared, error.exceptions))
+    return bool(scopes) and scopes[-1] != "function"
 
 
 def after_teardown(state: EpisodeItem, ended: Episode | None) -> Episode | None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ci_agent_eval.scenario_files.scenario import Scenario
     from ci_agent_eval.simulation import SimulationResult
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 T = TypeVar("T")
 
 

@@ -1418,6 +1418,35 @@ form(
 )
 
 form(
+    "manager_by_any_name",
+    """
+    class FORM_Tools:
+        expecting = staticmethod(pytest.raises)
+        @property
+        def forgiving(self):
+            return contextlib.suppress(AssertionError)
+    def FORM_raising():
+        return pytest.raises(AssertionError)
+    def test_FORM():
+        R, tools = pytest.raises, FORM_Tools()
+        with R(AssertionError):
+            assert 0
+        with FORM_raising() as info, contextlib.nullcontext():
+            assert 1 == 2
+        with tools.expecting(ValueError):
+            pass
+        with tools.forgiving:
+            assert 0
+        with contextlib.nullcontext(info.type) as kind:
+            assert kind is AssertionError
+    """,
+    (10, True, "R(AssertionError)", "AssertionError: assert 0"),
+    (12, True, "FORM_raising()", "AssertionError: assert 1 == 2"),
+    (14, False, "tools.expecting(ValueError)", "DID NOT RAISE"),
+    (19, True, "kind is AssertionError", "<class 'AssertionError'>"),
+)
+
+form(
     "nothing_asserted",
     """
     def test_FORM():

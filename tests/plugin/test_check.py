@@ -75,6 +75,26 @@ def test_a():
     assert {a.file for a in episode.assertions} == {"chat_eval.py"}
 
 
+def test_what_it_is_given_describes_it_however_it_is_given(suite):
+    ran = run(
+        suite,
+        """
+def test_a():
+    score = 0.5
+    check(value=score)
+    check(threshold=0.1, value=score / 2)
+    check(check(0.0))
+""",
+    )
+    (episode,) = ran.results.episodes
+    assert [(a.passed, a.name) for a in episode.assertions] == [
+        (False, "score"),
+        (True, "score / 2"),
+        (False, "0.0"),
+        (False, "check(0.0)"),
+    ]
+
+
 def test_a_check_looks_at_the_episode_so_far(suite):
     ran = run(
         suite,

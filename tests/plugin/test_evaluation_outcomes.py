@@ -279,19 +279,32 @@ def test_what_several_tests_share_is_nobody_s_assertion(measured):
         assert "broken for all" in episode.reason
 
 
-def test_a_shared_teardown_that_breaks_is_an_error(measured):
-    ran = measured("""
+@pytest.mark.parametrize("kind", ["class", "module", "session"])
+def test_a_shared_teardown_that_breaks_fails_the_run_and_no_evaluation(measured, kind):
+    ran = measured(f"""
         import pytest
 
-        @pytest.fixture(scope="module")
+        @pytest.fixture(scope="{kind}")
         def shared():
             yield
             assert 0, "left open"
 
-        def test_a(shared): assert 1
+        @pytest.fixture
+        def own():
+            yield
+            raise OSError
+
+        def test_c(own): assert 1
+
+        class TestOf:
+            def test_a(self, shared): assert 1
+            def test_b(self, shared): assert 1
     """)
-    ran.result.assert_outcomes(passed=1, errors=1)
-    assert ran.episodes["test_a"].outcome == "error"
+    ran.result.assert_outcomes(passed=3, errors=2)
+    assert ran.result.ret == 1
+    ran.result.stdout.fnmatch_lines(["*AssertionError: left open*"])
+    outcomes = [ran.episodes[f"test_{name}"].outcome for name in "abc"]
+    assert outcomes == ["passed", "passed", "error"]
 
 
 def test_asserts_of_teardown_count(measured):

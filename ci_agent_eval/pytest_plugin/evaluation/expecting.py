@@ -43,6 +43,10 @@ class Expecting:
 
     aliases: Mapping[str, str]
 
+    def knows(self, call: ast.Call) -> bool:
+        """Say whether it can be told from the source what the call is."""
+        return self.is_assertion(call) or self._name(call) in _SUPPRESSING
+
     def is_assertion(self, call: ast.Call) -> bool:
         """Say whether the call, in a `with` statement, asserts something."""
         return self._name(call) in _ASSERTING or _method(call) in _ASSERTING_METHODS

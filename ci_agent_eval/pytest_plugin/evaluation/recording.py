@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar
@@ -163,6 +163,8 @@ def _catches_it(type_: Any) -> bool:
         # The name of these has changed from pytest 8.3 to 8.4, and one became several.
         expected = getattr(type_, "expected_exceptions", None)
         return _catches_it(expected or getattr(type_, "expected_exception", ()))
+    if isinstance(type_, suppress):
+        return _catches(getattr(type_, "_exceptions", ()))
     if isinstance(type_, tuple):
         return _catches(type_)
     return isinstance(type_, type) and issubclass(AssertionError, type_)

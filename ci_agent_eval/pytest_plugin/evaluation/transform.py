@@ -25,6 +25,9 @@ REASON = "@agent_eval_reason"
 
 _ERROR = "@agent_eval_error"
 
+_MANAGER = "@agent_eval_manager"
+"""Begins the names, in a function, of what its `with` statements hold."""
+
 Node = TypeVar("Node", bound=ast.AST)
 
 
@@ -92,12 +95,23 @@ class _Pass:
                 # `with expectation:`, as parametrized tests have it.
                 caught.append(manager)
                 item.context_expr = self._observed("maybe_observed", manager, node)
-            elif isinstance(manager, ast.Call):
+            elif isinstance(manager, ast.Call) and self.expecting.knows(manager):
                 types = self.expecting.caught_by(manager)
                 caught += [_of_recorder("Everything")] if types is None else types
                 if self.expecting.is_assertion(manager):
                     item.context_expr = self._observed("observed", manager, node)
+            else:
+                caught.append(self._kept(item, node))
         self.body_of(node, replace(scope, catching=(*scope.catching, *caught)))
+
+    def _kept(self, item: ast.withitem, at: ast.With) -> ast.expr:
+        """Have a manager of any kind say what it is when it runs; return what then leads to it."""
+        manager = item.context_expr
+        name = f"{_MANAGER}_{manager.lineno}_{manager.col_offset}"
+        kept = _located(ast.NamedExpr(ast.Name(name, ast.Store()), manager), manager)
+        place = [ast.Constant(at.lineno), ast.Constant(self.source.of(manager))]
+        item.context_expr = _located(_call("maybe_observed", *place, kept), manager)
+        return ast.Name(name, ast.Load())
 
     def _observed(self, how: str, manager: ast.expr, at: ast.With) -> ast.expr:
         place = [ast.Constant(at.lineno), ast.Constant(self.source.of(manager))]

@@ -1,0 +1,36 @@
+"""Errors of ours that no line of the test is to blame for: their sentence is all there is to show.
+
+A test that returned no episode has returned; what is left of a traceback are pytest and we.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+import pytest
+
+from ci_agent_eval.errors import AgentEvalError
+
+_US = frozenset({"ci_agent_eval", "asyncio"})
+_PYTEST = frozenset({"_pytest", "pluggy"})
+
+
+def show_plainly(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Take the traceback out of a failed report where nothing in it is the user's."""
+    if call.excinfo is None or not report.failed:
+        return
+    if isinstance(call.excinfo.value, AgentEvalError) and _is_ours(call.excinfo.tb, str(item.path)):
+        report.longrepr = call.excinfo.getrepr(style="value")
+
+
+def _is_ours(traceback: TracebackType, test_file: str) -> bool:
+    """Say whether only our own code ran below pytest's, and none of the test's file."""
+    below: set[str] = set()
+    here: TracebackType | None = traceback
+    while here is not None:
+        frame, here = here.tb_frame, here.tb_next
+        if frame.f_code.co_filename == test_file:
+            return False
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        below = set() if package in _PYTEST else {*below, package}
+    return below <= _US
