@@ -172,11 +172,22 @@ def report_loaded(
 
     `lines` are the canonical JSON of the loaded episodes, in their order.
     """
+    loaded = _with_foreign_commits(loaded, job.links.sha)
     report = replace(_judged(job, loaded, base), commit=job.links.sha)
     write_report_folder(report, job.folder, job.links)
     write_formats(report, job.folder, job.settings.formats)
     _write_page(job, report, loaded, lines)
     return report
+
+
+def _with_foreign_commits(loaded: Loaded, commit: str | None) -> Loaded:
+    """Add a finding for each other commit that results say they are about."""
+    said = {session.commit for session in loaded.sessions} - {None, commit}
+    if commit is None or not said:
+        return loaded
+    message = f"these results are about another commit, this run is about {commit}; run them anew"
+    found = [Finding("disagreement", f"commit {other}", message) for other in said]
+    return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
 
 
 def _write_page(job: Job, report: Report, loaded: Loaded, lines: Iterable[str]) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ci_agent_eval.contract.results import Session
 from tests.archive_builders import zipped
+from tests.builders import episode, write_run
 from tests.github_fake import FakeGitHub
 from tests.integration.test_cli import clean_environ, mend
 
@@ -155,6 +157,15 @@ def test_report_mode_takes_what_earlier_steps_left(workspace, github):
     done = workspace.action(mode="report", junit="*.xml")
     assert done.returncode == 1
     assert "1 of 1 test failed" in github.comments("octo/shop", 7)[0].body
+
+
+@pytest.mark.parametrize(("commit", "passes"), [(HEAD, True), ("0" * 40, False)])
+def test_report_mode_holds_results_against_the_commit_of_the_run(workspace, github, commit, passes):
+    session = Session(state="finished", selected=1, commit=commit)
+    write_run(workspace.folder / "left", episode("refund"), session=session)
+    done = workspace.action(mode="report", results="left")
+    assert (done.returncode == 0) is passes, done.stdout
+    assert ("about another commit" in done.stdout) is not passes
 
 
 def test_a_read_only_token_of_a_fork_fails_nothing(workspace, github):
