@@ -7,6 +7,7 @@ When one fails, a new pytest has changed it: the message says where it is used a
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import re
 from collections.abc import Callable
@@ -66,6 +67,11 @@ def _rewrite():
     from _pytest.assertion import rewrite
 
     return rewrite
+
+
+def _expected(manager):
+    found = getattr(manager, "expected_exceptions", None) or manager.expected_exception
+    return found if isinstance(found, tuple) else (found,)
 
 
 def _saferepr(value):
@@ -178,6 +184,23 @@ INTERFACES = [
         ("evaluation/comparing.py",),
         lambda *_: _saferepr({7}) == "{7}" and len(_saferepr("x" * 300)) <= 240,
         "show values with reprlib, cut to the length that pytest gives them",
+    ),
+    Interface(
+        "contextlib.suppress._exceptions, which is Python's",
+        ("evaluation/recording.py",),
+        lambda *_: contextlib.suppress(KeyError, ValueError)._exceptions == (KeyError, ValueError),
+        "take every `suppress` whose types the source does not show for one of failed asserts",
+        ("_exceptions",),
+    ),
+    Interface(
+        "the exception types of `pytest.raises` and `pytest.warns`",
+        ("evaluation/recording.py",),
+        lambda *_: (
+            KeyError in _expected(pytest.raises(KeyError))
+            and _expected(pytest.raises((KeyError, ValueError))) == (KeyError, ValueError)
+        ),
+        "find by what name the context manager keeps them now",
+        ("expected_exception",),
     ),
     Interface(
         "TerminalWriter.code_highlight",
