@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 LINKED = "__agent_eval_linked__"
 """Attribute of a test whose arguments are linked to an item of the data set."""
 
@@ -96,14 +98,12 @@ def _delivering(test: Callable[..., Any], names: Returning) -> Callable[..., Any
 
         @functools.wraps(test)
         async def awaiting(*args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True
             return _deliver(await test(*args, **kwargs), test, args, kwargs, names)
 
         return awaiting
 
     @functools.wraps(test)
     def calling(*args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
         return _deliver(test(*args, **kwargs), test, args, kwargs, names)
 
     return calling
@@ -116,7 +116,6 @@ def _deliver(
     kwargs: dict[str, Any],
     names: Returning,
 ) -> Any:
-    __tracebackhide__ = True
     from ci_agent_eval.bridge import returned as returns  # noqa: PLC0415 - inert until used
 
     given = returns.arguments_of(test, args, kwargs)

@@ -14,12 +14,14 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.contract.problems import describe_problem
 from ci_agent_eval.current import running_episode
-from ci_agent_eval.errors import InputError
+from ci_agent_eval.errors import AgentEvalError, InputError
+
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
 HOW = "return an Episode, a mapping, a JSON text, a dataclass, or an object with to_dict()"
 
 
-class ReturnedEpisodeError(Exception):
+class ReturnedEpisodeError(AgentEvalError):
     """The returned episode says that it ended in an error: the world's fault."""
 
 
@@ -38,7 +40,6 @@ def deliver(returned: object, *, scenario_id: object = None, thread_id: object =
     Outside of any episode, where the test is a function like another, it is handed back.
     Raises InputError where it is no episode.
     """
-    __tracebackhide__ = True
     stage = running_episode()
     if stage is None or stage.recorder is None:
         return returned

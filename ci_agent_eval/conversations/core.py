@@ -16,6 +16,8 @@ from ci_agent_eval.simulation.app import Ask, ask_of, is_engine_agent
 from ci_agent_eval.simulation.run import new_thread_id
 from ci_agent_eval.simulation.steps import Steps, await_steps, settled
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 
 class AgentStoppedError(Exception):
     """The agent's run broke off by the world's fault; the episode is an error, not a failure."""
@@ -75,7 +77,6 @@ class Core:
 
     def send(self, message: str) -> Steps[Message]:
         """Ask the agent, and return its answer as it was recorded."""
-        __tracebackhide__ = True
         if not isinstance(message, str):
             raise InputError(f"agent.send: give the message as a text, not {message!r}")
         if self._answering is not None:

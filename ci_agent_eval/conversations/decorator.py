@@ -19,6 +19,8 @@ from ci_agent_eval.recorder import EpisodeRecorder
 from ci_agent_eval.simulation.running import run_awaitable
 from ci_agent_eval.simulation.steps import Steps, await_steps, run_steps
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 ATTRIBUTE = "cae_declared"
 """Attribute of a test function that is a conversation.
 
@@ -162,7 +164,6 @@ def _signature(test: Callable[..., Any], factory: Factory) -> inspect.Signature:
 def _plain(declared: Declared) -> Callable[..., Any]:
     @functools.wraps(declared.test)
     def converse(*args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
         given, run = declared.given(args, kwargs), OneTask(run_awaitable)
         core = Core(declared.factory, given.fixtures, given.setting)
         agent = AgentUnderTest(core, run)
@@ -173,7 +174,6 @@ def _plain(declared: Declared) -> Callable[..., Any]:
 
 
 def _ran(core: Core, run: OneTask, call: Callable[[], Any]) -> Any:
-    __tracebackhide__ = True
     try:
         return run_steps(_whole(core, call, waits=False), run)
     finally:
@@ -183,7 +183,6 @@ def _ran(core: Core, run: OneTask, call: Callable[[], Any]) -> Any:
 def _asynchronous(declared: Declared) -> Callable[..., Any]:
     @functools.wraps(declared.test)
     async def converse(*args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
         given = declared.given(args, kwargs)
         core = Core(declared.factory, given.fixtures, given.setting)
         agent = AsyncAgentUnderTest(core)
@@ -195,7 +194,6 @@ def _asynchronous(declared: Declared) -> Callable[..., Any]:
 
 def _whole(core: Core, call: Callable[[], Any], *, waits: bool = True) -> Steps[Any]:
     """Make the agent, run the test, clean up: whatever happens on the way."""
-    __tracebackhide__ = True
     try:
         yield from core.open()
         returned = (yield call()) if waits else call()

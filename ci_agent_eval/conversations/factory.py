@@ -11,6 +11,8 @@ from typing import Any, TypeAlias, TypeGuard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.simulation.steps import Steps, settled
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 Close: TypeAlias = Callable[[], Steps[None]]
 
 

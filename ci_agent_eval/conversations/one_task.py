@@ -13,6 +13,8 @@ from typing import Any
 
 from ci_agent_eval.simulation.steps import Run
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 
 class OneTask:
     """Runs awaitables one after the other, each in the same task; `end` it."""
@@ -24,7 +26,6 @@ class OneTask:
 
     def __call__(self, awaitable: Awaitable[Any]) -> Any:
         """Run an awaitable to its end, outside of any event loop."""
-        __tracebackhide__ = True
         return self._run(self._answered(awaitable))
 
     def end(self) -> None:
@@ -33,7 +34,6 @@ class OneTask:
             self._run(self._ended(self._task))
 
     async def _answered(self, awaitable: Awaitable[Any]) -> Any:
-        __tracebackhide__ = True
         loop = asyncio.get_running_loop()
         if self._task is None or self._task.done():
             self._asked = loop.create_future()

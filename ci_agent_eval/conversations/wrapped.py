@@ -10,6 +10,8 @@ from ci_agent_eval.conversations.messages import ConversationState, Message
 from ci_agent_eval.simulation.running import run_awaitable
 from ci_agent_eval.simulation.steps import Run, run_steps
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 
 class _Observed:
     """Gives what the agent itself exposes, by its own names."""
@@ -32,7 +34,6 @@ class _Observed:
         return self._core.agent
 
     def __getattr__(self, name: str) -> Any:
-        __tracebackhide__ = True
         if name.startswith("__"):
             raise AttributeError(name)
         agent = self._core.observed
@@ -73,7 +74,6 @@ class AgentUnderTest(_Observed):
 
         Whatever the agent raises is raised here, and the turn so far is kept.
         """
-        __tracebackhide__ = True
         return run_steps(self._core.send(message), self._run)
 
     def reset(self) -> None:

@@ -22,6 +22,8 @@ from ci_agent_eval.simulation.running import recorder_of_episode, run_awaitable
 from ci_agent_eval.simulation.steps import Steps, perform, settled
 from ci_agent_eval.simulation.user import SimulatedUser
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 _CHECKED: WeakSet[EpisodeRecorder] = WeakSet()
 """The episodes whose scenario has run and was checked."""
 

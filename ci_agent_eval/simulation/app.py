@@ -12,6 +12,8 @@ from ci_agent_eval.simulation.replies import Reply, read_reply
 from ci_agent_eval.simulation.running import engine_runs
 from ci_agent_eval.simulation.steps import Steps, settled
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 
 class Answer(NamedTuple):
     """What the app replied; `stopped` says why its run ended without an answer of its own."""

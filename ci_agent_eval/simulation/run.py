@@ -26,6 +26,8 @@ from ci_agent_eval.simulation.script import Leaves
 from ci_agent_eval.simulation.steps import Steps, perform, settled
 from ci_agent_eval.simulation.user import Voice, voice_of
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 MAX_TURNS = 5
 """Exchanges of a conversation, as Opik's."""
 

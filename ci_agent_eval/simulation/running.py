@@ -10,6 +10,8 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder import EpisodeRecorder
 from ci_agent_eval.simulation.steps import run_apart
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 LOOP_FIXTURE = "_agent_eval_run"
 """Fixture of the plugin that runs an awaitable on the loop which its async tests share."""
 

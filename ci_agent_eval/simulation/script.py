@@ -10,6 +10,8 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.simulation.conversation import History, SimulationStop, last_reply
 from ci_agent_eval.simulation.steps import Steps, settled
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 Entry: TypeAlias = str | Callable[[str], Any] | Mapping[str, str]
 """A message, a function of the app's last reply, or rules: pattern in that reply to message."""
 

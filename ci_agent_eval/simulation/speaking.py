@@ -18,6 +18,8 @@ from ci_agent_eval.simulation.steps import Steps, settled
 if TYPE_CHECKING:
     from ci_agent_eval.engine import Agent, AgentResult
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 
 class SimulatedUserError(AgentEvalError):
     """The simulated user itself failed: its model did not answer. Never the agent's fault."""

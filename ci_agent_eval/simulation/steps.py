@@ -14,6 +14,8 @@ from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 from ci_agent_eval.current import running_episode
 from ci_agent_eval.errors import InputError
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Awaitable[Any], Any, T]
 Run: TypeAlias = Callable[[Awaitable[Any]], Any]
@@ -60,11 +62,17 @@ def perform(what: str, steps: Steps[T], run: Run) -> T:
 
     Typed as what comes of the steps, which therefore has to be awaitable too.
     """
+    if _is_async():
+        return cast("T", Pending(what, steps))
+    return run_steps(steps, run)
+
+
+def _is_async() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return run_steps(steps, run)
-    return cast("T", Pending(what, steps))
+        return False
+    return True
 
 
 class NotAwaitedError(InputError, AttributeError):

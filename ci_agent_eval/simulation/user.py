@@ -21,6 +21,8 @@ from ci_agent_eval.simulation.script import (
 from ci_agent_eval.simulation.speaking import Tally, ask_engine, ask_function
 from ci_agent_eval.simulation.steps import Steps, run_steps, settled
 
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
 Speak: TypeAlias = Callable[[int, History], Steps[Any]]
 """Says the message of a number (0-based) in a conversation; a text, or why there is none."""
 

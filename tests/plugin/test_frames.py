@@ -1,0 +1,116 @@
+"""What a failure shows: the frames of the user, and where there are none the sentence alone."""
+
+from __future__ import annotations
+
+import pytest
+
+RETURNING = """
+from ci_agent_eval import conversation, llm_episode
+
+@llm_episode()
+def test_it():
+    return {value}
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("None", "@llm_episode: the test returned nothing; return an Episode, *"),
+        ("{}", "it gives no outcome, no assertion and no measured budget"),
+        (
+            "{'asertions': []}",
+            "the returned episode: unknown key 'asertions'; did you mean 'assertions'[?]",
+        ),
+        ("[]", "@llm_episode: the test returned no episode but 'list'; return an Episode, *"),
+        ("{'cost': float('nan')}", "the returned episode: unknown key 'cost'; *"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_what_is_no_episode_is_said_in_a_sentence(suite, value, said, kind):
+    suite.write(RETURNING.replace("{value}", value).replace("def", kind))
+    result = suite.run().result
+    result.stdout.fnmatch_lines(["*_ test_it _*", said, "*= episodes =*"], consecutive=False)
+    assert not [line for line in result.outlines if "ci_agent_eval/" in line]
+
+
+def test_an_agent_that_cannot_be_made_is_said_in_a_sentence(suite):
+    suite.write("""
+        from ci_agent_eval import conversation
+
+        @conversation("Greets", lambda: None)
+        def test_it(agent): pass
+    """)
+    result = suite.run().result
+    result.stdout.fnmatch_lines(["the factory made nothing, which is no agent; *"])
+    assert not [line for line in result.outlines if "ci_agent_eval/" in line]
+
+
+RAISING = """
+import asyncio
+import pytest
+from ci_agent_eval import SimulatedUser, conversation, run_simulation, scenarios
+
+class App:
+    def respond(self, message):
+        raise ConnectionError("no database")
+
+class Waiting:
+    async def respond(self, message):
+        await asyncio.sleep(0)
+        raise ConnectionError("no database")
+
+USER = SimulatedUser("somebody", fixed_responses=["hi"])
+
+def test_outside():
+    run_simulation(App(), USER)
+
+@pytest.mark.episode
+def test_plain():
+    run_simulation(Waiting(), USER)
+
+@pytest.mark.episode
+async def test_async():
+    await run_simulation(Waiting(), USER)
+
+@conversation("plain", App)
+def test_plain_talk(agent):
+    agent.send("hi")
+
+@conversation("waiting", Waiting)
+def test_waiting_talk(agent):
+    agent.send("hi")
+
+@conversation("async", Waiting)
+async def test_async_talk(agent):
+    await agent.send("hi")
+"""
+
+
+def test_what_an_app_raises_shows_the_frames_of_test_and_app(suite):
+    suite.write(RAISING)
+    result = suite.run().result
+    result.assert_outcomes(failed=6)
+    shown = result.outlines
+    assert not [line for line in shown if "ci_agent_eval/" in line or "During handling" in line]
+    assert shown.count("E       ConnectionError: no database") == 6
+    called = [
+        line for line in shown if line.startswith(">") and ("run_sim" in line or ".send" in line)
+    ]
+    assert len(called) == 6
+
+
+@pytest.mark.parametrize(
+    ("decorated", "said"),
+    [
+        ('@conversation("a", object)\ndef test_it(): pass', "takes no parameter `agent`; give it"),
+        ('@conversation("", object)\ndef test_it(agent): pass', "needs a name and a factory"),
+        ("@llm_unit()\nclass TestIt: pass", "decorate a test function or method"),
+        ("@llm_episode()\nclass TestIt: pass", "decorate a test function or method"),
+    ],
+)
+def test_a_misused_decorator_shows_the_line_of_the_test(suite, decorated, said):
+    suite.write(f"from ci_agent_eval import conversation, llm_episode, llm_unit\n{decorated}\n")
+    result = suite.run().result
+    result.stdout.fnmatch_lines(["test_suite.py:2: in <module>", f"E  *: *{said}*"])
+    assert not [line for line in result.outlines if "ci_agent_eval/" in line]
