@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Annotated
@@ -89,10 +90,26 @@ def _shortened(episode: Episode) -> Episode:
     return episode.model_copy(update={"trajectory": None, "metadata": {}})
 
 
+def conversation_names(episodes: Sequence[Episode]) -> list[str]:
+    """Return what each is called, in their order; those of the same name are numbered."""
+    sizes = Counter(episode.scenario_id for episode in episodes)
+    seen: Counter[str] = Counter()
+    names = []
+    for episode in episodes:
+        name = episode.scenario_id
+        seen[name] += 1
+        names.append(f"{name} [{seen[name]}]" if sizes[name] > 1 else name)
+    return names
+
+
 def evaluation_report(episodes: Iterable[Episode]) -> EvaluationReport:
     """Fold the evaluations among the episodes; the same for any order of them."""
-    counted = [episode for episode in evaluations(episodes) if episode.outcome != "skipped"]
-    conversations = tuple(_result(episode) for episode in counted)
+    found = evaluations(episodes)
+    # Skipped ones have their numbers, too: the table lists them.
+    named = zip(found, conversation_names(found), strict=True)
+    kept = [(episode, name) for episode, name in named if episode.outcome != "skipped"]
+    counted = [episode for episode, _ in kept]
+    conversations = tuple(_result(episode, name) for episode, name in kept)
     passed = sum(1 for conversation in conversations if conversation.passed)
     judged = [episode for episode in counted if episode.outcome != "error"]
     return EvaluationReport(
@@ -119,9 +136,9 @@ def _score(assertion: Assertion) -> float:
     return float(assertion.passed) if assertion.score is None else assertion.score
 
 
-def _result(episode: Episode) -> EvaluationResult:
+def _result(episode: Episode, name: str) -> EvaluationResult:
     return EvaluationResult(
-        name=episode.scenario_id,
+        name=name,
         passed=episode.outcome == "passed",
         score=score_of(episode),
         assertions=tuple(_assertion(assertion) for assertion in episode.assertions),

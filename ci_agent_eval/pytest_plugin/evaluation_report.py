@@ -117,7 +117,7 @@ class EvaluationReports:
         if not rows:
             return
         report = evaluation_report(row.episode for row in rows)
-        self._lines = list(evaluation_lines(rows, report))
+        self._lines = list(evaluation_lines(rows, report, is_partial=_is_partial(session)))
         here = session.config.invocation_params.dir
         for path in _targets(session.config):
             self._write(path, report, here)
@@ -156,6 +156,12 @@ class EvaluationReports:
             terminalreporter.write_line(printable(line))
         for problem in self._problems:
             terminalreporter.write_line(printable(f"ERROR: {problem}"), red=True)
+
+
+def _is_partial(session: pytest.Session) -> bool:
+    """Say whether the run was cut short: by -x, --maxfail, `pytest.exit` or Ctrl-C."""
+    is_stopped = bool(session.shouldfail or session.shouldstop)
+    return is_stopped or session.exitstatus == pytest.ExitCode.INTERRUPTED
 
 
 def _unwritable(path: Path, error: OSError) -> str:

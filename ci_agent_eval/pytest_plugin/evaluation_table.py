@@ -11,13 +11,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.contract.evaluation import EvaluationReport, error_of, score_of
+from ci_agent_eval.contract.evaluation import (
+    EvaluationReport,
+    conversation_names,
+    error_of,
+    score_of,
+)
 
 MAX_NAME = 60
 """Characters of a conversation's name that are shown."""
 
 MAX_REASON = 300
 """Characters of a reason's first line that are shown."""
+
+MAX_FAILURES = 20
+"""Failed assertions of a conversation that are listed."""
 
 _TITLES = ("conversation", "passed", "score", "assertions", "duration")
 _WORDS = {"passed": "yes", "failed": "no", "error": "error", "skipped": "skipped"}
@@ -33,8 +41,13 @@ class Row:
     judge_cost_usd: float | None = None
 
 
-def evaluation_lines(rows: Sequence[Row], report: EvaluationReport) -> Iterator[str]:
-    """Yield the table of the conversations in their order, and the line of their totals."""
+def evaluation_lines(
+    rows: Sequence[Row], report: EvaluationReport, *, is_partial: bool = False
+) -> Iterator[str]:
+    """Yield the table of the conversations in their order, and the line of their totals.
+
+    That line says so of a run that was cut short.
+    """
     cells = [_cells(row.episode, name) for row, name in zip(rows, _names(rows), strict=True)]
     widths = [max(map(len, column)) for column in zip(_TITLES, *cells, strict=True)]
     yield _line(_TITLES, widths)
@@ -42,18 +55,15 @@ def evaluation_lines(rows: Sequence[Row], report: EvaluationReport) -> Iterator[
         yield _line(shown, widths)
         for detail in _details(row):
             yield f"    {detail}"
-    yield _totals(rows, report)
+    partial = "; partial: the run was cut short" if is_partial else ""
+    yield _totals(rows, report) + partial
 
 
 def _names(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield what each conversation is called; those of the same name are numbered."""
-    sizes = Counter(row.episode.scenario_id for row in rows)
-    seen: Counter[str] = Counter()
-    for row in rows:
+    """Yield what each conversation is called, cut before the number that it may have."""
+    for row, name in zip(rows, conversation_names([row.episode for row in rows]), strict=True):
         scenario = row.episode.scenario_id
-        seen[scenario] += 1
-        name = _cut(scenario, MAX_NAME)
-        yield f"{name} [{seen[scenario]}]" if sizes[scenario] > 1 else name
+        yield _cut(scenario, MAX_NAME) + name.removeprefix(scenario)
 
 
 def _cells(episode: Episode, name: str) -> tuple[str, ...]:
@@ -75,9 +85,10 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _details(row: Row) -> Iterator[str]:
-    for assertion in row.episode.assertions:
-        if not assertion.passed:
-            yield _failure(assertion)
+    failed = [assertion for assertion in row.episode.assertions if not assertion.passed]
+    yield from map(_failure, failed[:MAX_FAILURES])
+    if (more := len(failed) - MAX_FAILURES) > 0:
+        yield f"and {_plural(more, 'more failed assertion')}, listed in the report"
     if error := error_of(row.episode):
         yield f"{row.episode.outcome}: {_first_line(error)}"
     elif row.episode.outcome == "skipped":

@@ -522,7 +522,13 @@ def test_workers_order_and_hash_seed_do_not_show(suite, monkeypatch):
     suite.write("def test_strict(): pass", conftest=SHUFFLED)
     suite.pytester.makepyfile(
         a_eval="""
+        import dataclasses
         import pytest
+
+        @dataclasses.dataclass
+        class Found:
+            words: set
+            more: list
 
         NAMES = {"search", "refund", "ask", "pay"}
 
@@ -536,6 +542,8 @@ def test_workers_order_and_hash_seed_do_not_show(suite, monkeypatch):
             assert NAMES == {"a", "b", tier}
             assert {"kind": 1, "sum": 2, "who": tier} == {"kind": 2, "sum": 3}
             assert shared is None
+            assert [NAMES] == [{"q", "w"}]
+            assert Found(NAMES, [NAMES]) == Found({"q", "w"}, [NAMES, tier])
             for name in sorted(NAMES):
                 assert name in {"search", "ask"}, [NAMES]
         """,

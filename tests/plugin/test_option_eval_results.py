@@ -181,6 +181,46 @@ def test_nor_one_that_cannot_be_collected(evals, workers, asked, broken):
     assert not (evals.path / "eval-results.json").exists()
 
 
+@pytest.mark.parametrize("stop", ["-x", "--maxfail=1"])
+def test_a_run_that_was_cut_short_says_so(evals, workers, stop):
+    evals.makepyfile(a_eval="def test_a(): raise OSError\ndef test_b(): assert 1\n")
+    result = evals.runpytest_inprocess("a_eval.py", workers, stop)
+    result.stdout.fnmatch_lines(["* conversation*; partial: the run was cut short"])
+    whole = evals.runpytest_inprocess("a_eval.py", workers)
+    assert "partial" not in whole.stdout.str()
+
+
+def test_conversations_of_one_name_are_told_apart_and_long_lists_cut(evals):
+    evals.makepyfile(
+        dup_eval="""
+        import pytest
+
+        @pytest.mark.episode(scenario_id="dup")
+        def test_a():
+            for n in range(25): assert n < 0
+
+        @pytest.mark.episode(scenario_id="dup")
+        def test_b(): pytest.skip("no key")
+
+        @pytest.mark.episode(scenario_id="dup")
+        def test_c(): assert 1
+        """
+    )
+    result = evals.runpytest_inprocess("dup_eval.py")
+    found = read(evals.path / "eval-results.json")["conversations"]
+    assert [conversation["name"] for conversation in found] == ["dup [1]", "dup [3]"]
+    assert len(found[0]["assertions"]) == 25
+    result.stdout.fnmatch_lines(
+        [
+            "dup [[]1[]] *",
+            "    and 5 more failed assertions, listed in *",
+            "dup [[]2[]] *",
+            "dup [[]3[]] *",
+        ]
+    )
+    assert result.stdout.str().count("dup_eval.py:5: ") == 20
+
+
 def test_nor_one_in_which_nothing_was_measured_though_it_was_asked_for(evals):
     evals.runpytest_inprocess("diagram_eval.py", "--eval-results=a.json")
     evals.makepyfile("def test_plain(): pass")

@@ -9,17 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import is_dataclass
 from pprint import pformat
 from typing import Any
 
 import pytest
 from _pytest._io.saferepr import saferepr
+from _pytest.assertion import pytest_assertrepr_compare
 
 from ci_agent_eval.current import is_evaluating
 from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
+from ci_agent_eval.pytest_plugin.evaluation.steady import with_sorted_sets
 
 _LEFT, _RIGHT = ("==", "<=", "<"), ("==", ">=", ">")
 """Comparisons that items on one side alone make false."""
+
+
+_TITLE = 30
+"""Characters of a value in a title, about as many as pytest shows."""
 
 
 class OrderedDifferences:
@@ -37,15 +44,35 @@ class OrderedDifferences:
         finally:
             writer.code_highlight = before
 
-    def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> list[str] | None:
+    def pytest_assertrepr_compare(
+        self, config: pytest.Config, op: str, left: object, right: object
+    ) -> list[str] | None:
         """Explain a comparison that pytest would explain in the order of a set, or leave it."""
         if not is_evaluating():
             return None
         try:
             lines = list(_differences(op, left, right))
+            if is_dataclass(left) or is_dataclass(right):
+                return _with_sorted_title(config, op, left, right)
         except Exception:  # noqa: BLE001 - values that cannot be compared are pytest's to explain
             return None
         return [f"{saferepr(left)} {op} {saferepr(right)}", "", *lines] if lines else None
+
+
+def _with_sorted_title(
+    config: pytest.Config, op: str, left: object, right: object
+) -> list[str] | None:
+    """Return pytest's explanation, its title from texts that are in order before they are cut."""
+    lines = pytest_assertrepr_compare(config, op, left, right)
+    if not lines:
+        return None
+    return [f"{_title(left)} {op} {_title(right)}", *list(lines)[1:]]
+
+
+def _title(value: object) -> str:
+    text = with_sorted_sets(repr(value))
+    kept = (_TITLE - 3) // 2
+    return text if len(text) <= _TITLE else f"{text[:kept]}...{text[-kept:]}"
 
 
 def _differences(op: str, left: object, right: object) -> Iterable[str]:
