@@ -41,8 +41,7 @@ def upsert_comment(
         ours = _ours(api, issue, marker, author, log)
         if ours is not None and _normal(ours.body) == _normal(body):
             return _part(issue, done, ours)
-        # After a write of this run there is no way back: it is to arrive.
-        if done == "unchanged" and (reason := why_not(ours)) is not None:
+        if (reason := why_not(ours)) is not None:
             return _withheld(issue, reason, ours)
         if ours is not None:
             done = "updated"
