@@ -59,7 +59,10 @@ def hostile_zips(commit: str) -> dict[str, tuple[bytes, str]]:
         "twice": (zipped(good, ("results.json", "{}")), "'results.json' twice"),
         "cut off": (whole[: len(whole) // 2], "cannot be read as a zip archive"),
         "no archive": (b"<html>" * 100, "cannot be read as a zip archive"),
-        "wrong schema": (zipped({**good, "results.json": _WRONG}), "schema_version: Input should be '1'"),
+        "wrong schema": (
+            zipped({**good, "results.json": _WRONG}),
+            "schema_version: Input should be '1'",
+        ),
         "no JSON": (zipped({**good, "results.json": "{"}), "results.json"),
         "no session": (zipped({"results.json": good["results.json"]}), "no session.json says"),
         "odd session": (zipped({**good, "session.json": "[]"}), "session.json"),
