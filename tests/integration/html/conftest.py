@@ -1,4 +1,4 @@
-"""A browser for all tests of a process, and a page of it for each."""
+"""A browser for the tests of a module, and a page of it for each."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ import pytest
 from tests.integration.html.browser import Opened, chromium, missing_browser, watch
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium without a window; where it is missing the tests are skipped and say why."""
+    """Chromium without a window; where it is missing the tests are skipped and say why.
+
+    Of a module, not of the session: while Playwright's synchronous API is open, its event loop
+    counts as running in the process's main thread, and every `asyncio.run` of other tests fails.
+    """
     if reason := missing_browser():
         pytest.skip(reason)
     from playwright.sync_api import sync_playwright
