@@ -1,0 +1,1 @@
+"""The doors of steering: its settings, its memory on disk, coding agents' hooks, the proxy."""
