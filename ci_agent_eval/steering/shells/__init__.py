@@ -1,0 +1,21 @@
+"""Readers of shell text, one for each shell: text in, the commands it runs out, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ci_agent_eval.steering.model import Shell
+from ci_agent_eval.steering.words import Command, Scope
+
+Reader = Callable[[str, Scope], Iterator[Command]]
+
+
+def reader_of(shell: Shell) -> Reader:
+    """Return the reader of a shell's text; loads its grammar at the first call."""
+    if shell == "powershell":
+        from ci_agent_eval.steering.shells.powershell import commands_in  # noqa: PLC0415 - lazy
+    elif shell == "cmd":
+        from ci_agent_eval.steering.shells.cmd import commands_in  # noqa: PLC0415 - lazy
+    else:
+        from ci_agent_eval.steering.shells.bash import commands_in  # noqa: PLC0415 - lazy
+    return commands_in

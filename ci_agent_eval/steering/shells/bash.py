@@ -1,0 +1,261 @@
+"""Bash, sh and zsh: the commands that a text runs, by tree-sitter's bash grammar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from ci_agent_eval.steering.shells.bash_words import Expansion, source
+from ci_agent_eval.steering.shells.grammar import parse_tree
+from ci_agent_eval.steering.shells.output import output_of
+from ci_agent_eval.steering.words import Command, Scope, Word, program_of
+
+_GRAMMAR = "tree_sitter_bash"
+_CONTINUED = re.compile(r"(?<=[\w'\"])\\\n(?=[\w'\"])")
+"""A line continued within a word, which the grammar takes for two words."""
+_SILENT = frozenset({"comment", "word", "heredoc_start", "heredoc_end", "regex"})
+
+
+def commands_in(text: str, scope: Scope) -> Iterator[Command]:
+    """Yield the commands of a text in the order they start, and keep `scope` up to date.
+
+    Both branches of an `if` count, and a loop's body once with all values of its variable.
+    """
+    plain = _CONTINUED.sub("", text.replace("\r\n", "\n"))
+    root = parse_tree(plain.encode("utf-8", "replace"), _GRAMMAR)
+    yield from _Walk(scope).run([_Visit(root, scope.stdin)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """A node still to be read, with the text it gets and words that belong to its command."""
+
+    node: Node
+    stdin: str | None = None
+    extra: tuple[Word, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Leave:
+    """The end of a function: its caller's parameters are back."""
+
+    parameters: tuple[Word, ...]
+
+
+_Step = _Visit | _Leave | Command
+
+
+class _Walk:
+    """Walks the tree with a stack of its own: no depth of nesting can overflow it."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.steps: list[_Step] = []
+
+    def run(self, steps: list[_Step]) -> Iterator[Command]:
+        self.steps = steps
+        while self.steps and self.scope.effort.steps > 0:
+            self.scope.effort.steps -= 1
+            step = self.steps.pop()
+            if isinstance(step, Command):
+                yield step
+            elif isinstance(step, _Leave):
+                self.scope.parameters = step.parameters
+            else:
+                self._visit(step)
+
+    def _then(self, steps: Sequence[_Step]) -> None:
+        self.steps.extend(reversed(steps))
+
+    def _visit(self, visit: _Visit) -> None:
+        match visit.node.type:
+            case "command":
+                self._command(visit)
+            case "redirected_statement":
+                self._redirected(visit)
+            case "pipeline":
+                self._pipeline(visit)
+            case "variable_assignment":
+                self._assignment(visit.node)
+            case "function_definition":
+                self._function(visit.node)
+            case "for_statement":
+                self._loop(visit)
+            case kind if kind not in _SILENT:
+                self._children(visit)
+
+    def _children(self, visit: _Visit) -> None:
+        children = [child for child in visit.node.children if child.is_named]
+        if not children:
+            return
+        first = [_Visit(child, visit.stdin) for child in children[:-1]]
+        self._then([*first, _Visit(children[-1], visit.stdin, visit.extra)])
+
+    def _command(self, visit: _Visit) -> None:
+        expansion = self._expansion()
+        command = self._read(visit, expansion)
+        self._then([*(_Visit(node) for node in expansion.substitutions), *self._calls(command)])
+
+    def _expansion(self) -> Expansion:
+        return Expansion(self.scope, self._printed)
+
+    def _read(self, visit: _Visit, expansion: Expansion) -> Command:
+        words: list[Word] = []
+        environment: list[tuple[str, Word]] = []
+        stdin = visit.stdin
+        for child in visit.node.children:
+            match child.type:
+                case "command_name":
+                    words.extend(expansion.words(child.children[0]) if child.children else ())
+                case "variable_assignment":
+                    environment.append(_assigned(child, expansion))
+                case "herestring_redirect":
+                    stdin = expansion.one(child.children[-1]).text
+                case "file_redirect":
+                    words.extend(_behind_redirect(child, expansion))
+                case _ if child.is_named:
+                    words.extend(expansion.words(child))
+        return Command((*words, *visit.extra), tuple(environment), stdin)
+
+    def _calls(self, command: Command) -> list[_Step]:
+        """Return the body of the function that a command calls, or the command itself."""
+        name = command.words[0].text if command.words else ""
+        if name in {"read", "mapfile", "readarray", "unset"}:
+            for word in command.words[1:]:
+                self.scope.variables.pop(word.text, None)
+        body = self.scope.functions.get(name)
+        if not isinstance(body, Node) or self.scope.effort.calls <= 0:
+            return [command]
+        self.scope.effort.calls -= 1
+        leave = _Leave(self.scope.parameters)
+        self.scope.parameters = command.words[1:]
+        return [_Visit(body, command.stdin), leave]
+
+    def _redirected(self, visit: _Visit) -> None:
+        body = visit.node.child_by_field_name("body")
+        redirects = visit.node.children_by_field_name("redirect")
+        document = next((each for each in redirects if each.type == "heredoc_redirect"), None)
+        if document is not None:
+            self._document(visit, document)
+            return
+        expansion = self._expansion()
+        extra = [word for each in redirects for word in _behind_redirect(each, expansion)]
+        strings = [each for each in redirects if each.type == "herestring_redirect"]
+        stdin = expansion.one(strings[-1].children[-1]).text if strings else visit.stdin
+        self._then([_Visit(node) for node in expansion.substitutions])
+        if body is not None:
+            inner = _Visit(body, stdin, (*extra, *visit.extra))
+            self._writes(inner, redirects)
+            self._then([inner])
+
+    def _document(self, visit: _Visit, document: Node) -> None:
+        """Read the line of a here-document anew without it: the grammar stumbles over its rest."""
+        start = document.child(1)
+        body = next((child for child in document.children if child.type == "heredoc_body"), None)
+        if start is None or body is None:
+            self._children(visit)
+            return
+        text, offset = visit.node.text or b"", visit.node.start_byte
+        line_end = text.find(b"\n", start.end_byte - offset)
+        line = (
+            text[: document.start_byte - offset]
+            + b" "
+            + text[start.end_byte - offset : line_end if line_end >= 0 else None]
+        )
+        again = _Visit(parse_tree(line, _GRAMMAR), source(body), visit.extra)
+        self._then([*(_Visit(child) for child in body.children if child.is_named), again])
+
+    def _writes(self, visit: _Visit, redirects: Sequence[Node]) -> None:
+        """Remember what a command writes into a file, which may be run later."""
+        if visit.node.type != "command":
+            return
+        for redirect in redirects:
+            target = redirect.child_by_field_name("destination")
+            if redirect.type != "file_redirect" or target is None:
+                continue
+            if redirect.children[0].type in {">", ">>", ">|"}:
+                printed = output_of(self._read(visit, self._expansion()), self.scope.files)
+                if printed is not None:
+                    self.scope.files[self._expansion().one(target).text] = printed
+
+    def _pipeline(self, visit: _Visit) -> None:
+        children = [child for child in visit.node.children if child.is_named]
+        text = visit.stdin
+        steps: list[_Step] = []
+        for child in children:
+            extra = visit.extra if child is children[-1] else ()
+            steps.append(_Visit(child, text, extra))
+            text = self._output(child, text)
+        self._then(steps)
+
+    def _output(self, node: Node, stdin: str | None) -> str | None:
+        if node.type == "redirected_statement":
+            body = node.child_by_field_name("body")
+            return self._output(body, stdin) if body is not None else None
+        if node.type != "command":
+            return None
+        return output_of(self._read(_Visit(node, stdin), self._expansion()), self.scope.files)
+
+    def _printed(self, substitution: Node) -> str | None:
+        inner = [child for child in substitution.children if child.is_named]
+        return self._output(inner[0], None) if len(inner) == 1 else None
+
+    def _assignment(self, node: Node) -> None:
+        expansion = self._expansion()
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is not None:
+            words = _values(value, expansion)
+            added = "+=" in [child.type for child in node.children]
+            before = self.scope.variables.get(source(name), ()) if added else ()
+            self.scope.variables[source(name)] = (*before, *words)
+        self._then([_Visit(each) for each in expansion.substitutions])
+
+    def _function(self, node: Node) -> None:
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is not None and body is not None:
+            self.scope.functions[source(name)] = body
+
+    def _loop(self, visit: _Visit) -> None:
+        expansion = self._expansion()
+        name = visit.node.child_by_field_name("variable")
+        values = visit.node.children_by_field_name("value")
+        if name is not None:
+            words = tuple(word for value in values for word in expansion.words(value))
+            self.scope.variables[source(name)] = words
+        body = visit.node.child_by_field_name("body")
+        steps = [_Visit(each) for each in expansion.substitutions]
+        self._then([*steps, _Visit(body, visit.stdin)] if body is not None else steps)
+
+
+def _assigned(node: Node, expansion: Expansion) -> tuple[str, Word]:
+    name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+    word = expansion.one(value) if value is not None else Word("")
+    return (source(name) if name is not None else ""), word
+
+
+def _values(node: Node | None, expansion: Expansion) -> tuple[Word, ...]:
+    if node is None:
+        return (Word(""),)
+    if node.type == "array":
+        return tuple(
+            word for child in node.children if child.is_named for word in expansion.words(child)
+        )
+    return (expansion.one(node),)
+
+
+def _behind_redirect(node: Node, expansion: Expansion) -> list[Word]:
+    """Return the arguments that the grammar takes for further destinations of a redirection."""
+    if node.type != "file_redirect":
+        return []
+    destinations = node.children_by_field_name("destination")
+    if destinations:
+        expansion.one(destinations[0])  # for the substitutions in it
+    return [word for each in destinations[1:] for word in expansion.words(each)]
+
+
+def program_in(command: Command) -> str:
+    """Return the program of a command; "" if it has none."""
+    return program_of(command.words[0]) if command.words else ""

@@ -1,0 +1,189 @@
+"""The words of bash: what a node of the syntax tree stands for once bash has expanded it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice, product
+
+from tree_sitter import Node
+
+from ci_agent_eval.steering.words import Scope, Word
+
+Printed = Callable[[Node], str | None]
+"""What the command in a substitution prints, if that can be known."""
+
+_MOST_WORDS = 200
+_ESCAPED = re.compile(r"\\(\n|.)", re.DOTALL)
+_ESCAPED_IN_STRING = re.compile(r'\\([$`"\\\n])')
+_ANSI = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|u[0-9a-fA-F]{1,4}|.)", re.DOTALL)
+_ANSI_NAMES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b"}
+_BRACES = re.compile(r"^(.*?)\{([^{}]*,[^{}]*)\}(.*)$", re.DOTALL)
+
+
+class Expansion:
+    """Expands words within a scope, and keeps the substitutions it meets, which run as well."""
+
+    def __init__(self, scope: Scope, printed: Printed) -> None:
+        self.scope = scope
+        self.printed = printed
+        self.substitutions: list[Node] = []
+
+    def words(self, node: Node) -> list[Word]:
+        """Return the words that a node becomes: none, one, or many."""
+        kind = node.type
+        if kind in {"word", "number"} and not node.child_count:
+            return [Word(_unescaped(source(node)))]
+        if kind == "concatenation":
+            return self._concatenated(node)
+        if kind in {"simple_expansion", "expansion"}:
+            return [part for word in self._value(node) for part in _split(word)]
+        if kind == "command_substitution":
+            return _split(self._printed(node))
+        return self._quoted(node)
+
+    def one(self, node: Node) -> Word:
+        """Return the words of a node as one, as in an assignment."""
+        return _joined(self.words(node), " ")
+
+    def _quoted(self, node: Node) -> list[Word]:
+        kind, text = node.type, source(node)
+        if kind == "string":
+            return self._string(node)
+        if kind == "raw_string":
+            return [Word(text[1:-1])]
+        if kind == "ansi_c_string":
+            return [Word(_ANSI.sub(_ansi, text[2:-1]))]
+        if kind == "translated_string":
+            return [word for child in node.named_children for word in self.words(child)]
+        self._note(node)
+        return [Word(text, known=not node.child_count)]
+
+    def _note(self, node: Node) -> None:
+        if node.type == "process_substitution":
+            self.substitutions.append(node)
+
+    def _concatenated(self, node: Node) -> list[Word]:
+        parts = [self.words(child) for child in node.children]
+        choices = islice(product(*(part for part in parts)), _MOST_WORDS)
+        words = [_joined(choice, "") for choice in choices]
+        bare = any(source(child) == "{" for child in node.children)
+        return [each for word in words for each in _braces(word)] if bare else words
+
+    def _string(self, node: Node) -> list[Word]:
+        inner = [child for child in node.children if child.is_named]
+        if len(inner) == 1 and inner[0].end_byte - inner[0].start_byte == _length(node) - 2:
+            if inner[0].type == "string_content":
+                return [Word(_ESCAPED_IN_STRING.sub(_in_string, source(inner[0])))]
+            if _is_list(inner[0]):
+                return self._value(inner[0])
+        return [_joined(self._pieces(node, inner), "")]
+
+    def _pieces(self, node: Node, inner: Sequence[Node]) -> Iterable[Word]:
+        """Cut a string at its expansions; blanks between them belong to no node of the tree."""
+        text, start, at = node.text or b"", node.start_byte, 1
+        for child in inner:
+            if child.type == "string_content":
+                continue
+            yield _literal(text[at : child.start_byte - start])
+            yield self._embedded(child)
+            at = child.end_byte - start
+        yield _literal(text[at : -1 if text.endswith(b'"') else None])
+
+    def _embedded(self, node: Node) -> Word:
+        if node.type in {"simple_expansion", "expansion"}:
+            return _joined(self._value(node), " ")
+        if node.type == "command_substitution":
+            return self._printed(node)
+        return self.one(node)
+
+    def _printed(self, node: Node) -> Word:
+        self.substitutions.append(node)
+        printed = self.printed(node)
+        return Word(source(node), known=False) if printed is None else Word(printed.rstrip("\n"))
+
+    def _value(self, node: Node) -> list[Word]:
+        """Return what a variable holds, or the expansion as it is written."""
+        name = _name(node)
+        operator = node.child_by_field_name("operator")
+        found = self._lookup(name)
+        default = source(operator) if operator else ""
+        if default in {":-", "-", ":=", "="} and not any(word.text for word in found or ()):
+            return [word for child in node.children_by_field_name("operator")[:1]
+                    for word in self._after(child)]
+        if found is None or (default and default not in {":-", "-", ":=", "="}):
+            return [Word(source(node), known=False)]
+        return list(found)
+
+    def _after(self, operator: Node) -> list[Word]:
+        following = operator.next_sibling
+        if following is None or not following.is_named:
+            return []
+        return self.words(following)
+
+    def _lookup(self, name: str) -> tuple[Word, ...] | None:
+        if name in {"@", "*"}:
+            return self.scope.parameters
+        if name.isdigit() and name != "0":
+            return self.scope.parameters[int(name) - 1 : int(name)] if len(name) < 4 else ()
+        if name == "PWD" and name not in self.scope.variables:
+            return (Word("."),)
+        return self.scope.variables.get(name)
+
+
+def source(node: Node) -> str:
+    """Return the text of a node."""
+    return (node.text or b"").decode("utf-8", "replace")
+
+
+def _length(node: Node) -> int:
+    return node.end_byte - node.start_byte
+
+
+def _name(node: Node) -> str:
+    """Return the name in `$name`, `${name…}` and `${name[@]}`; "" for what is something else."""
+    child = node.child(1)
+    if child is None or child.type not in {"variable_name", "special_variable_name", "subscript"}:
+        return ""
+    return source(child).partition("[")[0]
+
+
+def _is_list(node: Node) -> bool:
+    return node.type.endswith("expansion") and re.search(r"@|\[[@*]\]", source(node)) is not None
+
+
+def _literal(text: bytes) -> Word:
+    return Word(_ESCAPED_IN_STRING.sub(_in_string, text.decode("utf-8", "replace")))
+
+
+def _joined(words: Iterable[Word], between: str) -> Word:
+    parts = tuple(words)
+    return Word(between.join(part.text for part in parts), all(part.known for part in parts))
+
+
+def _split(word: Word) -> list[Word]:
+    """Split a value that stood without quotes."""
+    return [Word(part) for part in word.text.split()] if word.known else [word]
+
+
+def _braces(word: Word) -> list[Word]:
+    found = _BRACES.match(word.text)
+    if not found:
+        return [word]
+    before, inside, after = found.groups()
+    return [Word(f"{before}{each}{after}", word.known) for each in inside.split(",")]
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda match: match[1].strip("\n"), text) if "\\" in text else text
+
+
+def _in_string(match: re.Match[str]) -> str:
+    return match[1].strip("\n")
+
+
+def _ansi(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] in "xu" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    return chr(int(code, 8)) if code[0] in "01234567" else _ANSI_NAMES.get(code, code)
