@@ -1,0 +1,64 @@
+"""An answer on its way to the client, which gets each part as soon as it is here."""
+
+from __future__ import annotations
+
+from starlette.types import Send
+
+from ci_agent_eval.steer.proxy.headers import Headers, end_to_end, for_other_bytes, value_of
+from ci_agent_eval.steer.proxy.rewriting import Events
+from ci_agent_eval.steer.proxy.upstream import Answered
+
+
+class Outbound:
+    """Sends one answer of the provider's; it raises what reading the answer raises."""
+
+    def __init__(self, answered: Answered, send: Send) -> None:
+        self.headers: Headers = end_to_end(answered.headers.raw)
+        self.coding = value_of(self.headers, b"content-encoding")
+        self.kind = value_of(self.headers, b"content-type").partition(";")[0].strip().lower()
+        self._answered = answered
+        self._raw = answered.aiter_raw()
+        self._begun = bytearray()
+        self._send = send
+
+    async def passed(self) -> None:
+        """Hand on the bytes as they come, and those that `whole` has read."""
+        await self._start(self.headers)
+        if self._begun:
+            await self._part(bytes(self._begun))
+        async for chunk in self._raw:
+            await self._part(chunk)
+        await self._end()
+
+    async def whole(self, most: int) -> bytes | None:
+        """Return the bytes of the body; None if there are more than `most`."""
+        async for chunk in self._raw:
+            self._begun += chunk
+            if len(self._begun) > most:
+                return None
+        return bytes(self._begun)
+
+    async def replaced(self, body: bytes) -> None:
+        """Send another body in place of the provider's."""
+        await self._start(for_other_bytes(self.headers, len(body)))
+        await self._part(body)
+        await self._end()
+
+    async def streamed(self, events: Events) -> None:
+        """Hand on a stream of events as they are rewritten."""
+        await self._start(for_other_bytes(self.headers))
+        async for chunk in self._answered.aiter_bytes():
+            await self._part(events.feed(chunk))
+        await self._part(events.finish())
+        await self._end()
+
+    async def _start(self, headers: Headers) -> None:
+        status = self._answered.status_code
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def _part(self, body: bytes) -> None:
+        if body:
+            await self._send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def _end(self) -> None:
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,0 +1,152 @@
+"""The proxy's server: a socket, uvicorn on it, and an end when a signal asks for one."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+
+import uvicorn
+from uvicorn.server import HANDLED_SIGNALS
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.steer.proxy.app import Limits, SteeringProxy
+from ci_agent_eval.steer.proxy.conversation import SESSION_HEADER
+from ci_agent_eval.steer.proxy.reviewing import Review
+from ci_agent_eval.steer.proxy.upstream import Upstream, open_client
+
+GRACE_S = 3
+"""Seconds that open answers have after the first signal."""
+
+_QUIET = ("httpx2", "httpcore2", "uvicorn", "hpack")
+"""Libraries that would log addresses with keys in them, and headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What the proxy is started with."""
+
+    upstream: Upstream
+    host: str = "127.0.0.1"
+    port: int = 8787
+    session_header: str = SESSION_HEADER
+    limits: Limits = field(default_factory=Limits)
+    connect_s: float = 10.0
+    silence_s: float = 600.0
+
+
+def warning_of(host: str) -> str | None:
+    """Return what a user has to know who binds to more than the loopback."""
+    if _is_loopback(host):
+        return None
+    return (
+        f"The proxy listens on {host}, where other machines reach it: it asks nobody who they "
+        "are, and speaks no TLS, so that the keys of its clients cross the network in the "
+        "clear. Put it behind something that does both, or use --host 127.0.0.1."
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 takes a free one. Raises InputError."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        # Named as TCP: asyncio turns Nagle's algorithm off only where the protocol says so.
+        listener = socket.socket(family, kind, protocol or socket.IPPROTO_TCP)
+    except (OSError, OverflowError) as error:
+        raise InputError(f"--host {host} is no address here: {error}. Try 127.0.0.1") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise InputError(
+            f"the proxy cannot listen on {host}:{port} ({error.strerror}). Choose another "
+            "--port; 0 takes a free one"
+        ) from error
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    """Return the URL under which a socket is reached."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Server(uvicorn.Server):
+    """Stops on a signal and does not raise it anew afterwards: `ended_by` says which it was."""
+
+    ended_by: int | None = None
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle the signals that ask for an end, in the main thread, while serving."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note the first signal, and stop."""
+        self.ended_by = self.ended_by or sig
+        super().handle_exit(sig, frame)
+
+
+def serve(serving: Serving, review: Review, *, ready: Callable[[str], None]) -> int | None:
+    """Serve until a signal, and return it; `ready` is told the address. Raises InputError."""
+    with bound(serving.host, serving.port) as listener:
+        for name in _QUIET:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        ready(address_of(listener))
+        return asyncio.run(_serve(serving, review, listener))
+
+
+async def _serve(serving: Serving, review: Review, listener: socket.socket) -> int | None:
+    client = open_client(connect_s=serving.connect_s, silence_s=serving.silence_s)
+    async with client:
+        app = SteeringProxy(
+            serving.upstream, client, review, serving.session_header, serving.limits
+        )
+        server = Server(server_config(app))
+        await server.serve([listener])
+    return server.ended_by
+
+
+def server_config(app: SteeringProxy) -> uvicorn.Config:
+    """Return how uvicorn runs the proxy: no header, no line in a log is of its own."""
+    return uvicorn.Config(
+        app,
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=256 * 1024,
+        timeout_graceful_shutdown=GRACE_S,
+    )

@@ -1,0 +1,80 @@
+"""Calls that a provider remembers and its client never saw: the proxy gives their results.
+
+With `previous_response_id` or `conversation` the provider of Responses keeps the history. It
+holds the call, and refuses to go on without its output; the client has only the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ci_agent_eval.steer.proxy.recent import Recent
+from ci_agent_eval.steer.proxy.responses import Unanswered
+from ci_agent_eval.steer.proxy.sse import Json, render_json
+
+REMEMBERED = 4096
+"""How many responses, and as many conversations, are remembered."""
+
+
+@dataclass(slots=True)
+class OpenCalls:
+    """Remembers the steered calls of responses and of conversations."""
+
+    _open: Recent[tuple[Unanswered, ...]] = field(default_factory=lambda: Recent(REMEMBERED))
+
+    def remember(self, request: Json, response_id: str | None, calls: Sequence[Unanswered]) -> None:
+        """Note what was steered in the response to `request`."""
+        if not calls:
+            return
+        named = [] if response_id is None else [response_id]
+        for key in (*named, *_conversations(request)):
+            self._open.put(key, (*(self._open.find(key) or ()), *calls))
+
+    def answer(self, request: Json) -> bool:
+        """Add the results that the provider waits for; return whether there were any.
+
+        Several requests may go on from one response, so it is not forgotten.
+        """
+        before = request.get("previous_response_id")
+        keys = [before] if isinstance(before, str) else _conversations(request)
+        waiting = [call for key in keys for call in self._open.find(key) or ()]
+        entered = _entered(request.get("input"))
+        answered = {item.get("call_id") for item in entered if isinstance(item, dict)}
+        missing = [call for call in waiting if call.call_id not in answered]
+        if missing:
+            request["input"] = [*map(_result, missing), *entered]
+        return bool(missing)
+
+    def answered(self, request: Json) -> None:
+        """Note that the provider has taken a request: its conversation has no open calls."""
+        for key in _conversations(request):
+            self._open.forget(key)
+
+
+def _conversations(request: Json) -> list[str]:
+    value = request.get("conversation")
+    value = value.get("id") if isinstance(value, dict) else value
+    return [value] if isinstance(value, str) and value else []
+
+
+def _entered(entered: object) -> list[object]:
+    if isinstance(entered, str):
+        return [{"type": "message", "role": "user", "content": entered}]
+    return list(entered) if isinstance(entered, Iterable) else []
+
+
+def _result(call: Unanswered) -> Mapping[str, object]:
+    """Return the item that is this call's output; as if it had failed, where there is a code."""
+    if call.kind == "local_shell_call":
+        told = {"output": call.message, "metadata": {"exit_code": 1}}
+        return _output(call, id=call.call_id, output=render_json(told).decode())
+    if call.kind == "shell_call":
+        outcome = {"type": "exit", "exit_code": 1}
+        parts = [{"stdout": "", "stderr": call.message, "outcome": outcome}]
+        return _output(call, call_id=call.call_id, output=parts)
+    return _output(call, call_id=call.call_id, output=call.message)
+
+
+def _output(call: Unanswered, **fields: object) -> Mapping[str, object]:
+    return {"type": f"{call.kind}_output", **fields}
