@@ -20,6 +20,7 @@ import click
 from ci_agent_eval import __version__
 from ci_agent_eval.cli.experiments import experiments
 from ci_agent_eval.cli.settings_options import settings_options
+from ci_agent_eval.cli.steer import steer
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.progress import ProgressLine
 from ci_agent_eval.publish.signals import Terminated
@@ -303,6 +304,7 @@ def action() -> int:
 
 
 cli.add_command(experiments)
+cli.add_command(steer)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

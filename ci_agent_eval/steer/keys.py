@@ -92,7 +92,7 @@ def _whole(given: Located, name: str, least: int = -(10**6)) -> int:
 
 
 def _seconds(given: Located, name: str) -> float:
-    value = given.value
+    value: Any = given.value
     # Ten years: nobody means more, and within it every whole number is a float.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 < value < 315e6:

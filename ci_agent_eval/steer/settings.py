@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steer.keys import settings_of
 from ci_agent_eval.steer.located import Wrong
 from ci_agent_eval.steering.settings import SteeringSettings
 
@@ -53,7 +52,8 @@ def _of_file(root: Path, config: Path | None) -> SteeringSettings:
 
 def parse_steering(text: str, name: str) -> SteeringSettings:
     """Read settings from YAML; `name` is what the file is called in errors. Raises InputError."""
-    # PyYAML takes a while to load, and a hook without a file does not need it.
+    # Both take a while to load, and a hook without a file does not need them.
+    from ci_agent_eval.steer.keys import settings_of  # noqa: PLC0415 - as said
     from ci_agent_eval.steer.yaml_text import parse_yaml  # noqa: PLC0415 - as said
 
     try:

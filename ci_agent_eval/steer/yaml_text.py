@@ -18,10 +18,22 @@ except ModuleNotFoundError as error:  # pragma: no cover - the tests' environmen
 _MAX_DEPTH = 20
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses aliases: a few lines of them stand for more values than a machine holds."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose a node that is no alias."""
+        if self.check_event(yaml.AliasEvent):
+            event: yaml.AliasEvent = self.peek_event()  # type: ignore[no-untyped-call]
+            line = 1 if event.start_mark is None else event.start_mark.line + 1
+            raise Wrong(line, f"the alias *{event.anchor} is not read; write the value out")
+        return super().compose_node(parent, index)
+
+
 def parse_yaml(text: str) -> Located:
     """Parse one YAML document; an empty one is an empty mapping. Raises Wrong."""
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         node = loader.get_single_node()
         return Located({}, 1) if node is None else _located(loader, node, 0)
     except yaml.MarkedYAMLError as error:
@@ -35,7 +47,7 @@ def parse_yaml(text: str) -> Located:
         raise Wrong(1, f"is no YAML that can be read: {' '.join(str(error).split())}") from None
 
 
-def _located(loader: yaml.SafeLoader, node: yaml.Node, depth: int) -> Located:
+def _located(loader: _Loader, node: yaml.Node, depth: int) -> Located:
     line = node.start_mark.line + 1
     if depth > _MAX_DEPTH:
         raise Wrong(line, "is nested too deep; write it flat")
@@ -46,7 +58,7 @@ def _located(loader: yaml.SafeLoader, node: yaml.Node, depth: int) -> Located:
     return Located(_scalar(loader, node), line)
 
 
-def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, depth: int) -> dict[str, Located]:
+def _mapping(loader: _Loader, node: yaml.MappingNode, depth: int) -> dict[str, Located]:
     fields: dict[str, Located] = {}
     for key, value in node.value:
         line = key.start_mark.line + 1
@@ -59,5 +71,5 @@ def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, depth: int) -> dic
     return fields
 
 
-def _scalar(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+def _scalar(loader: _Loader, node: yaml.Node) -> Any:
     return loader.construct_object(node)

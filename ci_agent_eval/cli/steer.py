@@ -1,0 +1,270 @@
+"""`agent-eval steer …`: keep agents from running a whole pytest suite by accident.
+
+The hook is a process for each command of a coding agent: each command imports what it needs.
+"""
+
+# ruff: noqa: PLC0415 - as said above
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ci_agent_eval.cli.steer_options import config_option, steering_options
+from ci_agent_eval.errors import InputError
+
+if TYPE_CHECKING:
+    from ci_agent_eval.steer.hook.agents import Agent, Asked, Event
+    from ci_agent_eval.steering.model import Count, Decision, Rules
+    from ci_agent_eval.steering.settings import SteeringSettings
+
+CHECK_EXIT_CODES = """\b
+Exit codes of a check of one command:
+  0    no full-suite run
+  1    a full-suite run, which would be held back
+  2    usage, configuration or input error
+With --jsonl: 0 when all lines were answered, whatever the answers, and 2 as above.
+"""
+
+
+@click.group()
+def steer() -> None:
+    """Keep agents from running a whole pytest suite by accident."""
+
+
+def _settings(config: Path | None, enabled: bool | None = None) -> SteeringSettings:
+    from ci_agent_eval.steer.settings import load_steering
+
+    return load_steering(root=Path.cwd(), environ=os.environ, enabled=enabled, config=config)
+
+
+def _counter(folder: Path) -> Count:
+    from ci_agent_eval.steer.collect import counter, suite_python
+
+    return counter(suite_python(os.environ), folder, os.environ)
+
+
+def _rules(config: Path | None) -> Rules:
+    from dataclasses import replace
+
+    rules = _settings(config).rules
+    return rules if rules.max_collected is None else replace(rules, count=_counter(Path.cwd()))
+
+
+@steer.command(epilog=CHECK_EXIT_CODES)
+@click.argument("command", required=False)
+@click.option(
+    "--shell",
+    type=click.Choice(["bash", "powershell", "cmd"]),
+    default="bash",
+    show_default=True,
+    help="Whose language COMMAND is in.",
+)
+@click.option("--jsonl", is_flag=True, help="Answer tool calls from standard input, by the line.")
+@config_option
+def check(command: str | None, shell: Any, config: Path | None, *, jsonl: bool) -> int:
+    """Say whether COMMAND would run a whole pytest suite, and why.
+
+    \b
+    agent-eval steer check 'cd app && pytest -q | tail'
+    printf '%s\\n' '{"tool": "bash", "arguments": "pytest"}' | agent-eval steer check --jsonl
+
+    With --jsonl each line {"tool": …, "arguments": …} is answered at once, in order and without
+    memory, with {"pytest": …, "full_suite": …, "command": …, "reason": …}, or with {"error": …}
+    where it cannot be read.
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
+    if jsonl is (command is not None):
+        raise InputError("steer check: give either COMMAND or --jsonl")
+    rules = _rules(config)
+    _require_grammar()
+    if command is None:
+        return _answer_lines(rules)
+    from ci_agent_eval.steer.check import render_finding
+    from ci_agent_eval.steering.detection import detect
+
+    finding = detect(command, shell=shell, rules=rules)
+    click.echo(render_finding(finding), nl=False)
+    return 1 if finding.full_suite else 0
+
+
+def _require_grammar() -> None:
+    from importlib.util import find_spec
+
+    for module in ("tree_sitter", "tree_sitter_bash"):
+        if find_spec(module) is None:
+            raise InputError(
+                f"steering needs the package {module}, which is not installed; "
+                "run: pip install 'ci-agent-eval[steering]'"
+            )
+
+
+def _answer_lines(rules: Rules) -> int:
+    from ci_agent_eval.steer.check import answers
+
+    try:
+        for answer in answers(sys.stdin.buffer, rules):
+            sys.stdout.write(answer)
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Nobody reads on. Python's own flush at the end would complain once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+class _FailsOpen(click.Command):
+    """A command whose wrong usage must not end with 2: to an agent that means `block`."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Parse the arguments; where they are wrong, go on without any and tell the command."""
+        given = list(args)
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            context = super().make_context(info_name, _agent_option(given), parent, **extra)
+            context.meta["problem"] = error.format_message()
+            return context
+
+
+def _agent_option(args: list[str]) -> list[str]:
+    """Keep `--for AGENT` alone: with it the answer still has the agent's format."""
+    for at, word in enumerate(args):
+        if word == "--for" and at + 1 < len(args):
+            return ["--for", args[at + 1]]
+        if word.startswith("--for="):
+            return [word]
+    return []
+
+
+@steer.command(cls=_FailsOpen)
+@click.option("--for", "agent", help="The agent that asks; default: recognised from the event.")
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    help="File that remembers sessions; default: agent-eval/steering.sqlite3 in $XDG_STATE_HOME "
+    "or ~/.local/state.",
+)
+@steering_options
+@click.pass_context
+def hook(
+    context: click.Context,
+    agent: str | None,
+    store: Path | None,
+    config: Path | None,
+    *,
+    enabled: bool | None,
+) -> int:
+    """Answer one hook event of a coding agent on standard input.
+
+    \b
+    Agents: claude-code, codex, gemini, cursor, copilot.
+
+    Ends with 0 always: if anything goes wrong, the call goes through, and stderr says why.
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
+    from ci_agent_eval.steer.hook.run import answer_event
+
+    def review(asked: Asked, sender: Agent, event: Event) -> Decision:
+        if problem := context.meta.get("problem"):
+            raise InputError(problem)
+        return _review(asked, sender, event, _settings(config, enabled), store)
+
+    out, err = answer_event(sys.stdin.buffer, agent, review)
+    try:
+        sys.stderr.write(err)
+        sys.stdout.write(out)
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _review(
+    asked: Asked, agent: Agent, event: Event, settings: SteeringSettings, store: Path | None
+) -> Decision:
+    import time
+
+    from ci_agent_eval.steer.hook.review import is_idle, reviewer
+    from ci_agent_eval.steer.store import default_store
+
+    if is_idle(settings):
+        raise InputError("steering is off; switch it on with --enable-pytest-full-suite-steering")
+    path = store or default_store(os.environ, Path.home())
+    return reviewer(settings, path, time.time, _counter)(asked, agent, event)
+
+
+_where_options = (
+    click.option(
+        "--for",
+        "agent",
+        type=click.Choice(["claude-code"]),
+        required=True,
+        help="The agent whose settings are changed.",
+    ),
+    click.option(
+        "--project/--user",
+        "project",
+        default=True,
+        show_default=True,
+        help="The settings that this project shares, or your own.",
+    ),
+)
+
+
+def _where(command: Any) -> Any:
+    for option in reversed(_where_options):
+        command = option(command)
+    return command
+
+
+def _settings_file(project: bool, environ: Mapping[str, str]) -> Path:
+    from ci_agent_eval.steer.hook.install import project_settings, user_settings
+
+    return project_settings(Path.cwd()) if project else user_settings(environ, Path.home())
+
+
+@steer.command()
+@_where
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="YAML file that the hook reads; default: none is named.",
+)
+def install(agent: str, config: Path | None, *, project: bool) -> int:  # noqa: ARG001 - one so far
+    """Put the hook into a coding agent's settings, beside all that is there."""
+    from ci_agent_eval.steer.hook.install import hook_command
+    from ci_agent_eval.steer.hook.install import install as put_in
+
+    path = _settings_file(project, os.environ)
+    # The settings of a project travel to other machines, where our own path means nothing.
+    program = "agent-eval" if project else _own_program()
+    options = {} if config is None else {"config": str(config if project else config.resolve())}
+    changed = put_in(path, hook_command(program, options))
+    click.echo(f"{path}: {'the hook is in it now' if changed else 'the hook is in it already'}")
+    return 0
+
+
+@steer.command()
+@_where
+def uninstall(agent: str, *, project: bool) -> int:  # noqa: ARG001 - one so far
+    """Take the hook out of a coding agent's settings, and nothing else."""
+    from ci_agent_eval.steer.hook.install import uninstall as take_out
+
+    path = _settings_file(project, os.environ)
+    changed = take_out(path)
+    click.echo(f"{path}: {'the hook is out of it' if changed else 'there was no hook of ours'}")
+    return 0
+
+
+def _own_program() -> str:
+    beside = Path(sys.executable).with_name("agent-eval")
+    return str(beside) if beside.exists() else "agent-eval"

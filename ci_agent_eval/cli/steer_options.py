@@ -1,0 +1,30 @@
+"""The options that tell steering what to do, shared by the commands that steer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+config_option = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="YAML file with a section `session`; default: agent-eval-steering.yaml, if it is there.",
+)
+
+enabled_option = click.option(
+    "--enable-pytest-full-suite-steering/--disable-pytest-full-suite-steering",
+    "enabled",
+    default=None,
+    help="Hold full-suite runs back once in each session, or do not; default: off. "
+    "[PYTEST_FULL_SUITE_STEERING_ENABLED]",
+)
+
+
+def steering_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--config` and the two flags: parameters `config` and `enabled`."""
+    return config_option(enabled_option(command))

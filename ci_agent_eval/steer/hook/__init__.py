@@ -1,0 +1,1 @@
+"""Hooks of coding agents: an event on standard input, an answer on standard output."""

@@ -1,0 +1,45 @@
+"""The decision for a hook: the settings, the memory on disk and the clock, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ci_agent_eval.steer.hook.agents import Agent, Asked, Event
+from ci_agent_eval.steer.store import SqliteWarnedCommands
+from ci_agent_eval.steering.build import reactor_of
+from ci_agent_eval.steering.model import Count, Decision
+from ci_agent_eval.steering.settings import SteeringSettings
+
+
+def reviewer(
+    settings: SteeringSettings,
+    store: Path,
+    clock: Callable[[], float],
+    counter: Callable[[Path], Count],
+) -> Callable[[Asked, Agent, Event], Decision]:
+    """Return what decides on events; `counter` makes what counts the tests of a folder.
+
+    `clock` gives seconds that all processes share.
+    """
+
+    def review(asked: Asked, agent: Agent, event: Event) -> Decision:
+        memory = SqliteWarnedCommands(store, ttl=settings.ttl)
+        counts = settings.enabled and settings.rules.max_collected is not None
+        count = counter(_folder(event)) if counts else None
+        session = f"{agent.name}\n{asked.session}" if asked.session else None
+        return reactor_of(settings, memory, count=count).review(asked.call, session, clock())
+
+    return review
+
+
+def is_idle(settings: SteeringSettings) -> bool:
+    """Say whether the settings hold nothing back at all."""
+    return not (settings.enabled or settings.dangerous or settings.general)
+
+
+def _folder(event: Event) -> Path:
+    """Return where the agent's command would run."""
+    given = event.get("cwd")
+    folder = Path(given) if isinstance(given, str) and given else Path.cwd()
+    return folder if folder.is_dir() else Path.cwd()

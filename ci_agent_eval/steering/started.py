@@ -1,0 +1,46 @@
+"""Every command that a text or a list of words would start, also through others. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ci_agent_eval.steering.arguments import Found, ShellText
+from ci_agent_eval.steering.shells import reader_of
+from ci_agent_eval.steering.unwrap import Layer, unwrap
+from ci_agent_eval.steering.words import Code, Command, Scope, Text, known
+
+LONGEST = 100_000
+"""Characters of a text that is read; a longer one starts nothing that we know of."""
+
+_LAYERS = 40
+
+
+def commands_started(found: Found) -> Iterator[Command]:
+    """Yield the commands in the order in which they stand, a wrapper before what it starts."""
+    first: Layer
+    if isinstance(found, ShellText):
+        if len(found.text) > LONGEST:
+            return
+        first = Text(found.text.replace("\0", ""), found.shell, same_shell=True)
+    else:
+        first = Command(known(*(word.replace("\0", "") for word in found.words)))
+    yield from _of([first], Scope(), _LAYERS)
+
+
+def _of(layers: Iterable[Layer], scope: Scope, depth: int) -> Iterator[Command]:
+    for layer in layers if depth else ():
+        if isinstance(layer, Text):
+            yield from _of_text(layer, scope, depth)
+        elif not isinstance(layer, Code) and layer.words:
+            yield layer
+            yield from _of(unwrap(layer, scope) or (), scope, depth - 1)
+
+
+def _of_text(text: Text, scope: Scope, depth: int) -> Iterator[Command]:
+    effort = scope.effort
+    effort.calls -= 1
+    effort.characters -= len(text.text)
+    if effort.calls < 0 or effort.characters < 0:
+        return
+    inner = scope if text.same_shell else scope.inner(text)
+    yield from _of(reader_of(text.shell)(text.text, inner), inner, depth - 1)
