@@ -87,8 +87,8 @@ def _narrowed(arguments: _Arguments) -> str | None:
         if value is not None and (value.text.strip() if name == "-k" else value.text):
             return f"{name} {value.shown} selects tests"
     cancelled = {CANCELS[name] for name in options if name in CANCELS}
-    name = next((name for name in options if name in NARROWING and name not in cancelled), None)
-    return f"{name} runs a part of the tests" if name else None
+    parts = [name for name in options if name in NARROWING and name not in cancelled]
+    return f"{parts[0]} runs a part of the tests" if parts else None
 
 
 def _parse(words: Sequence[Word]) -> _Arguments:
@@ -148,12 +148,12 @@ def _is_option(word: Word) -> bool:
 
 
 def _is_foreign_value(word: Word) -> bool:
-    """Is the word after an option that we do not know its value, rather than a target?"""
+    """Say whether a word after an option that we do not know is its value, and no target."""
     return word.known and not _LOOKS_LIKE_PATH.search(word.text)
 
 
 def _is_root(word: Word, directory: str | None) -> bool:
-    """Is it the directory pytest runs in, or one above it, or all that is in it?"""
+    """Say whether it is the directory pytest runs in, one above it, or all that is in it."""
     if not word.known or "::" in word.text or word.text.startswith("@"):
         return False
     text = _DRIVE.sub("", word.text.replace("\\", "/"))

@@ -163,7 +163,9 @@ _ENTRY = re.compile(r"^(-[\w-]+|--[\w-]+)(==|[=?+]|)$")
 
 
 def _parse_table(table: str) -> dict[str, Arity]:
-    words = (word for line in table.splitlines() if not line.startswith("#") for word in line.split())
+    words = (
+        word for line in table.splitlines() if not line.startswith("#") for word in line.split()
+    )
     entries = (_ENTRY.match(word) for word in words)
     return {entry[1]: _ARITIES[entry[2]] for entry in entries if entry}
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ci_agent_eval.steering.powershell_call import invoked, started, text_of
 from ci_agent_eval.steering.words import Code, Command, Scope, Text, Word, known, program_of
 from ci_agent_eval.steering.wrappers import WRAPPERS, Wrapper
 
@@ -224,9 +224,7 @@ def _xargs(command: Command, _: Scope) -> list[Layer]:
         return []
     arrived = (FROM_STDIN,) if command.stdin is None else known(*command.stdin.split())
     replaced = tuple(
-        each
-        for word in taken.rest
-        for each in (arrived if word.text in {"{}", "%"} else (word,))
+        each for word in taken.rest for each in (arrived if word.text in {"{}", "%"} else (word,))
     )
     words = replaced if replaced != taken.rest else (*taken.rest, *arrived)
     return [Command(words, command.environment)]
@@ -306,9 +304,15 @@ def _cmd(command: Command, _: Scope) -> list[Layer]:
 
 
 def _powershell(command: Command, _: Scope) -> list[Layer]:
-    from ci_agent_eval.steering.powershell_call import text_of  # noqa: PLC0415 - seldom needed
+    return [*text_of(command)]
 
-    return text_of(command)
+
+def _invoked(command: Command, _: Scope) -> list[Layer]:
+    return [*invoked(command)]
+
+
+def _started(command: Command, _: Scope) -> list[Layer]:
+    return [*started(command)]
 
 
 _SPECIAL: dict[str, Callable[[Command, Scope], list[Layer] | None]] = {
@@ -322,11 +326,14 @@ _SPECIAL: dict[str, Callable[[Command, Scope], list[Layer] | None]] = {
     "fdfind": _fd,
     "find": _find,
     "hatch": _hatch,
+    "iex": _invoked,
+    "invoke-expression": _invoked,
     "parallel": _parallel,
     "powershell": _powershell,
     "pwsh": _powershell,
+    "saps": _started,
+    "start-process": _started,
     "source": _source,
     "trap": _trap,
     "xargs": _xargs,
 }
-_ = shlex

@@ -293,14 +293,16 @@ WRAPPERS: dict[str, Wrapper] = {
         "--max-lines --max-chars --process-slot-var"
     ),
 }
-for _name in ("podman", "nerdctl"):
-    WRAPPERS |= {
-        key.replace("docker", _name, 1): entry
+
+
+def _renamed(old: str, new: str) -> dict[str, Wrapper]:
+    """Return the entries of a program for another one with the same options."""
+    return {
+        f"{new}{key.removeprefix(old)}": entry
         for key, entry in WRAPPERS.items()
-        if key == "docker" or key.startswith("docker ")
+        if key == old or key.startswith(f"{old} ")
     }
-WRAPPERS |= {
-    key.replace("podman", "podman-compose").replace("podman-compose compose", "podman-compose"): e
-    for key, e in WRAPPERS.items()
-    if key.startswith("podman compose")
-}
+
+
+WRAPPERS |= _renamed("docker", "podman") | _renamed("docker", "nerdctl")
+WRAPPERS |= _renamed("docker-compose", "podman-compose")

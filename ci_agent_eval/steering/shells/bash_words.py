@@ -109,8 +109,11 @@ class Expansion:
         found = self._lookup(name)
         default = source(operator) if operator else ""
         if default in {":-", "-", ":=", "="} and not any(word.text for word in found or ()):
-            return [word for child in node.children_by_field_name("operator")[:1]
-                    for word in self._after(child)]
+            return [
+                word
+                for child in node.children_by_field_name("operator")[:1]
+                for word in self._after(child)
+            ]
         if found is None or (default and default not in {":-", "-", ":=", "="}):
             return [Word(source(node), known=False)]
         return list(found)

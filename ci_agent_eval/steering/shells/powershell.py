@@ -1,0 +1,234 @@
+"""PowerShell: the commands that a text runs, by its rules for words in argument mode.
+
+A lexer of our own: the published grammars break at `--opt="a b"` and at `--`. It follows
+about_Parsing, about_Quoting_Rules and about_Operators of PowerShell's documentation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ci_agent_eval.steering.shells.output import output_of
+from ci_agent_eval.steering.words import Command, Scope, Word
+
+_ASSIGNMENT = re.compile(r"\$(?:\{?(?:\w+:)?(\w+)\}?)[ \t]*[-+*/]?=(?!=)[ \t]*", re.ASCII)
+_BREAK = re.compile(r"&&|\|\||[|;\n]")
+_COMMENT = re.compile(r"#[^\n]*|<#.*?(?:#>|\Z)", re.DOTALL)
+_HERE = re.compile(r"@(['\"])[ \t]*\n(.*?)\n\1@", re.DOTALL)
+_BLANK = re.compile(r"(?:[ \t\r\f\v]|`\r?\n)+")
+_OPEN = re.compile(r"[$@]?\(|@?\{")
+_REDIRECTION = re.compile(r"[\d*]?>&\d|[\d*]?>>?[ \t]*")
+_VARIABLE = re.compile(r"\$(?:\{(?:\w+:)?(\w+)\}|(?:\w+:)?(\w+)|[?^$])", re.ASCII)
+_VERBATIM = re.compile(r"--%([^\n|]*)")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": ""}
+_BODIED = frozenset({"function", "filter"})
+_HELD = "{…}"
+
+
+def commands_in(text: str, scope: Scope) -> Iterator[Command]:
+    """Yield the commands of a text in the order they start, and keep `scope` up to date."""
+    yield from _Lexer(text.replace("\r\n", "\n"), scope).commands()
+
+
+@dataclass(slots=True)
+class _Open:
+    """A command of which not all words are read, and what it is part of."""
+
+    words: list[Word] = field(default_factory=list)
+    expression: bool = False
+    """Its first word is a value rather than the name of a program."""
+    called: bool = False
+    target: str = ""
+    """The variable that gets its result."""
+    stdin: str | None = None
+    found: list[Command] = field(default_factory=list)
+    """The commands of the block it stands in."""
+
+
+class _Lexer:
+    def __init__(self, text: str, scope: Scope) -> None:
+        self.text = text
+        self.at = 0
+        self.scope = scope
+        self.open = _Open()
+        self.outer: list[_Open] = []
+
+    def commands(self) -> list[Command]:
+        while self.at < len(self.text) and self.scope.effort.steps > 0:
+            self.scope.effort.steps -= 1
+            self._step()
+        while self.outer:
+            self._close()
+        self._end("")
+        return self.open.found
+
+    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        match = pattern.match(self.text, self.at)
+        if match is not None:
+            self.at = match.end()
+        return match
+
+    def _step(self) -> None:
+        if self._take(_BLANK) or self._take(_COMMENT):
+            return
+        separator = self._take(_BREAK)
+        if separator:
+            self._end(separator[0])
+        elif not self._assigns() and not self._brackets():
+            self._argument()
+
+    def _assigns(self) -> bool:
+        match = self._take(_ASSIGNMENT) if not self.open.words else None
+        if match is None:
+            return False
+        self.open.target = match[1].casefold()
+        return True
+
+    def _brackets(self) -> bool:
+        here = _HERE.match(self.text, self.at)
+        if here is None and self._take(_OPEN):
+            self.outer.append(self.open)
+            self.open = _Open()
+            return True
+        if self.text[self.at] in ")}":
+            self.at += 1
+            self._close()
+            return True
+        return False
+
+    def _close(self) -> None:
+        """End a block: what was found in it runs, or is kept as a function's body."""
+        self._end("")
+        inner = self.open.found
+        if not self.outer:
+            return
+        self.open = self.outer.pop()
+        words = self.open.words
+        if len(words) == 2 and words[0].text.casefold() in _BODIED:
+            self.scope.functions[words[1].text.casefold()] = tuple(inner)
+            self.open.words = []
+            return
+        self.open.found.extend(inner)
+        self.open.expression |= not words
+        words.append(Word(_HELD, known=False))
+
+    def _argument(self) -> None:
+        if self._take(_REDIRECTION):
+            if not self.text[self.at - 1].isdigit():
+                self._word()
+            return
+        verbatim = self._take(_VERBATIM)
+        if verbatim:
+            self.open.words.extend(Word(part) for part in verbatim[1].split())
+        elif self.text[self.at] == "&":
+            self.at += 1
+            if self.open.words:
+                self._end("&")
+            else:
+                self.open.called = True
+        else:
+            self._next_word()
+
+    def _next_word(self) -> None:
+        first = self.text[self.at]
+        word = self._word()
+        if not self.open.words:
+            self.open.expression = first in "'\"@$[" and not self.open.called
+        self.open.words.append(word)
+
+    def _word(self) -> Word:
+        """Read one word: quoted and bare parts up to a blank or an operator."""
+        parts: list[Word] = []
+        start = self.at
+        while self.at < len(self.text) and (self.at == start or not self._at_end()):
+            parts.append(self._part())
+        return Word("".join(part.text for part in parts), all(part.known for part in parts))
+
+    def _at_end(self) -> bool:
+        return (
+            self.text[self.at] in " \t\r\n;|&(){}" or _BLANK.match(self.text, self.at) is not None
+        )
+
+    def _part(self) -> Word:
+        here = self._take(_HERE)
+        if here:
+            return Word(here[2]) if here[1] == "'" else self._expanded(here[2])
+        character = self.text[self.at]
+        if character in "'\"":
+            return self._string(character)
+        variable = self._take(_VARIABLE)
+        if variable:
+            return self._value(variable)
+        self.at += 1
+        if character == "`" and self.at < len(self.text):
+            self.at += 1
+            return Word(self.text[self.at - 1])
+        return Word(character)
+
+    def _string(self, quote: str) -> Word:
+        start = self.at = self.at + 1
+        while self.at < len(self.text):
+            if self.text.startswith(quote * 2, self.at) or (
+                quote == '"' and self.text[self.at] == "`"
+            ):
+                self.at += 2
+            elif self.text[self.at] == quote:
+                break
+            else:
+                self.at += 1
+        inner = self.text[start : self.at]
+        self.at += 1
+        if quote == "'":
+            return Word(inner.replace("''", "'"))
+        return self._expanded(inner.replace('""', '"'))
+
+    def _expanded(self, text: str) -> Word:
+        """Expand a double-quoted text; commands in it run."""
+        if "$(" in text:
+            for inner in re.findall(r"\$\(([^()]*)\)", text):
+                self.open.found.extend(_Lexer(inner, self.scope).commands())
+            return Word(text, known=False)
+        known = True
+
+        def value(match: re.Match[str]) -> str:
+            nonlocal known
+            word = self._value(match)
+            known &= word.known
+            return word.text
+
+        expanded = re.sub(r"(?<!`)" + _VARIABLE.pattern, value, text)
+        return Word(re.sub("`(.)", lambda m: _ESCAPES.get(m[1], m[1]), expanded), known)
+
+    def _value(self, match: re.Match[str]) -> Word:
+        name = (match[1] or match[2] or "").casefold()
+        if name == "pwd" or match[0].casefold() == "$psscriptroot":
+            return Word(".")
+        words = self.scope.variables.get(name)
+        if words is None or len(words) != 1:
+            return Word(match[0], known=False)
+        return words[0]
+
+    def _end(self, separator: str) -> None:
+        """End a command at a separator; behind `|` its output is known if it is a text."""
+        done, self.open = self.open, _Open(found=self.open.found)
+        if not done.words:
+            return
+        command = Command(tuple(done.words), stdin=done.stdin)
+        if done.expression:
+            printed = done.words[0].text if done.words[0].known else None
+        else:
+            done.found.extend(self._called(command))
+            printed = output_of(command, self.scope.files)
+        if done.target:
+            self.scope.variables[done.target] = (
+                (Word(printed),) if printed is not None else (Word(f"${done.target}", known=False),)
+            )
+            if done.target == "pytest_addopts":
+                self.scope.variables["PYTEST_ADDOPTS"] = self.scope.variables[done.target]
+        self.open.stdin = printed if separator == "|" else None
+
+    def _called(self, command: Command) -> tuple[Command, ...]:
+        body = self.scope.functions.get(command.words[0].text.casefold())
+        return body if isinstance(body, tuple) else (command,)
