@@ -8,7 +8,7 @@ from __future__ import annotations
 from ci_agent_eval.steer.proxy.calls import Calls, joined
 from ci_agent_eval.steer.proxy.sse import Json, parse_object
 
-CALLED = {"tool_calls", "function_call"}
+CALLED = ("tool_calls", "function_call")
 """The finish reasons that say that there are calls."""
 
 

@@ -18,7 +18,7 @@ SESSION_HEADER = "x-session-id"
 # Claude Code's `metadata.user_id` ends like this, or is JSON that holds `session_id`.
 _NAMED = re.compile(r"session_([0-9a-fA-F-]{8,64})$")
 _CREDENTIALS = ("authorization", "x-api-key", "api-key")
-_OPENING = {"system", "developer"}
+_OPENING = ("system", "developer")
 
 
 def session_of(

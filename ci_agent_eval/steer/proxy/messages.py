@@ -126,7 +126,7 @@ class Stream:
 
     def _while_held(self, held: _Held, raw: bytes, data: Json) -> list[bytes]:
         kind = data.get("type")
-        if kind in {"message_delta", "message_stop"}:
+        if kind in ("message_delta", "message_stop"):
             return [*self._decided(held), *self.feed(raw)]
         if "index" not in data:
             return [raw]

@@ -18,16 +18,25 @@ from ci_agent_eval.steer.proxy.sse import (
     render_json,
 )
 
-_ENDS = {"response.completed", "response.incomplete", "response.failed"}
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A call that the provider remembers and the client never saw; `message` is its result."""
+    """A call that the provider knows of and the client never saw; `message` is its result."""
 
-    call_id: str
-    kind: str
+    item: Json
     message: str
+
+    @property
+    def call_id(self) -> str:
+        """What the call's output has to name."""
+        return str(self.item["call_id"])
+
+    @property
+    def stand_in(self) -> str:
+        """The id of the message that the client got in place of the call."""
+        return message_id(self.item)
 
 
 @dataclass(slots=True)
@@ -46,7 +55,7 @@ class Output:
         if name not in self._told:
             self._told[name] = self._asked(item, call)
         message = self._told[name]
-        return None if message is None else _message(name, message)
+        return None if message is None else _message(message_id(item), message)
 
     def may_be_steered(self, item: Json) -> bool:
         """Return whether an item has to be held until it is complete."""
@@ -70,10 +79,14 @@ class Output:
 
     def _asked(self, item: Json, call: tuple[str, object]) -> str | None:
         message = self.calls.message(*call)
-        call_id = item.get("call_id")
-        if message is not None and isinstance(call_id, str):
-            self.unanswered.append(Unanswered(call_id, str(item["type"]), message))
+        if message is not None and isinstance(item.get("call_id"), str):
+            self.unanswered.append(Unanswered(item, message))
         return message
+
+
+def message_id(item: Json) -> str:
+    """Return the id of the message in place of a call: the same wherever the call is announced."""
+    return f"msg_{_identity(item)}"
 
 
 def _identity(item: Json) -> str:
@@ -119,7 +132,7 @@ def _shell_call(item: Json) -> tuple[str, object] | None:
 
 def _message(name: str, text: str) -> Json:
     return {
-        "id": f"msg_{name}",
+        "id": name,
         "type": "message",
         "status": "completed",
         "role": "assistant",
