@@ -74,10 +74,10 @@ def _expected(manager):
     return found if isinstance(found, tuple) else (found,)
 
 
-def _compared(config, left, right):
-    from _pytest.assertion import pytest_assertrepr_compare
+def _reprcompare():
+    from _pytest.assertion import util
 
-    return pytest_assertrepr_compare(config, "==", left, right)
+    return util._reprcompare
 
 
 def _saferepr(value):
@@ -187,14 +187,15 @@ INTERFACES = [
         DECISION,
     ),
     Interface(
-        "_pytest.assertion.pytest_assertrepr_compare",
-        ("evaluation/comparing.py",),
-        lambda request, _: "Differing" in "".join(_compared(request.config, {1: 2}, {1: 3})),
-        "call the hook of that name on the config, with our own plugin out of it",
+        "_pytest.assertion.util._reprcompare",
+        ("evaluation/explaining.py",),
+        lambda request, _: _reprcompare() is not None,
+        "find where a rewritten assert asks for its explanation",
+        ("util", "_reprcompare"),
     ),
     Interface(
         "_pytest._io.saferepr.saferepr",
-        ("evaluation/comparing.py",),
+        ("evaluation/explaining.py",),
         lambda *_: _saferepr({7}) == "{7}" and len(_saferepr("x" * 300)) <= 240,
         "show values with reprlib, cut to the length that pytest gives them",
     ),
@@ -217,7 +218,7 @@ INTERFACES = [
     ),
     Interface(
         "TerminalWriter.code_highlight",
-        ("evaluation/comparing.py",),
+        ("evaluation/explaining.py",),
         lambda request, _: isinstance(request.config.get_terminal_writer().code_highlight, bool),
         "take the colours out of what pytest explains",
     ),

@@ -550,7 +550,10 @@ def test_workers_order_and_hash_seed_do_not_show(suite, monkeypatch):
         b_eval=SHARED,
     )
     seen = set()
-    for number, arguments in enumerate((["-n0"], ["-n0", "--color=yes"], ["-n1"], ["-n4"])):
+    ways = ["-n0"], ["-n0", "--color=yes"], ["-n1"], ["-n4"], ["-vv"], ["-q"]
+    for number, arguments in enumerate(ways):
+        # pytest itself explains more on CI, and with `-v`.
+        monkeypatch.setenv("CI", "true") if number % 2 else monkeypatch.delenv("CI", raising=False)
         monkeypatch.setenv("SHUFFLE", str(number))
         monkeypatch.setenv("PYTHONHASHSEED", str(number))
         ran = suite.run_apart("--eval", *arguments)

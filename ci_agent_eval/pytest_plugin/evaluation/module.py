@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.pytest_plugin.evaluation.comparing import OrderedDifferences
+from ci_agent_eval.pytest_plugin.evaluation.explaining import SteadyExplanations
 from ci_agent_eval.pytest_plugin.evaluation.files import EVALUATION, named
 from ci_agent_eval.pytest_plugin.evaluation.loader import EvaluationFinder, EvaluationLoader
 from ci_agent_eval.pytest_plugin.evaluation.shared import SharedFixtures
@@ -36,7 +36,7 @@ def _finder(config: pytest.Config) -> EvaluationFinder:
         sys.meta_path.insert(0, finder)
         config.add_cleanup(lambda: sys.meta_path.remove(finder))
         config.pluginmanager.register(SharedFixtures(), "ci_agent_eval_shared_fixtures")
-        config.pluginmanager.register(OrderedDifferences(), "ci_agent_eval_differences")
+        config.pluginmanager.register(SteadyExplanations(), "ci_agent_eval_explanations")
     return config.stash[FINDER]
 
 

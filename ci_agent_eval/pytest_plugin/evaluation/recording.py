@@ -15,7 +15,7 @@ from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.contract.jsonable import clean_text, without_addresses
 from ci_agent_eval.current import RunningEpisode, is_evaluating, running_episode
 from ci_agent_eval.pytest_plugin.endings import MAX_NAME, cut, first_lines
-from ci_agent_eval.pytest_plugin.evaluation.steady import steady
+from ci_agent_eval.pytest_plugin.evaluation.steady import with_sorted_sets
 
 _EXPECTING = (
     type(pytest.raises(Exception)),  # noqa: PT011 - only its type is wanted
@@ -108,7 +108,7 @@ class Asserts:
             Assertion(
                 name=cut(without_addresses(clean_text(name)), MAX_NAME),
                 passed=passed,
-                reason=first_lines(steady(reason or "")) or None,
+                reason=first_lines(with_sorted_sets(reason or "")) or None,
                 file=self.file,
                 line=None if self.file is None else line,
             )

@@ -1,7 +1,4 @@
-"""Reasons in the same bytes, whatever the hash seed of the process: sets in one order.
-
-And without pytest's advice on its own options, which whoever reads a report cannot follow.
-"""
+"""Texts of values in the same bytes, whatever the hash seed of the process: sets in one order."""
 
 from __future__ import annotations
 
@@ -12,15 +9,6 @@ import warnings
 _SET = re.compile(r"\{[^{}]{1,2000}\}")
 """What may be the text of a set that holds no other."""
 
-_ADVICE = re.compile(
-    r"(?:\n[ \t]*)*\n[ \t]*(?:Use -v to get more diff|\.\.\.Full output truncated[^\n]*)(?=\n|$)"
-)
-
-
-def steady(text: str) -> str:
-    """Return a reason with the items of each set in the order of their texts."""
-    return with_sorted_sets(_ADVICE.sub("", text))
-
 
 def with_sorted_sets(text: str) -> str:
     """Return the text of values with the items of each set of literals in order."""
@@ -28,6 +16,8 @@ def with_sorted_sets(text: str) -> str:
 
 
 def _sorted(found: re.Match[str]) -> str:
+    if "..." in found[0]:
+        return found[0]  # cut, or with an Ellipsis: not what it was
     try:
         with warnings.catch_warnings():
             # The text may be anybody's; what Python thinks of its style is nobody's business.

@@ -1,0 +1,174 @@
+"""How pytest explains a comparison to an evaluation: the same wherever it runs.
+
+On its own pytest tells more on CI and with `-v`, cuts a long text elsewhere, and goes through
+differences in the order of a set. A reason is compared from run to run and must not change so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+import pytest
+from _pytest._io.saferepr import saferepr
+from _pytest.assertion import util
+
+from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
+from ci_agent_eval.pytest_plugin.evaluation.steady import with_sorted_sets
+
+MAX_LINES = 500
+"""Lines of an explanation that are looked at; a reason keeps far fewer."""
+
+_DETAILS = ("Full diff", "Use -v to get more diff")
+"""What begins the part that pytest shows on CI or with `-v`, and stands for it elsewhere."""
+
+_UNORDERED = ("Extra items in the ", "Differing items:")
+"""Headings of lines that come in the order of a set."""
+
+_ORDERED = ("Left contains ", "Right contains ")
+"""Headings that may follow those, of lines that pytest itself puts in order."""
+
+_ADVICE = (", use -vv to show", ", use -v to show")
+
+
+_TITLE = 30
+"""Characters of a value in a title, as many as pytest shows without `-v`."""
+
+
+class SteadyExplanations:
+    """Has what an evaluation compares explained in the same words everywhere, in no colours."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Explain in our way while an evaluation runs."""
+        if not is_evaluation(item):
+            return (yield)
+        with _steady(item), _without_colours(item.config):
+            return (yield)
+
+
+class _Terse:
+    """A pytest configuration without `-v`, and without a limit on what is explained."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def get_verbosity(self, _type: str | None = None) -> int:
+        return 0
+
+    def getini(self, name: str) -> Any:
+        return "0" if name.startswith("truncation_limit_") else self._config.getini(name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._config, name)
+
+
+@contextmanager
+def _without_colours(config: pytest.Config) -> Generator[None]:
+    """Have pytest explain in plain text: escape sequences would count as words of a line."""
+    if not config.pluginmanager.hasplugin("terminalreporter"):
+        yield
+        return
+    writer = config.get_terminal_writer()
+    before, writer.code_highlight = writer.code_highlight, False
+    try:
+        yield
+    finally:
+        writer.code_highlight = before
+
+
+@contextmanager
+def _steady(item: pytest.Item) -> Generator[None]:
+    before, util._reprcompare = util._reprcompare, _explainer(item)  # noqa: SLF001 - pytest offers no way to say which of its explanations are cut
+    try:
+        yield
+    finally:
+        util._reprcompare = before  # noqa: SLF001 - as above
+
+
+def _explainer(item: pytest.Item) -> Callable[[str, object, object], str | None]:
+    def explain(op: str, left: object, right: object) -> str | None:
+        """Ask the plugins, and return the first answer as the rewritten assert formats it."""
+        config: Any = _Terse(item.config)
+        answers = item.ihook.pytest_assertrepr_compare(config=config, op=op, left=left, right=right)
+        for answer in answers:
+            if lines := tidied(islice(answer or (), MAX_LINES)):
+                lines[0] = _title(lines[0], op, left, right)
+                # `~` begins a line of an explanation, and `%` stands in a format.
+                text = "\n~".join(line.replace("\n", "\\n") for line in lines)
+                return text.replace("%", "%%")
+        return None
+
+    return explain
+
+
+def _title(given: str, op: str, left: object, right: object) -> str:
+    """Return pytest's title, its sets in order before they are cut; another plugin's as it is."""
+    if f" {op} " not in given or "{" not in given or isinstance(left, str):
+        return given
+    return f"{_shown(left)} {op} {_shown(right)}"
+
+
+def _shown(value: object) -> str:
+    text = with_sorted_sets(saferepr(value, maxsize=None))
+    kept = (_TITLE - 3) // 2
+    return text if len(text) <= _TITLE else f"{text[:kept]}...{text[-kept - 1 :]}"
+
+
+def tidied(lines: Iterable[str]) -> list[str]:
+    """Return an explanation's lines without details and advice, unordered ones in order."""
+    return [_without_advice(line) for line in _in_order(_without_details(lines))]
+
+
+def _without_details(lines: Iterable[str]) -> list[str]:
+    kept: list[str] = []
+    hidden: int | None = None  # the indentation of the details that this line may belong to
+    for line in lines:
+        if hidden is not None and (not line.strip() or _indent(line) >= hidden):
+            continue
+        hidden = _indent(line) if line.strip().startswith(_DETAILS) else None
+        if hidden is None:
+            kept.append(line)
+        else:
+            _drop_blanks(kept)
+    _drop_blanks(kept)
+    return kept
+
+
+def _drop_blanks(lines: list[str]) -> None:
+    while lines and not lines[-1].strip():
+        lines.pop()
+
+
+def _in_order(lines: Iterable[str]) -> Iterator[str]:
+    heading: str | None = None
+    items: list[str] = []
+    for line in lines:
+        if heading is not None and _is_item(line, heading):
+            items.append(line)
+            continue
+        yield from sorted(items)
+        items, heading = [], line if line.strip().startswith(_UNORDERED) else None
+        yield line
+    yield from sorted(items)
+
+
+def _is_item(line: str, heading: str) -> bool:
+    words = line.strip()
+    return (
+        bool(words)
+        and _indent(line) == _indent(heading)
+        and not words.startswith((*_UNORDERED, *_ORDERED))
+    )
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _without_advice(line: str) -> str:
+    for advice in _ADVICE:
+        line = line.removesuffix(advice)
+    return line
