@@ -51,7 +51,12 @@ def read(path):
 def test_without_a_report_directory_it_is_written_here(evals, workers):
     result = evals.runpytest_inprocess("diagram_eval.py", workers)
     found = read(evals.path / "eval-results.json")
-    assert [c["name"] for c in found["conversations"]] == ["Break", "Create", "Extend", "Extend"]
+    assert [c["name"] for c in found["conversations"]] == [
+        "Break",
+        "Create",
+        "Extend [1]",
+        "Extend [2]",
+    ]
     assert (found["totalConversations"], found["passedConversations"]) == (4, 1)
     assert (found["passRate"], found["averageScore"]) == (25, 0.555556)
     create = found["conversations"][1]

@@ -21,7 +21,7 @@ from ci_agent_eval.report import Report
 from tests.builders import report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-REQUIRED = "AGENT_EVAL_REQUIRE_CHROMIUM"
+REQUIRED = "CHROMIUM_REQUIRED"
 """Where this variable is set, a machine without a browser fails instead of skipping."""
 
 
