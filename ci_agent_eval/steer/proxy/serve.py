@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
 from ci_agent_eval.errors import InputError
@@ -90,6 +91,12 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def hush_libraries() -> None:
+    """Keep credentials out of every log, whatever its level is."""
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
 class Server(uvicorn.Server):
     """Stops on a signal and does not raise it anew afterwards: `ended_by` says which it was."""
 
@@ -117,8 +124,7 @@ class Server(uvicorn.Server):
 def serve(serving: Serving, review: Review, *, ready: Callable[[str], None]) -> int | None:
     """Serve until a signal, and return it; `ready` is told the address. Raises InputError."""
     with bound(serving.host, serving.port) as listener:
-        for name in _QUIET:
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        hush_libraries()
         ready(address_of(listener))
         return asyncio.run(_serve(serving, review, listener))
 
@@ -134,10 +140,11 @@ async def _serve(serving: Serving, review: Review, listener: socket.socket) -> i
     return server.ended_by
 
 
-def server_config(app: SteeringProxy) -> uvicorn.Config:
+def server_config(app: ASGIApp) -> uvicorn.Config:
     """Return how uvicorn runs the proxy: no header, no line in a log is of its own."""
     return uvicorn.Config(
         app,
+        interface="asgi3",
         loop="asyncio",
         http="h11",
         ws="none",
