@@ -96,25 +96,39 @@ class _Pairing:
         present: list[ScenarioComparison] = []
         taken: set[ScenarioKey] = set()
         for key, run in self.after.sides.items():
-            past = [pair for found in self.runs if (pair := self._before(found, key, run))]
+            names = self._names(key, run)
+            known = [(found, self._before(found, key, names)) for found in self.runs]
+            past = [(before, found.sides[before]) for found, before in known if before]
             compared = self._scenario(key, run, [before for _, before in past])
             latest = past[0][0][0] if past else key[0]
             renamed = latest if latest != key[0] else None
             present.append(replace(compared, renamed_from=renamed))
-            taken |= {before_key for before_key, _ in past}
+            # What an older run knew by a former name says nothing of what the latest one had.
+            taken |= {before for _, before in known[:1] if before}
         return [*present, *self._vanished(taken)]
 
-    def _before(
-        self, found: _Run, key: ScenarioKey, run: RunSide
-    ) -> tuple[ScenarioKey, RunSide] | None:
-        """Return a scenario as a run of the base knows it: by its name, or one it had before."""
+    def _names(self, key: ScenarioKey, run: RunSide) -> tuple[str, ...]:
+        """Return the names a scenario is known by, the present one first.
+
+        One that lives on, or lived beside the present one in some run, is another scenario's.
+        """
         former = sorted({name for facts in run.episodes for name in facts.was})
-        for name in (key[0], *(name for name in former if name not in self.after.agents)):
+        return key[0], *(name for name in former if not self._is_another(name, key[0]))
+
+    def _is_another(self, former: str, present: str) -> bool:
+        beside = (found.agents for found in self.runs)
+        return former in self.after.agents or any(
+            former in agents and present in agents for agents in beside
+        )
+
+    def _before(self, found: _Run, key: ScenarioKey, names: Sequence[str]) -> ScenarioKey | None:
+        """Return what a run of the base knows a scenario by; None: it has it not."""
+        for name in names:
             candidate = (name, key[1])
             if candidate not in found.sides:
                 candidate = self._lone(found, key, name)
             if candidate in found.sides:
-                return candidate, found.sides[candidate]
+                return candidate
         return None
 
     def _lone(self, found: _Run, key: ScenarioKey, name: str) -> ScenarioKey:

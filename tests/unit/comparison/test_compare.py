@@ -139,6 +139,27 @@ def test_a_name_that_lives_on_is_not_taken_over():
     assert changes == {"refund": "unchanged", "copy": "new"}
 
 
+def test_a_name_that_lived_beside_the_new_one_was_not_given_up_for_it():
+    now = run(1, scenario="refund_v2", was=["refund"])
+    latest = [*run(1, scenario="refund_v2"), *run(1)]
+    found = compared(now, latest, run(5))
+    assert {s.scenario_id: s.change for s in found.scenarios} == {
+        "refund": "vanished",
+        "refund_v2": "unchanged",
+    }
+    renamed = found.scenarios[1]
+    assert (renamed.before.judged, renamed.renamed_from) == (1, None)
+
+
+def test_what_an_older_run_had_under_another_agent_does_not_hide_that_it_vanished():
+    latest = [*run(1, agent="desk-v1"), *run(1, agent="desk-v2")]
+    changes = {
+        s.agent: s.change
+        for s in compared(run(1, agent="desk-v2"), latest, run(1, agent="desk-v1")).scenarios
+    }
+    assert changes == {"desk-v1": "vanished", "desk-v2": "unchanged"}
+
+
 def test_budgets_that_were_kept_before():
     over = {"budgets": {"tool_calls": {"used": 6, "limit": 4}}}
     kept = {"budgets": {"tool_calls": {"used": 4, "limit": 4}}}
