@@ -254,6 +254,8 @@ _NEVER_STARTED = {
 
 def _never_started(run: SuiteRun) -> Finding:
     """Say so where pytest gave up before its session: no file of it could say it."""
+    if ended_by := run.interrupted_by or run.killed_by:
+        return Finding("interrupted", "pytest", f"{ended_by.name} ended it before it had begun")
     why = _NEVER_STARTED.get(run.exit_status, "it left no session")
     message = f"{why} (status {run.exit_status}); its output above says more"
     if run.only is not None:

@@ -128,7 +128,7 @@ def run(
     progress.end()
     _print_report(built, "text", job.links)
     if suite.interrupted_by is not None:
-        return 130
+        return 128 + suite.interrupted_by
     return 0 if built.passed else 1
 
 

@@ -164,7 +164,8 @@ def test_a_suite_that_is_killed_half_way_is_reported_as_interrupted(agent_eval, 
     assert "interrupted" in [f["kind"] for f in document["summary"]["findings"]]
 
 
-def test_ctrl_c_reports_what_finished_and_exits_130(tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_a_report_of_what_finished_and_its_exit_code(tmp_path, number, code):
     suite = SLOW_SUITE.replace("os.kill({target}, signal.SIGKILL)", "print('READY', flush=True)")
     (tmp_path / "test_slow.py").write_text(suite)
     process = subprocess.Popen(
@@ -177,13 +178,43 @@ def test_ctrl_c_reports_what_finished_and_exits_130(tmp_path):
     )
     for line in process.stdout:
         if "READY" in line:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             break
     rest = process.communicate(timeout=60)[0]
-    assert process.returncode == 130, rest
+    assert process.returncode == code, rest
     document = verdict(tmp_path)
     assert document["conclusion"] == "failure"
     assert document["counts"]["episodes"]["passed"] == 1
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_before_the_first_test_is_an_interruption(tmp_path, number, code):
+    (tmp_path / "conftest.py").write_text(
+        "import signal\n"
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+        "print('READY', flush=True)\n"
+        "signal.pause()\n"
+    )
+    (tmp_path / "test_it.py").write_text("def test_it(episode): pass\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ci_agent_eval", "run", ".", "--", "-s"],
+        cwd=tmp_path,
+        env=clean_environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    for line in process.stdout:
+        if "READY" in line:
+            process.send_signal(number)
+            break
+    rest = process.communicate(timeout=60)[0]
+    assert process.returncode == code, rest
+    (finding,) = verdict(tmp_path)["summary"]["findings"]
+    assert (finding["kind"], finding["message"]) == (
+        "interrupted",
+        f"{number.name} ended it before it had begun",
+    )
 
 
 def test_a_suite_that_cannot_be_collected_fails_and_says_so(agent_eval, tmp_path):
