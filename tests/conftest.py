@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,16 @@ import pytest
 pytest_plugins = ["pytester"]
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+# A shell that starts the tests in the background, and nohup, have these signals ignored, and every
+# process started from here would inherit that: what the tests send would be lost.
+for _ended_by, _handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(_ended_by) is signal.SIG_IGN:
+        signal.signal(_ended_by, _handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

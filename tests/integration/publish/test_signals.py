@@ -24,7 +24,6 @@ ROOT = Path(__file__).parents[3]
 
 PUBLISH = """
 import signal, sys, time
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, around the tests, ignores it
 from ci_agent_eval.publish.client import Connection, connect
 from ci_agent_eval.publish.files import Files
 from ci_agent_eval.publish.plan import PublishSettings
