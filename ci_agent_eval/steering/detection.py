@@ -12,7 +12,7 @@ from ci_agent_eval.steering.runs import Run, runs_in
 from ci_agent_eval.steering.unwrap import Layer
 from ci_agent_eval.steering.words import Command, Scope, Text, known
 
-LONGEST = 100_000
+LONGEST = 65_536
 """Characters of a text that is read; a longer one is answered without, and let through."""
 _NO_RULES = Rules()
 _QUOTING = str.maketrans("", "", "'\"\\^`\r\n")
@@ -65,12 +65,16 @@ def _may_run(text: str, rules: Rules) -> bool:
 
 
 def _finding(layers: Iterable[Layer], normal: str, rules: Rules) -> Finding:
-    runs = list(runs_in(layers, Scope(), rules))
+    scope = Scope()
+    runs = list(runs_in(layers, scope, rules))
     for reach in ("full", "targeted", "nothing"):
         for run in runs:
             if run.verdict.reach == reach:
                 return _found(run, normal)
-    return Finding(False, False, "it names pytest, but no command in it runs it", normal=normal)
+    reason = "it names pytest, but no command in it runs it"
+    if scope.effort.spent:
+        reason = "it is too long or too deep to be followed to its end, so it is let through"
+    return Finding(False, False, reason, normal=normal)
 
 
 def _found(run: Run, normal: str) -> Finding:

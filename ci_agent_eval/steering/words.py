@@ -74,6 +74,15 @@ class Effort:
     characters: int = 300_000
     calls: int = 60
     """Functions, aliases and inner texts."""
+    broken: int = 4
+    """Texts with errors of syntax, which are slow to read."""
+    unread: bool = False
+    """A text was too long for its grammar."""
+
+    @property
+    def spent(self) -> bool:
+        """Say whether something was left unread."""
+        return self.unread or min(self.steps, self.characters, self.calls, self.broken) <= 0
 
 
 @dataclass(slots=True)
@@ -90,6 +99,12 @@ class Scope:
     directory: str | None = "."
     """Where it stands, seen from where it started; None when nobody can know."""
     stdin: str | None = None
+
+    def value(self, name: str) -> tuple[Word, ...] | None:
+        """Return what a variable holds; None if nobody knows, or if it has grown too long."""
+        found = self.variables.get(name)
+        self.effort.characters -= sum(len(word.text) + 1 for word in found or ())
+        return found if self.effort.characters > 0 else None
 
     def inner(self, text: Text) -> Scope:
         """Return the scope of a shell started by this one."""

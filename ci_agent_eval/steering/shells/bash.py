@@ -16,6 +16,14 @@ from ci_agent_eval.steering.words import Command, Scope, Word, program_of
 _GRAMMAR = "tree_sitter_bash"
 _CONTINUED = re.compile(r"(?<=[\w'\"])\\\n(?=[\w'\"])")
 """A line continued within a word, which the grammar takes for two words."""
+_DOCUMENT = re.compile(
+    r"<<-?[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)['\"]?[^\n]*\n"
+    r"(?P<body>(?:(?![ \t]*(?P=end)[ \t]*(?:\n|\Z))[^\n]*\n)+)"
+)
+_LONG_DOCUMENT = 500
+"""Characters from which on the grammar is spared a here-document."""
+_PRINTED_WITHIN = 4
+"""Substitutions within substitutions whose output is followed."""
 _SILENT = frozenset({"comment", "word", "heredoc_start", "heredoc_end", "regex"})
 
 
@@ -24,9 +32,11 @@ def commands_in(text: str, scope: Scope) -> Iterator[Command]:
 
     Both branches of an `if` count, and a loop's body once with all values of its variable.
     """
+    walk = _Walk(scope)
     plain = _CONTINUED.sub("", text.replace("\r\n", "\n"))
-    root = parse_tree(plain.encode("utf-8", "replace"), _GRAMMAR)
-    yield from _Walk(scope).run([_Visit(root, scope.stdin)])
+    root = walk.parse(walk.without_long_documents(plain))
+    if root is not None:
+        yield from walk.run([_Visit(root, scope.stdin)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,31 @@ class _Walk:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.steps: list[_Step] = []
+        self.printing = 0
+        self.documents: dict[str, str] = {}
+
+    def parse(self, text: str) -> Node | None:
+        """Parse a text, unless too many before it were broken."""
+        if self.scope.effort.broken <= 0:
+            return None
+        root = parse_tree(text.encode("utf-8", "replace"), _GRAMMAR)
+        if root is None or root.has_error:
+            self.scope.effort.broken -= 1
+        self.scope.effort.unread |= root is None
+        return root
+
+    def without_long_documents(self, text: str) -> str:
+        """Put a short line in place of each long here-document in which nothing is expanded."""
+        return _DOCUMENT.sub(self._shortened, text) if "<<" in text else text
+
+    def _shortened(self, match: re.Match[str]) -> str:
+        body = match["body"]
+        runs = not match["quote"] and ("$(" in body or "`" in body)
+        if len(body) < _LONG_DOCUMENT or runs:
+            return match[0]
+        key = f"document-{len(self.documents)}\n"
+        self.documents[key] = body
+        return match[0].removesuffix(body) + key
 
     def run(self, steps: list[_Step]) -> Iterator[Command]:
         self.steps = steps
@@ -165,8 +200,12 @@ class _Walk:
             + b" "
             + text[start.end_byte - offset : line_end if line_end >= 0 else None]
         )
-        again = _Visit(parse_tree(line, _GRAMMAR), source(body), visit.extra)
-        self._then([*(_Visit(child) for child in body.children if child.is_named), again])
+        again = self.parse(line.decode("utf-8", "replace"))
+        held = source(body)
+        steps: list[_Step] = [_Visit(child) for child in body.children if child.is_named]
+        if again is not None:
+            steps.append(_Visit(again, self.documents.get(held, held), visit.extra))
+        self._then(steps)
 
     def _writes(self, visit: _Visit, redirects: Sequence[Node]) -> None:
         """Remember what a command writes into a file, which may be run later."""
@@ -201,7 +240,12 @@ class _Walk:
 
     def _printed(self, substitution: Node) -> str | None:
         inner = [child for child in substitution.children if child.is_named]
-        return self._output(inner[0], None) if len(inner) == 1 else None
+        if len(inner) != 1 or self.printing >= _PRINTED_WITHIN:
+            return None
+        self.printing += 1
+        printed = self._output(inner[0], None)
+        self.printing -= 1
+        return printed
 
     def _assignment(self, node: Node) -> None:
         expansion = self._expansion()

@@ -14,6 +14,8 @@ Printed = Callable[[Node], str | None]
 """What the command in a substitution prints, if that can be known."""
 
 _MOST_WORDS = 200
+_DEEPEST = 40
+_TOO_DEEP = "{…}"
 _ESCAPED = re.compile(r"\\(\n|.)", re.DOTALL)
 _ESCAPED_IN_STRING = re.compile(r'\\([$`"\\\n])')
 _ANSI = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|u[0-9a-fA-F]{1,4}|.)", re.DOTALL)
@@ -28,9 +30,19 @@ class Expansion:
         self.scope = scope
         self.printed = printed
         self.substitutions: list[Node] = []
+        self.depth = 0
 
     def words(self, node: Node) -> list[Word]:
         """Return the words that a node becomes: none, one, or many."""
+        self.scope.effort.steps -= 1
+        if self.depth > _DEEPEST or self.scope.effort.steps < 0:
+            return [Word(_TOO_DEEP, known=False)]
+        self.depth += 1
+        words = self._words(node)
+        self.depth -= 1
+        return words
+
+    def _words(self, node: Node) -> list[Word]:
         kind = node.type
         if kind in {"word", "number"} and not node.child_count:
             return [Word(_unescaped(source(node)))]
@@ -126,12 +138,14 @@ class Expansion:
 
     def _lookup(self, name: str) -> tuple[Word, ...] | None:
         if name in {"@", "*"}:
-            return self.scope.parameters
+            effort = self.scope.effort
+            effort.characters -= sum(len(word.text) + 1 for word in self.scope.parameters)
+            return self.scope.parameters if effort.characters > 0 else None
         if name.isdigit() and name != "0":
             return self.scope.parameters[int(name) - 1 : int(name)] if len(name) < 4 else ()
         if name == "PWD" and name not in self.scope.variables:
             return (Word("."),)
-        return self.scope.variables.get(name)
+        return self.scope.value(name)
 
 
 def source(node: Node) -> str:

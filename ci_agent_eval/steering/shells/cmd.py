@@ -67,8 +67,9 @@ def _word(text: str, scope: Scope) -> Word:
         name = (match[1] or match[3] or "").casefold()
         if name == "cd":
             return "."
-        if name in scope.variables:
-            return " ".join(word.text for word in scope.variables[name])
+        held = scope.value(name)
+        if held is not None:
+            return " ".join(word.text for word in held)
         if match[2]:
             return " ".join(word.text for word in scope.parameters)
         known = False
@@ -83,7 +84,7 @@ def _inner(words: list[Word]) -> list[Word]:
     while words:
         name = words[0].text.casefold()
         if name.startswith("@") and len(name) > 1:
-            words = [Word(words[0].text[1:], words[0].known), *words[1:]]
+            words = [Word(words[0].text.lstrip("@"), words[0].known), *words[1:]]
         elif name in {"call", "else", "@", "do"}:
             words = words[1:]
         elif name == "if":

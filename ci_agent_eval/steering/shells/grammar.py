@@ -13,10 +13,28 @@ def _language(module: str) -> Language:
     return Language(import_module(module).language())
 
 
-def parse_tree(source: bytes, module: str) -> Node:
-    """Parse source with the grammar of that module.
+_LONGEST = 10_000
+"""Bytes; repairing errors takes time by the square of the length, here up to a quarter second."""
+_ERRORS_AFFORDED = 4_000
+"""Bytes of a source in which errors that the parser notices early are repaired."""
+
+
+def parse_tree(source: bytes, module: str) -> Node | None:
+    """Parse source with the grammar of that module; None if that would take long.
 
     A parser holds state and is made anew each time: that costs microseconds, and threads share
     nothing.
     """
-    return Parser(_language(module)).parse(source).root_node
+    parser = Parser(_language(module))
+    if len(source) <= _ERRORS_AFFORDED:
+        return parser.parse(source).root_node
+    if len(source) > _LONGEST:
+        return None
+    try:
+        tree = parser.parse(
+            lambda offset, _: source[offset : offset + 4096],
+            progress_callback=lambda _, has_error: has_error,
+        )
+    except ValueError:  # how a cancelled parse is reported
+        return None
+    return tree.root_node

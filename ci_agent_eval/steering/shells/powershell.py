@@ -16,7 +16,8 @@ from ci_agent_eval.steering.words import Command, Scope, Word
 _ASSIGNMENT = re.compile(r"\$(?:\{?(?:\w+:)?(\w+)\}?)[ \t]*[-+*/]?=(?!=)[ \t]*", re.ASCII)
 _BREAK = re.compile(r"&&|\|\||[|;\n]")
 _COMMENT = re.compile(r"#[^\n]*|<#.*?(?:#>|\Z)", re.DOTALL)
-_HERE = re.compile(r"@(['\"])[ \t]*\n(.*?)\n\1@", re.DOTALL)
+_HERE = re.compile(r"@(['\"])[ \t]*\n")
+_BARE = re.compile(r"[^\s;|&(){}'\"`$@<>#]+")
 _BLANK = re.compile(r"(?:[ \t\r\f\v]|`\r?\n)+")
 _OPEN = re.compile(r"[$@]?\(|@?\{")
 _REDIRECTION = re.compile(r"[\d*]?>&\d|[\d*]?>>?[ \t]*")
@@ -54,6 +55,8 @@ class _Lexer:
         self.scope = scope
         self.open = _Open()
         self.outer: list[_Open] = []
+        self.endless: set[str] = set()
+        """The quotes of here-strings that are known not to end."""
 
     def commands(self) -> list[Command]:
         while self.at < len(self.text) and self.scope.effort.steps > 0:
@@ -87,16 +90,19 @@ class _Lexer:
         return True
 
     def _brackets(self) -> bool:
-        here = _HERE.match(self.text, self.at)
-        if here is None and self._take(_OPEN):
+        if self._take(_OPEN):
             self.outer.append(self.open)
-            self.open = _Open()
+            self.open = _Open() if self._starts_body() else _Open(found=self.open.found)
             return True
         if self.text[self.at] in ")}":
             self.at += 1
             self._close()
             return True
         return False
+
+    def _starts_body(self) -> bool:
+        words = self.open.words
+        return len(words) == 2 and words[0].text.casefold() in _BODIED
 
     def _close(self) -> None:
         """End a block: what was found in it runs, or is kept as a function's body."""
@@ -106,11 +112,10 @@ class _Lexer:
             return
         self.open = self.outer.pop()
         words = self.open.words
-        if len(words) == 2 and words[0].text.casefold() in _BODIED:
+        if self._starts_body() and inner is not self.open.found:
             self.scope.functions[words[1].text.casefold()] = tuple(inner)
             self.open.words = []
             return
-        self.open.found.extend(inner)
         self.open.expression |= not words
         words.append(Word(_HELD, known=False))
 
@@ -152,9 +157,12 @@ class _Lexer:
         )
 
     def _part(self) -> Word:
-        here = self._take(_HERE)
-        if here:
-            return Word(here[2]) if here[1] == "'" else self._expanded(here[2])
+        bare = self._take(_BARE)
+        if bare:
+            return Word(bare[0])
+        here = self._here()
+        if here is not None:
+            return here
         character = self.text[self.at]
         if character in "'\"":
             return self._string(character)
@@ -166,6 +174,19 @@ class _Lexer:
             self.at += 1
             return Word(self.text[self.at - 1])
         return Word(character)
+
+    def _here(self) -> Word | None:
+        """Read a here-string; None if none starts here, or it has no end."""
+        start = _HERE.match(self.text, self.at)
+        if start is None or start[1] in self.endless:
+            return None
+        end = self.text.find(f"\n{start[1]}@", start.end() - 1)
+        if end < 0:
+            self.endless.add(start[1])
+            return None
+        self.at = end + 3
+        inner = self.text[start.end() : end]
+        return Word(inner) if start[1] == "'" else self._expanded(inner)
 
     def _string(self, quote: str) -> Word:
         start = self.at = self.at + 1
@@ -205,7 +226,7 @@ class _Lexer:
         name = (match[1] or match[2] or "").casefold()
         if name == "pwd" or match[0].casefold() == "$psscriptroot":
             return Word(".")
-        words = self.scope.variables.get(name)
+        words = self.scope.value(name)
         if words is None or len(words) != 1:
             return Word(match[0], known=False)
         return words[0]
