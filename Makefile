@@ -60,6 +60,7 @@ bench: $(STAMP) ## Measure what the pages in benchmarks/ record
 	@$(BIN)/python benchmarks/measure.py $(ARGS)
 	@$(BIN)/python benchmarks/comparison.py
 	@$(BIN)/python benchmarks/engine.py
+	@$(BIN)/python benchmarks/steering.py
 
 .PHONY: pictures
 pictures: $(STAMP) ## Make the pictures of docs/pictures anew (needs Chromium)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ci_agent_eval.cli.steer_options import config_option, steering_options
+from ci_agent_eval.cli.steer_proxy import proxy
 from ci_agent_eval.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ With --jsonl: 0 when all lines were answered, whatever the answers, and 2 as abo
 @click.group()
 def steer() -> None:
     """Keep agents from running a whole pytest suite by accident."""
+
+
+steer.add_command(proxy)
 
 
 def _settings(config: Path | None, enabled: bool | None = None) -> SteeringSettings:

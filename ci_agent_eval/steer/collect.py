@@ -15,6 +15,9 @@ from pathlib import Path
 
 TIME_LIMIT_S = 20.0
 
+_USAGE_ERROR = 4
+"""pytest.ExitCode.USAGE_ERROR"""
+
 _SUMMARY = re.compile(r"(?:^|= )(?:(\d+)/\d+|(\d+)|no) tests? collected\b", re.MULTILINE)
 _PER_FILE = re.compile(r"^\S.*: (\d+)$", re.MULTILINE)
 
@@ -76,4 +79,5 @@ def _output(
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             return None
-    return output.decode("utf-8", "replace")
+    # After wrong usage pytest counts nothing, and says so as it says it of an empty suite.
+    return None if process.returncode == _USAGE_ERROR else output.decode("utf-8", "replace")

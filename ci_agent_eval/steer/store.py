@@ -77,6 +77,9 @@ class SqliteWarnedCommands:
         _make_private(self._path)
         with closing(sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)) as opened:
             opened.execute("PRAGMA foreign_keys = ON")
+            # Any death of a process leaves the file whole; what half an hour's memory need not
+            # survive is a power cut, and waiting for the disk would be most of a hook's time.
+            opened.execute("PRAGMA synchronous = OFF")
             opened.execute("BEGIN IMMEDIATE")
             _require_ours(opened, self._path)
             # Closing without this rolls back.
