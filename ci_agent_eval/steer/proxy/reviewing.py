@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.steer.proxy.calls import Gate
 from ci_agent_eval.steering.handlers import FULL_SUITE
 from ci_agent_eval.steering.model import Allow, Decision, Steer, ToolCall
@@ -39,7 +40,10 @@ class Review:
         try:
             decision = self.reviewer.review(call, session, self.clock())
         except Exception as error:  # noqa: BLE001 - a fault in steering stops nobody's work
-            logger.warning("a call goes through unreviewed: unexpected %s", type(error).__name__)
+            # A sentence of ours may be shown; what others say may hold what the model said.
+            ours = isinstance(error, AgentEvalError)
+            what = str(error) if ours else f"unexpected {type(error).__name__}"
+            logger.warning("a call goes through unreviewed: %s", what)
             return Allow("the review failed")
         if isinstance(decision, Steer):
             _note(decision, call, session)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import TextIO
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -91,6 +92,15 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def log_to(stream: TextIO) -> None:
+    """Write what the proxy has to say, and nothing of its libraries, to a stream."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger("ci_agent_eval.steer.proxy")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+
 def hush_libraries() -> None:
     """Keep credentials out of every log, whatever its level is."""
     for name in _QUIET:
@@ -101,6 +111,13 @@ class Server(uvicorn.Server):
     """Stops on a signal and does not raise it anew afterwards: `ended_by` says which it was."""
 
     ended_by: int | None = None
+    ready: Callable[[], None] = staticmethod(lambda: None)
+    """Called when the server answers, and signals are handled."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        self.ready()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -125,17 +142,21 @@ def serve(serving: Serving, review: Review, *, ready: Callable[[str], None]) -> 
     """Serve until a signal, and return it; `ready` is told the address. Raises InputError."""
     with bound(serving.host, serving.port) as listener:
         hush_libraries()
-        ready(address_of(listener))
-        return asyncio.run(_serve(serving, review, listener))
+        if address_of(listener) == serving.upstream.origin:
+            raise InputError("--upstream is the proxy's own address. Name the provider's")
+        return asyncio.run(_serve(serving, review, listener, lambda: ready(address_of(listener))))
 
 
-async def _serve(serving: Serving, review: Review, listener: socket.socket) -> int | None:
+async def _serve(
+    serving: Serving, review: Review, listener: socket.socket, ready: Callable[[], None]
+) -> int | None:
     client = open_client(connect_s=serving.connect_s, silence_s=serving.silence_s)
     async with client:
         app = SteeringProxy(
             serving.upstream, client, review, serving.session_header, serving.limits
         )
         server = Server(server_config(app))
+        server.ready = ready
         await server.serve([listener])
     return server.ended_by
 

@@ -1,0 +1,172 @@
+"""`agent-eval steer proxy`: the command that starts the proxy in front of a model.
+
+It imports the server when it runs, so that the hook beside it starts at once.
+"""
+
+# ruff: noqa: PLC0415 - as said above
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ci_agent_eval.cli.steer_options import steering_options
+from ci_agent_eval.errors import InputError
+
+if TYPE_CHECKING:
+    from ci_agent_eval.steer.proxy.reviewing import Review
+    from ci_agent_eval.steer.proxy.serve import Serving
+    from ci_agent_eval.steering.settings import SteeringSettings
+
+EXIT_CODES = """\b
+Exit codes:
+  2    usage, configuration or input error
+  3    unexpected error
+  130  stopped by Ctrl-C
+  143  stopped by SIGTERM
+"""
+
+_MIB = 1024 * 1024
+_bytes = click.IntRange(min=1)
+_seconds = click.FloatRange(min=0, min_open=True)
+
+
+@click.command(epilog=EXIT_CODES)
+@click.option("--upstream", required=True, help="Address of the provider: https://api.openai.com")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8787,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
+)
+@click.option(
+    "--session-header",
+    default="x-session-id",
+    show_default=True,
+    help="Request header that names the session; without it the conversation does.",
+)
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File that remembers sessions beyond the end of the process; default: none.",
+)
+@click.option(
+    "--max-request-bytes",
+    type=_bytes,
+    default=64 * _MIB,
+    show_default=True,
+    help="Larger requests to a model are refused.",
+)
+@click.option(
+    "--max-response-bytes",
+    type=_bytes,
+    default=64 * _MIB,
+    show_default=True,
+    help="Larger answers pass without review.",
+)
+@click.option(
+    "--connect-timeout",
+    type=_seconds,
+    default=10.0,
+    show_default=True,
+    help="Seconds to reach the provider.",
+)
+@click.option(
+    "--timeout",
+    type=_seconds,
+    default=600.0,
+    show_default=True,
+    help="Seconds that the provider may say nothing.",
+)
+@steering_options
+def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **flags: Any) -> int:
+    """Stand in front of a model, and hold back calls of tools in its answers.
+
+    \b
+    agent-eval steer proxy --upstream https://api.openai.com \\
+        --enable-pytest-full-suite-steering
+    OPENAI_BASE_URL=http://127.0.0.1:8787/v1 your-agent
+
+    Answers of Chat Completions, Responses and Anthropic's Messages are reviewed, whole or
+    streamed; all else passes as it is. Keys are passed on and never logged.
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
+    _require_packages()
+    from ci_agent_eval.steer.proxy import serve
+    from ci_agent_eval.steer.settings import load_steering
+
+    settings = load_steering(root=Path.cwd(), environ=os.environ, enabled=enabled, config=config)
+    serving = _serving(**flags)
+    for warning in (serve.warning_of(serving.host), _warning_of(settings)):
+        if warning is not None:
+            click.echo(f"agent-eval: {warning}", err=True)
+    serve.log_to(sys.stderr)
+    ended_by = serve.serve(
+        serving,
+        _review(settings, store),
+        ready=lambda url: click.echo(f"Listening on {url}, in front of {flags['upstream']}"),
+    )
+    return _said_goodbye(ended_by)
+
+
+def _serving(**flags: Any) -> Serving:
+    from ci_agent_eval.steer.proxy.app import Limits
+    from ci_agent_eval.steer.proxy.serve import Serving
+    from ci_agent_eval.steer.proxy.upstream import parse_upstream
+
+    return Serving(
+        parse_upstream(flags["upstream"]),
+        host=flags["host"],
+        port=flags["port"],
+        session_header=flags["session_header"],
+        limits=Limits(flags["max_request_bytes"], flags["max_response_bytes"]),
+        connect_s=flags["connect_timeout"],
+        silence_s=flags["timeout"],
+    )
+
+
+def _require_packages() -> None:
+    from importlib.util import find_spec
+
+    for module in ("httpx2", "starlette", "tree_sitter", "tree_sitter_bash", "uvicorn"):
+        if find_spec(module) is None:
+            raise InputError(
+                f"the proxy needs the package {module}, which is not installed; "
+                "run: pip install 'ci-agent-eval[proxy]'"
+            )
+
+
+def _warning_of(settings: SteeringSettings) -> str | None:
+    if settings.enabled or settings.dangerous or settings.general:
+        return None
+    return (
+        "steering is off, so that every answer passes as it is; "
+        "switch it on with --enable-pytest-full-suite-steering"
+    )
+
+
+def _review(settings: SteeringSettings, store: Path | None) -> Review:
+    import time
+
+    from ci_agent_eval.steer.proxy.concerns import concerns_of
+    from ci_agent_eval.steer.proxy.reviewing import Review
+    from ci_agent_eval.steer.store import SqliteWarnedCommands
+    from ci_agent_eval.steering.build import reactor_of
+    from ci_agent_eval.steering.sessions import InMemoryWarnedCommands
+
+    ttl = settings.ttl
+    memory = InMemoryWarnedCommands(ttl) if store is None else SqliteWarnedCommands(store, ttl)
+    return Review(reactor_of(settings, memory), concerns_of(settings), time.time)
+
+
+def _said_goodbye(ended_by: int | None) -> int:
+    if ended_by is None:
+        return 0
+    click.echo(f"agent-eval: the proxy was stopped by {signal.Signals(ended_by).name}", err=True)
+    return 128 + ended_by
