@@ -110,6 +110,8 @@ class Verdict:
     judgements: tuple[Judgement, ...] = ()
     """One for each scenario, in the summary's order."""
     thresholds: Thresholds = Thresholds()
+    increases: Increases = Increases()
+    """By how much cost and latency were allowed to rise."""
     acknowledged: tuple[Agreement, ...] = ()
     """What was accepted of what comparing may find."""
 
@@ -125,6 +127,7 @@ def decide(
     What comparing found and is acknowledged does not gate.
     """
     judgements = tuple(_judge(scenario, policy) for scenario in summary.scenarios)
+    increases = Increases(policy.max_cost_increase, policy.max_latency_increase)
     compared = tuple(_compared(comparison, judgements, policy, acknowledged))
     reasons = (
         *_reasons(summary, judgements, policy),
@@ -139,6 +142,7 @@ def decide(
         ),
         judgements=judgements,
         thresholds=Thresholds(policy.eval_min_pass_rate, policy.eval_min_score),
+        increases=increases,
         acknowledged=acknowledged,
     )
 
@@ -270,7 +274,8 @@ def _ended_quarantines(summary: Summary) -> Iterator[Reason]:
 def _finding_reasons(summary: Summary, *, blocking: bool) -> Iterator[Reason]:
     for finding in summary.findings:
         if finding.blocking is blocking:
-            yield Reason("finding", f"{finding.where}: {finding.message}")
+            where = f"{finding.where}: " if finding.where else ""
+            yield Reason("finding", f"{where}{finding.message}")
 
 
 def _no_evidence(summary: Summary) -> Iterator[Reason]:
