@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from ci_agent_eval.steering.model import Finding, Rules, Shell, ToolCall
 
@@ -30,6 +29,9 @@ MAX_DEPTH = 12
 
 MAX_COMMANDS = 256
 """How many commands of one call are looked at."""
+
+MAX_CHARACTERS = 65_536
+"""How long they may be together; the first is always handed over."""
 
 _SHELLS: Mapping[str, Shell] = {
     "powershell": "powershell",
@@ -63,14 +65,29 @@ Found = ShellText | Argv
 
 def commands_of(call: ToolCall) -> tuple[Found, ...]:
     """Return the commands in a call; none where the tool runs no commands. Never raises."""
+    return _commands(call)[0]
+
+
+def _commands(call: ToolCall) -> tuple[tuple[Found, ...], bool]:
+    """Return the commands in a call, and whether there are more than are looked at."""
     tool = tool_name(call.tool)
     if tool == "pytest":
-        return _of_pytest(call.arguments)
+        return _bounded(_of_pytest(call.arguments))
     if tool not in SHELL_TOOLS:
-        return ()
-    reader = _Reader(_SHELLS.get(tool, "bash"))
-    found = islice(reader.of(call.arguments, 0), MAX_COMMANDS)
-    return tuple(map(_completed, found)) if tool == "python" else tuple(found)
+        return (), False
+    found = _Reader(_SHELLS.get(tool, "bash")).of(call.arguments, 0)
+    return _bounded(map(_completed, found) if tool == "python" else found)
+
+
+def _bounded(commands: Iterable[Found]) -> tuple[tuple[Found, ...], bool]:
+    kept: list[Found] = []
+    left = MAX_CHARACTERS
+    for found in commands:
+        left -= len(text_of(found))
+        if kept and (left < 0 or len(kept) == MAX_COMMANDS):
+            return tuple(kept), True
+        kept.append(found)
+    return tuple(kept), False
 
 
 def tool_name(name: object) -> str:
@@ -88,7 +105,7 @@ def find(call: ToolCall, rules: Rules) -> Finding:
     # The grammar is loaded only for calls that hold commands.
     from ci_agent_eval.steering.detection import detect, detect_argv  # noqa: PLC0415 - as said
 
-    commands = commands_of(call)
+    commands, more = _commands(call)
     if not commands:
         return Finding(pytest=False, full_suite=False, reason=_why_none(call))
     findings = [
@@ -101,7 +118,9 @@ def find(call: ToolCall, rules: Rules) -> Finding:
     return Finding(
         pytest=deciding.pytest,
         full_suite=deciding.full_suite,
-        reason=deciding.reason,
+        reason=f"{deciding.reason}; the call holds more than is looked at"
+        if more
+        else deciding.reason,
         command=deciding.command,
         normal="\n".join(finding.normal for finding in findings),
     )
@@ -185,14 +204,13 @@ def _completed(found: Found) -> Found:
     return ShellText(f"python {found.text}", found.shell) if starts else found
 
 
-def _of_pytest(arguments: object) -> tuple[Found, ...]:
+def _of_pytest(arguments: object) -> Iterable[Found]:
     """Read the call of a tool that is pytest itself: its arguments are pytest's."""
     while isinstance(arguments, str) and (inner := _json_in(arguments)) is not None:
         arguments = inner
     if not arguments or (isinstance(arguments, Mapping) and not any(arguments.values())):
         return (Argv(("pytest",)),)
-    found = islice(_Reader("bash").of(arguments, 0), MAX_COMMANDS)
-    return tuple(_prefixed(each) for each in found)
+    return map(_prefixed, _Reader("bash").of(arguments, 0))
 
 
 def _prefixed(found: Found) -> Found:

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ci_agent_eval.steering.arguments import Found, ShellText
+from ci_agent_eval.steering.arguments import Found, ShellText, text_of
+from ci_agent_eval.steering.detection import LONGEST
 from ci_agent_eval.steering.shells import reader_of
 from ci_agent_eval.steering.unwrap import Layer, unwrap
 from ci_agent_eval.steering.words import Code, Command, Scope, Text, known
-
-LONGEST = 100_000
-"""Characters of a text that is read; a longer one starts nothing that we know of."""
 
 _LAYERS = 40
 
 
 def commands_started(found: Found) -> Iterator[Command]:
     """Yield the commands in the order in which they stand, a wrapper before what it starts."""
+    if len(text_of(found)) > LONGEST:
+        return
     first: Layer
     if isinstance(found, ShellText):
-        if len(found.text) > LONGEST:
-            return
-        first = Text(found.text.replace("\0", ""), found.shell, same_shell=True)
+        first = Text(_plain(found.text), found.shell, same_shell=True)
     else:
-        first = Command(known(*(word.replace("\0", "") for word in found.words)))
+        first = Command(known(*map(_plain, found.words)))
     yield from _of([first], Scope(), _LAYERS)
+
+
+def _plain(text: str) -> str:
+    """Return the text without what no shell can be given: NUL, and halves of surrogate pairs."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def _of(layers: Iterable[Layer], scope: Scope, depth: int) -> Iterator[Command]:

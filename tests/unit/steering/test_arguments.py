@@ -189,6 +189,20 @@ def test_what_is_nested_without_end_is_given_up():
     assert not is_full("bash", text)
 
 
+def test_a_call_of_more_commands_than_are_looked_at_says_so():
+    many = find(ToolCall("bash", {"commands": ["ls"] * 300 + ["pytest"]}), Rules())
+    long = find(
+        ToolCall("bash", {"commands": ["ls " + "x" * 60_000, "ls " + "y" * 6_000, "pytest"]}),
+        Rules(),
+    )
+    enough = find(ToolCall("bash", {"commands": ["ls"] * 255 + ["pytest"]}), Rules())
+
+    assert (many.full_suite, long.full_suite, enough.full_suite) == (False, False, True)
+    assert many.reason.endswith("; the call holds more than is looked at")
+    assert long.reason == many.reason
+    assert "more" not in enough.reason
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20)
     | st.sampled_from(["pytest", "-q", "tests/test_a.py", '{"command": "pytest"}', '["']),

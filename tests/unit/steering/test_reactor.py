@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from time import process_time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ci_agent_eval.steering.build import reactor_of
 from ci_agent_eval.steering.dangerous import DANGEROUS
@@ -266,6 +269,49 @@ def test_dangerous_commands_are_held_back_however_often_they_come(command, name)
 )
 def test_what_only_looks_dangerous_goes_through(command):
     assert Chat(SteeringSettings(dangerous=tuple(DANGEROUS))).steers(command) == [False]
+
+
+DANGEROUS_WORDS = st.sampled_from(
+    ["rm", "-rf", "/", "git", "push", "-f", "sudo", "bash", "-c", "'", '"', "$(", ")", "|", "&&", ";",
+     "if", "then", "fi", "{", "}", "\n", "<<A", "A", "`", "dd", "of=/dev/sda", "pytest", "eval", "\ud800"]
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.text() | st.lists(DANGEROUS_WORDS, max_size=12).map(" ".join),
+    st.sampled_from(["bash", "pwsh", "cmd", "pytest", "python"]),
+    st.booleans(),
+)
+def test_no_command_raises(command, tool, as_list):
+    rule = GeneralRule("r", "secret", "m", tools=("*",))
+    chat = Chat(SteeringSettings(enabled=True, dangerous=tuple(DANGEROUS), general=(rule,)))
+
+    decision = chat.send(command.split() if as_list else command, tool=tool)
+
+    assert isinstance(decision, Allow | Steer)
+    assert decision.reason
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "rm -rf x; " * 100_000,
+        ["rm -rf x; (( $( ' \n"] * 30_000,
+        {"commands": ["rm $(( pytest {a,b} " * 900] * 100},
+        "rm " + "(" * 10**6,
+        "rm " + "$(" * 5 * 10**5,
+    ],
+    ids=range(5),
+)
+def test_a_call_of_a_megabyte_takes_no_time(arguments):
+    chat = Chat(SteeringSettings(enabled=True, dangerous=tuple(DANGEROUS)))
+    started = process_time()
+
+    chat.reactor.review(ToolCall("bash", arguments), "s", 0)
+
+    # The promise is 0.2 s; this is the time of the processor, on a busy and slow machine.
+    assert process_time() - started < 1
 
 
 @pytest.mark.parametrize(
