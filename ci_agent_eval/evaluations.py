@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.contract.evaluation import mean_score
 from ci_agent_eval.facts import EpisodeFacts, Tally, tally_of
 
@@ -59,23 +60,26 @@ def added(tallies: Iterable[EvaluationTally]) -> EvaluationTally:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeTotals:
-    """What judging took, in every attempt; part of the suite's totals of tokens and cost."""
+class SideTotals:
+    """What a model beside the agents took, in every attempt; part of the suite's totals."""
 
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
     """Of the calls that have a price."""
     unpriced: int = 0
-    """Episodes whose judging has a call without a price."""
+    """Episodes that have a call without a price."""
+    untold: int = 0
+    """Episodes that have a call which does not tell its tokens."""
 
 
-def judge_totals(attempts: Iterable[EpisodeFacts]) -> JudgeTotals:
-    """Add up what judging took."""
-    used = [facts.judge for facts in attempts if facts.judge is not None]
-    return JudgeTotals(
-        calls=sum(judge.calls for judge in used),
-        tokens=sum(judge.tokens.total for judge in used),
-        cost_usd=math.fsum(judge.cost_usd for judge in used if judge.cost_usd is not None),
-        unpriced=sum(1 for judge in used if judge.cost_usd is None),
+def side_totals(used: Iterable[SideUsage | None]) -> SideTotals:
+    """Add up what the episodes' judging took, or their simulated users."""
+    known = [usage for usage in used if usage is not None]
+    return SideTotals(
+        calls=sum(usage.calls for usage in known),
+        tokens=sum(usage.tokens.total for usage in known if usage.tokens is not None),
+        cost_usd=math.fsum(usage.cost_usd for usage in known if usage.cost_usd is not None),
+        unpriced=sum(1 for usage in known if usage.cost_usd is None),
+        untold=sum(1 for usage in known if usage.tokens is None),
     )

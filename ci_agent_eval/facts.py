@@ -17,8 +17,8 @@ from ci_agent_eval.contract.episode import (
     Conditions,
     Episode,
     Gating,
-    JudgeUsage,
     Outcome,
+    SideUsage,
     StopReason,
 )
 from ci_agent_eval.contract.evaluation import score_of
@@ -107,8 +107,10 @@ class EpisodeFacts:
     steps: tuple[Step, ...] = ()
     evaluated: Evaluated | None = None
     """None: a strict episode."""
-    judge: JudgeUsage | None = None
+    judge: SideUsage | None = None
     """None: no model judged it."""
+    simulated_user: SideUsage | None = None
+    """None: no model spoke for the user."""
 
 
 def facts_of(episode: Episode) -> EpisodeFacts:
@@ -144,6 +146,7 @@ def facts_of(episode: Episode) -> EpisodeFacts:
         steps=_shared(tuple(_steps(trajectory))) if trajectory else (),
         evaluated=_evaluated(episode) if episode.mode == "evaluation" else None,
         judge=episode.judge,
+        simulated_user=episode.simulated_user,
     )
 
 

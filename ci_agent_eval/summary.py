@@ -17,10 +17,10 @@ from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation, latency_statistic
 from ci_agent_eval.evaluations import (
     EvaluationTally,
-    JudgeTotals,
+    SideTotals,
     added,
     evaluation_tally,
-    judge_totals,
+    side_totals,
 )
 from ci_agent_eval.facts import Calls, EpisodeFacts, Loaded, PlainTests, Tally, tally_of
 from ci_agent_eval.intervals import wilson
@@ -118,7 +118,8 @@ class Totals:
     """What the episodes that have a cost came to; less than the whole while some have none."""
     unpriced: int = 0
     """Episodes that ran and have no cost."""
-    judge: JudgeTotals = field(default_factory=JudgeTotals)
+    judge: SideTotals = field(default_factory=SideTotals)
+    simulated_user: SideTotals = field(default_factory=SideTotals)
     """The part that judging by models took, of tokens and cost."""
     p95_latency_ms: float | None = None
     turns: int = 0
@@ -349,20 +350,22 @@ def _totals(attempts: Sequence[EpisodeFacts], loaded: Loaded, budgets: SuiteBudg
     """Add up every attempt: a retry costs what it costs, whichever attempt counts."""
     ran = _ran(attempts)
     # An episode that was skipped late may have been judged before, and that was paid for.
-    judge = judge_totals(attempts)
+    judge = side_totals(facts.judge for facts in attempts)
+    user = side_totals(facts.simulated_user for facts in attempts)
     costs = [facts.cost_usd for facts in ran if facts.cost_usd is not None]
-    spent = math.fsum([*costs, judge.cost_usd])
+    spent = math.fsum([*costs, judge.cost_usd, user.cost_usd])
     tokens = _added([facts.tokens for facts in ran], sum)
     unpriced = sum(1 for facts in ran if facts.cost_usd is None)
     walls = [session.wall_time_s for session in loaded.sessions]
     # It differs run by run, so it is in a report only where it was asked for.
     wall_time_s = _added(walls, math.fsum) if budgets.total_wall_time_s else None
     return Totals(
-        tokens=None if tokens is None else tokens + judge.tokens,
-        cost_usd=spent if costs and not unpriced and not judge.unpriced else None,
-        priced_usd=spent if costs or judge.cost_usd else None,
+        tokens=None if tokens is None or user.untold else tokens + judge.tokens + user.tokens,
+        cost_usd=spent if costs and not (unpriced or judge.unpriced or user.unpriced) else None,
+        priced_usd=spent if costs or judge.cost_usd or user.cost_usd else None,
         unpriced=unpriced,
         judge=judge,
+        simulated_user=user,
         p95_latency_ms=latency_statistic([v for f in ran for v in f.latencies_ms], "p95"),
         turns=sum(facts.turns for facts in ran),
         tool_calls=sum(facts.tool_calls for facts in ran),

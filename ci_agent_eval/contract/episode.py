@@ -71,11 +71,13 @@ class Score(Frozen):
     reason: str | None = None
 
 
-class JudgeUsage(Frozen):
-    """What the judging of an episode by a model took, apart from what the agent took."""
+class SideUsage(Frozen):
+    """What calls of a model beside the agent's took: to judge it, or to speak for its user."""
 
     calls: Count = 0
-    tokens: TokenUsage = Field(default_factory=TokenUsage)
+    tokens: TokenUsage | None = Field(
+        default_factory=TokenUsage, description="unset: a call did not tell"
+    )
     cost_usd: Amount | None = Field(default=None, description="unset: a call was not priced")
 
 
@@ -122,7 +124,10 @@ class Episode(Frozen):
     trajectory: Trajectory | None = None
     trajectory_summary: TrajectorySummary = Field(default_factory=TrajectorySummary)
     conditions: Conditions = Field(default_factory=Conditions)
-    judge: JudgeUsage | None = Field(default=None, description="unset: no model judged it")
+    judge: SideUsage | None = Field(default=None, description="unset: no model judged it")
+    simulated_user: SideUsage | None = Field(
+        default=None, description="unset: no model spoke for the user"
+    )
     duration_ms: Amount | None = None
     tokens: TokenUsage | None = Field(
         default=None, description="of all turns together, where no turn has its own"

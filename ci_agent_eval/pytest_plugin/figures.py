@@ -48,6 +48,7 @@ def summary_facts(episode: Episode) -> dict[str, Any]:
         "violations": [describe_violation(v) for v in episode.violations],
         "cost_usd": _cost(episode),
         "judge_cost_usd": episode.judge.cost_usd if episode.judge else None,
+        "user_cost_usd": episode.simulated_user.cost_usd if episode.simulated_user else None,
         "evaluation": _measured(episode) if episode.mode == "evaluation" else None,
     }
 

@@ -130,7 +130,7 @@ def _totals(episodes: Sequence[Facts]) -> str:
     costs = [
         facts[key]
         for facts in episodes
-        for key in ("cost_usd", "judge_cost_usd")
+        for key in ("cost_usd", "judge_cost_usd", "user_cost_usd")
         if facts[key] is not None
     ]
     parts = [f"{_plural(len(episodes), 'episode')}: {', '.join(counts)}"]

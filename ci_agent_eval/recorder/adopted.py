@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ci_agent_eval.contract.budgets import Budgets
-from ci_agent_eval.contract.episode import Assertion, Episode, JudgeUsage
+from ci_agent_eval.contract.episode import Assertion, Episode, SideUsage
 from ci_agent_eval.contract.trajectory import TokenUsage
 
 Part = TypeVar("Part")
@@ -37,17 +37,20 @@ def outcome_assertion(episode: Episode) -> list[Assertion]:
     return [Assertion(name="outcome", passed=False, reason=reason)]
 
 
-def added_judge(own: JudgeUsage | None, more: JudgeUsage | None) -> JudgeUsage | None:
-    """Return what both judgings took; an unpriced one leaves the sum unknown."""
+def added_usage(own: SideUsage | None, more: SideUsage | None) -> SideUsage | None:
+    """Return what both took; an unpriced one leaves the sum unknown."""
     if own is None or more is None:
         return own or more
     costs = (own.cost_usd, more.cost_usd)
-    tokens = {
-        name: getattr(own.tokens, name) + getattr(more.tokens, name)
-        for name in TokenUsage.model_fields
-    }
-    return JudgeUsage(
+    return SideUsage(
         calls=own.calls + more.calls,
-        tokens=TokenUsage(**tokens),
+        tokens=_added_tokens(own.tokens, more.tokens),
         cost_usd=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
     )
+
+
+def _added_tokens(own: TokenUsage | None, more: TokenUsage | None) -> TokenUsage | None:
+    if own is None or more is None:
+        return None
+    sums = {name: getattr(own, name) + getattr(more, name) for name in TokenUsage.model_fields}
+    return TokenUsage(**sums)

@@ -15,10 +15,10 @@ from ci_agent_eval.contract.episode import (
     Assertion,
     Conditions,
     Episode,
-    JudgeUsage,
     Outcome,
     Score,
     Severity,
+    SideUsage,
     StopReason,
 )
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
@@ -31,7 +31,7 @@ from ci_agent_eval.contract.trajectory import (
 )
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder.adopted import (
-    added_judge,
+    added_usage,
     merged_budgets,
     not_among,
     outcome_assertion,
@@ -75,7 +75,8 @@ class EpisodeRecorder:
         self._stop_reason: StopReason | None = None
         self._rate_limited = 0
         self._cassette_misses = 0
-        self._judge: JudgeUsage | None = None
+        self._judge: SideUsage | None = None
+        self._user: SideUsage | None = None
         self._summary = TrajectorySummary()
         self._conditions = Conditions()
         self._open: TurnRecorder | None = None
@@ -220,7 +221,9 @@ class EpisodeRecorder:
         self._rate_limited = max(self._rate_limited, episode.rate_limited)
         self._cassette_misses = max(self._cassette_misses, episode.cassette_misses)
         if episode.judge is not self._judge:
-            self._judge = added_judge(self._judge, episode.judge)
+            self._judge = added_usage(self._judge, episode.judge)
+        if episode.simulated_user is not self._user:
+            self._user = added_usage(self._user, episode.simulated_user)
         self.note_conditions(**dict(episode.conditions))
 
     @property
@@ -253,8 +256,17 @@ class EpisodeRecorder:
         self._must_be_running("judge's call")
         self._cassette_misses += cassette_misses
         values = {"calls": 1, "tokens": tokens, "cost_usd": cost_usd}
-        call = checked("judge's call", JudgeUsage, **values)
-        self._judge = added_judge(self._judge, call)
+        call = checked("judge's call", SideUsage, **values)
+        self._judge = added_usage(self._judge, call)
+
+    def record_simulated_user(
+        self, calls: int, tokens: TokenUsage | None, cost_usd: float | None
+    ) -> None:
+        """Record what a model took to speak for the user; None: a call did not tell."""
+        self._must_be_running("simulated user's calls")
+        values = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd}
+        used = checked("simulated user's calls", SideUsage, **values)
+        self._user = added_usage(self._user, used)
 
     def note_conditions(self, **known: object) -> None:
         """Say what the episode runs under: `tools`, `prices`, `judge`, as in `Conditions`.
@@ -347,6 +359,7 @@ class EpisodeRecorder:
                 "rate_limited": self._rate_limited,
                 "cassette_misses": self._cassette_misses,
                 "judge": self._judge,
+                "simulated_user": self._user,
                 "conditions": self._conditions,
                 **ending,
             },

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.contract.findings import FindingKind
 from ci_agent_eval.contract.measure import BudgetViolation
-from ci_agent_eval.evaluations import EvaluationTally
+from ci_agent_eval.evaluations import EvaluationTally, SideTotals
 from ci_agent_eval.facts import Calls, Tally
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count, counted
@@ -228,21 +229,24 @@ def figures(report: Report) -> Iterator[tuple[str, str]]:
     yield from _cost_figures(report.summary.totals, report.summary.tally.ran)
     totals, ran = report.summary.totals, report.summary.tally.ran
     if totals.tokens is not None and ran:
-        yield "tokens per episode", count((totals.tokens - totals.judge.tokens) / ran)
-    if totals.tokens is not None and totals.judge.calls:
-        tokens = f"{count(totals.tokens)} ({count(totals.judge.tokens)})"
-        yield "total tokens (of which judge)", tokens
+        beside = sum(side.tokens for _, side in _beside(totals))
+        yield "tokens per episode", count((totals.tokens - beside) / ran)
+    if totals.tokens is not None and (sides := _beside(totals)):
+        shares = ", ".join(count(side.tokens) for _, side in sides)
+        yield _total("total tokens", sides), f"{count(totals.tokens)} ({shares})"
     if totals.p95_latency_ms is not None:
         yield "p95 turn latency", numbers.milliseconds(totals.p95_latency_ms)
 
 
 def _cost_figures(totals: Totals, ran: int) -> Iterator[tuple[str, str]]:
     """Tell costs: an episode's is its agent's, judging is in the total."""
-    judge = totals.judge
-    label = "total cost (of which judge)" if judge.calls else "total cost"
-    share = f" ({numbers.money(judge.cost_usd)})" if judge.calls else ""
+    sides = _beside(totals)
+    label = _total("total cost", sides)
+    shares = ", ".join(numbers.money(side.cost_usd) for _, side in sides)
+    share = f" ({shares})" if sides else ""
     if totals.cost_usd is not None and ran:
-        yield "cost per episode", numbers.money(max(totals.cost_usd - judge.cost_usd, 0.0) / ran)
+        beside = math.fsum(side.cost_usd for _, side in sides)
+        yield "cost per episode", numbers.money(max(totals.cost_usd - beside, 0.0) / ran)
         yield label, f"{numbers.money(totals.cost_usd)}{share}"
     elif totals.priced_usd is not None:
         yield label, f"at least {numbers.money(totals.priced_usd)}{share}"
@@ -298,6 +302,17 @@ def of(part: int, whole: int) -> str:
     return f"{count(part)} / {count(whole)}"
 
 
+def _beside(totals: Totals) -> tuple[tuple[str, SideTotals], ...]:
+    """Return what models beside the agents took, of those that were asked."""
+    sides = (("judge", totals.judge), ("simulated user", totals.simulated_user))
+    return tuple((name, side) for name, side in sides if side.calls)
+
+
+def _total(what: str, sides: Sequence[tuple[str, SideTotals]]) -> str:
+    names = ", ".join(name for name, _ in sides)
+    return f"{what} (of which {names})" if sides else what
+
+
 def evidence(report: Report) -> tuple[str, ...]:
     """Return the parts of the evidence line: what ran, how it ended, where replies came from."""
     summary = report.summary
@@ -308,10 +323,10 @@ def evidence(report: Report) -> tuple[str, ...]:
     if summary.tests.tally.total:
         parts.append(_tests_ran(summary.tests.tally))
     parts.append(_calls(calls))
-    if (judge := summary.totals.judge).calls:
-        without = f" ({counted(judge.unpriced, 'episode')} without a price)"
-        told = counted(judge.calls, "judge call")
-        parts.append(f"{told}{without}" if judge.unpriced else told)
+    for name, side in _beside(summary.totals):
+        without = f" ({counted(side.unpriced, 'episode')} without a price)"
+        told = counted(side.calls, f"{name} call")
+        parts.append(f"{told}{without}" if side.unpriced else told)
     if calls.rate_limited:
         parts.append(f"rate limited {counted(calls.rate_limited, 'time')}")
     if summary.stops:

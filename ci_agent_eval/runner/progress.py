@@ -78,5 +78,5 @@ class JournalTail:
 
 
 def _cost(episode: EpisodeFacts) -> float:
-    judge = episode.judge.cost_usd if episode.judge else None
-    return (episode.cost_usd or 0.0) + (judge or 0.0)
+    beside = [used.cost_usd for used in (episode.judge, episode.simulated_user) if used]
+    return math.fsum(cost for cost in (episode.cost_usd, *beside) if cost is not None)

@@ -31,11 +31,6 @@ class UserUsage:
     cost_usd: float | None = 0.0
     """None: a call was not priced."""
 
-    def record(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        tokens = None if self.tokens is None else self.tokens.model_dump()
-        return {"calls": self.calls, "tokens": tokens, "cost_usd": self.cost_usd}
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SimulationResult(Mapping[str, Any]):

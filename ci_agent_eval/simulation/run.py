@@ -127,9 +127,9 @@ def simulation(app: Any, user: Any, plan: Plan) -> Steps[SimulationResult]:
         stop = yield from talk.to_the_end()
     except BaseException as error:
         error.add_note(f"in turn {talk.turn} of the simulation")
-        _note(recorder, talk.record(thread_id, error=type(error).__name__))
+        _note(recorder, talk, talk.record(thread_id, error=type(error).__name__))
         raise
-    _note(recorder, talk.record(thread_id, stop_reason=stop.reason, detail=stop.detail))
+    _note(recorder, talk, talk.record(thread_id, stop_reason=stop.reason, detail=stop.detail))
     return SimulationResult(
         thread_id=thread_id,
         exchanges=tuple(talk.exchanges),
@@ -169,14 +169,12 @@ class _Talk:
 
     def record(self, thread_id: str, **ending: str | None) -> dict[str, Any]:
         """Return what an episode's metadata keeps of it."""
-        usage = self.voice.usage
         kept = {
             "thread_id": thread_id,
             **ending,
             "turns": len(self.exchanges),
             "tags": list(self.plan.tags) or None,
             "project_name": self.plan.project_name,
-            "simulated_user": usage.record() if usage.calls else None,
         }
         return {name: jsonable(value) for name, value in kept.items() if value is not None}
 
@@ -230,7 +228,10 @@ def _noted(recorder: EpisodeRecorder) -> list[Any]:
     return noted if isinstance(noted, list) else []
 
 
-def _note(recorder: EpisodeRecorder | None, record: dict[str, Any]) -> None:
+def _note(recorder: EpisodeRecorder | None, talk: _Talk, record: dict[str, Any]) -> None:
     """Keep how a simulation ended in the episode's metadata; tests may own the key."""
+    usage = talk.voice.usage
+    if recorder is not None and usage.calls:
+        recorder.record_simulated_user(usage.calls, usage.tokens, usage.cost_usd)
     if recorder is not None and isinstance(recorder.metadata.setdefault(METADATA, []), list):
         recorder.metadata[METADATA].append(record)

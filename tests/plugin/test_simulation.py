@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ci_agent_eval.contract.trajectory import TokenUsage
 from tests.model_server import ModelServer
 from tests.model_server.script import Step
 
@@ -173,9 +174,9 @@ def test_a_model_plays_the_user_and_is_not_counted_as_the_agent(modelled, test):
     assert said == ["I want my money.", "1001, please."]
     (noted,) = episode.metadata["simulations"]
     assert noted["stop_reason"] == "stop_token"
-    user = noted["simulated_user"]
-    assert (user["calls"], user["tokens"]) == (2, {"input": 200, "output": 40, "cached": 0})
-    assert user["cost_usd"] > 0
+    user = episode.simulated_user
+    assert (user.calls, user.tokens) == (2, TokenUsage(input=200, output=40))
+    assert user.cost_usd > 0
     assert episode.trajectory.total_tokens is None
     assert len(episode.trajectory.agent_turns) == 2
     system, prompt = (message["content"] for message in asked[1])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.evaluation import evaluation_report
 from ci_agent_eval.facts import Tally
@@ -231,6 +233,20 @@ def test_what_judging_took_is_part_of_the_totals():
         ("total_tokens", 230),
     ]
     assert found.scenarios[1].cost_usd == 0.5, "an episode's own cost is the agent's"
+
+
+def test_what_simulated_users_took_is_part_of_the_totals():
+    used = {"trajectory": {"turns": [turn(cost_usd=0.5, tokens={"input": 5, "output": 5})]}}
+    totals = summary_of(episode(simulated_user=JUDGED, judge=JUDGED, **used)).totals
+    assert (totals.cost_usd, totals.tokens) == (1.0, 210)
+    assert totals.simulated_user == totals.judge
+
+
+@pytest.mark.parametrize("gap", ["tokens", "cost_usd"])
+def test_what_a_simulated_user_does_not_tell_leaves_the_total_unknown(gap):
+    used = {"trajectory": {"turns": [turn(cost_usd=0.5, tokens={"input": 5, "output": 5})]}}
+    totals = summary_of(episode(simulated_user={**JUDGED, gap: None}, **used)).totals
+    assert getattr(totals, gap) is None
 
 
 def test_a_judge_without_a_price_leaves_the_total_unknown():

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.episode import Assertion, Conditions, JudgeUsage
+from ci_agent_eval.contract.episode import Assertion, Conditions, SideUsage
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.contract.results import CollectionError, Results, Session
@@ -46,7 +46,7 @@ FACTS = replace(
     conditions=Conditions(tools=(SECRET,), prices=SECRET, judge=SECRET),
     steps=(Step(1, SECRET, SECRET),),
     evaluated=Evaluated(0.5, 2, 1),
-    judge=JudgeUsage(calls=1, cost_usd=0.5),
+    judge=SideUsage(calls=1, cost_usd=0.5),
 )
 
 LOADED = Loaded(
