@@ -147,7 +147,7 @@ def _shell(command: Command, scope: Scope) -> list[Layer]:
         return []
     if taken.script is not None:
         return _layers(taken, command)
-    rest = taken.rest
+    rest = taken.rest[1:] if taken.rest and taken.rest[0].text == "-" else taken.rest
     reads_stdin = any(word.text == "-s" for word in command.words[1:]) or not rest
     if not reads_stdin:
         return _script(rest, command, scope, same_shell=False)

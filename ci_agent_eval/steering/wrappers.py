@@ -189,6 +189,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "sudo": _wrapper(_SUDO, assignments=True),
     "wsl": _wrapper("-d --distribution -u --user --cd --shell-type", start="-e --exec"),
     # Python's runners
+    "cprofile": _wrapper("-o --outfile -s --sort", module="-m"),
     "conda": _wrapper(group=True),
     "conda run": _wrapper(_CONDA),
     "coverage": _wrapper(group=True),
@@ -197,6 +198,7 @@ WRAPPERS: dict[str, Wrapper] = {
         "--debug --save-signal",
         module="-m",
     ),
+    "debugpy": _wrapper("--listen --connect --log-to --configure-subProcess", module="-m"),
     "hatch": _wrapper("-e --env -p --project --data-dir --cache-dir --config", group=True),
     "hatch run": _wrapper(),
     "hatch test": _wrapper(
@@ -213,6 +215,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "mprof run": _wrapper("-T --interval -o --output"),
     "pdm": _wrapper("-c --config", group=True),
     "pdm run": _wrapper("-p --project --venv"),
+    "pdb": _wrapper("-c --command", module="-m"),
     "pipenv": _wrapper("--python", group=True),
     "pipenv run": _wrapper(),
     "pipx": _wrapper(group=True),
@@ -287,6 +290,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "mpiexec": _wrapper("-n -np --host --hostfile -H"),
     "mpirun": _wrapper("-n -np --host --hostfile -H"),
     "srun": _wrapper("-n -N -c -p -t -A -J --ntasks --nodes --partition --time"),
+    "trace": _wrapper("-f --file -C --coverdir --ignore-module --ignore-dir", module="--module"),
     "torchrun": _wrapper("--nproc_per_node --nproc-per-node --nnodes", module="-m"),
     "xargs": _wrapper(
         "-a --arg-file -d --delimiter -E -I -i -J -L -l -n --max-args -P --max-procs -R -s -S "

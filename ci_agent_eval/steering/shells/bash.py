@@ -17,7 +17,7 @@ _GRAMMAR = "tree_sitter_bash"
 _CONTINUED = re.compile(r"(?<=[\w'\"])\\\n(?=[\w'\"])")
 """A line continued within a word, which the grammar takes for two words."""
 _DOCUMENT = re.compile(
-    r"<<-?[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)['\"]?[^\n]*\n"
+    r"<<-?[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)['\"]?[^\n]{0,400}\n"
     r"(?P<body>(?:(?![ \t]*(?P=end)[ \t]*(?:\n|\Z))[^\n]*\n)+)"
 )
 _LONG_DOCUMENT = 500

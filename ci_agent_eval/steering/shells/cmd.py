@@ -52,11 +52,16 @@ def _statements(text: str, scope: Scope) -> Iterator[tuple[list[Word], str]]:
         elif match["redirection"]:
             target = "&" not in match["redirection"]
         elif match["word"]:
-            if not target:
+            if not target and not _is_title(words, match["word"]):
                 words.append(_word(match["word"], scope))
             target = False
     if words:
         yield words, ""
+
+
+def _is_title(words: list[Word], text: str) -> bool:
+    """Say whether it is the title of a window, which `start` takes only in quotes."""
+    return text.startswith('"') and bool(words) and words[-1].text.casefold() == "start"
 
 
 def _word(text: str, scope: Scope) -> Word:
