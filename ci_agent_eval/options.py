@@ -12,7 +12,7 @@ from typing import Literal
 DEFAULT_ARTIFACT = "agent-eval-report"
 """Name under which the workflows of our documents upload a report folder."""
 
-OptionKind = Literal["text", "flag", "number", "choice"]
+OptionKind = Literal["text", "flag", "number", "count", "choice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "max-tokens",
         ("budgets", "total_tokens"),
-        "number",
+        "count",
         "Hard budget of the whole suite, in tokens.",
     ),
     Option(
@@ -112,7 +112,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "baseline-runs",
         ("compare", "runs"),
-        "number",
+        "count",
         "How many runs of the baseline count at most, the latest.",
     ),
     Option(

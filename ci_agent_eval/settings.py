@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from ci_agent_eval.contract.problems import plain_message
 from ci_agent_eval.contract.waivers import AcknowledgedEntry, AcknowledgedFile, QuarantineEntry
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
-from ci_agent_eval.options import DEFAULT_ARTIFACT, OPTIONS, Option
+from ci_agent_eval.options import DEFAULT_ARTIFACT, OPTIONS, Option, OptionKind
 from ci_agent_eval.toml_lines import line_of
 from ci_agent_eval.waivers import Agreed, agreements
 
@@ -241,12 +241,19 @@ def _parse(name: str, text: str) -> dict[str, Any]:
 
 def _typed(option: Option, given: object, origin: str) -> object:
     """Turn the text of a number into one; all other texts are read as the file's would be."""
-    if option.kind != "number" or not isinstance(given, str):
+    if option.kind not in _NUMBERS or not isinstance(given, str):
         return given
+    read, called = _NUMBERS[option.kind]
     try:
-        return float(given)
+        return read(given)
     except ValueError:
-        raise InputError(f"{origin}: must be a number (given: {given!r})") from None
+        raise InputError(f"{origin}: must be a {called} (given: {given!r})") from None
+
+
+_NUMBERS: dict[OptionKind, tuple[Callable[[str], float], str]] = {
+    "number": (float, "number"),
+    "count": (int, "whole number"),
+}
 
 
 def _set(values: dict[str, Any], key: tuple[str, ...], given: object) -> None:

@@ -183,7 +183,9 @@ def report(
     default="text",
     help="What to print.",
 )
-@settings_options(publishing=False)
+@settings_options(
+    publishing=False, without=("report-dir", "formats", "baseline", "baseline-artifact")
+)
 def compare(base: str, results: str, format_: str, config: Path | None, **flags: object) -> int:
     """Hold the results B against the baseline A, and judge them; nothing is written.
 

@@ -109,11 +109,9 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
 def test_every_option_reaches_the_key_it_names(option, tmp_path):
-    given = {"number": "0.25", "flag": "false", "text": "some-text"}
+    given = {"number": "0.25", "count": "3", "flag": "false", "text": "some-text"}
     value = option.choices[-1] if option.kind == "choice" else given[option.kind]
-    value = {"baseline-runs": "3", "compare-across": "model", "formats": "sarif"}.get(
-        option.name, value
-    )
+    value = {"compare-across": "model", "formats": "sarif"}.get(option.name, value)
     settings = load_settings(root=tmp_path, environ={option.variable: value}, flags={})
     read = settings
     for name in option.key:
