@@ -8,13 +8,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ci_agent_eval.comparison import statistics
-from ci_agent_eval.comparison.conditions import differences
+from ci_agent_eval.comparison.conditions import (
+    Kinds,
+    common,
+    conditions_of,
+    differences,
+)
 from ci_agent_eval.comparison.model import (
     Baseline,
     Call,
     Change,
     ComparePolicy,
     Comparison,
+    Difference,
     Divergence,
     ScenarioComparison,
     Side,
@@ -25,6 +31,7 @@ from ci_agent_eval.comparison.sides import (
     IsPassing,
     RunSide,
     ScenarioKey,
+    narrowed,
     side,
     sides_of,
     sides_of_run,
@@ -150,26 +157,46 @@ class _Pairing:
         )
         if not past:
             return compared
-        found = differences(past[0].conditions, run.conditions, self.policy.across)
-        if found:
+        across = self.policy.across
+        old, new = common(past[0].conditions, run.conditions, across)
+        if not new:
+            found = differences(past[0].conditions, run.conditions, across)
             before = side(past[:1], self.is_passing)
             return replace(compared, change="not_comparable", differences=found, before=before)
-        comparable = [p for p in past if not self._differ(p, run)]
-        before = side(comparable, self.is_passing)
+        now = narrowed(run, old, across)
+        comparable = self._comparable(past, new)
+        before, after = side(comparable, self.is_passing), side([now], self.is_passing)
         return replace(
             compared,
             change=_change(before, after),
             before=before,
+            after=after,
             newly_over=_newly_over(comparable[0], run),
-            divergence=self._divergence(comparable[0], run),
+            differences=self._set_aside(comparable[0], now),
+            divergence=self._divergence(comparable[0], now),
         )
 
-    def _differ(self, before: RunSide, after: RunSide) -> bool:
-        return bool(differences(before.conditions, after.conditions, self.policy.across))
+    def _comparable(self, past: Sequence[RunSide], kinds: Kinds) -> Sequence[RunSide]:
+        """Return what of each run of the base was made under such conditions; all of the latest.
+
+        A run without any such iteration is of other times, and does not count.
+        """
+        narrow = [narrowed(run, kinds, self.policy.across) for run in past]
+        return [narrow[0], *(run for run in narrow[1:] if run.tally.judged or not run.aside)]
+
+    def _set_aside(self, before: RunSide, after: RunSide) -> tuple[Difference, ...]:
+        """Say in what the iterations that are not compared differ from the other side's."""
+        if after.aside:
+            kept, aside = conditions_of(before.episodes), conditions_of(after.aside)
+            return differences(kept, aside, self.policy.across)
+        if before.aside:
+            kept, aside = conditions_of(after.episodes), conditions_of(before.aside)
+            return differences(aside, kept, self.policy.across)
+        return ()
 
     def _divergence(self, before: RunSide, after: RunSide) -> Divergence | None:
         """Hold the usual way against that of the failures, on the side that fails more."""
-        rates = [run.summary.tally.pass_rate or 0.0 for run in (before, after)]
+        rates = [run.tally.pass_rate or 0.0 for run in (before, after)]
         failing = rates[1] < rates[0] or self.is_passing(after.summary) is False
         paths = (
             representative(before.episodes, failing=rates[0] < rates[1]),

@@ -73,6 +73,8 @@ class Side:
     tool_calls: float | None = None
     """Per episode."""
     p95_latency_ms: float | None = None
+    set_aside: int = 0
+    """Judged iterations that are not compared: the other side has none under their conditions."""
 
     @property
     def pass_rate(self) -> float | None:
@@ -124,6 +126,7 @@ class ScenarioComparison:
     newly_over: tuple[str, ...] = ()
     """Budgets it keeps no longer."""
     differences: tuple[Difference, ...] = ()
+    """Why it is not comparable, or why some of its iterations are not."""
     divergence: Divergence | None = None
     renamed_from: str | None = None
 

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_agent_eval.comparison.model import Comparison, Movement, NoBaseline, ScenarioComparison
+from ci_agent_eval.comparison.model import (
+    Comparison,
+    Movement,
+    NoBaseline,
+    ScenarioComparison,
+    Side,
+)
 
 RemarkKind = Literal[
     "regression",
@@ -59,13 +65,36 @@ def _of_scenario(scenario: ScenarioComparison) -> Iterator[Remark]:
     elif scenario.change == "vanished":
         yield Remark("vanished", "the baseline has it, and it did not run", scenario)
     elif scenario.change == "not_comparable":
-        differences = "; ".join(
-            f"{d.condition} was {d.before}, is {d.after}" for d in scenario.differences
-        )
-        yield Remark("not_comparable", f"not comparable with the baseline: {differences}", scenario)
+        message = f"not comparable with the baseline: {_differences(scenario)}"
+        yield Remark("not_comparable", message, scenario)
+    if scenario.differences and scenario.change != "not_comparable":
+        message = f"{aside(scenario)}: {_differences(scenario)}"
+        yield Remark("not_comparable", message, scenario)
     if scenario.newly_over:
         budgets = ", ".join(scenario.newly_over)
         yield Remark("newly_over", f"newly over budget: {budgets}", scenario)
+
+
+def _differences(scenario: ScenarioComparison) -> str:
+    return "; ".join(f"{d.condition} was {d.before}, is {d.after}" for d in scenario.differences)
+
+
+def aside(scenario: ScenarioComparison) -> str:
+    """Say how many iterations are not compared, and of which side."""
+    before, after = scenario.before, scenario.after
+    if after is not None and after.set_aside:
+        return f"{_share(after)} iterations {_are(after)} not comparable with the baseline"
+    if before is None:
+        return ""
+    return f"{_share(before)} iterations of the baseline {_are(before)} not comparable"
+
+
+def _share(one: Side) -> str:
+    return f"{one.set_aside} of {one.judged + one.set_aside}"
+
+
+def _are(one: Side) -> str:
+    return "is" if one.set_aside == 1 else "are"
 
 
 def sides(scenario: ScenarioComparison) -> str:

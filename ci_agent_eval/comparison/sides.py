@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ci_agent_eval.agent_names import with_agents
-from ci_agent_eval.comparison.conditions import conditions_of
+from ci_agent_eval.comparison.conditions import Kinds, conditions_of, matches, said
 from ci_agent_eval.comparison.model import Side
+from ci_agent_eval.contract.attempts import decisive
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.measure import latency_statistic
-from ci_agent_eval.facts import EpisodeFacts, Loaded
+from ci_agent_eval.facts import EpisodeFacts, Loaded, Tally, tally_of
 from ci_agent_eval.summary import ScenarioSummary, summarize
 
 ScenarioKey = tuple[str, str]
@@ -27,8 +28,14 @@ class RunSide:
     """A scenario in one run."""
 
     summary: ScenarioSummary
+    """Of all its iterations."""
     episodes: tuple[EpisodeFacts, ...]
-    conditions: dict[str, tuple[str, ...]]
+    conditions: Kinds
+    tally: Tally
+    """Of the iterations that are compared."""
+    aside: tuple[EpisodeFacts, ...] = ()
+    """The judged iterations that are not, because the other side has none under their
+    conditions."""
 
 
 def sides_of(
@@ -43,9 +50,30 @@ def sides_of(
             scenario,
             tuple(grouped[key_of(scenario)]),
             conditions_of(grouped[key_of(scenario)]),
+            scenario.tally,
         )
         for scenario in scenarios
     }
+
+
+def narrowed(run: RunSide, kinds: Kinds, across: frozenset[str]) -> RunSide:
+    """Return a run without the iterations that were judged under other conditions than these."""
+    if all(matches(kind, kinds, across) for kind in run.conditions):
+        return run
+    iterations: dict[tuple[str, int], list[EpisodeFacts]] = defaultdict(list)
+    for facts in sorted(run.episodes, key=lambda facts: facts.attempt):
+        iterations[facts.nodeid or "", facts.iteration].append(facts)
+    kept: list[EpisodeFacts] = []
+    aside: list[EpisodeFacts] = []
+    tally = Tally()
+    for attempts in iterations.values():
+        final = decisive(attempts)
+        if final.outcome in {"passed", "failed"} and not matches(said(final), kinds, across):
+            aside.append(final)
+        else:
+            kept += attempts
+            tally += tally_of(final.outcome)
+    return replace(run, episodes=tuple(kept), tally=tally, aside=tuple(aside))
 
 
 def sides_of_run(episodes: Sequence[EpisodeFacts]) -> dict[ScenarioKey, RunSide]:
@@ -61,7 +89,7 @@ def key_of(scenario: ScenarioSummary) -> ScenarioKey:
 
 def side(runs: Sequence[RunSide], is_passing: IsPassing) -> Side:
     """Add up the runs of a scenario, the latest first; it passes as the latest judged one did."""
-    tallies = [run.summary.tally for run in runs]
+    tallies = [run.tally for run in runs]
     ran = [facts for run in runs for facts in run.episodes if facts.outcome != "skipped"]
     verdicts = (is_passing(run.summary) for run in runs)
     return Side(
@@ -72,6 +100,7 @@ def side(runs: Sequence[RunSide], is_passing: IsPassing) -> Side:
         tokens=mean([facts.tokens for facts in ran]),
         tool_calls=mean([facts.tool_calls for facts in ran]),
         p95_latency_ms=latency_statistic([v for f in ran for v in f.latencies_ms], "p95"),
+        set_aside=sum(len(run.aside) for run in runs),
     )
 
 

@@ -76,7 +76,8 @@ def _changes(found: Comparison | NoBaseline | None) -> Iterator[Any]:
 
 def _is_news(scenario: ScenarioComparison) -> bool:
     moved = scenario.change not in {"unchanged", "still_failing"}
-    return moved or scenario.call in {"regression", "undecided"} or bool(scenario.newly_over)
+    told = scenario.newly_over or scenario.differences
+    return moved or scenario.call in {"regression", "undecided"} or bool(told)
 
 
 def _written(value: Any) -> str:

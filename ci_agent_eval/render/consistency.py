@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ci_agent_eval.comparison.model import Comparison
+from ci_agent_eval.comparison.model import Comparison, Side
 from ci_agent_eval.facts import Tally
 from ci_agent_eval.gate import GatePolicy, Judgement, decide
 from ci_agent_eval.reliability import reliability
@@ -86,10 +86,18 @@ def _miscompared(report: Report) -> Iterator[str]:
     tallies = {(s.scenario_id, s.agent): s.tally for s in report.summary.scenarios}
     for compared in report.comparison.scenarios:
         tally = tallies.get((compared.scenario_id, compared.agent))
-        now = compared.after and (compared.after.passed, compared.after.judged)
-        if now != (tally and (tally.passed, tally.judged)):
+        if not _is_side_of(compared.after, tally):
             name = one_line(compared.scenario_id, _SHOWN)
             yield f"what was compared of scenario {name} is not what it did"
+
+
+def _is_side_of(after: Side | None, tally: Tally | None) -> bool:
+    """Say whether what was compared, and what was set aside, is what a scenario did."""
+    if after is None or tally is None:
+        return after is None and tally is None
+    passed_aside = tally.passed - after.passed
+    whole = after.judged + after.set_aside == tally.judged
+    return whole and after.passed <= after.judged and 0 <= passed_aside <= after.set_aside
 
 
 def _adds_up(summary: Summary) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ci_agent_eval.comparison.model import ScenarioComparison
+from ci_agent_eval.comparison.remarks import aside
 from ci_agent_eval.facts import JUnitCase
 from ci_agent_eval.gate import Reason
 from ci_agent_eval.render.agreed import acceptances, quarantine_title, until
@@ -184,6 +185,8 @@ def _moved(scenario: ScenarioComparison) -> _Entry:
     differences = "; ".join(
         f"{d.condition} was {d.before}, is {d.after}" for d in scenario.differences
     )
+    if differences and scenario.change != "not_comparable":
+        differences = f"{aside(scenario)}: {differences}"
     over = f"newly over budget: {', '.join(scenario.newly_over)}" if scenario.newly_over else ""
     was = f"was {scenario.renamed_from}" if scenario.renamed_from else ""
     text = "; ".join(part for part in (differences, over, was) if part)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ci_agent_eval.comparison.model import NoBaseline
+from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy, is_passing
+from ci_agent_eval.render.document import parse_verdict, render_verdict
 from tests.builders import baseline, episode, failing, report, turn
 
 UNMEASURED = "is not measured on both sides, so that its increase cannot be told"
@@ -107,6 +109,27 @@ def test_another_model_is_no_regression():
     assert told(built.verdict.warnings) == [
         ("not_comparable", "not comparable with the baseline: model was a, is b")
     ]
+
+
+def test_iterations_under_other_conditions_are_set_aside_and_said():
+    def under(model):
+        return {"model": model, **LAX}
+
+    odd = episode(iteration=21, **under("b"))
+    built = report(*run(5, 15, **under("a")), odd, baseline=baseline(run(20, model="a")))
+    assert [reason.kind for reason in built.verdict.reasons] == ["regression"]
+    message = "1 of 21 iterations is not comparable with the baseline: model was a, is b"
+    assert told(built.verdict.warnings) == [("not_comparable", message)]
+    assert parse_verdict(render_verdict(built)) == built
+
+
+def test_a_verdict_that_sets_failures_aside_is_not_believed():
+    before = baseline(run(20, model="a"))
+    built = report(*run(20, 1, model="a", **LAX), episode(iteration=30, model="b"), baseline=before)
+    text = render_verdict(built)
+    assert '"set_aside": 1' in text
+    with pytest.raises(InputError, match="is not what it did"):
+        parse_verdict(text.replace('"set_aside": 1', '"set_aside": 2'))
 
 
 def test_a_budget_that_was_kept_before_is_a_warning():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.comparison.model import Difference, NoBaseline, ScenarioComparison, Side
+from ci_agent_eval.comparison.remarks import aside
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.compared import CHANGES, FigureRow, comparison_of, figure_rows, method
 from ci_agent_eval.render.html.caps import Shown
@@ -46,6 +47,8 @@ class Pair:
     passes: tuple[str, str]
     figures: Sequence[tuple[str, str, str]]
     """What it is, before, now."""
+    incomparable: str
+    """How much of it is not comparable; empty: nothing is."""
     differences: Sequence[Difference]
     newly_over: Sequence[str]
     renamed_from: str | None
@@ -95,7 +98,7 @@ def _weight(scenario: ScenarioComparison) -> tuple[bool, bool, int]:
 
 
 def _is_told(scenario: ScenarioComparison) -> bool:
-    said = scenario.divergence, scenario.newly_over, scenario.renamed_from
+    said = scenario.divergence, scenario.newly_over, scenario.renamed_from, scenario.differences
     return scenario.change != "unchanged" or scenario.call in _CALLS or any(said)
 
 
@@ -112,6 +115,7 @@ def _pair(scenario: ScenarioComparison, shown: Shown) -> Pair:
         p_value="" if scenario.p_value is None else numbers.p_value(scenario.p_value),
         passes=(_passes(scenario.before), _passes(scenario.after)),
         figures=_figures(scenario),
+        incomparable=_incomparable(scenario),
         differences=[
             Difference(d.condition, shown.text(d.before), shown.text(d.after))
             for d in scenario.differences
@@ -123,6 +127,13 @@ def _pair(scenario: ScenarioComparison, shown: Shown) -> Pair:
         after=_steps(after, call, shown),
         opened=scenario.change in _CHIPS or scenario.call in _CALLS,
     )
+
+
+def _incomparable(scenario: ScenarioComparison) -> str:
+    if scenario.change == "not_comparable":
+        return "Not comparable"
+    told = aside(scenario) if scenario.differences else ""
+    return told[:1].upper() + told[1:]
 
 
 def _passes(side: Side | None) -> str:

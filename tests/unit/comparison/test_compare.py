@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.comparison.compare import compare
-from ci_agent_eval.comparison.model import Baseline, BaselineRun, ComparePolicy
+from ci_agent_eval.comparison.model import Baseline, BaselineRun, ComparePolicy, Difference
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.summary import summarize
 from tests.builders import episode, failing, loaded, tool_call, turn
@@ -113,6 +113,72 @@ def test_what_a_side_does_not_say_does_not_keep_apart():
 def test_only_comparable_runs_of_the_base_count():
     scenario = only(compared(run(1, model="a"), run(1, model="a"), run(0, 5, model="b")))
     assert (scenario.before.passed, scenario.before.judged) == (1, 1)
+
+
+AB, NO_TOOLS = {"conditions": {"tools": ["a", "b"]}}, {"conditions": {"tools": []}}
+
+
+def mixed(passed, failed, odd=0, fields=AB, other=NO_TOOLS):
+    """Iterations of which the last few ran under other conditions, and passed."""
+    made = run(passed, failed, **fields)
+    first = passed + failed + 1
+    return made + [episode(iteration=first + i, **other) for i in range(odd)]
+
+
+def test_one_odd_iteration_does_not_switch_the_test_off():
+    scenario = only(compared(mixed(4, 15, odd=1), run(20, **AB)))
+    assert (scenario.change, scenario.call) == ("newly_failing", "regression")
+    assert (scenario.after.passed, scenario.after.judged, scenario.after.set_aside) == (4, 19, 1)
+    assert scenario.differences == (Difference("tools", "a, b", "none"),)
+
+
+def test_one_odd_iteration_of_the_base_does_not_either():
+    scenario = only(compared(run(5, 15, **AB), mixed(19, 0, odd=1)))
+    assert scenario.call == "regression"
+    assert (scenario.before.judged, scenario.before.set_aside) == (19, 1)
+    assert scenario.differences == (Difference("tools", "none", "a, b"),)
+
+
+def test_what_both_sides_ran_under_is_compared():
+    both = [mixed(10, 0, odd=10), mixed(2, 8, odd=10)]
+    scenario = only(compared(both[1], both[0]))
+    assert (scenario.before.judged, scenario.after.judged, scenario.differences) == (20, 20, ())
+
+
+def test_conditions_that_never_came_together_are_not_comparable():
+    def under(model, judge):
+        return {"model": model, "conditions": {"judge": judge}}
+
+    now = mixed(1, 0, odd=1, fields=under("a", "x"), other=under("b", "y"))
+    before = mixed(1, 0, odd=1, fields=under("a", "y"), other=under("b", "x"))
+    scenario = only(compared(now, before))
+    assert scenario.change == "not_comparable"
+    assert [found.condition for found in scenario.differences] == ["model", "judge"]
+
+
+def test_what_an_error_ran_under_is_not_asked():
+    errored = episode(iteration=21, outcome="error", reason="rate limit", **NO_TOOLS)
+    scenario = only(compared([*run(5, 15, **AB), errored], run(20, **AB)))
+    assert (scenario.call, scenario.after.set_aside) == ("regression", 0)
+
+
+def test_an_iteration_that_says_less_is_like_those_of_its_own_side():
+    now = mixed(10, 0, odd=1, fields={"model": "b"}, other={})
+    assert only(compared(now, run(10, model="a"))).change == "not_comparable"
+    scenario = only(compared(now, run(10, model="b")))
+    assert (scenario.after.judged, scenario.after.set_aside) == (11, 0)
+
+
+def test_a_retry_is_set_aside_with_its_iteration():
+    first = failing(iteration=11, attempt=1, **AB)
+    retried = episode(iteration=11, attempt=2, **NO_TOOLS)
+    scenario = only(compared([*run(10, **AB), first, retried], run(10, **AB)))
+    assert (scenario.after.passed, scenario.after.judged, scenario.after.set_aside) == (10, 10, 1)
+
+
+def test_older_runs_count_with_what_is_like_this_run():
+    scenario = only(compared(run(10, **AB), run(10, **AB), mixed(6, 0, odd=4), run(10, **NO_TOOLS)))
+    assert (scenario.before.judged, scenario.before.set_aside) == (16, 4)
 
 
 def test_a_renamed_scenario_is_not_lost():
