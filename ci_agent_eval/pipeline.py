@@ -10,8 +10,8 @@ from pathlib import Path
 from ci_agent_eval.agent_names import with_agents
 from ci_agent_eval.baselines.found import Found, Source, Wanted
 from ci_agent_eval.baselines.load import load_baseline
+from ci_agent_eval.comparison.arrays import require_numpy
 from ci_agent_eval.comparison.model import Baseline, NoBaseline
-from ci_agent_eval.comparison.statistics import require_scipy
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
 from ci_agent_eval.errors import InputError
@@ -30,7 +30,6 @@ from ci_agent_eval.report_folder import (
 from ci_agent_eval.results.evaluations import report_of_lines
 from ci_agent_eval.results.load import load
 from ci_agent_eval.results.redacted import Redact
-from ci_agent_eval.results.runs import status_findings
 from ci_agent_eval.results.spool import Spool, write_results
 from ci_agent_eval.run_folder import ReportFolder
 from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
@@ -100,7 +99,7 @@ def find_baseline(job: Job, *, is_own: bool = True) -> Found | None:
     compare = job.settings.compare
     if compare.baseline is None:
         return None
-    require_scipy()
+    require_numpy()
     wanted = Wanted(
         compare.baseline,
         job.root,
@@ -235,14 +234,13 @@ def run_and_report(
     run = run_suite(command, environ=job.environ, emit=echo, on_progress=on_progress)
     if not (job.folder / SESSION_NAME).exists():
         return run, report_loaded(job, Loaded(findings=(_never_started(run),)), (), base)
-    return run, _report(job, base, lambda spool, redact: _load_run(job, run, spool, redact))
-
-
-def _load_run(job: Job, run: SuiteRun, spool: Spool, redact: Redact) -> Loaded:
-    """Load what the run left, and hold its end against what its session says of it."""
-    loaded = load((), (), root=job.root, runs=(job.folder,), spool=spool, redact=redact)
-    found = [f for s in loaded.sessions for f in status_findings(s, run.exit_status)]
-    return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
+    return run, _report(
+        job,
+        base,
+        lambda spool, redact: load(
+            (), (), root=job.root, runs=(job.folder,), spool=spool, redact=redact
+        ),
+    )
 
 
 _NEVER_STARTED = {

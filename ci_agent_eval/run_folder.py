@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,11 +22,12 @@ from ci_agent_eval.contract.results import (
 )
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.evaluation_file import is_own_evaluation_file
-from ci_agent_eval.regular_file import replacing
+from ci_agent_eval.regular_file import open_regular, replacing
 
 _JOURNAL_NAME = re.compile(r"(?:main|gw\d+)\.jsonl")
 _RESULTS_START = b'{"schema_version":'
 _JOURNAL_START = b'{"episode":'
+_LARGEST_SESSION = 16 * 1024 * 1024
 _GITIGNORE = "# Created by agent-eval\n*\n"
 
 
@@ -139,6 +141,17 @@ class ReportFolder:
         if session.state == "running" and session.selected is None:
             update = {"selected": count, "deselected": deselected, "shard": shard}
             self.write_session(session.model_copy(update=update))
+
+    def note_process_status(self, status: int) -> None:
+        """Say in `session.json` what pytest's process ended with.
+
+        What cannot be read or written stays as it is: whoever reads it says so, and misses
+        the status in a session that was to have one.
+        """
+        with suppress(OSError, ValueError):  # pydantic's errors are such
+            with open_regular(self.path / SESSION_NAME) as file:
+                session = Session.model_validate_json(file.read(_LARGEST_SESSION))
+            self.write_session(session.model_copy(update={"process_status": status}))
 
     def write_results(self, suite: str, *, complete: bool = True) -> tuple[str, ...]:
         """Merge the journals into `results.json`; return what could not be read, by its place.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, Frozen, SchemaVersion
 from ci_agent_eval.contract.episode import Episode
@@ -14,6 +14,9 @@ SESSION_NAME = "session.json"
 JOURNAL_DIR = "episodes"
 JUNIT_NAME = "junit.xml"
 EVAL_RESULTS_NAME = "eval-results.json"
+
+MOST_SHARDS: Final = 9999
+"""Shards that a suite may be split into."""
 
 SessionState = Literal["running", "finished", "interrupted"]
 
@@ -47,12 +50,18 @@ class CollectionError(Frozen):
 class Shard(Frozen):
     """Which part of the suite a session ran: `index` of `count`, 1-based."""
 
-    index: int = Field(ge=1)
-    count: int = Field(ge=1)
+    index: int = Field(ge=1, le=MOST_SHARDS)
+    count: int = Field(ge=1, le=MOST_SHARDS)
     plan: str = Field(default="", description="the same for shards of the same split")
     empty: bool = Field(default=False, description="the split left nothing for this shard")
     run: str | None = Field(default=None, description="id of the workflow run")
     attempt: Count = Field(default=1, description="1-based attempt at the workflow run")
+
+    @model_validator(mode="after")
+    def _is_one_of_them(self) -> Self:
+        if self.index > self.count:
+            raise ValueError(f"there is no shard {self.index} of {self.count}")
+        return self
 
 
 class Session(Frozen):
@@ -62,12 +71,21 @@ class Session(Frozen):
     state: SessionState
     suite: str = "default"
     exit_status: int | None = Field(default=None, description="pytest's exit status")
+    watched: bool = Field(
+        default=False, description="a runner started pytest and is to add process_status"
+    )
+    process_status: int | None = Field(
+        default=None,
+        description="what pytest's process ended with; 128 and the signal that ended it",
+    )
     selected: Count | None = Field(default=None, description="episodes selected to run")
     stopped: str | None = Field(default=None, description="the limit at which pytest stopped early")
     deselected: Count = Field(default=0, description="episodes that were there, not selected")
     collection_errors: tuple[CollectionError, ...] = ()
     wall_time_s: Amount | None = None
     commit: str | None = None
+    run: str | None = Field(default=None, description="id of the workflow run")
+    attempt: Count = Field(default=1, description="1-based attempt at the workflow run")
     shard: Shard | None = None
 
 

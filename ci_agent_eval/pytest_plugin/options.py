@@ -40,6 +40,8 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--episode-commit", metavar="SHA", help="commit under test, kept in session.json"
     )
+    # For `agent-eval run` alone: whoever sets it adds to session.json how pytest's process ended.
+    group.addoption("--episode-watched", action="store_true", help=argparse.SUPPRESS)
     group.addoption(
         "--aitest-iterations",
         metavar="N",

@@ -15,7 +15,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.endings import first_lines
 from ci_agent_eval.pytest_plugin.figures import summary_facts
-from ci_agent_eval.pytest_plugin.shards import declared
+from ci_agent_eval.pytest_plugin.shards import attempt_of, declared
 from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME
 from ci_agent_eval.redact import Redactor
 from ci_agent_eval.run_folder import ReportFolder
@@ -40,7 +40,10 @@ class Run:
         session = Session(
             state="running",
             suite=options.suite_name(config),
+            watched=config.option.episode_watched,
             commit=config.option.episode_commit or None,
+            run=os.environ.get("GITHUB_RUN_ID") or None,
+            attempt=attempt_of(os.environ),
             shard=declared(config, os.environ) if config.option.shard else None,
         )
         try:

@@ -40,13 +40,18 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]
 def declared(config: pytest.Config, environ: Mapping[str, str]) -> Shard:
     """Return the shard that was asked for, of which run of a workflow and which attempt at it."""
     index, count = _shard(config)
-    attempt = environ.get("GITHUB_RUN_ATTEMPT", "1")
     return Shard(
         index=index,
         count=count,
         run=environ.get("GITHUB_RUN_ID") or None,
-        attempt=int(attempt) if attempt.isdecimal() else 1,
+        attempt=attempt_of(environ),
     )
+
+
+def attempt_of(environ: Mapping[str, str]) -> int:
+    """Return which attempt at its workflow run this is; 1 outside of one."""
+    attempt = environ.get("GITHUB_RUN_ATTEMPT", "1")
+    return int(attempt) if attempt.isdecimal() else 1
 
 
 def _shard(config: pytest.Config) -> tuple[int, int]:

@@ -152,6 +152,7 @@ def _session(session: Session, redact: Redact) -> Session:
             "suite": redact(session.suite),
             "stopped": _text(session.stopped, redact),
             "commit": _text(session.commit, redact),
+            "run": _text(session.run, redact),
             "collection_errors": tuple(
                 error.model_copy(
                     update={"nodeid": redact(error.nodeid), "message": redact(error.message)}

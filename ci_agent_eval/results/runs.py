@@ -30,6 +30,11 @@ _STOPPED = {
 """pytest's exit statuses after which not everything ran (its `ExitCode`)."""
 _ORDINARY = (0, 1, 5)
 """Those that other findings judge: all passed, some failed, nothing to run."""
+_UNSEEN = Finding(
+    "interrupted",
+    "pytest",
+    "how pytest's process ended is not known: what ran it was ended before; run the suite again",
+)
 
 
 class Entry(NamedTuple):
@@ -82,18 +87,23 @@ def read_run(run: Run, spool: Spool | None) -> Read:
     for file in files:
         _read_file(file, read, spool, is_journal=file is not run.results)
     _judge_run(run, read)
+    if read.session is not None:
+        read.findings += status_findings(read.session)
     if run.lacks_junit and read.session is not None and read.session.state == "finished":
         read.findings.append(_without_junit(read.where))
     _count_sources(files, read)
     return read
 
 
-def status_findings(session: Session, exit_status: int) -> tuple[Finding, ...]:
+def status_findings(session: Session) -> tuple[Finding, ...]:
     """Hold what the process of pytest ended with against what its session says of itself.
 
     What an unfinished session, its collection errors or its own status say already is
     not said again.
     """
+    exit_status = session.process_status
+    if exit_status is None:
+        return (_UNSEEN,) if session.watched and session.state == "finished" else ()
     if session.exit_status is not None and session.exit_status != exit_status:
         message = (
             f"pytest ended with status {exit_status}, but its session says "

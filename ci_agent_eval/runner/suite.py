@@ -120,7 +120,9 @@ def run_suite(
         adopt(child)
         progress = _watch(child, redactor, JournalTail(command.report_dir), emit, on_progress)
     redact_xml(command.report_dir / JUNIT_NAME, redactor)
-    return replace(_result(child, progress), only=runs_nothing(command.pytest_args))
+    run = replace(_result(child, progress), only=runs_nothing(command.pytest_args))
+    ReportFolder(command.report_dir).note_process_status(run.exit_status)
+    return run
 
 
 def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
@@ -132,7 +134,7 @@ def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
     """
     options, paths = _parted(command.pytest_args)
     report_dir = command.report_dir.absolute()
-    ours = ["--eval", f"--episode-report-dir={report_dir}"]
+    ours = ["--eval", "--episode-watched", f"--episode-report-dir={report_dir}"]
     if runs_nothing(command.pytest_args) is None:
         # pytest would write the file all the same, of a run that was none.
         ours.append(f"--junit-xml={report_dir / JUNIT_NAME}")

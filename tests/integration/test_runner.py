@@ -188,7 +188,8 @@ def test_our_options_stand_behind_the_users_and_before_paths(tmp_path):
     users = ["--junitxml=other.xml", "-q", "--", "tests/test_a.py"]
     arguments = suite_arguments(SuiteCommand(tmp_path, ["."], users, suite="desk"), "plugin")
     assert arguments[6:] == [
-        *("--junitxml=other.xml", "-q", "--eval", f"--episode-report-dir={tmp_path}"),
+        *("--junitxml=other.xml", "-q", "--eval", "--episode-watched"),
+        f"--episode-report-dir={tmp_path}",
         *(f"--junit-xml={tmp_path / 'junit.xml'}", "--episode-suite=desk"),
         *("--", "tests/test_a.py", "."),
     ]
@@ -312,6 +313,22 @@ def test_a_suite_that_kills_itself_is_told_apart_from_one_that_failed(run):
     assert (ran.exit_status, ran.killed_by) == (137, signal.SIGKILL)
     assert ran.was_interrupted
     assert run.session.state == "running"
+    assert (run.session.watched, run.session.process_status) == (True, 137)
+
+
+@pytest.mark.parametrize("garbage", ["{}", "nonsense"])
+def test_what_is_no_session_is_left_to_who_reads_it(run, garbage):
+    run(
+        tests=f"""
+import atexit
+from pathlib import Path
+
+def test_one(episode, pytestconfig):
+    session = Path(pytestconfig.option.episode_report_dir, "session.json")
+    atexit.register(session.write_text, {garbage!r})
+"""
+    )
+    assert (run.folder / "session.json").read_text() == garbage
 
 
 def test_a_process_the_suite_leaves_behind_does_not_hold_the_run(run):

@@ -207,6 +207,21 @@ def test_one_shard_that_was_run_again_takes_the_place_of_its_first_attempt(split
     assert "a later attempt at the same shard replaces these results" in replaced
 
 
+def test_an_end_that_only_the_process_shows_fails_the_report_of_all(tmp_path):
+    (tmp_path / "suite").mkdir()
+    tests = "def test_one(episode): pass\ndef test_two(episode): pass\n"
+    (tmp_path / "suite/test_both.py").write_text(tests)
+    (tmp_path / "suite/conftest.py").write_text(
+        "import os\ndef pytest_unconfigure(config): os._exit(7)\n"
+    )
+    said = "pytest ended with status 7, but its session says 0"
+    for index in (1, 2):
+        done = run_shard(tmp_path, index, 2)
+        assert (done.returncode, said in done.stdout) == (1, True), done.stdout + done.stderr
+    done = agent_eval("report", "--results", "shards/*", cwd=tmp_path)
+    assert (done.returncode, said in done.stdout) == (1, True), done.stdout + done.stderr
+
+
 def test_an_empty_shard_is_no_failure_of_its_job(tmp_path):
     (tmp_path / "suite").mkdir()
     (tmp_path / "suite/test_one.py").write_text("def test_only(episode): pass\n")

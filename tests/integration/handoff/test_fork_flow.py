@@ -176,6 +176,15 @@ def test_what_the_fork_rendered_and_configured_counts_for_nothing(flow):
     assert "Agent evals failed: 1 suite budget not measured" in flow.comments[0]
 
 
+def test_an_end_that_only_the_process_shows_is_taken_over(flow):
+    end = "\nimport atexit, os\natexit.register(os._exit, 7)\n"
+    assert flow.unprivileged(SUITE.replace("PASSES", "True") + end).returncode == 1
+    done = flow.privileged()
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "pytest ended with status 7, but its session says 0" in flow.comments[0]
+    assert flow.check_runs == [(HEAD, "failure")]
+
+
 def test_the_pull_request_is_the_fork_s_own(flow):
     """Others are at the same commit, or come from a branch of the same name."""
     for number, sha, repo in [(8, HEAD, REPO), (9, "e" * 40, FORK), (10, HEAD, "eve/shop")]:

@@ -212,6 +212,9 @@ STATUSES = [
     (Session(state="finished", exit_status=0), 0, None),
     (Session(state="finished", exit_status=1), 1, None),
     (Session(state="finished", exit_status=5), 5, None),
+    (Session(state="finished", exit_status=0, watched=True), None, "interrupted"),
+    (Session(state="running", watched=True), None, None),
+    (Session(state="finished", exit_status=1), None, None),
     (Session(state="finished", exit_status=0), 1, "disagreement"),
     (Session(state="finished", exit_status=1), 0, "disagreement"),
     (Session(state="interrupted", exit_status=2), 137, "disagreement"),
@@ -234,7 +237,7 @@ STATUSES = [
 
 @pytest.mark.parametrize(("session", "status", "kind"), STATUSES)
 def test_the_process_must_end_as_its_session_says(session, status, kind) -> None:
-    found = status_findings(session, status)
+    found = status_findings(session.model_copy(update={"process_status": status}))
     assert [(f.kind, f.where, f.blocking) for f in found] == (
         [(kind, "pytest", True)] if kind else []
     )
