@@ -37,7 +37,11 @@ _seconds = click.FloatRange(min=0, min_open=True)
 
 
 @click.command(epilog=EXIT_CODES)
-@click.option("--upstream", required=True, help="Address of the provider: https://api.openai.com")
+@click.option(
+    "--upstream",
+    required=True,
+    help="Address of the provider, before the paths of requests: https://api.openai.com",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -102,30 +106,29 @@ def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **fl
     from ci_agent_eval.steer.settings import load_steering
 
     settings = load_steering(root=Path.cwd(), environ=os.environ, enabled=enabled, config=config)
-    serving = _serving(**flags)
+    serving = _serving(_review(settings, store), **flags)
     for warning in (serve.warning_of(serving.host), _warning_of(settings)):
         if warning is not None:
             click.echo(f"agent-eval: {warning}", err=True)
     serve.log_to(sys.stderr)
     ended_by = serve.serve(
         serving,
-        _review(settings, store),
         ready=lambda url: click.echo(f"Listening on {url}, in front of {flags['upstream']}"),
     )
     return _said_goodbye(ended_by)
 
 
-def _serving(**flags: Any) -> Serving:
-    from ci_agent_eval.steer.proxy.app import Limits
+def _serving(review: Review, **flags: Any) -> Serving:
+    from ci_agent_eval.steer.proxy.answering import Answering, Limits
     from ci_agent_eval.steer.proxy.serve import Serving
     from ci_agent_eval.steer.proxy.upstream import parse_upstream
 
+    limits = Limits(flags["max_request_bytes"], flags["max_response_bytes"])
     return Serving(
         parse_upstream(flags["upstream"]),
+        Answering(review, flags["session_header"], limits),
         host=flags["host"],
         port=flags["port"],
-        session_header=flags["session_header"],
-        limits=Limits(flags["max_request_bytes"], flags["max_response_bytes"]),
         connect_s=flags["connect_timeout"],
         silence_s=flags["timeout"],
     )

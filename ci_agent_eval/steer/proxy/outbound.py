@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from starlette.types import Send
 
 from ci_agent_eval.steer.proxy.headers import Headers, end_to_end, for_other_bytes, value_of
 from ci_agent_eval.steer.proxy.rewriting import Events
-from ci_agent_eval.steer.proxy.upstream import Answered
+from ci_agent_eval.steer.proxy.upstream import Answered, decoded, is_decodable
 
 
 class Outbound:
@@ -14,7 +16,7 @@ class Outbound:
 
     def __init__(self, answered: Answered, send: Send) -> None:
         self.headers: Headers = end_to_end(answered.headers.raw)
-        self.coding = value_of(self.headers, b"content-encoding")
+        self._coding = value_of(self.headers, b"content-encoding")
         self.kind = value_of(self.headers, b"content-type").partition(";")[0].strip().lower()
         self._answered = answered
         self._raw = answered.aiter_raw()
@@ -30,13 +32,23 @@ class Outbound:
             await self._part(chunk)
         await self._end()
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether the content codings of the body can be undone here."""
+        return is_decodable(self._coding)
+
     async def whole(self, most: int) -> bytes | None:
-        """Return the bytes of the body; None if there are more than `most`."""
+        """Return the body without its content codings; None if it is larger than `most` bytes."""
         async for chunk in self._raw:
             self._begun += chunk
             if len(self._begun) > most:
                 return None
-        return bytes(self._begun)
+        body = bytearray()
+        for part in decoded(bytes(self._begun), self._coding):
+            body += part
+            if len(body) > most:
+                return None
+        return bytes(body)
 
     async def replaced(self, body: bytes) -> None:
         """Send another body in place of the provider's."""
@@ -44,12 +56,16 @@ class Outbound:
         await self._part(body)
         await self._end()
 
-    async def streamed(self, events: Events) -> None:
-        """Hand on a stream of events as they are rewritten."""
+    async def streamed(self, events: Events, before: Callable[[], None]) -> None:
+        """Hand on a stream of events as they are rewritten; `before` is called before each part."""
         await self._start(for_other_bytes(self.headers))
         async for chunk in self._answered.aiter_bytes():
-            await self._part(events.feed(chunk))
-        await self._part(events.finish())
+            out = events.feed(chunk)
+            before()
+            await self._part(out)
+        out = events.finish()
+        before()
+        await self._part(out)
         await self._end()
 
     async def _start(self, headers: Headers) -> None:

@@ -12,6 +12,23 @@ NO_WEBSOCKETS = Complaint(
     "or go to the provider directly.",
 )
 
+NO_FORWARDING = Complaint(
+    400,
+    "not_a_path",
+    "This proxy stands for one provider and forwards to no other. Give clients its address as "
+    "the API's base URL, not as an HTTP proxy.",
+)
+
+
+def unexpected(error: Exception) -> Complaint:
+    """Say that it is our fault; not what the error says, which may hold what was asked."""
+    return Complaint(
+        500,
+        "proxy_error",
+        f"This proxy failed on the request (unexpected {type(error).__name__}). This is a bug; "
+        "go to the provider directly.",
+    )
+
 
 def too_large(most: int) -> Complaint:
     """Say that a request is over the limit, in bytes."""

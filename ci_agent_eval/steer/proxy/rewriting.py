@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ci_agent_eval.steer.proxy import chat, chat_stream, messages, responses
+from ci_agent_eval.steer.proxy import chat, chat_stream, messages, responses, responses_stream
 from ci_agent_eval.steer.proxy.calls import Calls
 from ci_agent_eval.steer.proxy.complaints import Api
 from ci_agent_eval.steer.proxy.sse import Json, Splitter, parse_object, render_json
@@ -53,6 +53,8 @@ class Answer:
     calls: Calls
     output: responses.Output = field(init=False)
     response_id: str | None = None
+    given_up: str | None = None
+    """Why the answer passes as it is, where something unforeseen happened."""
 
     def __post_init__(self) -> None:
         self.output = responses.Output(self.calls)
@@ -63,13 +65,23 @@ class Answer:
         if parsed is None:
             return None
         given = parsed.get("id")
-        self.response_id = given if isinstance(given, str) else None
-        return render_json(parsed) if self._rewrite(parsed) else None
+        if isinstance(given, str) and self.api == "responses":
+            self.response_id = given
+        try:
+            return render_json(parsed) if self._rewrite(parsed) else None
+        except Exception as error:  # noqa: BLE001 - steering must never lose what a model said
+            self.given_up = f"unexpected {type(error).__name__}"
+            return None
+
+    def taken(self) -> list[responses.Unanswered]:
+        """Return the steered calls that are new since this was asked last."""
+        new, self.output.unanswered = self.output.unanswered, []
+        return new
 
     def stream(self) -> EventStream:
         """Return what rewrites the events of this answer."""
         if self.api == "responses":
-            return responses.Stream(self.output, self._learn)
+            return responses_stream.Stream(self.output, self._learn)
         makers: Mapping[Api, Callable[[Calls], EventStream]] = {
             "chat": chat_stream.Stream,
             "messages": messages.Stream,

@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
 from typing import TextIO
 
@@ -19,9 +19,8 @@ from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steer.proxy.app import Limits, SteeringProxy
-from ci_agent_eval.steer.proxy.conversation import SESSION_HEADER
-from ci_agent_eval.steer.proxy.reviewing import Review
+from ci_agent_eval.steer.proxy.answering import Answering
+from ci_agent_eval.steer.proxy.app import SteeringProxy
 from ci_agent_eval.steer.proxy.upstream import Upstream, open_client
 
 GRACE_S = 3
@@ -36,10 +35,9 @@ class Serving:
     """What the proxy is started with."""
 
     upstream: Upstream
+    answering: Answering
     host: str = "127.0.0.1"
     port: int = 8787
-    session_header: str = SESSION_HEADER
-    limits: Limits = field(default_factory=Limits)
     connect_s: float = 10.0
     silence_s: float = 600.0
 
@@ -138,23 +136,21 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def serve(serving: Serving, review: Review, *, ready: Callable[[str], None]) -> int | None:
+def serve(serving: Serving, *, ready: Callable[[str], None]) -> int | None:
     """Serve until a signal, and return it; `ready` is told the address. Raises InputError."""
     with bound(serving.host, serving.port) as listener:
         hush_libraries()
         if address_of(listener) == serving.upstream.origin:
             raise InputError("--upstream is the proxy's own address. Name the provider's")
-        return asyncio.run(_serve(serving, review, listener, lambda: ready(address_of(listener))))
+        return asyncio.run(_serve(serving, listener, lambda: ready(address_of(listener))))
 
 
 async def _serve(
-    serving: Serving, review: Review, listener: socket.socket, ready: Callable[[], None]
+    serving: Serving, listener: socket.socket, ready: Callable[[], None]
 ) -> int | None:
     client = open_client(connect_s=serving.connect_s, silence_s=serving.silence_s)
     async with client:
-        app = SteeringProxy(
-            serving.upstream, client, review, serving.session_header, serving.limits
-        )
+        app = SteeringProxy(serving.upstream, client, serving.answering)
         server = Server(server_config(app))
         server.ready = ready
         await server.serve([listener])

@@ -8,7 +8,8 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 
-from ci_agent_eval.steer.proxy.app import Limits, SteeringProxy
+from ci_agent_eval.steer.proxy.answering import Answering, Limits
+from ci_agent_eval.steer.proxy.app import SteeringProxy
 from ci_agent_eval.steer.proxy.concerns import concerns_of
 from ci_agent_eval.steer.proxy.reviewing import Review
 from ci_agent_eval.steer.proxy.serve import Server, address_of, bound, server_config
@@ -135,7 +136,8 @@ class Rig:
     async def _run(self):
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         async with open_client(connect_s=5, silence_s=self._silence_s) as client:
-            proxy = SteeringProxy(self.upstream, client, self._review, limits=self._limits)
+            answering = Answering(self._review, limits=self._limits)
+            proxy = SteeringProxy(self.upstream, client, answering)
             servers = [_Server(server_config(app), self._stop) for app in (self._provide, proxy)]
             serving = zip(servers, self._listeners, strict=True)
             async with asyncio.TaskGroup() as tasks:

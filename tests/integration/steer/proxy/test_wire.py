@@ -14,7 +14,7 @@ import anyio
 import httpx2
 import pytest
 
-from ci_agent_eval.steer.proxy.app import Limits
+from ci_agent_eval.steer.proxy.answering import Limits
 from ci_agent_eval.steer.proxy.serve import hush_libraries
 from ci_agent_eval.steering.model import Allow
 from tests import llm_wire as wire
