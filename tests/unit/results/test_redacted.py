@@ -121,6 +121,7 @@ def test_the_value_above_leaves_no_text_unset():
         "cost_usd",
         "exit_status",
         "process_status",
+        "simulated_user",
         "selected",
         "wall_time_s",
         "shard",
