@@ -9,7 +9,7 @@ from ci_agent_eval.steer.proxy.sse import Json, render_json
 
 Api = Literal["chat", "responses", "messages"]
 
-_ANTHROPIC = {413: "request_too_large", 502: "api_error", 504: "timeout_error"}
+_ANTHROPIC = {413: "request_too_large", 504: "timeout_error"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,5 +32,6 @@ def _openai(told: Complaint) -> Json:
 
 
 def _anthropic(told: Complaint) -> Json:
-    kind = _ANTHROPIC.get(told.status, "invalid_request_error")
+    usual = "invalid_request_error" if told.status < 500 else "api_error"
+    kind = _ANTHROPIC.get(told.status, usual)
     return {"type": "error", "error": {"type": kind, "message": told.sentence}}

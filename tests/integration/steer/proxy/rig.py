@@ -105,6 +105,7 @@ class Rig:
         prefix="",
         silence_s=20.0,
         reviewer=None,
+        session_header="x-session-id",
         upstream=None,
     ):
         self.asked = []
@@ -115,6 +116,7 @@ class Rig:
         self.upstream = parse_upstream(upstream or provider + prefix)
         reactor = reviewer or reactor_of(settings, InMemoryWarnedCommands())
         self._review = Review(reactor, concerns_of(settings), lambda: 0.0)
+        self._session_header = session_header
         self._limits = limits or Limits()
         self._silence_s = silence_s
         self._ready = threading.Event()
@@ -136,7 +138,7 @@ class Rig:
     async def _run(self):
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         async with open_client(connect_s=5, silence_s=self._silence_s) as client:
-            answering = Answering(self._review, limits=self._limits)
+            answering = Answering(self._review, self._session_header, self._limits)
             proxy = SteeringProxy(self.upstream, client, answering)
             servers = [_Server(server_config(app), self._stop) for app in (self._provide, proxy)]
             serving = zip(servers, self._listeners, strict=True)

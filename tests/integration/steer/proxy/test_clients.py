@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import anthropic
@@ -197,6 +198,28 @@ def test_a_response_that_goes_on_from_a_steered_one(stream):
     assert later == ("", [FULL], "completed")
     told = {"type": "function_call_output", "call_id": "call_1", "output": MESSAGE}
     assert rig.asked[1].json["input"] == [told, ours]
+
+
+def test_a_client_may_go_on_before_the_stream_has_ended():
+    parts = wire.response_events(FULL)
+    released = asyncio.Event()
+
+    async def answer_twice(asked, exchange):
+        await exchange.start()
+        for part in parts:
+            await exchange.part(part)
+        if "previous_response_id" in asked.json:
+            released.set()
+        await released.wait()
+        await exchange.end()
+
+    with Rig(answer_twice) as rig, openai_of(rig) as client:
+        for event in client.responses.create(model="m", input=USER, stream=True):
+            if event.type == "response.completed":
+                later = responses(rig, stream=True, messages="Go.", previous_response_id="resp_1")
+                rig.on_loop(released.set)
+    assert later[1] == [FULL]
+    assert rig.asked[1].json["input"][0]["call_id"] == "call_0"
 
 
 def test_a_response_that_goes_on_with_text():

@@ -370,13 +370,17 @@ def test_a_client_that_hangs_up_ends_the_providers_work(path, begun):
         assert gone.wait(20)
 
 
-def test_a_client_that_hangs_up_in_its_request_reaches_nobody():
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/files"])
+def test_a_client_that_hangs_up_in_its_request_gets_no_answer(path, caplog):
     with Rig(answer({})) as rig:
         host, port = rig.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as client:
-            client.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: p\r\nContent-Length: 99\r\n\r\n{}")
+            client.sendall(
+                f"POST {path} HTTP/1.1\r\nHost: p\r\nContent-Length: 9\r\n\r\n{{".encode()
+            )
         assert httpx2.get(f"{rig.url}/v1/models", trust_env=False).json() == {}
     assert [asked.method for asked in rig.asked] == ["GET"]
+    assert "unexpected" not in caplog.text
 
 
 class BrokenOffError(Exception):
@@ -452,6 +456,18 @@ def test_a_request_above_the_limit_is_refused(api, announced):
     assert len(rig.asked) == 1
 
 
+def test_a_client_may_send_all_of_a_request_that_is_refused():
+    """Its sentence would be lost if the connection ended while the client still writes."""
+    with (
+        Rig(answer({}), limits=Limits(request=2000)) as rig,
+        httpx2.Client(trust_env=False) as client,
+    ):
+        for _ in range(2):
+            got = client.post(rig.url + PATHS["chat"], content=b"x" * 30_000_000)
+            assert got.json()["error"]["code"] == "request_too_large"
+        assert client.get(f"{rig.url}/v1/models").json() == {}
+
+
 @every_api
 @pytest.mark.parametrize("coding", ["identity", "gzip"])
 def test_an_answer_above_the_limit_passes_without_review(api, coding, caplog):
@@ -523,6 +539,32 @@ def levels_restored():
     yield
     for logger, level in zip(loggers, before, strict=True):
         logger.setLevel(level)
+
+
+@pytest.mark.parametrize("target", ["http://example.org/v1/models", "example.org:443"])
+def test_it_is_no_forward_proxy(target):
+    method = "GET" if "/" in target else "CONNECT"
+    with Rig(answer({})) as rig:
+        got = exchanged(
+            rig, f"{method} {target} HTTP/1.1\r\nHost: p\r\nConnection: close\r\n\r\n".encode()
+        )
+    assert got.startswith(b"HTTP/1.1 400 ")
+    assert b"forwards to no other" in got
+    assert rig.asked == []
+
+
+def test_a_fault_of_its_own_is_an_error_without_what_was_asked(caplog):
+    class Unreadable(str):
+        __slots__ = ()
+
+        def lower(self):
+            raise ZeroDivisionError("SECRET")
+
+    with Rig(answer({}), session_header=Unreadable("x")) as rig:
+        got = post(rig)
+        assert httpx2.get(f"{rig.url}/v1/models", trust_env=False).json() == {}
+    assert (got.status_code, got.json()["error"]["code"]) == (500, "proxy_error")
+    assert "SECRET" not in caplog.text + got.text
 
 
 def test_credentials_are_passed_on_and_never_logged(caplog, levels_restored):
