@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ci_agent_eval.comparison.compare import compare
 from ci_agent_eval.comparison.model import Baseline, ComparePolicy, Comparison, NoBaseline
@@ -107,7 +107,7 @@ def build_report(
     """Fold, compare, judge, and put all of it together.
 
     Scenarios in quarantine do not gate, nor does what comparing finds and is acknowledged.
-    Raises InputError where there is a baseline, and SciPy is not installed.
+    Raises InputError where there is a baseline, and NumPy is not installed.
     """
     summary = with_quarantine(summarize(loaded, suite=suite, budgets=budgets), quarantine)
     found: Comparison | NoBaseline | None = None
@@ -117,7 +117,11 @@ def build_report(
             loaded.episodes,
             baseline,
             is_passing=lambda scenario: is_passing(scenario, policy),
-            policy=compare_policy or ComparePolicy(),
+            policy=replace(
+                compare_policy or ComparePolicy(),
+                max_cost_increase=policy.max_cost_increase,
+                max_latency_increase=policy.max_latency_increase,
+            ),
         )
     else:
         found = baseline

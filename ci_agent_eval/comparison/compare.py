@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ci_agent_eval.comparison import statistics
+from ci_agent_eval.comparison.calls import with_calls
 from ci_agent_eval.comparison.conditions import (
     Kinds,
     common,
@@ -16,7 +16,6 @@ from ci_agent_eval.comparison.conditions import (
 )
 from ci_agent_eval.comparison.model import (
     Baseline,
-    Call,
     Change,
     ComparePolicy,
     Comparison,
@@ -25,8 +24,9 @@ from ci_agent_eval.comparison.model import (
     ScenarioComparison,
     Side,
 )
-from ci_agent_eval.comparison.movements import movements
+from ci_agent_eval.comparison.movements import Movements, PoolPair, movements
 from ci_agent_eval.comparison.paths import divergence, representative
+from ci_agent_eval.comparison.pool import Pool, independent, pooled
 from ci_agent_eval.comparison.sides import (
     IsPassing,
     RunSide,
@@ -36,6 +36,7 @@ from ci_agent_eval.comparison.sides import (
     sides_of,
     sides_of_run,
 )
+from ci_agent_eval.comparison.statistics import p_value_of_losses
 from ci_agent_eval.comparison.trend import trend
 from ci_agent_eval.facts import EpisodeFacts
 from ci_agent_eval.summary import Summary
@@ -51,12 +52,13 @@ def compare(
 ) -> Comparison:
     """Compare a run, folded in `summary` from `episodes`, with the runs of the base.
 
-    The same for any order of episodes. Raises InputError where SciPy is needed and missing.
+    The same for any order of episodes. Raises InputError where NumPy is missing.
     """
     after = _Run(sides_of(summary.scenarios, episodes))
     runs = [_Run(sides_of_run(run.episodes)) for run in baseline.runs]
-    paired = _Pairing(runs, after, is_passing, policy)
-    scenarios = _with_calls(paired.all(), policy)
+    counted = [runs[place] for place in independent(baseline.runs)]
+    paired = _Pairing(counted, after, is_passing, policy)
+    scenarios = with_calls(paired.all(), policy)
     lost = sum(1 for s in scenarios if s.change == "newly_failing")
     won = sum(1 for s in scenarios if s.change == "fixed")
     return Comparison(
@@ -64,14 +66,33 @@ def compare(
         runs=len(baseline.runs),
         level=policy.level,
         scenarios=tuple(sorted(scenarios, key=lambda s: (s.scenario_id, s.agent or ""))),
-        suite_p_value=statistics.p_value_of_losses(lost, won),
+        suite_p_value=p_value_of_losses(lost, won),
+        copies=len(runs) - len(counted),
+        replays=sum(before.repeated for before, _ in paired.pools.values()),
         trend=trend(
             baseline.runs,
             [[side.summary for side in run.sides.values()] for run in runs],
             summary.scenarios,
         ),
-        **movements(scenarios),
+        **_movements(scenarios, paired.pools, policy),
     )
+
+
+def _movements(
+    scenarios: Sequence[ScenarioComparison],
+    pools: Mapping[ScenarioKey, PoolPair],
+    policy: ComparePolicy,
+) -> Movements:
+    sides = [
+        ((s.before, s.after), pools[key])
+        for s in scenarios
+        if (key := (s.scenario_id, s.agent or "")) in pools and s.before and s.after
+    ]
+    allowed = {
+        "cost_usd": policy.max_cost_increase,
+        "p95_latency_ms": policy.max_latency_increase,
+    }
+    return movements([pair for pair, _ in sides], [pool for _, pool in sides], allowed)
 
 
 @dataclass(frozen=True)
@@ -97,6 +118,8 @@ class _Pairing:
     after: _Run
     is_passing: IsPassing
     policy: ComparePolicy
+    pools: dict[ScenarioKey, PoolPair] = field(default_factory=dict)
+    """What each scenario that is compared was compared by."""
 
     def all(self) -> Sequence[ScenarioComparison]:
         """Return every scenario of this run, and those that only the latest of the base has."""
@@ -146,7 +169,7 @@ class _Pairing:
     def _scenario(
         self, key: ScenarioKey, run: RunSide, past: Sequence[RunSide]
     ) -> ScenarioComparison:
-        after = side([run], self.is_passing)
+        after = side([run], _pool([run]), self.is_passing)
         compared = ScenarioComparison(
             scenario_id=key[0],
             agent=key[1] or None,
@@ -161,11 +184,13 @@ class _Pairing:
         old, new = common(past[0].conditions, run.conditions, across)
         if not new:
             found = differences(past[0].conditions, run.conditions, across)
-            before = side(past[:1], self.is_passing)
+            before = side(past[:1], _pool(past[:1]), self.is_passing)
             return replace(compared, change="not_comparable", differences=found, before=before)
         now = narrowed(run, old, across)
         comparable = self._comparable(past, new)
-        before, after = side(comparable, self.is_passing), side([now], self.is_passing)
+        pools = self.pools[key] = _pool(comparable), _pool([now])
+        before = side(comparable, pools[0], self.is_passing)
+        after = side([now], pools[1], self.is_passing)
         return replace(
             compared,
             change=_change(before, after),
@@ -213,8 +238,12 @@ class _Pairing:
                     agent=key[1] or None,
                     change="vanished",
                     required=run.summary.gate == "required",
-                    before=side([run], self.is_passing),
+                    before=side([run], _pool([run]), self.is_passing),
                 )
+
+
+def _pool(runs: Sequence[RunSide]) -> Pool:
+    return pooled(run.episodes for run in runs)
 
 
 def _change(before: Side, after: Side) -> Change:
@@ -229,48 +258,3 @@ def _newly_over(before: RunSide, after: RunSide) -> tuple[str, ...]:
     known = {item.violation.budget for item in before.summary.violations}
     now = {item.violation.budget for item in after.summary.violations}
     return tuple(sorted(now - known))
-
-
-def _with_calls(
-    scenarios: Sequence[ScenarioComparison], policy: ComparePolicy
-) -> list[ScenarioComparison]:
-    """Say of each scenario whether its pass rate fell, corrected for their number."""
-    tested = [s for s in scenarios if _is_testable(s)]
-    raw = [statistics.p_value_of_drop(*_counts(s)) for s in tested]
-    p_values = dict(zip(map(id, tested), statistics.adjusted(raw), strict=True))
-    level = policy.level / max(len(tested), 1)
-    return [
-        _called(s, p_values[id(s)], policy, level) if id(s) in p_values else s for s in scenarios
-    ]
-
-
-def _is_testable(scenario: ScenarioComparison) -> bool:
-    before, after = scenario.before, scenario.after
-    if before is None or after is None or scenario.change == "not_comparable":
-        return False
-    return bool(before.judged and after.judged)
-
-
-def _counts(scenario: ScenarioComparison) -> tuple[int, int, int, int]:
-    before, after = scenario.before, scenario.after
-    assert before is not None, "only what has both sides is tested"  # noqa: S101 - see _is_testable
-    assert after is not None, "only what has both sides is tested"  # noqa: S101 - see _is_testable
-    return before.passed, before.judged, after.passed, after.judged
-
-
-def _called(
-    scenario: ScenarioComparison, p_value: float, policy: ComparePolicy, level: float
-) -> ScenarioComparison:
-    counts = _counts(scenario)
-    call = _call(counts, p_value, policy)
-    needed = statistics.iterations_to_tell(*counts, level) if call == "undecided" else None
-    return replace(scenario, call=call, p_value=p_value, needed_iterations=needed)
-
-
-def _call(counts: tuple[int, int, int, int], p_value: float, policy: ComparePolicy) -> Call:
-    passed_before, judged_before, passed_after, judged_after = counts
-    if p_value < policy.level:
-        return "regression"
-    drop = passed_before / judged_before - passed_after / judged_after
-    # Rounded: 0.9 - 0.7 is less than 0.2 as floats are.
-    return "undecided" if drop > 0 and round(drop, 9) >= policy.min_drop else "no_regression"

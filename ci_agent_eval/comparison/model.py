@@ -29,8 +29,17 @@ class ComparePolicy:
     """Of the false alarms of a suite in which nothing changed."""
     min_drop: float = 0.2
     """A smaller drop of the pass rate that cannot be shown is not asked about, 0 to 1."""
+    doubt: float = 0.2
+    """Of the suites in which nothing changed and a drop is asked about, or called a regression.
+
+    What chance alone does more often in such a suite, or in so many scenarios, is noise.
+    """
     across: frozenset[str] = frozenset()
     """Conditions that may differ: `model`, `tools`, `prices`, `judge`."""
+    max_cost_increase: float | None = None
+    """Share by which the cost per episode may rise, which is tested; None: by any."""
+    max_latency_increase: float | None = None
+    """The same of the p95 latency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +113,11 @@ class Divergence:
     before: tuple[str, ...]
     after: tuple[str, ...]
     """Names of the tools in order."""
+    call_of_turn: int = 0
+    """1-based tool call of the turn; 0: a file of an older version does not say it."""
+    argument_before: str | None = None
+    """That argument of the baseline as JSON, where it was given; cut around the difference."""
+    argument_after: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +135,8 @@ class ScenarioComparison:
     p_value: float | None = None
     """Adjusted for the number of scenarios tested."""
     needed_iterations: int | None = None
-    """For `undecided`: how many would be enough; None: the baseline itself has too few."""
+    """For `undecided`: with how many the drop shows four times in five; None: with no number of
+    them, the baseline itself has too few."""
     flaky: bool = False
     newly_over: tuple[str, ...] = ()
     """Budgets it keeps no longer."""
@@ -142,7 +157,9 @@ class Movement:
     compared: int = 0
     """How many are on both sides and comparable, measured or not."""
     interval: tuple[float, float] | None = None
-    """95 % interval of the relative change."""
+    """95 % interval of the relative change; None: too few iterations to tell."""
+    p_value: float | None = None
+    """That it rose by more than is allowed; None: nothing says how much is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +171,7 @@ class TrendPoint:
     pass_rate: float | None = None
     cost_usd: float | None = None
     """Per episode."""
+    total_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +191,10 @@ class Comparison:
     """Exact McNemar test over scenarios passing before and failing now, and the reverse."""
     trend: tuple[TrendPoint, ...] = ()
     """The last runs of the base, the oldest first, then this run."""
+    copies: int = 0
+    """Runs of the base that are the very same as a later one and do not count."""
+    replays: int = 0
+    """Iterations of the base that replay what a later run replays, too, and do not count."""
 
     @property
     def tested(self) -> int:
@@ -183,6 +205,6 @@ class Comparison:
         """Return the scenarios with one of these changes."""
         return tuple(s for s in self.scenarios if s.change in changes)
 
-    def called(self, call: Call) -> tuple[ScenarioComparison, ...]:
-        """Return the scenarios of which this was said."""
-        return tuple(s for s in self.scenarios if s.call == call)
+    def called(self, *calls: Call) -> tuple[ScenarioComparison, ...]:
+        """Return the scenarios of which one of these was said."""
+        return tuple(s for s in self.scenarios if s.call in calls)

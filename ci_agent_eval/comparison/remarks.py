@@ -14,6 +14,7 @@ from ci_agent_eval.comparison.model import (
     ScenarioComparison,
     Side,
 )
+from ci_agent_eval.comparison.power import MOST_ITERATIONS
 
 RemarkKind = Literal[
     "regression",
@@ -22,6 +23,7 @@ RemarkKind = Literal[
     "not_comparable",
     "newly_over",
     "increase",
+    "possible_increase",
     "baseline",
 ]
 
@@ -51,8 +53,9 @@ def remarks(found: Comparison | NoBaseline, increases: Increases) -> Iterator[Re
         return
     for scenario in found.scenarios:
         yield from _of_scenario(scenario)
-    yield from _increase("cost per episode", found.cost_usd, increases.cost)
-    yield from _increase("p95 turn latency", found.p95_latency_ms, increases.latency)
+    yield from _increase("cost per episode", found.cost_usd, increases.cost, found.level)
+    yield from _increase("p95 turn latency", found.p95_latency_ms, increases.latency, found.level)
+    yield from _repeated(found)
 
 
 def _of_scenario(scenario: ScenarioComparison) -> Iterator[Remark]:
@@ -110,28 +113,68 @@ def sides(scenario: ScenarioComparison) -> str:
 def enough(scenario: ScenarioComparison) -> str:
     """Say how many iterations would tell."""
     if scenario.needed_iterations is None:
-        return "no number of them would be enough, the baseline has too few"
-    return f"{scenario.needed_iterations} would be enough"
+        return f"not even {MOST_ITERATIONS:,} would be enough, the baseline has too few"
+    return f"with {scenario.needed_iterations} or more such a drop shows 4 times in 5"
 
 
-def _increase(figure: str, moved: Movement, allowed: float | None) -> Iterator[Remark]:
+def _increase(
+    figure: str, moved: Movement, allowed: float | None, level: float
+) -> Iterator[Remark]:
     if allowed is None or not moved.compared:
         return
-    least, limit = least_increase(moved), f"{allowed * 100:.6g}% allowed"
-    if least is None:
-        unmeasured = "is not measured on both sides, so that its increase cannot be told"
+    limit, missing = f"{allowed * 100:.6g}% allowed", moved.compared - moved.scenarios
+    if missing:
+        where = f"{missing} of {moved.compared} scenarios"
+        unmeasured = (
+            f"is not measured on both sides in {where}, so that its increase cannot be told"
+        )
         yield Remark("increase", f"{figure} {unmeasured}, {limit}")
-    elif least > allowed:
-        rose = "from nothing" if math.isinf(least) else f"by {least:.1%} or more"
-        yield Remark("increase", f"{figure} rose {rose}, {limit}")
+    rise = increase_of(moved)
+    if rise is None or rise <= allowed:
+        return
+    if is_certain(moved, allowed, level):
+        yield Remark("increase", f"{figure} rose {_risen(moved, rise)}, {limit}")
+    else:
+        chance = "which so few iterations cannot tell from chance"
+        yield Remark("possible_increase", f"{figure} rose by {rise:.1%}, {chance}; {limit}")
 
 
-def least_increase(moved: Movement) -> float | None:
-    """Return the lower end of the interval of a change, or without one the change itself."""
-    if moved.interval is not None:
-        return moved.interval[0]
+def increase_of(moved: Movement) -> float | None:
+    """Return the relative change that was seen; None: it was not measured."""
     if moved.before is None or moved.after is None:
         return None
     if moved.before > 0:
         return moved.after / moved.before - 1
     return math.inf if moved.after > 0 else 0.0
+
+
+def least_increase(moved: Movement) -> float | None:
+    """Return the lower end of the interval of a change, or without one the change itself."""
+    return increase_of(moved) if moved.interval is None else moved.interval[0]
+
+
+def is_certain(moved: Movement, allowed: float, level: float) -> bool:
+    """Say whether more than chance stands behind a rise by more than is allowed.
+
+    The permutation test has to say so at the level, and the interval, where there is one. What
+    cost nothing at all in any iteration needs no test.
+    """
+    if moved.before == 0:
+        return True
+    is_above = moved.interval is None or moved.interval[0] > allowed
+    return is_above and (moved.p_value is None or moved.p_value < level)
+
+
+def _risen(moved: Movement, rise: float) -> str:
+    if math.isinf(rise):
+        return "from nothing"
+    return f"by {rise:.1%}" if moved.interval is None else f"by {moved.interval[0]:.1%} or more"
+
+
+def _repeated(found: Comparison) -> Iterator[Remark]:
+    """Say what of the baseline is no evidence of its own."""
+    if found.copies:
+        message = "the very results of a later run and do not count again; keep each run once"
+        yield Remark(
+            "baseline", f"{found.copies} of {found.runs} runs of the baseline have {message}"
+        )

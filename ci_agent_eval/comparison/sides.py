@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +9,9 @@ from dataclasses import dataclass, replace
 from ci_agent_eval.agent_names import with_agents
 from ci_agent_eval.comparison.conditions import Kinds, conditions_of, matches, said
 from ci_agent_eval.comparison.model import Side
+from ci_agent_eval.comparison.pool import Pool
 from ci_agent_eval.contract.attempts import decisive
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.measure import latency_statistic
 from ci_agent_eval.facts import EpisodeFacts, Loaded, Tally, tally_of
 from ci_agent_eval.summary import ScenarioSummary, summarize
 
@@ -87,26 +86,16 @@ def key_of(scenario: ScenarioSummary) -> ScenarioKey:
     return scenario.scenario_id, scenario.agent or ""
 
 
-def side(runs: Sequence[RunSide], is_passing: IsPassing) -> Side:
-    """Add up the runs of a scenario, the latest first; it passes as the latest judged one did."""
-    tallies = [run.tally for run in runs]
-    ran = [facts for run in runs for facts in run.episodes if facts.outcome != "skipped"]
+def side(runs: Sequence[RunSide], pool: Pool, is_passing: IsPassing) -> Side:
+    """Return the figures of a scenario's pool of runs; it passes as the latest judged one did."""
     verdicts = (is_passing(run.summary) for run in runs)
     return Side(
-        passed=sum(tally.passed for tally in tallies),
-        judged=sum(tally.judged for tally in tallies),
+        passed=pool.tally.passed,
+        judged=pool.tally.judged,
         passing=next((verdict for verdict in verdicts if verdict is not None), None),
-        cost_usd=mean([facts.cost_usd for facts in ran]),
-        tokens=mean([facts.tokens for facts in ran]),
-        tool_calls=mean([facts.tool_calls for facts in ran]),
-        p95_latency_ms=latency_statistic([v for f in ran for v in f.latencies_ms], "p95"),
+        cost_usd=pool.figure("cost_usd"),
+        tokens=pool.figure("tokens"),
+        tool_calls=pool.figure("tool_calls"),
+        p95_latency_ms=pool.figure("p95_latency_ms"),
         set_aside=sum(len(run.aside) for run in runs),
     )
-
-
-def mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean, to ten decimals; None where a value is missing or there is none."""
-    known = [value for value in values if value is not None]
-    if not known or len(known) < len(values):
-        return None
-    return round(math.fsum(known) / len(known), 10)

@@ -10,7 +10,9 @@ from ci_agent_eval.gate import GatePolicy, is_passing
 from ci_agent_eval.render.document import parse_verdict, render_verdict
 from tests.builders import baseline, episode, failing, report, turn
 
-UNMEASURED = "is not measured on both sides, so that its increase cannot be told"
+UNMEASURED = (
+    "is not measured on both sides in 2 of 2 scenarios, so that its increase cannot be told"
+)
 LAX = {"min_pass_rate": 0.0}
 
 
@@ -19,9 +21,10 @@ def run(passed=1, failed=0, scenario="refund", **fields):
     return made + [failing(scenario, iteration=passed + i + 1, **fields) for i in range(failed)]
 
 
-def costing(cost, count=2, latency=100):
+def costing(cost, count=2, latency=100, iterations=5):
     turns = [turn(cost_usd=cost, latency_ms=latency)]
-    return [episode(f"s{n}", trajectory={"turns": turns}) for n in range(count)]
+    fields = {"trajectory": {"turns": turns}}
+    return [e for n in range(count) for e in run(iterations, scenario=f"s{n}", **fields)]
 
 
 def told(found):
@@ -52,11 +55,11 @@ def test_too_few_iterations_to_tell_fail_and_say_how_many_would_do():
     ((kind, message),) = told(built.verdict.reasons)
     assert kind == "undecided"
     assert message.startswith("not enough iterations to tell: 4 of 5 now, 50 of 50 before; ")
-    assert message.endswith(" would be enough")
+    assert message.endswith("with 21 or more such a drop shows 4 times in 5")
 
 
 def test_a_baseline_of_too_few_iterations_is_said():
-    built = report(*run(3, 1, **LAX), baseline=baseline(run(2)))
+    built = report(*run(2, 3, **LAX), baseline=baseline(run(3)))
     (reason,) = built.verdict.reasons
     assert "the baseline has too few" in reason.message
 
@@ -159,6 +162,56 @@ def test_a_budget_that_was_kept_before_is_a_warning():
 def test_cost_and_latency_may_rise_so_far(now, before, policy, reason):
     built = report(*now, baseline=baseline(before), policy=GatePolicy(**policy))
     assert told(built.verdict.reasons) == ([("increase", reason)] if reason else [])
+
+
+def test_a_rise_that_chance_may_explain_warns():
+    dear, cheap = costing(1.5, 1, iterations=1), costing(1.0, 1, iterations=1)
+    built = report(*dear, baseline=baseline(cheap), policy=GatePolicy(max_cost_increase=0.1))
+    assert built.passed
+    assert told(built.verdict.warnings) == [
+        (
+            "possible_increase",
+            "cost per episode rose by 50.0%, which so few iterations cannot tell from chance; "
+            "10% allowed",
+        )
+    ]
+
+
+def test_single_iterations_of_many_scenarios_tell_a_rise():
+    dear, cheap = costing(1.5, 9, iterations=1), costing(1.0, 9, iterations=1)
+    built = report(*dear, baseline=baseline(cheap), policy=GatePolicy(max_cost_increase=0.1))
+    assert told(built.verdict.reasons) == [
+        ("increase", "cost per episode rose by 50.0%, 10% allowed")
+    ]
+
+
+def test_one_scenario_that_costs_more_fails_however_many_do_not():
+    before = costing(1.0, 50)
+    now = [*costing(21.0, 3), *costing(1.0, 50)[15:]]
+    built = report(*now, baseline=baseline(before), policy=GatePolicy(max_cost_increase=0.1))
+    assert [reason.kind for reason in built.verdict.reasons] == ["increase"]
+
+
+def test_one_iteration_without_a_price_does_not_hide_a_rise():
+    now = costing(9.0, 3)
+    now[0] = costing(None, 1)[0]
+    built = report(
+        *now, baseline=baseline(costing(9.0, 3)), policy=GatePolicy(max_cost_increase=0.1)
+    )
+    assert told(built.verdict.reasons) == [
+        ("increase", f"cost per episode {UNMEASURED.replace('2 of 2', '1 of 3')}, 10% allowed")
+    ]
+
+
+def test_copies_of_a_run_are_said_and_count_once():
+    built = report(*run(5), baseline=baseline(run(5), run(5), run(5)))
+    assert told(built.verdict.warnings) == [
+        (
+            "baseline",
+            "2 of 3 runs of the baseline have the very results of a later run and do not count "
+            "again; keep each run once",
+        )
+    ]
 
 
 def test_what_is_not_comparable_has_no_increase():

@@ -73,9 +73,19 @@ def test_a_drop_that_many_iterations_show_is_a_regression():
 
 
 def test_a_drop_that_few_iterations_cannot_show_says_how_many_would():
-    scenario = only(compared(run(4, 1), run(20)))
+    scenario = only(compared(run(4, 1), run(50)))
     assert scenario.call == "undecided"
     assert scenario.needed_iterations > 5
+
+
+def test_a_drop_that_chance_makes_in_many_suites_is_not_asked_about():
+    """4 of 5 after 50 of 50 is one drop in eleven: in a suite of fifty there are some."""
+    now = [e for n in range(50) for e in run(*((4, 1) if n == 7 else (5,)), scenario=f"s{n}")]
+    before = [e for n in range(50) for e in run(50, scenario=f"s{n}")]
+    assert not compared(now, before).called("undecided")
+    worse = [e for n in range(50) for e in run(*((2, 3) if n == 7 else (5,)), scenario=f"s{n}")]
+    (asked,) = compared(worse, before).called("undecided", "regression")
+    assert asked.scenario_id == "s7"
 
 
 def test_a_small_drop_is_noise():
@@ -83,10 +93,23 @@ def test_a_small_drop_is_noise():
 
 
 def test_the_baseline_accumulates_over_runs():
-    one = only(compared(run(3, 2), run(5)))
-    many = only(compared(run(3, 2), *[run(5)] * 10))
+    one = only(compared(run(2, 3), run(5)))
+    many = only(compared(run(2, 3), *[run(5, duration_ms=n) for n in range(10)]))
     assert (one.call, many.call) == ("undecided", "regression")
     assert (many.before.passed, many.before.judged) == (50, 50)
+
+
+def test_a_copy_of_a_run_of_the_base_is_no_further_evidence():
+    comparison = compared(run(2, 3), *[run(5)] * 10)
+    assert (only(comparison).before.judged, only(comparison).call) == (5, "undecided")
+    assert (comparison.runs, comparison.copies, len(comparison.trend)) == (10, 9, 11)
+
+
+def test_a_recording_that_ten_runs_replay_is_one():
+    replayed = {"trajectory": {"turns": [turn(source="replayed", latency_ms=81.5)]}}
+    base = [run(5, duration_ms=number, **replayed) for number in range(10)]
+    comparison = compared(run(2, 3), *base)
+    assert (only(comparison).before.judged, comparison.replays) == (5, 45)
 
 
 @pytest.mark.parametrize(
@@ -272,8 +295,8 @@ def test_the_suite_s_figures_move():
         turns = [turn(cost_usd=cost, latency_ms=100, tokens={"input": 10, "output": 5})]
         return {"trajectory": {"turns": turns}}
 
-    now = [*run(1, scenario="a", **priced(0.2)), *run(1, scenario="b", **priced(0.4))]
-    before = [*run(1, scenario="a", **priced(0.1)), *run(1, scenario="b", **priced(0.2))]
+    now = [*run(2, scenario="a", **priced(0.2)), *run(2, scenario="b", **priced(0.4))]
+    before = [*run(2, scenario="a", **priced(0.1)), *run(2, scenario="b", **priced(0.2))]
     cost = compared(now, before).cost_usd
     assert (cost.before, cost.after, cost.interval) == (0.15, 0.3, (1.0, 1.0))
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ci_agent_eval.comparison import statistics
+from ci_agent_eval.comparison import arrays, statistics
 from ci_agent_eval.errors import InputError
 
 counts = st.tuples(st.integers(1, 40), st.integers(1, 40)).flatmap(
@@ -71,43 +71,35 @@ def test_the_sign_test_counts_coins(lost, won, expected):
     assert statistics.p_value_of_losses(lost, won) == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_bootstrap_is_seeded_and_close_to_its_theory():
-    before = [1.0 + i / 50 for i in range(50)]
-    after = [value * 1.1 + (0.1 if i % 2 else -0.1) for i, value in enumerate(before)]
-    low, high = statistics.interval_of_change(before, after)
-    assert (low, high) == statistics.interval_of_change(before, after)
-    assert low < 0.1 < high
-    pairs = [a - 1.1 * b for a, b in zip(after, before, strict=True)]
-    width = 2 * 1.96 * stats.sem(pairs) / (sum(before) / len(before))
-    assert high - low == pytest.approx(width, rel=0.15)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
+def test_adjusting_agrees_with_scipy(p_values):
+    expected = stats.false_discovery_control(p_values)
+    assert statistics.adjusted(p_values) == pytest.approx(tuple(expected), rel=1e-9)
 
 
-@pytest.mark.parametrize("before", [[1.0], [0.0, 1.0], []])
-def test_no_interval_of_what_cannot_have_one(before):
-    assert statistics.interval_of_change(before, before) is None
+@given(counts)
+def test_a_drop_agrees_with_scipy(given_counts):
+    passed_before, before, passed_after, after = given_counts
+    table = [[passed_after, after - passed_after], [passed_before, before - passed_before]]
+    expected = stats.fisher_exact(table, alternative="less").pvalue
+    assert statistics.p_value_of_drop(*given_counts) == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_same_change_everywhere_needs_no_resamples():
-    assert statistics.interval_of_change([2.0, 2.0], [3.0, 3.0]) == (0.5, 0.5)
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_the_sign_test_agrees_with_scipy(lost, won):
+    expected = 1.0
+    if lost + won:
+        expected = stats.binomtest(lost, lost + won, alternative="greater").pvalue
+    assert statistics.p_value_of_losses(lost, won) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("case", [(50, 50, 4, 5), (1, 1, 0, 1), (95, 100, 3, 4)])
-def test_how_many_iterations_would_tell(case):
-    passed_before, before, passed_after, after = case
-    needed = statistics.iterations_to_tell(*case, 0.05)
-
-    def p_value(iterations):
-        passed = math.floor(passed_after / after * iterations + 0.5)
-        return statistics.p_value_of_drop(passed_before, before, passed, iterations)
-
-    assert p_value(needed) < 0.05 <= p_value(needed - 1)
+def test_thousands_of_iterations_are_no_matter():
+    expected = stats.hypergeom.logcdf(900, 23000, 9900, 3000)
+    found = math.log(statistics.p_value_of_drop(9000, 20000, 900, 3000))
+    assert found == pytest.approx(expected, rel=1e-9)
 
 
-def test_no_iterations_tell_where_the_baseline_has_too_few():
-    assert statistics.iterations_to_tell(20, 20, 19, 20, 0.05) is None
-
-
-def test_without_scipy_a_comparison_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "scipy", None)
+def test_without_numpy_a_comparison_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(InputError, match=r"pip install 'ci-agent-eval\[compare\]'"):
-        statistics.p_value_of_losses(1, 0)
+        arrays.numpy()

@@ -1,0 +1,50 @@
+"""Whether a scenario's pass rate fell: the call, corrected for the number of scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ci_agent_eval.comparison import statistics
+from ci_agent_eval.comparison.model import Call, ComparePolicy, ScenarioComparison
+from ci_agent_eval.comparison.power import iterations_to_tell
+
+Counts = tuple[int, int, int, int]
+"""Passed and judged before, passed and judged after."""
+
+
+def with_calls(
+    scenarios: Sequence[ScenarioComparison], policy: ComparePolicy
+) -> list[ScenarioComparison]:
+    """Say of each scenario whether its pass rate fell."""
+    counts = {place: found for place, s in enumerate(scenarios) if (found := _counts(s))}
+    p_values = statistics.adjusted([statistics.p_value_of_drop(*c) for c in counts.values()])
+    level = policy.level / max(len(counts), 1)
+    called = list(scenarios)
+    for (place, found), p_value in zip(counts.items(), p_values, strict=True):
+        call = _call(found, p_value, policy)
+        needed = iterations_to_tell(*found, level) if call == "undecided" else None
+        called[place] = replace(
+            scenarios[place], call=call, p_value=p_value, needed_iterations=needed
+        )
+    return called
+
+
+def _counts(scenario: ScenarioComparison) -> Counts | None:
+    """Return what is tested; None: one side was not judged, or cannot be compared."""
+    before, after = scenario.before, scenario.after
+    if before is None or after is None or scenario.change == "not_comparable":
+        return None
+    if not before.judged or not after.judged:
+        return None
+    return before.passed, before.judged, after.passed, after.judged
+
+
+def _call(counts: Counts, p_value: float, policy: ComparePolicy) -> Call:
+    passed_before, judged_before, passed_after, judged_after = counts
+    if p_value < policy.level:
+        return "regression"
+    drop = passed_before / judged_before - passed_after / judged_after
+    # Rounded: 0.9 - 0.7 is less than 0.2 as floats are.
+    is_drop = drop > 0 and round(drop, 9) >= policy.min_drop
+    return "undecided" if is_drop and p_value < policy.doubt else "no_regression"
