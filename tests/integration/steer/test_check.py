@@ -154,7 +154,11 @@ def test_no_lines_no_answers(check):
 
 def test_each_line_is_answered_before_the_next_is_sent(tmp_path):
     process = subprocess.Popen(
-        [*CHECK, "--jsonl"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
+        [*CHECK, "--jsonl"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"},
     )
     with process:
         for command in ("pytest", "ls", "pytest -q"):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ci_agent_eval.steer.hook.agents import recognised
 from ci_agent_eval.steering.settings import DEFAULT_MESSAGE
 
 FIXTURES = sorted(Path(__file__).with_name("fixtures").glob("*.json"))
@@ -66,6 +67,10 @@ def renamed(event, command):
 
 def test_each_file_names_its_source(fixture):
     assert any(source.startswith("https://") for source in fixture["source"])
+
+
+def test_each_agent_is_recognised_by_its_events(fixture):
+    assert recognised(fixture["event"]).name == fixture["agent"]
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["named", "recognised"])

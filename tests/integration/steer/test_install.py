@@ -72,7 +72,7 @@ def test_in_twice_and_out_twice(steer, tmp_path):
     path = tmp_path / "app/.claude/settings.json"
     path.parent.mkdir(parents=True)
     path.write_text(SETTINGS)
-    path.chmod(0o600)
+    path.chmod(0o640)
 
     steer("install", "--for", "claude-code")
     once = path.read_text()
@@ -80,7 +80,7 @@ def test_in_twice_and_out_twice(steer, tmp_path):
 
     assert again.stdout.endswith("the hook is in it already\n")
     assert path.read_text() == once != SETTINGS
-    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.stat().st_mode & 0o777 == 0o640
     assert steer("uninstall", "--for", "claude-code").stdout.endswith("the hook is out of it\n")
     assert path.read_text() == SETTINGS
     done = steer("uninstall", "--for", "claude-code")

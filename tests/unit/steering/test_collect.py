@@ -38,6 +38,22 @@ def test_a_suite_that_takes_too_long_is_not_known(suite):
     assert count(suite, time_limit=1.0) is None
 
 
+def test_what_the_suite_started_ends_with_it(suite):
+    """The process holds the other end of a pipe, which ends when the last holder does."""
+    os.mkfifo(suite / "pipe")
+    reader = os.open(suite / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    child = "f = open('pipe', 'wb', 0); f.write(b'x'); import threading; threading.Event().wait()"
+    (suite / "conftest.py").write_text(
+        f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {child!r}]).wait()\n"
+    )
+
+    assert count(suite, time_limit=5.0) is None
+
+    os.set_blocking(reader, True)
+    with os.fdopen(reader, "rb", 0) as pipe:
+        assert pipe.readall() == b"x"
+
+
 def test_an_interpreter_that_is_none_is_not_known(suite):
     assert count(suite, python=str(suite / "no-python")) is None
     assert count(suite, "a\0b") is None

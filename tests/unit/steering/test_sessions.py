@@ -62,6 +62,15 @@ def test_a_clock_that_was_set_back_by_much_forgets_too(memory_of):
     assert memory.first_time("s", "a", 0)
 
 
+def test_a_session_behind_one_of_a_faster_clock_is_forgotten_in_its_own_time(memory_of):
+    memory = memory_of()
+    memory.first_time("s", "a", 5000)
+    memory.first_time("t", "a", 4000)
+
+    assert memory.first_time("t", "a", 5900)
+    assert not memory.first_time("s", "a", 5900)
+
+
 def test_of_more_than_1024_sessions_the_one_used_longest_ago_goes(memory_of):
     memory = memory_of()
     for number in range(1024):
