@@ -154,6 +154,13 @@ _TABLE = """
 --snapshot-file-lock-timeout= --snapshot-ignore-file-extensions= --snapshot-no-cleanup
 --snapshot-no-colors --snapshot-patch-pycharm-diff --snapshot-update
 --snapshot-update-new-only --snapshot-warn-unused
+# this plugin
+--aitest-iterations= --cassette-dir= --cassette= --episode-artifact --episode-artifact-path=
+--episode-commit= --episode-report-dir= --episode-suite= --episode-watched --eval
+--eval-results= --eval-strict --experiment-dataset= --experiment-prefix= --experiment-score=
+--experiment-server= --experiment-store= --experiment= --shard-durations= --shard=
+# pytester, which is a part of pytest
+--lsof --runpytest=
 # options of older versions
 --resultlog= --result-log= --no-print-logs --boxed
 """
@@ -187,6 +194,7 @@ NARROWING = frozenset(
         "--benchmark-only",
         "--splits",
         "--num-shards",
+        "--shard",
     }
 )
 """They run a part of the suite by themselves."""

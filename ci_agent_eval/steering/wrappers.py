@@ -106,6 +106,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "time": _wrapper("-f --format -o --output"),
     "noglob": _wrapper(),
     "nocorrect": _wrapper(),
+    # reserved words, which the grammar takes for commands behind `!` and where it stumbles
+    **dict.fromkeys(("!", "{", "do", "elif", "else", "if", "then", "until", "while"), _wrapper()),
     # limits, priorities, terminals
     "catchsegv": _wrapper(),
     "chronic": _wrapper(),

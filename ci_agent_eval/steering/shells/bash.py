@@ -24,6 +24,8 @@ _LONG_DOCUMENT = 500
 """Characters from which on the grammar is spared a here-document."""
 _PRINTED_WITHIN = 4
 """Substitutions within substitutions whose output is followed."""
+_TIMED = re.compile(r"(?:(?<=[;&|({\n])|\A)([ \t]*)time[ \t]+(?:-p[ \t]+)?(?=[({!])")
+"""`time` before what is no simple command, which the grammar does not know."""
 _SILENT = frozenset({"comment", "word", "heredoc_start", "heredoc_end", "regex"})
 
 
@@ -33,7 +35,7 @@ def commands_in(text: str, scope: Scope) -> Iterator[Command]:
     Both branches of an `if` count, and a loop's body once with all values of its variable.
     """
     walk = _Walk(scope)
-    plain = _CONTINUED.sub("", text.replace("\r\n", "\n"))
+    plain = _TIMED.sub(r"\1", _CONTINUED.sub("", text.replace("\r\n", "\n")))
     root = walk.parse(walk.without_long_documents(plain))
     if root is not None:
         yield from walk.run([_Visit(root, scope.stdin)])
