@@ -50,8 +50,8 @@ def interval_of_change(
         return None
     draws = _Draws()
     ordered = sorted(_sorted(pair) for pair in pairs)
-    before = sum(draws.bootstrapped(pair.before, statistic) for pair in ordered)
-    after = sum(draws.bootstrapped(pair.after, statistic) for pair in ordered)
+    before = sum((draws.bootstrapped(pair.before, statistic) for pair in ordered), np.zeros(1))
+    after = sum((draws.bootstrapped(pair.after, statistic) for pair in ordered), np.zeros(1))
     if (before <= 0).any():
         return None
     ends = np.quantile(after / before - 1, [(1 - level) / 2, (1 + level) / 2])
@@ -73,7 +73,7 @@ def p_value_of_increase(
     if not pairs:
         return None
     draws = _Draws()
-    seen = drawn = size = 0.0
+    seen, size, drawn = 0.0, 0.0, numpy().zeros(RESAMPLES)
     for pair in sorted(_sorted(pair) for pair in pairs):
         scaled = tuple(tuple(v * (1 + allowed) for v in values) for values in pair.before)
         observed, dealt = draws.dealt(scaled, pair.after, statistic)

@@ -17,17 +17,18 @@ def p_value_of_drop(
     R. A. Fisher, "Statistical Methods for Research Workers" (1934), section 21.02: the chance
     of so many failures after, or more, where all failures are dealt out blindly.
     """
-    failed = judged_before - passed_before + judged_after - passed_after
-    ways = total = 0
-    before = max(0, failed - judged_after)
-    term = math.comb(judged_before, before) * math.comb(judged_after, failed - before)
-    for before in range(before, judged_before - passed_before + 1):
-        total += term
+    failed_before, failed_after = judged_before - passed_before, judged_after - passed_after
+    failed = failed_before + failed_after
+    least = max(0, failed - judged_after)
+    ways = math.comb(judged_before, least) * math.comb(judged_after, failed - least)
+    as_far = 0
+    for before in range(least, failed_before + 1):
+        as_far += ways
+        # The next term of the hypergeometric distribution from this one.
         after = failed - before
-        term = term * (judged_before - before) * after
-        term //= (before + 1) * (judged_after - after + 1)
-    ways = math.comb(judged_before + judged_after, failed)
-    return significant(total / ways)
+        ways = ways * (judged_before - before) * after
+        ways //= (before + 1) * (judged_after - after + 1)
+    return significant(as_far / math.comb(judged_before + judged_after, failed))
 
 
 def adjusted(p_values: Sequence[float]) -> tuple[float, ...]:

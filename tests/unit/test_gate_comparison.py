@@ -13,6 +13,8 @@ from tests.builders import baseline, episode, failing, report, turn
 UNMEASURED = (
     "is not measured on both sides in 2 of 2 scenarios, so that its increase cannot be told"
 )
+BY_CHANCE = "which so few iterations cannot tell from chance"
+COPIED = "have the very results of a later run and do not count again"
 LAX = {"min_pass_rate": 0.0}
 
 
@@ -171,8 +173,7 @@ def test_a_rise_that_chance_may_explain_warns():
     assert told(built.verdict.warnings) == [
         (
             "possible_increase",
-            "cost per episode rose by 50.0%, which so few iterations cannot tell from chance; "
-            "10% allowed",
+            f"cost per episode rose by 50.0%, {BY_CHANCE}; 10% allowed",
         )
     ]
 
@@ -208,8 +209,7 @@ def test_copies_of_a_run_are_said_and_count_once():
     assert told(built.verdict.warnings) == [
         (
             "baseline",
-            "2 of 3 runs of the baseline have the very results of a later run and do not count "
-            "again; keep each run once",
+            f"2 of 3 runs of the baseline {COPIED}; keep each run once",
         )
     ]
 

@@ -20,7 +20,11 @@ def pair(before, after):
     return Pair(tuple((v,) for v in before), tuple((v,) for v in after))
 
 
-def suite(draw, scenarios, before, after, spread=0.1, rise=1.0):
+def one(side):
+    return [value for (value,) in side]
+
+
+def suite(draw, scenarios, before, after, *, spread=0.1, rise=1.0):
     """Costs of a suite whose scenarios differ widely and whose iterations by a spread."""
     costs = [draw.lognormvariate(0, 1) for _ in range(scenarios)]
     return [
@@ -49,10 +53,10 @@ def test_the_interval_is_as_wide_as_the_iterations_within_scenarios_differ():
     draw = random.Random(1)
     pairs = suite(draw, 20, 30, 30)
     low, high = interval_of_change(pairs, "mean")
-    before = sum(stats.tmean([v for (v,) in p.before]) for p in pairs)
-    after = sum(stats.tmean([v for (v,) in p.after]) for p in pairs)
-    error = [sum(stats.sem([v for (v,) in side]) ** 2 for side in sides) for sides in zip(*pairs)]
-    width = 2 * 1.96 * (error[1] + error[0] * (after / before) ** 2) ** 0.5 / before
+    sides = list(zip(*pairs, strict=True))
+    before, after = (sum(stats.tmean(one(side)) for side in of) for of in sides)
+    was, now = (sum(stats.sem(one(side)) ** 2 for side in of) for of in sides)
+    width = 2 * 1.96 * (now + was * (after / before) ** 2) ** 0.5 / before
     assert high - low == pytest.approx(width, rel=0.1)
     assert low < after / before - 1 < high
 
