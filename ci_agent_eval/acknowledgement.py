@@ -9,7 +9,7 @@ from ci_agent_eval.comparison.model import ScenarioComparison
 from ci_agent_eval.comparison.remarks import Remark, RemarkKind
 from ci_agent_eval.waivers import Agreement, covering
 
-ACCEPTABLE: frozenset[RemarkKind] = frozenset({"regression", "undecided", "vanished"})
+ACCEPTABLE: frozenset[RemarkKind] = frozenset({"regression", "undecided", "vanished", "downgraded"})
 """What may be acknowledged of a scenario: nothing that it shows without a baseline."""
 
 

@@ -153,6 +153,14 @@ def is_passing(scenario: ScenarioSummary, policy: GatePolicy) -> bool | None:
     return status == "passing" if status in {"passing", "failing"} else None
 
 
+def required_share(scenario: ScenarioSummary, policy: GatePolicy) -> float:
+    """Return the share of a scenario's iterations that must pass, to six decimals."""
+    share = Fraction(str(_required_rate(scenario, policy)))
+    if scenario.min_passes is not None and scenario.tally.total:
+        share = max(share, Fraction(scenario.min_passes, scenario.tally.total))
+    return round(float(min(share, Fraction(1))), 6)
+
+
 def _compared(
     comparison: Comparison | NoBaseline | None,
     judgements: tuple[Judgement, ...],
@@ -186,14 +194,20 @@ def _weighed(
     """Return a remark as a reason or a warning, with what was agreed about it."""
     gates, agreed = _gates(remark, policy), accepted(remark, acknowledged)
     if agreed is None:
-        return Reason(remark.kind, remark.message, *name), gates
+        message = f"{remark.message}; {remark.advice}" if remark.advice else remark.message
+        return Reason(remark.kind, message, *name), gates
     if agreed.holds:
         return Reason("acknowledged", agreed.message, *name), False
     return Reason(remark.kind, agreed.message, *name), gates
 
 
 def _gates(remark: Remark, policy: GatePolicy) -> bool:
-    """Say whether a remark is a reason, not a warning: of a scenario only where it is required."""
+    """Say whether a remark is a reason, not a warning: of a scenario only where it is required.
+
+    One of which less is required now was required in the base, and counts as such.
+    """
+    if remark.kind == "downgraded":
+        return True
     is_required = remark.scenario is None or remark.scenario.required
     if remark.kind in {"regression", "undecided"}:
         return is_required and policy.regressions == "fail"

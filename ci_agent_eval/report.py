@@ -10,7 +10,7 @@ from ci_agent_eval.comparison.model import Baseline, ComparePolicy, Comparison, 
 from ci_agent_eval.contract.base import SCHEMA_VERSION, SchemaVersion
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.facts import Loaded
-from ci_agent_eval.gate import GatePolicy, Judgement, Verdict, decide, is_passing
+from ci_agent_eval.gate import GatePolicy, Judgement, Verdict, decide, is_passing, required_share
 from ci_agent_eval.quarantine import with_quarantine
 from ci_agent_eval.summary import ScenarioSummary, ScenarioViolation, Summary, summarize
 from ci_agent_eval.waivers import Agreement
@@ -117,6 +117,7 @@ def build_report(
             loaded.episodes,
             baseline,
             is_passing=lambda scenario: is_passing(scenario, policy),
+            required_share=lambda scenario: required_share(scenario, policy),
             policy=replace(
                 compare_policy or ComparePolicy(),
                 max_cost_increase=policy.max_cost_increase,

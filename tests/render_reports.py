@@ -250,21 +250,20 @@ def compared() -> Report:
         "escalates refunds over $500", reason="called issue_refund before ask_manager"
     )
     way, short = ("lookup_order", "ask_manager", "issue_refund"), ("lookup_order", "issue_refund")
-    five = range(1, 6)
+    five, lax = range(1, 6), {"min_pass_rate": 0.6}
 
     def base(number: int) -> list[Episode]:
         return [
             *(episode("refund_over_limit", iteration=n, **steps(*way)) for n in five),
             *(failing("small_talk", iteration=n, **steps("greet")) for n in five),
             *(failing("order_status", iteration=n, **steps("lookup_order")) for n in five),
-            *(episode("escalation", iteration=n, **steps("ask_manager")) for n in five),
+            *(episode("escalation", iteration=n, **lax, **steps("ask_manager")) for n in five),
             *(episode("refund_by_email", iteration=n, **steps(*way, cost=0.003)) for n in five),
             *(episode("greeting", iteration=n, model="openai:a") for n in five),
             episode("loyalty_points", gate="advisory" if number else "required"),
             episode("vouchers"),
         ]
 
-    lax = {"min_pass_rate": 0.6}
     dear = {"budgets": {"cost_usd": {"limit": 0.0035, "hard": False}}}
     return report(
         *(failing("refund_over_limit", iteration=n, assertions=[asked], **steps(*short))
@@ -353,7 +352,7 @@ def agreed() -> Report:
             agreement("refund_over_limit"),
         ),
         baseline=baseline(
-            [episode(name, iteration=n) for name in ("tone", "length") for n in often]
+            [episode(name, iteration=n, **lax) for name in ("tone", "length") for n in often]
         ),
     )
 
@@ -378,8 +377,8 @@ def hostile_agreed(text: str = HOSTILE) -> Report:
             agreement(f"{name}4", reason=text, agent=name),
         ),
         baseline=baseline(
-            [episode(f"{text}3", iteration=n, agent=text) for n in range(20)],
-            [episode(f"{text}3", agent=text)],
+            [episode(f"{text}3", iteration=n, **rest) for n in range(20)],
+            [episode(f"{text}3", **rest)],
             label=text,
         ),
     )

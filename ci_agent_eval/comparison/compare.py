@@ -29,8 +29,10 @@ from ci_agent_eval.comparison.paths import divergence, representative
 from ci_agent_eval.comparison.pool import Pool, independent, pooled
 from ci_agent_eval.comparison.sides import (
     IsPassing,
+    RequiredShare,
     RunSide,
     ScenarioKey,
+    demand,
     narrowed,
     side,
     sides_of,
@@ -48,6 +50,7 @@ def compare(
     baseline: Baseline,
     *,
     is_passing: IsPassing,
+    required_share: RequiredShare,
     policy: ComparePolicy,
 ) -> Comparison:
     """Compare a run, folded in `summary` from `episodes`, with the runs of the base.
@@ -57,7 +60,7 @@ def compare(
     after = _Run(sides_of(summary.scenarios, episodes))
     runs = [_Run(sides_of_run(run.episodes)) for run in baseline.runs]
     counted = [runs[place] for place in independent(baseline.runs)]
-    paired = _Pairing(counted, after, is_passing, policy)
+    paired = _Pairing(counted, after, is_passing, required_share, policy)
     scenarios = with_calls(paired.all(), policy)
     lost = sum(1 for s in scenarios if s.change == "newly_failing")
     won = sum(1 for s in scenarios if s.change == "fixed")
@@ -117,6 +120,7 @@ class _Pairing:
     runs: Sequence[_Run]
     after: _Run
     is_passing: IsPassing
+    required_share: RequiredShare
     policy: ComparePolicy
     pools: dict[ScenarioKey, PoolPair] = field(default_factory=dict)
     """What each scenario that is compared was compared by."""
@@ -132,9 +136,18 @@ class _Pairing:
             compared = self._scenario(key, run, [before for _, before in past])
             latest = past[0][0][0] if past else key[0]
             renamed = latest if latest != key[0] else None
-            present.append(replace(compared, renamed_from=renamed))
-            # What an older run knew by a former name says nothing of what the latest one had.
-            taken |= {before for _, before in known[:1] if before}
+            # What an older run knew it by says nothing of what the latest one had.
+            own = {before for _, before in known[:1] if before}
+            taken |= own
+            demanded = [demand(self.runs[0].sides[key], self.required_share) for key in own]
+            present.append(
+                replace(
+                    compared,
+                    renamed_from=renamed,
+                    demand=demand(run, self.required_share),
+                    demand_before=demanded[0] if demanded else None,
+                )
+            )
         return [*present, *self._vanished(taken)]
 
     def _names(self, key: ScenarioKey, run: RunSide) -> tuple[str, ...]:

@@ -144,6 +144,18 @@ class ScenarioComparison:
     """Why it is not comparable, or why some of its iterations are not."""
     divergence: Divergence | None = None
     renamed_from: str | None = None
+    demand: float | None = None
+    """Share of its iterations that must pass, quarantined or not; None: it is advisory."""
+    demand_before: float | None = None
+    """The same in the latest run of the base, by its own tests and today's settings; None: it was
+    not there, or advisory."""
+
+    @property
+    def downgraded(self) -> bool:
+        """Whether less is required of it than in the latest run of the base."""
+        if self.after is None or self.demand_before is None:
+            return False
+        return self.demand is None or self.demand < self.demand_before
 
 
 @dataclass(frozen=True, slots=True)

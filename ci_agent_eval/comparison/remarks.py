@@ -20,6 +20,7 @@ RemarkKind = Literal[
     "regression",
     "undecided",
     "vanished",
+    "downgraded",
     "not_comparable",
     "newly_over",
     "increase",
@@ -44,6 +45,8 @@ class Remark:
     message: str
     scenario: ScenarioComparison | None = None
     """None: it is about the suite."""
+    advice: str = ""
+    """What to do where nothing was agreed about it."""
 
 
 def remarks(found: Comparison | NoBaseline, increases: Increases) -> Iterator[Remark]:
@@ -73,6 +76,9 @@ def _of_scenario(scenario: ScenarioComparison) -> Iterator[Remark]:
     if scenario.differences and scenario.change != "not_comparable":
         message = f"{aside(scenario)}: {_differences(scenario)}"
         yield Remark("not_comparable", message, scenario)
+    if scenario.downgraded:
+        advice = "put it back, or acknowledge it where this is meant"
+        yield Remark("downgraded", downgrade(scenario), scenario, advice)
     if scenario.newly_over:
         budgets = ", ".join(scenario.newly_over)
         yield Remark("newly_over", f"newly over budget: {budgets}", scenario)
@@ -98,6 +104,16 @@ def _share(one: Side) -> str:
 
 def _are(one: Side) -> str:
     return "is" if one.set_aside == 1 else "are"
+
+
+def downgrade(scenario: ScenarioComparison) -> str:
+    """Say what less is required of it than in the base."""
+    before, now = (
+        f"{(share or 0) * 100:.6g}%" for share in (scenario.demand_before, scenario.demand)
+    )
+    if scenario.demand is None:
+        return f"it is advisory now, and {before} of its iterations had to pass in the baseline"
+    return f"{now} of its iterations must pass now, {before} in the baseline"
 
 
 def sides(scenario: ScenarioComparison) -> str:

@@ -21,6 +21,9 @@ ScenarioKey = tuple[str, str]
 IsPassing = Callable[[ScenarioSummary], bool | None]
 """Whether a scenario meets its pass rate; None where it was not judged."""
 
+RequiredShare = Callable[[ScenarioSummary], float]
+"""Share of a scenario's iterations that must pass if it is required."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunSide:
@@ -84,6 +87,15 @@ def sides_of_run(episodes: Sequence[EpisodeFacts]) -> dict[ScenarioKey, RunSide]
 def key_of(scenario: ScenarioSummary) -> ScenarioKey:
     """Return what a scenario is known by."""
     return scenario.scenario_id, scenario.agent or ""
+
+
+def demand(run: RunSide, required_share: RequiredShare) -> float | None:
+    """Return the share that must pass, by the tests themselves; None: they are advisory.
+
+    A quarantine has a day on which it ends, and is no change of what the tests demand.
+    """
+    is_required = any(facts.gate == "required" for facts in run.episodes)
+    return required_share(run.summary) if is_required else None
 
 
 def side(runs: Sequence[RunSide], pool: Pool, is_passing: IsPassing) -> Side:

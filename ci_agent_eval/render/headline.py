@@ -130,6 +130,7 @@ def _conversations(found: EvaluationTally) -> str:
 
 _COMPARED: tuple[tuple[ReasonKind, str, str], ...] = (
     ("vanished", "scenario vanished", "scenarios vanished"),
+    ("downgraded", "scenario downgraded", "scenarios downgraded"),
     ("regression", "regression", "regressions"),
     ("undecided", "drop with too few iterations to tell", "drops with too few iterations to tell"),
     ("increase", "increase over what is allowed", "increases over what is allowed"),

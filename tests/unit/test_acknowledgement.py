@@ -9,11 +9,12 @@ from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.document import parse_verdict, render_verdict
 from tests.builders import agreement, baseline, episode, failing, report
 
-GOOD = [episode(iteration=i) for i in range(1, 21)]
+GOOD = [episode(iteration=i, min_pass_rate=0.0) for i in range(1, 21)]
 BAD = [failing(iteration=i, min_pass_rate=0.0) for i in range(1, 21)]
 LAX = {"min_pass_rate": 0.0}
 FEW = [failing(iteration=1, **LAX), *(episode(iteration=i, **LAX) for i in range(2, 6))]
-MANY = [episode(iteration=i) for i in range(1, 51)]
+MANY = [episode(iteration=i, **LAX) for i in range(1, 51)]
+LESS = [*(episode(iteration=i, gate="advisory", **LAX) for i in range(1, 21)), episode("other")]
 OTHER = [episode("other")]
 HELD = agreement(reason="the new prompt asks back")
 OVER = agreement(reason="the new prompt asks back", expired=True)
@@ -25,8 +26,8 @@ def told(found):
 
 @pytest.mark.parametrize(
     ("now", "kind"),
-    [(BAD, "regression"), (FEW, "undecided"), (OTHER, "vanished")],
-    ids=["regression", "undecided", "vanished"],
+    [(BAD, "regression"), (FEW, "undecided"), (OTHER, "vanished"), (LESS, "downgraded")],
+    ids=["regression", "undecided", "vanished", "downgraded"],
 )
 def test_what_is_acknowledged_is_a_warning_until_the_day(now, kind):
     base = baseline(MANY)

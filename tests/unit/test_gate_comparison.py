@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ci_agent_eval.comparison.model import NoBaseline
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy, is_passing
 from ci_agent_eval.render.document import parse_verdict, render_verdict
-from tests.builders import baseline, episode, failing, report, turn
+from tests.builders import baseline, episode, failing, in_quarantine, report, turn
 
 UNMEASURED = (
     "is not measured on both sides in 2 of 2 scenarios, so that its increase cannot be told"
@@ -45,7 +47,7 @@ def test_no_baseline_is_said_with_its_reason_and_does_not_fail():
 
 
 def test_a_regression_fails_although_the_scenario_reaches_its_rate():
-    built = report(*run(10, 10, **LAX), baseline=baseline(run(20)))
+    built = report(*run(10, 10, **LAX), baseline=baseline(run(20, **LAX)))
     assert told(built.verdict.reasons) == [
         ("regression", "passes less often: 10 of 20 now, 20 of 20 before (p = 0.00022)")
     ]
@@ -53,7 +55,7 @@ def test_a_regression_fails_although_the_scenario_reaches_its_rate():
 
 
 def test_too_few_iterations_to_tell_fail_and_say_how_many_would_do():
-    built = report(*run(4, 1, **LAX), baseline=baseline(run(50)))
+    built = report(*run(4, 1, **LAX), baseline=baseline(run(50, **LAX)))
     ((kind, message),) = told(built.verdict.reasons)
     assert kind == "undecided"
     assert message.startswith("not enough iterations to tell: 4 of 5 now, 50 of 50 before; ")
@@ -61,7 +63,7 @@ def test_too_few_iterations_to_tell_fail_and_say_how_many_would_do():
 
 
 def test_a_baseline_of_too_few_iterations_is_said():
-    built = report(*run(2, 3, **LAX), baseline=baseline(run(3)))
+    built = report(*run(2, 3, **LAX), baseline=baseline(run(3, **LAX)))
     (reason,) = built.verdict.reasons
     assert "the baseline has too few" in reason.message
 
@@ -73,7 +75,7 @@ def test_what_fails_by_itself_needs_no_doubt_beside_it():
 
 @pytest.mark.parametrize("now", [run(10, 10, **LAX), run(4, 1, **LAX)])
 def test_both_may_only_warn(now):
-    built = report(*now, baseline=baseline(run(50)), policy=GatePolicy(regressions="warn"))
+    built = report(*now, baseline=baseline(run(50, **LAX)), policy=GatePolicy(regressions="warn"))
     assert built.passed
     assert len(built.verdict.warnings) == 1
 
@@ -81,7 +83,7 @@ def test_both_may_only_warn(now):
 @pytest.mark.parametrize("now", [run(10, 10, **LAX), run(4, 1, **LAX)])
 def test_advisory_scenarios_only_warn(now):
     advisory = [one.model_copy(update={"gate": "advisory"}) for one in now]
-    built = report(*advisory, baseline=baseline(run(50)))
+    built = report(*advisory, baseline=baseline(run(50, gate="advisory")))
     assert built.passed
     assert {warning.kind for warning in built.verdict.warnings} & {"regression", "undecided"}
 
@@ -102,13 +104,79 @@ def test_a_vanished_advisory_scenario_warns():
     assert [w.kind for w in built.verdict.warnings] == ["vanished"]
 
 
+@pytest.mark.parametrize(
+    ("now", "before", "message"),
+    [
+        (run(10, gate="advisory"), run(10),
+         "it is advisory now, and 100% of its iterations had to pass in the baseline"),
+        (run(10, min_pass_rate=0.1), run(10, min_pass_rate=0.9),
+         "10% of its iterations must pass now, 90% in the baseline"),
+        (run(10, min_pass_rate=0.1), run(10),
+         "10% of its iterations must pass now, 100% in the baseline"),
+        (run(10, min_passes=2), run(10, min_passes=9),
+         "20% of its iterations must pass now, 90% in the baseline"),
+        (run(20, min_passes=9), run(10, min_passes=9),
+         "45% of its iterations must pass now, 90% in the baseline"),
+        (run(10, scenario="tone", was=["refund"], gate="advisory"), run(10),
+         "it is advisory now, and 100% of its iterations had to pass in the baseline"),
+        (run(10, model="b", gate="advisory"), run(10, model="a"),
+         "it is advisory now, and 100% of its iterations had to pass in the baseline"),
+    ],
+)  # fmt: skip
+def test_what_gated_must_not_stop_gating_unsaid(now, before, message):
+    built = report(*now, *run(scenario="other"), baseline=baseline(before))
+    (reason,) = built.verdict.reasons
+    advice = "put it back, or acknowledge it where this is meant"
+    assert (reason.kind, reason.message) == ("downgraded", f"{message}; {advice}")
+    assert parse_verdict(render_verdict(built)) == built
+
+
+@pytest.mark.parametrize(
+    ("now", "before"),
+    [
+        (run(10), run(10, min_pass_rate=0.9)),
+        (run(10), run(10, gate="advisory", min_pass_rate=0.5)),
+        (run(10, gate="advisory"), run(10, gate="advisory")),
+        (run(10, min_passes=9), run(10, min_pass_rate=0.9)),
+    ],
+)
+def test_what_demands_as_much_or_never_gated_is_no_downgrade(now, before):
+    built = report(*now, *run(scenario="other"), baseline=baseline(before))
+    assert (built.passed, told(built.verdict.warnings)) == (True, [])
+
+
+def test_only_the_latest_run_says_what_was_required():
+    built = report(
+        *run(gate="advisory"), *run(scenario="b"), baseline=baseline(run(gate="advisory"), run())
+    )
+    assert built.passed
+
+
+def test_a_quarantine_is_no_downgrade_and_hides_none():
+    held = (in_quarantine(),)
+    kept = report(*run(10), *run(scenario="b"), baseline=baseline(run(10)), quarantine=held)
+    assert kept.passed
+    lowered = run(10, gate="advisory")
+    hidden = report(*lowered, *run(scenario="b"), baseline=baseline(run(10)), quarantine=held)
+    assert [reason.kind for reason in hidden.verdict.reasons] == ["downgraded"]
+
+
+def test_a_downgrade_is_not_believed_away():
+    built = report(*run(gate="advisory"), *run(scenario="b"), baseline=baseline(run()))
+    told_so = json.loads(render_verdict(built))
+    told_so["conclusion"] = told_so["verdict"]["conclusion"] = "success"
+    told_so["verdict"]["reasons"] = []
+    with pytest.raises(InputError, match="it claims success, but it is advisory now"):
+        parse_verdict(json.dumps(told_so))
+
+
 def test_a_scenario_under_another_name_has_not_vanished():
     built = report(*run(scenario="new_name", was=["old"]), baseline=baseline(run(scenario="old")))
     assert built.passed
 
 
 def test_another_model_is_no_regression():
-    now, before = run(10, 10, model="b", **LAX), run(20, model="a")
+    now, before = run(10, 10, model="b", **LAX), run(20, model="a", **LAX)
     built = report(*now, baseline=baseline(before))
     assert built.passed
     assert told(built.verdict.warnings) == [
@@ -121,7 +189,7 @@ def test_iterations_under_other_conditions_are_set_aside_and_said():
         return {"model": model, **LAX}
 
     odd = episode(iteration=21, **under("b"))
-    built = report(*run(5, 15, **under("a")), odd, baseline=baseline(run(20, model="a")))
+    built = report(*run(5, 15, **under("a")), odd, baseline=baseline(run(20, model="a", **LAX)))
     assert [reason.kind for reason in built.verdict.reasons] == ["regression"]
     message = "1 of 21 iterations is not comparable with the baseline: model was a, is b"
     assert told(built.verdict.warnings) == [("not_comparable", message)]

@@ -38,6 +38,7 @@ def compared(now, *before, shuffle=None, **policy):
         after.episodes,
         Baseline("main@4f2a91c", runs),
         is_passing=passing,
+        required_share=lambda summary: summary.min_pass_rate or 1.0,
         policy=ComparePolicy(**policy),
     )
 
