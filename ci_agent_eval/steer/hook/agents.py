@@ -2,7 +2,8 @@
 
 To let a call through is to have no opinion: the agent's own permission rules go on to apply. In
 Claude Code an explicit `allow` would skip its question to the user, and Codex takes one for an
-error, so both are answered with nothing. Sources, as of November 2026:
+error, so both are answered with nothing. Cursor's documented answer is `allow`, which it asks
+for before its own rules. Sources, as of November 2026:
 
 - Claude Code: https://code.claude.com/docs/en/hooks (PreToolUse)
 - Codex CLI: https://developers.openai.com/codex/hooks, and `codex-rs/hooks` of openai/codex

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.errors import InputError
@@ -169,6 +169,7 @@ GROUPS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(SETTINGS, st.none() | GROUPS, st.sampled_from([None, 1, 4, "\t"]), st.booleans())
 def test_in_and_out_is_nothing_for_any_settings(settings, groups, indent, ascii_only):
     if groups is not None:

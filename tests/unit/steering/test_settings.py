@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.errors import InputError
@@ -232,6 +232,7 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path, content):
         load_steering(root=tmp_path, environ={}, config=path)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60) | st.text(alphabet="session: [{'&*!|>-\n\t\"\\x7f", max_size=40))
 def test_any_text_is_read_or_refused_with_its_place(text):
     with suppress(InputError):
