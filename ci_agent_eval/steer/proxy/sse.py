@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 Json = dict[str, object]
 """A JSON object as it came: nothing in it can be trusted."""
 
-# A line's end and an empty line after it. The groups are atomic: \r\n is one end, not two.
-_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+# A line's end and an empty line after it. Behind \n a \r waits for what follows it: it is half
+# of \r\n nearly always. Where all lines end with \r, nothing is waited for.
+_END = re.compile(rb"\n(?:\r\n|\n|\r(?=[^\n]))|\r\r\n?")
 _LOOK_BACK = 3
 _BOM = b"\xef\xbb\xbf"
 

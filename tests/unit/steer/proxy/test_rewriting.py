@@ -231,6 +231,20 @@ def test_calls_that_share_a_place_are_told_apart_by_their_ids():
     assert b"".join(streamed("chat", quirk)) == b"".join(quirk)
 
 
+def test_a_place_is_never_below_the_first():
+    calls = [{**wire.chat_call(at, FULL), "index": 0} for at in range(3)]
+    calls.append({**wire.chat_call(3, READ), "index": 1})
+    events = [wire.chat_chunk({"tool_calls": [call]}) for call in calls]
+    parts = streamed("chat", [*events, wire.chat_chunk({}, "tool_calls")])
+    pieces = [p for p in payloads(parts) if "tool_calls" in p["choices"][0]["delta"]]
+    assert [p["choices"][0]["delta"]["tool_calls"][0]["index"] for p in pieces] == [0]
+
+
+def test_a_message_that_two_calls_share_is_streamed_once():
+    parts = streamed("chat", wire.chat_events(FULL, FULL))
+    assert accumulated_chat(parts) == (MESSAGE, [], "stop")
+
+
 def test_calls_that_arrive_mixed_are_decided_when_they_are_whole():
     first, second = (wire.chat_call_events(at, call) for at, call in enumerate((LS, FULL)))
     mixed = [first[0], second[0], first[1], second[1], first[2], second[2]]
@@ -425,6 +439,31 @@ def test_any_chunking_gives_the_same_bytes(api, cuts):
     at = sorted({min(c, len(stream)) for c in cuts} | {0, len(stream)})
     chunks = [stream[a:b] for a, b in itertools.pairwise(at)]
     assert b"".join(streamed(api, chunks)) == b"".join(streamed(api, [stream]))
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_small_chunks_give_the_same_bytes(api, size, end):
+    stream = b"".join(EVENTS[api](LS, FULL, READ, text="Now.")).replace(b"\n", end)
+    chunks = [stream[at : at + size] for at in range(0, len(stream), size)]
+    got = b"".join(streamed(api, chunks))
+    assert got == b"".join(streamed(api, [stream]))
+    assert MESSAGE.encode() in got
+
+
+def test_blocks_that_arrive_mixed_keep_their_order():
+    events = wire.message_events(LS, FULL)
+    starts = [at for at, event in enumerate(events) if b"content_block_start" in event]
+    first, second = events[starts[0] : starts[1]], events[starts[1] : -2]
+    mixed = [first[0], second[0], *first[1:], *second[1:]]
+    parts = streamed("messages", [*events[: starts[0]], *mixed, *events[-2:]])
+    blocks = [p["index"] for p in payloads(parts) if "index" in p]
+    assert blocks == sorted(blocks)
+    assert [p["content_block"]["type"] for p in payloads(parts) if "content_block" in p] == [
+        "tool_use",
+        "text",
+    ]
 
 
 # Limits and faults
