@@ -18,6 +18,7 @@ _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "collection_error": ("1 collection error", "{} collection errors"),
     "shards": ("the shards are not one whole run", "the shards are not one whole run"),
     "unreadable_file": ("1 result file cannot be read", "{} result files cannot be read"),
+    "handover": ("1 remark on the hand-over", "{} remarks on the hand-over"),
     "disagreement": ("1 disagreement between files", "{} disagreements between files"),
     "declared_counts_differ": ("1 file misstates its counts", "{} files misstate their counts"),
     "duplicate": ("1 duplicate episode", "{} duplicate episodes"),

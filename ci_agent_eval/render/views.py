@@ -25,6 +25,8 @@ FINDING_KINDS: dict[FindingKind, str] = {
     "install_failed": "set-up failed",
     "unreadable_file": "unreadable file",
     "disagreement": "disagreement",
+    "handover": "hand-over",
+    "default_settings": "settings",
     "declared_counts_differ": "misstated counts",
     "shards": "shards",
     "duplicate": "duplicate",
