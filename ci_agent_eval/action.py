@@ -9,7 +9,8 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
@@ -20,7 +21,7 @@ from ci_agent_eval.baselines.load import ARTIFACT
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.errors import AgentEvalError, InputError, PublishError
 from ci_agent_eval.facts import Loaded
-from ci_agent_eval.handoff import check_read, refuse, source_of, take_over
+from ci_agent_eval.handoff import check_read, doubts, refuse, source_of, take_over
 from ci_agent_eval.inputs import Inputs, parse_inputs
 from ci_agent_eval.pipeline import Job, report_files, report_loaded, run_and_report
 from ci_agent_eval.publish.event import Event
@@ -34,7 +35,7 @@ from ci_agent_eval.redact import Redactor
 from ci_agent_eval.render.terminal import render_terminal
 from ci_agent_eval.report import Report
 from ci_agent_eval.runner import REPORTER_VARIABLES, Progress
-from ci_agent_eval.settings import load_agreed, load_settings
+from ci_agent_eval.settings import CONFIG_NAME, has_file, load_agreed, load_settings
 
 Echo = Callable[[str], None]
 
@@ -60,27 +61,29 @@ def run_action(
     event = load_event(environ)
     log = log_to(echo, environ)
     job = _job(inputs, event, environ, log, today)
-    if inputs.mode == "publish":
-        report = _take_over(inputs, event, job, log)
-    elif inputs.mode == "run":
-        with commands_stopped(environ, echo):
-            report = _run(inputs, job, echo, on_progress)
-    else:
-        report = report_files(
-            job,
-            results=inputs.results or job.settings.results,
-            junit=inputs.junit or job.settings.junit,
+    with ExitStack() as stack:
+        if inputs.mode == "publish":
+            stack.enter_context(faults_refused(inputs.token, event, job, log))
+            report = _take_over(inputs, event, job, log)
+        elif inputs.mode == "run":
+            with commands_stopped(environ, echo):
+                report = _run(inputs, job, echo, on_progress)
+        else:
+            report = report_files(
+                job,
+                results=inputs.results or job.settings.results,
+                junit=inputs.junit or job.settings.junit,
+            )
+        echo(render_terminal(report, color=False, width=LOG_WIDTH))
+        result = announce(
+            report,
+            event,
+            job.settings,
+            folder=Path(job.settings.report_dir),
+            token=inputs.token,
+            environ=environ,
+            echo=echo,
         )
-    echo(render_terminal(report, color=False, width=LOG_WIDTH))
-    result = announce(
-        report,
-        event,
-        job.settings,
-        folder=Path(job.settings.report_dir),
-        token=inputs.token,
-        environ=environ,
-        echo=echo,
-    )
     return exit_code(report, result)
 
 
@@ -142,7 +145,7 @@ def _job(inputs: Inputs, event: Event, environ: Mapping[str, str], log: Log, tod
 
 def _take_over(inputs: Inputs, event: Event, job: Job, log: Log) -> Report:
     """Report what another run handed over. Raises what refused it, once that is published."""
-    source_of(event)
+    source = source_of(event)
     github = github_of(event, inputs.token, log)
     if github is None:
         raise InputError("mode publish: there is no token; pass one as the input github-token")
@@ -151,12 +154,43 @@ def _take_over(inputs: Inputs, event: Event, job: Job, log: Log) -> Report:
         api = stack.enter_context(github())
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="agent-eval-")))
         try:
-            take_over(api, event, name=inputs.artifact, into=folder)
-            report = report_files(job, results=(".",), junit=(), root=folder)
+            sessions = take_over(api, event, name=inputs.artifact, into=folder)
+            known = (*_of_settings(inputs, job.root),)
+            handed = replace(job, doubts=lambda r: (*known, *doubts(source, sessions, r)))
+            report = report_files(handed, results=(".",), junit=(), root=folder)
             check_read(report.summary.findings)
         except AgentEvalError as error:
             raise _refused(api, event, job, error, log) from None
     return report
+
+
+def _of_settings(inputs: Inputs, root: Path) -> Iterator[Finding]:
+    """Say so where there is no file of settings: the checkout may have been forgotten."""
+    if not has_file(root, root / inputs.config if inputs.config else None):
+        message = (
+            f"no {CONFIG_NAME} was found, so this is judged by the defaults and the workflow's "
+            "inputs; where the default branch has one, check that branch out before this step"
+        )
+        yield Finding("default_settings", CONFIG_NAME, message, blocking=False)
+
+
+@contextmanager
+def faults_refused(token: str, event: Event, job: Job, log: Log) -> Iterator[None]:
+    """Publish a failed check run where something unexpected ends this, and let it end so.
+
+    The check that is required would else be absent, or an earlier one would stand.
+    """
+    try:
+        yield
+    except AgentEvalError:
+        raise
+    except Exception as error:
+        github = github_of(event, token, log)
+        if github is not None and job.settings.publish.check_run:
+            sentence = f"an unexpected {type(error).__name__} ended the job; its log says more"
+            with suppress(Exception), github() as api:  # what ended the job is what is raised
+                refuse(api, event, sentence, check_name=job.settings.check_name, log=log)
+        raise
 
 
 def _refused(

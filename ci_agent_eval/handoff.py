@@ -7,7 +7,7 @@ that a run of the suite leaves are taken, and what they say is read, judged and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ci_agent_eval.artifacts import fetch, is_data, list_artifacts
@@ -23,6 +23,7 @@ from ci_agent_eval.publish.plan import Part
 from ci_agent_eval.publish.runs import RunsApi
 from ci_agent_eval.publish.waiting import Log
 from ci_agent_eval.render.escape import code_span
+from ci_agent_eval.report import Report
 
 _LARGEST_SESSION = 16 * 1024 * 1024
 _TITLE = "The results were refused"
@@ -43,10 +44,10 @@ def source_of(event: Event) -> SourceRun:
     return event.source
 
 
-def take_over(api: RunsApi, event: Event, *, name: str, into: Path) -> None:
+def take_over(api: RunsApi, event: Event, *, name: str, into: Path) -> tuple[Session, ...]:
     """Write the data of the source run's artifacts of that name below `into`, an empty folder.
 
-    Raises InputError, whose sentence is fit to be published, where anything about them is not
+    Returns the sessions that were taken over, by their place. Raises InputError, whose sentence is fit to be published, where anything about them is not
     as it must be; nothing is to be used then. Raises PublishError where they cannot be had.
     """
     source = source_of(event)
@@ -61,11 +62,52 @@ def take_over(api: RunsApi, event: Event, *, name: str, into: Path) -> None:
         shown = one_line(expired.name)
         raise InputError(f"artifact {shown} of run {source.id} has expired; run it again")
     fetch(api, artifacts, into, run_id=source.id, head_sha=event.head_sha, wanted=is_data)
-    _check_sessions(into, event.head_sha)
+    return _checked_sessions(into, source, event.head_sha)
 
 
-def _check_sessions(folder: Path, head_sha: str) -> None:
-    """Hold every run that was taken over against the commit that GitHub ran it for."""
+def doubts(source: SourceRun, sessions: Sequence[Session], report: Report) -> Iterator[Finding]:
+    """Yield what GitHub says of the run, or of its attempt, and a report of its results does not.
+
+    Whoever hands results over has to have run episodes; a run that failed needs a reason.
+    """
+    if report.passed and not report.summary.tally.judged:
+        message = "no episode that was handed over passed or failed, so nothing is proven; "
+        yield Finding("no_results", "", f"{message}check which tests the run selects")
+    if source.conclusion != "success" and report.passed:
+        ended = one_line(str(source.conclusion)).replace("_", " ")
+        message = (
+            f"GitHub says that the run ended in {ended}, and its results do not say why; see its "
+            "log, and let that workflow have no job but the suite's"
+        )
+        yield Finding("handover", f"run {source.id}", message)
+    yield from _of_former_attempts(source, sessions)
+
+
+def _of_former_attempts(source: SourceRun, sessions: Sequence[Session]) -> Iterator[Finding]:
+    """Tell results that an attempt left out on purpose from those that it failed to replace.
+
+    "Re-run failed jobs" leaves the shards that passed as they are. An attempt that left no
+    results at all ran none of the suite, or died before it could upload them.
+    """
+    latest: dict[int | None, int] = {}
+    for session in sessions:
+        if session.run is not None:  # else nothing is known of the attempt either
+            index = None if session.shard is None else session.shard.index
+            latest[index] = max(latest.get(index, 0), session.attempt)
+    if source.attempt is None or not latest:
+        return
+    where, now = f"run {source.id}", source.attempt
+    if max(latest.values()) < now:
+        message = f"attempt {now} left no results, these are of an attempt before; run all jobs"
+        yield Finding("handover", where, f"{message} again")
+        return
+    for index, attempt in sorted((i, a) for i, a in latest.items() if i is not None and a < now):
+        message = f"attempt {now} did not run shard {index} again: its results are of {attempt}"
+        yield Finding("handover", where, message, blocking=False)
+
+
+def _checked_sessions(folder: Path, source: SourceRun, head_sha: str) -> tuple[Session, ...]:
+    """Hold every run that was taken over against the run and commit that GitHub ran it for."""
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     if not files:
         raise InputError("the artifact holds no results; upload the report folder as it is")
@@ -74,23 +116,37 @@ def _check_sessions(folder: Path, head_sha: str) -> None:
         if not (owner / SESSION_NAME).is_file():
             shown = _shown(file, folder)
             raise InputError(f"{shown}: no {SESSION_NAME} says which commit it is about")
-    for file in files:
-        if file.name == SESSION_NAME:
-            _check_commit(file, _shown(file, folder), head_sha)
+    return tuple(
+        _checked_session(file, _shown(file, folder), source, head_sha)
+        for file in files
+        if file.name == SESSION_NAME
+    )
 
 
-def _check_commit(file: Path, shown: str, head_sha: str) -> None:
-    with file.open("rb") as opened:
-        text = opened.read(_LARGEST_SESSION)
-    try:
-        session = Session.model_validate_json(text)
-    except ValueError as error:  # pydantic's errors are such
-        raise InputError(f"{shown}: {one_line(describe_problem(error))}") from None
+def _checked_session(file: Path, shown: str, source: SourceRun, head_sha: str) -> Session:
+    session = _read_session(file, shown)
     if session.commit is None:
         raise InputError(f"{shown}: it names no commit; use the same version in both workflows")
     if session.commit != head_sha:
         other = one_line(session.commit)
         raise InputError(f"{shown}: it is about commit {other}, the run about {head_sha}")
+    if session.run not in {None, str(source.id)}:
+        raise InputError(f"{shown}: it is of run {one_line(str(session.run))}, not {source.id}")
+    if source.attempt is not None and session.attempt > source.attempt:
+        raise InputError(
+            f"{shown}: it is of attempt {session.attempt} at the run, this is about attempt "
+            f"{source.attempt}; what is published of the later one is what counts"
+        )
+    return session
+
+
+def _read_session(file: Path, shown: str) -> Session:
+    with file.open("rb") as opened:
+        text = opened.read(_LARGEST_SESSION)
+    try:
+        return Session.model_validate_json(text)
+    except ValueError as error:  # pydantic's errors are such
+        raise InputError(f"{shown}: {one_line(describe_problem(error))}") from None
 
 
 def _shown(file: Path, folder: Path) -> str:

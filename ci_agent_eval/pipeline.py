@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,6 +41,10 @@ Echo = Callable[[str], None]
 """Writes one line to standard output."""
 
 
+def _no_doubts(_: Report) -> tuple[Finding, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One job: what is configured, where it works, and what it may see."""
@@ -53,6 +58,8 @@ class Job:
     """Sources of baselines that are no files, by the setting that asks for them."""
     agreed: Agreed = Agreed()  # noqa: RUF009 - frozen
     """Quarantine, and regressions that were accepted."""
+    doubts: Callable[[Report], Iterable[Finding]] = _no_doubts
+    """What is to be said of the results once they are judged."""
 
     @property
     def folder(self) -> Path:
@@ -113,10 +120,10 @@ def find_baseline(job: Job, *, is_own: bool = True) -> Found | None:
 
 def _judged(job: Job, loaded: Loaded, base: Found | None) -> Report:
     baseline = None if base is None else _applicable(base.baseline, loaded)
-    findings = () if base is None else base.findings
+    findings = loaded.findings if base is None else (*loaded.findings, *base.findings)
     settings = _settings_for(job, loaded)
-    return build_report(
-        replace(loaded, findings=(*loaded.findings, *findings)),
+    build = functools.partial(
+        build_report,
         suite=settings.suite,
         budgets=settings.budgets,
         policy=settings.policy,
@@ -125,6 +132,9 @@ def _judged(job: Job, loaded: Loaded, base: Found | None) -> Report:
         quarantine=job.agreed.quarantine,
         acknowledged=job.agreed.acknowledged,
     )
+    report = build(replace(loaded, findings=findings))
+    doubts = tuple(job.doubts(report))
+    return build(replace(loaded, findings=(*findings, *doubts))) if doubts else report
 
 
 def _settings_for(job: Job, loaded: Loaded) -> Settings:
@@ -151,7 +161,10 @@ def _report(job: Job, base: Found | None, read: Callable[[Spool, Redact], Loaded
         report = report_loaded(job, loaded, spool.lines(), base)
         _write_evaluations(job, loaded, spool)
         if not _has_own_results(job.folder):
-            complete = not any(finding.blocking for finding in loaded.findings)
+            complete = not any(
+                finding.blocking and finding.kind != "baseline"
+                for finding in report.summary.findings
+            )
             write_results(job.folder / RESULTS_NAME, job.settings.suite, spool, complete=complete)
     return report
 

@@ -161,6 +161,12 @@ def load_settings(
         raise InputError(_sentence(error, path, text, origins)) from None
 
 
+def has_file(root: Path, config: Path | None = None) -> bool:
+    """Say whether `load_settings` finds a file with our settings. Raises InputError as it does."""
+    path, _, table = _load_file(root, config)
+    return bool(table) or path not in {"", "pyproject.toml"}
+
+
 def load_agreed(root: Path, settings: Settings, today: dt.date) -> Agreed:
     """Return what was agreed, in the settings and in files, as it stands `today`, in UTC.
 

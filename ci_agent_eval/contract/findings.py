@@ -16,6 +16,8 @@ FindingKind = Literal[
     "install_failed",  # the suite could not be set up
     "shared_scenario",  # two tests under one scenario id
     "shards",  # a shard is missing, doubled, or of another run
+    "handover",  # what GitHub says of the run that left the results, and they do not
+    "default_settings",  # no file of settings, where one may have been meant
     "duplicate",  # the same episode twice in different files
     "unused_entry",  # an entry of a file of agreements that is about nothing here
     "baseline",  # a baseline that was asked for and cannot be read, or not to its end

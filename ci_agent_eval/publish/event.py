@@ -34,6 +34,8 @@ class SourceRun:
     """Chosen by whoever made it: a fork may call its branch `main`."""
     head_repository: str | None
     """`owner/name` of where the commit comes from; None for a fork that was deleted."""
+    attempt: int | None = None
+    """Which attempt at the run has ended, 1-based; None where GitHub does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,7 @@ def _source_run(source: _Payload) -> SourceRun | None:
     if ids == (None, None):
         return None
     repository = source.text("workflow_run.head_repository.full_name")
+    attempt = source.value("workflow_run.run_attempt")
     return SourceRun(
         id=source.number("workflow_run.id"),
         workflow_id=source.number("workflow_run.workflow_id"),
@@ -250,6 +253,7 @@ def _source_run(source: _Payload) -> SourceRun | None:
         conclusion=source.text("workflow_run.conclusion"),
         head_branch=source.text("workflow_run.head_branch") or "",
         head_repository=repository if _REPOSITORY.fullmatch(repository or "") else None,
+        attempt=None if attempt is None else source.number("workflow_run.run_attempt"),
     )
 
 

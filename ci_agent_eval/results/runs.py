@@ -251,7 +251,7 @@ def _why_incomplete(run: Run, read: Read) -> str | None:
         return "the run did not get as far as its results" if run.journal else None
     if session.state != "finished":
         return "the run was interrupted"
-    if run.results is None and run.journal:
+    if run.results is None:
         return "the run left no results.json"
     missing = session.selected is not None and len(_iterations(read)) < session.selected
     if _is_at_limit(session):

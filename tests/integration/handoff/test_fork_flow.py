@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.archive_builders import hostile_zips, report_zip
-from tests.builders import episode, failing
+from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
+from tests.builders import episode, failing, junit_case, junit_xml
 from tests.github_fake import FakeGitHub
 from tests.integration.test_cli import clean_environ
 
@@ -46,11 +46,13 @@ class Flow:
         )
         self.base = folder / "base"
         self.base.mkdir()
+        self.attempt, self.conclusion = 1, "success"
+        """What GitHub says of the fork's run."""
 
     def unprivileged(self, suite: str) -> subprocess.CompletedProcess[str]:
         """Run the fork's suite as its own workflow does, and upload what it leaves."""
         work = self.folder / "fork"
-        work.mkdir()
+        work.mkdir(exist_ok=True)
         (work / "test_refund.py").write_text(suite)
         pull = {"number": 7, "head": {"sha": HEAD, "repo": {"full_name": FORK}}}
         done = self._action(
@@ -63,6 +65,7 @@ class Flow:
             comment="off",
             check_run="false",
         )
+        self.conclusion = "failure" if done.returncode else "success"
         packed = BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             report = work / "agent-eval-report"
@@ -81,7 +84,8 @@ class Flow:
             "id": self.run.id,
             "workflow_id": 1,
             "event": "pull_request",
-            "conclusion": "failure",
+            "conclusion": self.conclusion,
+            "run_attempt": self.attempt,
             "head_sha": HEAD,
             "head_branch": "main",
             "head_repository": {"full_name": FORK},
@@ -107,6 +111,7 @@ class Flow:
             "GITHUB_EVENT_NAME": name,
             "GITHUB_EVENT_PATH": str(event),
             "GITHUB_REPOSITORY": REPO,
+            "GITHUB_RUN_ATTEMPT": str(self.attempt),
             "GITHUB_RUN_ID": str(run_id),
             "GITHUB_SERVER_URL": "https://github.com",
             "GITHUB_SHA": MERGE,
@@ -183,6 +188,72 @@ def test_an_end_that_only_the_process_shows_is_taken_over(flow):
     assert done.returncode == 1, done.stdout + done.stderr
     assert "pytest ended with status 7, but its session says 0" in flow.comments[0]
     assert flow.check_runs == [(HEAD, "failure")]
+
+
+@pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "action_required"])
+def test_a_run_that_failed_passes_only_with_a_reason(flow, conclusion):
+    flow.upload(report_zip(commit=HEAD))
+    flow.conclusion = conclusion
+    done = flow.privileged()
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert flow.check_runs == [(HEAD, "failure")]
+    said = f"GitHub says that the run ended in {conclusion.replace('_', ' ')}"
+    assert said in " ".join(flow.comments[0].split())
+
+
+def test_an_attempt_that_left_nothing_is_not_published_from_the_one_before(flow):
+    """All jobs run again: the second attempt dies before it uploads, and GitHub says success."""
+    flow.unprivileged(SUITE.replace("PASSES", "True"))
+    flow.attempt = 2
+    done = flow.privileged()
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert flow.check_runs == [(HEAD, "failure")]
+    assert "attempt 2 left no results" in flow.comments[0]
+    flow.unprivileged(SUITE.replace("PASSES", "True"))
+    assert flow.privileged().returncode == 0
+    assert [conclusion for _, conclusion in flow.check_runs][-1] == "success"
+
+
+def test_results_of_a_later_attempt_are_left_to_it(flow):
+    flow.attempt = 2
+    flow.unprivileged(SUITE.replace("PASSES", "True"))
+    flow.attempt = 1
+    assert "it is of attempt 2 at the run" in flow.privileged().stderr
+    flow.assert_only_the_refusal_is_published()
+
+
+def test_a_hand_off_without_an_episode_fails(flow):
+    """Results were deleted before the upload, and what is left are passing tests."""
+    files = report_files(commit=HEAD)
+    flow.upload(zipped({name: files[name] for name in ("session.json", "junit.xml")}))
+    done = flow.privileged()
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "the run left no results.json" in flow.comments[0]
+    session = json.loads(files["session.json"]) | {"selected": 0, "exit_status": 0}
+    empty = '{"schema_version":"1","suite":"default","episodes":[]}'
+    junit = junit_xml(junit_case())
+    members = {"session.json": json.dumps(session), "results.json": empty, "junit.xml": junit}
+    flow.upload(zipped(members))
+    done = flow.privileged()
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {conclusion for _, conclusion in flow.check_runs} == {"failure"}
+
+
+def test_what_nobody_thought_of_fails_the_check_too(flow):
+    """Folders so deep that walking them ends in a RecursionError on some versions of Python."""
+    deep = "d/" * 980
+    members = report_files(commit=HEAD)
+    flow.upload(zipped({**members, **{deep + name: text for name, text in members.items()}}))
+    assert flow.privileged().returncode != 0
+    assert flow.check_runs == [(HEAD, "failure")]
+    assert flow.comments == []
+
+
+def test_judging_without_a_checkout_is_said(flow):
+    flow.upload(report_zip(commit=HEAD))
+    assert "no agent-eval.toml was found" in flow.privileged().stdout
+    (flow.base / "agent-eval.toml").write_text("[gate]\n")
+    assert "no agent-eval.toml was found" not in flow.privileged().stdout
 
 
 def test_the_pull_request_is_the_fork_s_own(flow):

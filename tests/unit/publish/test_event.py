@@ -156,6 +156,15 @@ def test_the_branch_of_a_run_that_another_run_is_about(payload: Any, branch: str
     assert (event.source.head_repository, event.source.conclusion) == ("mallory/shop", None)
 
 
+@pytest.mark.parametrize("attempt", [None, 3])
+def test_the_attempt_of_a_source_run(attempt):
+    payload = source_payload("push", "main")
+    payload["workflow_run"]["run_attempt"] = attempt
+    event = parse_event("workflow_run", payload, ENVIRON)
+    assert event.source is not None
+    assert event.source.attempt == attempt
+
+
 def test_an_odd_source_run_is_named():
     payload = source_payload("push", "main")
     payload["workflow_run"]["id"] = "5"
