@@ -38,6 +38,8 @@ class ToolCall(Frozen):
     result: JsonValue = None
     error: str | None = None
     duration_ms: Amount | None = None
+    steered_by: str | None = None
+    """The handler of steering that held the call back: it never ran, `result` is its message."""
 
 
 class Turn(Frozen):

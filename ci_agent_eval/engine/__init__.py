@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ci_agent_eval.engine.session import EngineSession
     from ci_agent_eval.engine.skills import Skill
     from ci_agent_eval.engine.traces import record_spans, trajectory_from_spans
+    from ci_agent_eval.steering.settings import SteeringSettings
 
 __all__ = [
     "Agent",
@@ -50,6 +51,7 @@ __all__ = [
     "RunLimits",
     "ServerError",
     "Skill",
+    "SteeringSettings",
     "Wait",
     "aitest_run",
     "record_spans",
@@ -76,6 +78,7 @@ _HOMES = {
     "RunLimits": "limits",
     "ServerError": "faults",
     "Skill": "skills",
+    "SteeringSettings": "declarations",
     "Wait": "declarations",
     "aitest_run": "run",
     "record_spans": "traces",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from ci_agent_eval.engine import fields
+from ci_agent_eval.steering.settings import SteeringSettings
 
 Transport = Literal["stdio", "sse", "streamable-http"]
 Isolation = Literal["shared", "reset", "per_episode"]
@@ -267,6 +268,8 @@ class Agent:
     """The tools it may see; unset: all. Each has to be there when a run begins."""
     retries: int = 1
     """How often in a row a tool may report an error before the run ends."""
+    steering: SteeringSettings | None = None
+    """Which of its calls are held back; unset: what the session says, by default none."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.provider, Provider):
@@ -276,6 +279,7 @@ class Agent:
             raise fields.wrong("Agent", "system_prompt", "must be a text")
         fields.number("Agent", "max_turns", self.max_turns, least=1, whole=True)
         fields.number("Agent", "retries", self.retries, least=0, whole=True)
+        fields.steering("Agent", self.steering)
         self._keep("mcp_servers", MCPServer)
         self._keep("cli_servers", CLIServer)
         if self.allowed_tools is not None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.settings import SteeringSettings
 
 
 def wrong(owner: str, field: str, what: str) -> InputError:
@@ -66,3 +67,15 @@ def one_of(owner: str, field: str, value: object, known: tuple[str, ...]) -> Non
     """Refuse a word that is not known, naming those that are."""
     if value not in known:
         raise wrong(owner, field, f"must be one of {', '.join(known)}; got {value!r}")
+
+
+def steering(owner: str, value: object) -> None:
+    """Refuse anything but settings of steering (or None), with tuples where they have several."""
+    if value is None:
+        return
+    if not isinstance(value, SteeringSettings):
+        raise wrong(owner, "steering", f"must be SteeringSettings, got {value!r}")
+    try:
+        hash(value)
+    except TypeError:
+        raise wrong(owner, "steering", "must hold tuples where it has several values") from None

@@ -42,6 +42,12 @@ class RunRecord:
             error=error,
         )
 
+    def held(self, call_id: str | None, message: str, handler: str) -> None:
+        """Keep that a call was held back, and what the agent was told in place of a result."""
+        self.calls[self.answers, clean_text(call_id or "")] = CallNote(
+            result=clean_text(message), steered_by=handler
+        )
+
 
 @dataclass
 class Offers:

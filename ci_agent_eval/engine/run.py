@@ -19,7 +19,7 @@ from pydantic_ai.usage import UsageLimits
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine import fields
-from ci_agent_eval.engine.adapters import AgentAdapter, run_adapted
+from ci_agent_eval.engine.adapters import AgentAdapter, LoopAgent, run_adapted
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
 from ci_agent_eval.engine.rate import Tally
@@ -28,10 +28,12 @@ from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.session import EngineSession, Toolset
 from ci_agent_eval.engine.skill_files import skill_toolset
 from ci_agent_eval.engine.skills import Skill
+from ci_agent_eval.engine.steering import Guard, steering_of
 from ci_agent_eval.engine.stops import stop_for
 from ci_agent_eval.engine.stopwatch import Stopwatch
 from ci_agent_eval.engine.turns import turns_from
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.settings import SteeringSettings
 
 Observer = Callable[[AgentResult], None]
 """Called once with the result, also where the run was cancelled and nothing is returned."""
@@ -52,6 +54,7 @@ async def aitest_run(
     limits: RunLimits | None = None,
     episode_id: str | None = None,
     observer: Observer | None = None,
+    steering: SteeringSettings | None = None,
 ) -> AgentResult:
     """Run an agent on a prompt until it answers, or is stopped; return all that happened.
 
@@ -61,6 +64,8 @@ async def aitest_run(
     `messages` are those of an earlier result, to go on from it. `max_turns` stands in
     place of the agent's own, `timeout_s` (or `timeout_ms`) is the time it may take,
     waiting for rate limits and the start of servers not counted; None sets no limit.
+    `steering` says which tool calls are held back, in place of what the agent or the session
+    says; declared agents and those of PydanticAI can be steered.
     Whatever the agent, a server or the model does ends in a result; InputError is raised
     for what the test itself declares wrongly, and a cancelled task stays cancelled.
     """
@@ -69,6 +74,7 @@ async def aitest_run(
         fields.number("aitest_run", "timeout_s", deadline, least=0, above=True)
     episode_id = episode_id or f"run-{next(_numbers)}"
     session.learn(agent)
+    guard = session.guard(_steering(agent, steering), episode_id)
     if not isinstance(agent, Agent):
         return await run_adapted(
             agent,
@@ -79,6 +85,7 @@ async def aitest_run(
             limits=_tighter(max_turns, limits or RunLimits()),
             tape=session.tape(episode_id),
             observer=observer,
+            guard=guard,
         )
     run = _Run(
         agent=agent,
@@ -89,8 +96,24 @@ async def aitest_run(
         session=session,
         episode_id=episode_id,
         record=RunRecord(session.clock),
+        guard=guard,
     )
     return await run.until_it_ends(observer or (lambda _: None))
+
+
+def _steering(agent: object, asked: SteeringSettings | None) -> SteeringSettings | None:
+    """Return how this run is steered, if it or its agent says so. Raises InputError."""
+    fields.steering("aitest_run", asked)
+    if asked is None:
+        return agent.steering if isinstance(agent, Agent) else None
+    if not isinstance(agent, Agent | AbstractAgent | LoopAgent):
+        raise fields.wrong(
+            "aitest_run",
+            "steering",
+            f"cannot hold back calls of {type(agent).__name__}, which makes them on its own; "
+            "use the hook or the proxy",
+        )
+    return asked
 
 
 def _checked_prompt(prompt: object) -> str:
@@ -122,6 +145,7 @@ class _Run:
     session: EngineSession
     episode_id: str
     record: RunRecord
+    guard: Guard | None = None
     tally: Tally = field(default_factory=Tally)
     spent: Spent = field(default_factory=Spent)
     live: AgentRun[Any, Any] | None = None
@@ -198,6 +222,7 @@ class _Run:
             message_history=list(self.history) or None,
             usage_limits=UsageLimits(request_limit=self.limits.max_turns),
             infer_name=False,
+            capabilities=steering_of(self.guard, self.record, agent),
         ) as live:
             self.live = live
             yield live

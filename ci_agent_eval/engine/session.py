@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from pydantic_ai import Agent as Loop
 from pydantic_ai.models import Model
@@ -22,6 +22,10 @@ from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.secrets import declared_secrets
 from ci_agent_eval.engine.windows import Window
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.settings import SteeringSettings
+
+if TYPE_CHECKING:
+    from ci_agent_eval.engine.steering import Guard
 
 Toolset = AbstractToolset[Any]
 Server = MCPServer | CLIServer
@@ -65,10 +69,11 @@ class Cassettes(Protocol):
 
 @dataclass
 class _Episode:
-    """The servers that an episode of several runs holds."""
+    """What an episode of several runs holds: servers, and what it was warned of."""
 
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     held: list[tuple[Server, Toolset]] = field(default_factory=list)
+    guards: dict[SteeringSettings, Guard | None] = field(default_factory=dict)
 
     async def toolsets(
         self, servers: Servers, wanted: Sequence[Server], episode_id: str
@@ -101,6 +106,8 @@ class EngineSession:
     """Unset: a pool of the session's own, made when an agent with servers comes."""
     on_secrets: Callable[[frozenset[str]], None] | None = None
     """Told of the secrets that agents declare, before they run; for those who write reports."""
+    steering: SteeringSettings | None = None
+    """Which calls are held back of agents that do not say it themselves; unset: none."""
     _secrets: set[str] = field(default_factory=set, init=False, repr=False)
     _models: dict[tuple[str | None, ...], Model] = field(default_factory=dict, init=False)
     _limiters: dict[tuple[str | None, ...], Limiter] = field(default_factory=dict, init=False)
@@ -200,6 +207,22 @@ class EngineSession:
     async def end_episode(self, episode_id: str) -> None:
         """Give back the servers the episode held, for the next one to have them."""
         await self._episodes.pop(episode_id).stack.aclose()
+
+    def guard(self, settings: SteeringSettings | None, episode_id: str) -> Guard | None:
+        """Return who reviews the calls of a run; None where none is held back.
+
+        `settings` are the run's own, or its agent's. The runs of an episode that was begun
+        share what it was warned of. Raises InputError where steering cannot work.
+        """
+        settings = self.steering if settings is None else settings
+        if settings is None:
+            return None
+        held = self._episodes.get(episode_id, _Episode())
+        if settings not in held.guards:
+            from ci_agent_eval.engine.steering import guard_for  # noqa: PLC0415 - most need none
+
+            held.guards[settings] = guard_for(settings, episode_id, self.clock)
+        return held.guards[settings]
 
     def tape(self, episode_id: str) -> Tape | None:
         """Return an episode's recording; None where nothing is recorded or replayed."""

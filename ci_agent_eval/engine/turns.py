@@ -38,6 +38,8 @@ class CallNote:
     duration_ms: float | None = None
     result: Any = None
     error: str | None = None
+    steered_by: str | None = None
+    """The handler that held the call back; it did not run."""
 
 
 def turns_from(
@@ -169,7 +171,7 @@ def _noted(turn: Turn, notes: Mapping[CallKey, CallNote], answer: int) -> Turn:
 def _noted_call(call: ToolCall, note: CallNote | None) -> ToolCall:
     if note is None:
         return call
-    seen: dict[str, Any] = {"duration_ms": note.duration_ms}
+    seen: dict[str, Any] = {"duration_ms": note.duration_ms, "steered_by": note.steered_by}
     if call.result is None and call.error is None:
         seen |= {"result": note.result, "error": note.error}
     return call.model_copy(update=seen)

@@ -155,6 +155,7 @@ class EpisodeRecorder:
         *,
         id: str | None = None,  # noqa: A002 - the contract's word for it
         duration_ms: float | None = None,
+        steered_by: str | None = None,
     ) -> None:
         """Record a tool call in the turn that is open."""
         if self._open is None:
@@ -162,7 +163,15 @@ class EpisodeRecorder:
                 f"episode {self.scenario_id!r}: tool call {name!r} outside a turn; "
                 "record it inside `with episode.turn(...)`"
             )
-        self._open.tool_call(name, arguments, result, error, id=id, duration_ms=duration_ms)
+        self._open.tool_call(
+            name,
+            arguments,
+            result,
+            error,
+            id=id,
+            duration_ms=duration_ms,
+            steered_by=steered_by,
+        )
 
     def check(
         self,

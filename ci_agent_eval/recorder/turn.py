@@ -43,8 +43,13 @@ class TurnRecorder:
         *,
         id: str | None = None,  # noqa: A002 - the contract's word for it
         duration_ms: float | None = None,
+        steered_by: str | None = None,
     ) -> None:
-        """Record a tool call the agent made; arguments and result may be any value."""
+        """Record a tool call the agent made; arguments and result may be any value.
+
+        `steered_by` names who held the call back, where it did not run: `result` is then the
+        message in place of one.
+        """
         self._tool_calls.append(
             checked(
                 f"tool call {name!r}",
@@ -55,6 +60,7 @@ class TurnRecorder:
                 result=jsonable(result),
                 error=None if error is None else clean_text(_error_text(error)),
                 duration_ms=duration_ms,
+                steered_by=None if steered_by is None else clean_text(steered_by),
             )
         )
 

@@ -22,6 +22,7 @@ from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.limits import Spent, Stop, limit_reached
 from ci_agent_eval.engine.model import build_model
 from ci_agent_eval.engine.record import Clock, RunRecord
+from ci_agent_eval.engine.steering import steering_of
 from ci_agent_eval.engine.stops import stop_for
 from ci_agent_eval.engine.turns import turns_from
 from ci_agent_eval.errors import InputError
@@ -103,12 +104,14 @@ class LoopAgent:
                 message_history=list(work.history) or None,
                 usage_limits=UsageLimits(request_limit=work.limits.max_turns),
                 infer_name=False,
+                capabilities=steering_of(work.guard, record, self.agent),
             ) as run:
                 await _watch(run, work, record, spent)
         finally:
             if run is not None:
                 work.messages = run.all_messages()
-                work.turns = [t for t in turns_from(run.new_messages()) if _is_new(t, work)]
+                turns = turns_from(run.new_messages(), record.calls)
+                work.turns = [turn for turn in turns if _is_new(turn, work)]
 
 
 async def _watch(run: AgentRun[Any, Any], work: Work, record: RunRecord, spent: Spent) -> None:

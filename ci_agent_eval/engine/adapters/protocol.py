@@ -12,6 +12,7 @@ from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
 from ci_agent_eval.engine.cassette.tape import Tape
 from ci_agent_eval.engine.limits import RunLimits, Stop
 from ci_agent_eval.engine.record import Clock
+from ci_agent_eval.engine.steering import Guard
 
 COMPLETED = Stop("completed", "")
 
@@ -43,6 +44,8 @@ class Work:
     limits: RunLimits = field(default_factory=RunLimits)
     tape: Tape | None = None
     """The episode's recording, for agents whose model can be put on it."""
+    guard: Guard | None = None
+    """Who reviews the episode's tool calls, for agents whose calls can be held back."""
     turns: Sequence[Turn] = ()
     """The agent's turns so far, set anew as they come."""
     messages: Sequence[Any] | None = None

@@ -21,6 +21,7 @@ from ci_agent_eval.engine.faults import ModelError, ServerError
 from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
 from ci_agent_eval.engine.record import Clock, describe
 from ci_agent_eval.engine.result import AgentResult, CassetteCounts
+from ci_agent_eval.engine.steering import Guard
 from ci_agent_eval.errors import InputError
 
 
@@ -51,6 +52,7 @@ async def run_adapted(
     limits: RunLimits | None = None,
     tape: Tape | None = None,
     observer: Callable[[AgentResult], None] | None = None,
+    guard: Guard | None = None,
 ) -> AgentResult:
     """Run an agent of any making until it answers, or is stopped; return all that happened.
 
@@ -61,7 +63,9 @@ async def run_adapted(
     adapter = adapt(agent)
     if timeout_s is not None:
         fields.number("aitest_run", "timeout_s", timeout_s, least=0, above=True)
-    work = Work(clean_text(prompt), tuple(messages or ()), clock, limits or RunLimits(), tape)
+    work = Work(
+        clean_text(prompt), tuple(messages or ()), clock, limits or RunLimits(), tape, guard
+    )
     seen = observer or (lambda _: None)
     try:
         work.stop = await _stop(adapter, work, timeout_s)

@@ -1,0 +1,135 @@
+"""Steering in episodes: a call that is held back is not executed, and the agent gets a message."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+
+from ci_agent_eval.engine.declarations import Agent
+from ci_agent_eval.engine.record import Clock, RunRecord
+from ci_agent_eval.engine.servers.arguments import split_arguments
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.build import reactor_of
+from ci_agent_eval.steering.model import Steer, ToolCall
+from ci_agent_eval.steering.reactor import Reactor
+from ci_agent_eval.steering.sessions import InMemoryWarnedCommands, WarnedCommands
+from ci_agent_eval.steering.settings import SteeringSettings
+
+_GRAMMAR = ("tree_sitter", "tree_sitter_bash")
+
+
+@dataclass
+class WarnedOnceHeard:
+    """Warned commands; one counts as met only when the agent has had time to read the message.
+
+    A model may ask for the same call twice in one response: neither is a second thought.
+    """
+
+    memory: WarnedCommands
+    answer: object = None
+    _fresh: set[str] = field(default_factory=set)
+
+    def hear(self, answer: object) -> None:
+        """Take note of which response asks now."""
+        if answer != self.answer:
+            self.answer = answer
+            self._fresh.clear()
+
+    def first_time(self, session: str, normal: str, now: float) -> bool:
+        """As `WarnedCommands`; True also for what the same response asked for already."""
+        if self.memory.first_time(session, normal, now):
+            self._fresh.add(normal)
+        return normal in self._fresh
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Who reviews the calls of one episode, over all of its runs."""
+
+    reactor: Reactor
+    warned: WarnedOnceHeard
+    session: str
+    clock: Clock
+
+    def review(self, call: ToolCall, answer: object) -> Steer | None:
+        """Say whether a call is held back; `answer` tells the response that asks for it."""
+        self.warned.hear(answer)
+        decision = self.reactor.review(call, self.session, self.clock())
+        return decision if isinstance(decision, Steer) else None
+
+
+def guard_for(settings: SteeringSettings, episode_id: str, clock: Clock) -> Guard | None:
+    """Return who reviews an episode's calls; None where nothing is to be held back.
+
+    Raises InputError where the shells' grammar is not installed.
+    """
+    if not (settings.enabled or settings.dangerous or settings.general):
+        return None
+    missing = [module for module in _GRAMMAR if find_spec(module) is None]
+    if missing:
+        raise InputError(
+            f"steering needs the package {missing[0]}, which is not installed; "
+            "run: pip install 'ci-agent-eval[steering]'"
+        )
+    warned = WarnedOnceHeard(InMemoryWarnedCommands(settings.ttl))
+    return Guard(reactor_of(settings, warned), warned, episode_id, clock)
+
+
+@dataclass
+class SteeredToolset(WrapperToolset[Any]):
+    """A toolset whose calls are reviewed first."""
+
+    guard: Guard
+    record: RunRecord
+    programs: Mapping[str, str]
+    """The programs of an agent's command-line servers, by the names of their tools."""
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        """Call the tool, or return the message in place of its result."""
+        call = as_call(name, tool_args, self.programs)
+        steer = self.guard.review(call, (id(self.record), self.record.answers))
+        if steer is None:
+            return await super().call_tool(name, tool_args, ctx, tool)
+        self.record.held(ctx.tool_call_id, steer.message, steer.handler)
+        return steer.message
+
+
+@dataclass
+class Steering(AbstractCapability[Any]):
+    """Puts the review around all tools of one run, whoever brings them."""
+
+    guard: Guard
+    record: RunRecord
+    programs: Mapping[str, str] = field(default_factory=dict)
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        """Wrap the agent's tools."""
+        return SteeredToolset(toolset, self.guard, self.record, self.programs)
+
+
+def steering_of(guard: Guard | None, record: RunRecord, agent: object) -> list[Steering]:
+    """Return what a run is given beside its tools: the review, if there is one."""
+    if guard is None:
+        return []
+    servers = agent.cli_servers if isinstance(agent, Agent) else ()
+    return [Steering(guard, record, {server.tool_name: server.command for server in servers})]
+
+
+def as_call(name: str, args: Mapping[str, Any], programs: Mapping[str, str]) -> ToolCall:
+    """Return a call as steering knows it; of a command-line server, the program it starts."""
+    if name not in programs:
+        return ToolCall(name, dict(args))
+    try:
+        words = [*shlex.split(programs[name]), *split_arguments(str(args.get("args", "")))]
+    except InputError:
+        return ToolCall(name, dict(args))  # the tool itself refuses it
+    return ToolCall("shell", {"command": words})
