@@ -1,111 +1,147 @@
-"""`make bench`: what a coding agent waits for its hook; writes STEERING.md anew.
+"""`make bench`, fourth part: measure how fast steering decides, and write STEERING.md.
 
-Whole processes, start-up included, with the file of sessions on disk. The target of the hook is
-under 150 ms.
+The commands are those of tests/steering/cases, each of them a shape of its own; no answer is
+kept between rounds, and imports and a warm-up are not counted. All on one core.
 """
 
 from __future__ import annotations
 
-import json
-import os
+import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import median, quantiles
-from time import perf_counter
+from time import perf_counter, process_time
 
 from measure import ROOT, machine
 
-RUNS = 40
-TARGET_MS = 150
-HOOK = [sys.executable, "-m", "ci_agent_eval", "steer", "hook"]
-CONFIG = """\
-session:
-  pytest_full_suite_steering_enabled: true
-  dangerous_commands_enabled: true
-  steering_rules: [{name: no-curl, pattern: '\\bcurl\\b', message: Use the client.}]
-"""
+sys.path.insert(0, str(ROOT))
+
+from ci_agent_eval.steering.detection import LONGEST, detect
+from ci_agent_eval.steering.model import Shell
+from tests.steering.test_cases import cases
+
+ROUNDS = 9
+TARGET = 5_000
+"""Decisions a second."""
+MOST_SECONDS = 0.2
+"""For a command of 1 MB, whatever is in it."""
+MEGABYTE = 1_000_000
+
+Command = tuple[str, Shell]
 
 
-@dataclass(frozen=True)
-class Case:
-    """An event, and what the hook is told."""
-
-    remark: str
-    tool: str
-    command: str
-    options: tuple[str, ...]
-
-    def event(self, run: int) -> bytes:
-        """Return the event; each has a session of its own."""
-        event = {
-            "hook_event_name": "PreToolUse",
-            "session_id": f"session {run}",
-            "tool_name": self.tool,
-            "tool_input": {"command": self.command},
-        }
-        return json.dumps(event).encode()
+def commands() -> list[Command]:
+    """Return the commands of the cases, with their shells."""
+    return [(case.values[1], case.values[2]) for case in cases()]
 
 
-ENABLED = ("--enable-pytest-full-suite-steering",)
-CASES = (
-    Case("a tool that runs no commands", "Read", "", ENABLED),
-    Case("a command without pytest", "Bash", "git status && ls -l src", ENABLED),
-    Case("a targeted run", "Bash", "cd app && pytest -q tests/test_a.py | tail -20", ENABLED),
-    Case("a full run, held back", "Bash", "cd app && timeout 600 pytest -q | tail -20", ENABLED),
-    Case("the same, configured in YAML", "Bash", "cd app && pytest -q", ("--config", "s.yaml")),
-)
+def rate(texts: list[Command]) -> float:
+    """Return decisions a second: the median of some rounds, by the processor's time."""
+    rounds = []
+    for _ in range(ROUNDS + 1):
+        started = process_time()
+        for text, shell in texts:
+            detect(text, shell=shell)
+        rounds.append(len(texts) / (process_time() - started))
+    return statistics.median(rounds[1:])
 
 
-def timed(case: Case, folder: Path, run: int) -> float:
-    """Return the milliseconds of one process, from its start to its end."""
-    store = ("--store", str(folder / "sessions"))
-    started = perf_counter()
-    done = subprocess.run(
-        [*HOOK, *case.options, *store],
-        input=case.event(run),
-        cwd=folder,
-        # As installed: pip compiles what it installs.
-        env={k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"},
-        capture_output=True,
-        check=True,
-    )
-    elapsed = perf_counter() - started
-    assert not done.stderr, done.stderr
-    assert bool(done.stdout) is case.remark.startswith(("a full", "the same")), case
-    return elapsed * 1000
+def rate_rows() -> Iterator[str]:
+    """Render a row for all cases, for each shell, and for a few kinds of command."""
+    every = commands()
+    groups: dict[str, list[Command]] = {"all cases": every}
+    for shell in ("bash", "powershell", "cmd"):
+        groups[f"cases of {shell}"] = [each for each in every if each[1] == shell]
+    groups["`ls -la src && git status`"] = [("ls -la src && git status", "bash")] * 500
+    groups["`pytest -q`"] = [("pytest -q", "bash")] * 500
+    chain = "cd app && A=1 timeout 60 uv run pytest -xq tests/test_a.py 2>&1 | tail -5 || true"
+    groups[f"`{chain.replace('|', chr(92) + '|')}`"] = [(chain, "bash")] * 500
+    for name, texts in groups.items():
+        figure = rate(texts)
+        assert name != "all cases" or figure >= TARGET, f"{figure:.0f} decisions a second"
+        remark = f"target at least {TARGET:,}" if name == "all cases" else ""
+        yield f"| {name} | {len(set(texts)):,} | {figure:,.0f} | {1e6 / figure:.0f} µs | {remark} |"
 
 
-def rows() -> Iterator[str]:
-    """Render a row for each case."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "s.yaml").write_text(CONFIG)
-        for number, case in enumerate(CASES):
-            timed(case, folder, -1 - number)
-            times = [timed(case, folder, number * RUNS + run) for run in range(RUNS)]
-            middle, most = median(times), quantiles(times, n=20)[-1]
-            assert middle < TARGET_MS, f"{case.remark}: {middle:.0f} ms"
-            yield f"| {case.remark} | {middle:.0f} ms | {most:.0f} ms |"
+def texts_of(size: int) -> dict[str, str]:
+    """Return long commands: what agents send, and what is made to be slow."""
+    line = "x = compute(1, 'two', [3])  # a line of a file\n"
+    units = {"`)`": ")", "`A=(`": "A=(", "`a\\|`": "a|", '`"$(`': '"$(', "`X=$X$X;`": "X=$X$X;"}
+    written = line * (size // len(line) - 2)
+    return {
+        "a here-document, then `pytest`": f"cat > a.py <<'EOF'\n{written}EOF\npytest",
+        "`pytest tests/a.py;` again and again": "pytest tests/a.py;" * (size // 18),
+        **{
+            f"hostile: {name} again and again": "pytest;" + unit * (size // len(unit))
+            for name, unit in units.items()
+        },
+    }
+
+
+def seconds(text: str) -> float:
+    """Return the longest of a few decisions."""
+    longest = 0.0
+    for _ in range(3):
+        started = perf_counter()
+        detect(text)
+        longest = max(longest, perf_counter() - started)
+    return longest
+
+
+def size_rows() -> Iterator[str]:
+    """Render a row for each long command."""
+    for size in (LONGEST - 100, MEGABYTE):
+        for name, text in texts_of(size).items():
+            figure = seconds(text)
+            assert size < MEGABYTE or figure < MOST_SECONDS, f"{name}: {figure:.2f} s"
+            answer = detect(text)
+            said = "full run" if answer.full_suite else "let through"
+            yield f"| {name} | {len(text) / 1000:,.0f} kB | {figure * 1000:.1f} ms | {said} |"
+
+
+def import_seconds() -> float:
+    """Return what importing the detection and reading a first command adds to Python's start."""
+    code = "from ci_agent_eval.steering.detection import detect; detect('cd x && pytest')"
+    return _process(code) - _process("")
+
+
+def _process(code: str) -> float:
+    times = []
+    for _ in range(ROUNDS):
+        started = perf_counter()
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+        times.append(perf_counter() - started)
+    return statistics.median(times)
 
 
 def page() -> str:
     """Render the page that records the figures."""
     return "\n".join(
         [
-            "# What a coding agent waits for its hook",
+            "# Benchmark results: steering",
             "",
             f"Measured by `make bench` on: {machine()}.",
+            f"One core; medians of {ROUNDS} rounds by the processor's time, imports and a warm-up",
+            "not counted; nothing is kept between decisions.",
+            f"Importing it and reading a first command adds {import_seconds() * 1000:.0f} ms to",
+            "Python's start.",
             "",
-            f"`agent-eval steer hook`, {RUNS} processes each, start-up of Python included, with",
-            f"the file of sessions on disk. The target is under {TARGET_MS} ms.",
+            "## Decisions",
             "",
-            "| event | median | 95th percentile |",
-            "|---|---:|---:|",
-            *rows(),
+            "| commands | different ones | decisions a second | each | remark |",
+            "|---|---:|---:|---:|---|",
+            *rate_rows(),
+            "",
+            "## Long commands",
+            "",
+            f"A text that has more than {LONGEST:,} characters beside its here-documents is let",
+            "through unread, and so is what the grammar would take long for. Target: 1 MB under",
+            f"{MOST_SECONDS:g} s. The longest of three.",
+            "",
+            "| command | size | time | answer |",
+            "|---|---:|---:|---|",
+            *size_rows(),
             "",
         ]
     )
@@ -115,7 +151,7 @@ def main() -> None:
     """Measure, print and record."""
     text = page()
     print(text)
-    (ROOT / "benchmarks/STEERING.md").write_text(text)
+    Path(ROOT / "benchmarks/STEERING.md").write_text(text)
 
 
 if __name__ == "__main__":

@@ -9,12 +9,17 @@ from collections.abc import Iterable, Sequence
 from ci_agent_eval.steering.model import Finding, Rules, Shell
 from ci_agent_eval.steering.normal import normal_form
 from ci_agent_eval.steering.runs import Run, runs_in
+from ci_agent_eval.steering.shells.documents import without_documents
 from ci_agent_eval.steering.unwrap import Layer
-from ci_agent_eval.steering.words import Command, Scope, Text, known
+from ci_agent_eval.steering.words import Command, Effort, Scope, Text, known
 
 LONGEST = 65_536
 """Characters of a text that is read; a longer one is answered without, and let through."""
+_LONGEST_DOCUMENTS = 2_000_000
+"""Characters of a text whose here-documents are set aside before that is counted."""
 _NO_RULES = Rules()
+_EFFORT = 300_000
+"""Characters that are read beside those of the command: of texts within it, and of values."""
 _QUOTING = str.maketrans("", "", "'\"\\^`\r\n")
 _PUT_TOGETHER = re.compile(r"[${%]|powershell|pwsh", re.IGNORECASE)
 """What can stand for a word that is nowhere written: expansions, and encoded commands."""
@@ -28,9 +33,10 @@ def detect(text: str, *, shell: Shell = "bash", rules: Rules = _NO_RULES) -> Fin
     Steering is no security boundary: what cannot be followed to its end counts as no full run.
     """
     plain = _plain(text)
-    if len(plain) > LONGEST:
+    long = len(plain) > LONGEST
+    if long and (shell != "bash" or not _is_mostly_documents(plain)):
         return _unread(plain)
-    normal = normal_form(plain, shell)
+    normal = " ".join(plain.split()) if long else normal_form(plain, shell)
     if not _may_run(plain, rules):
         return Finding(False, False, "nothing in it names pytest", normal=normal)
     return _finding([Text(plain, shell)], normal, rules)
@@ -51,6 +57,11 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
 
 
+def _is_mostly_documents(text: str) -> bool:
+    """Say whether a long text of bash is short but for its here-documents, such as new files."""
+    return len(text) <= _LONGEST_DOCUMENTS and len(without_documents(text)[0]) <= LONGEST
+
+
 def _unread(text: str) -> Finding:
     reason = f"it is longer than {LONGEST} characters and was not read, so it is let through"
     return Finding(False, False, reason, normal=" ".join(text.split()))
@@ -65,7 +76,7 @@ def _may_run(text: str, rules: Rules) -> bool:
 
 
 def _finding(layers: Iterable[Layer], normal: str, rules: Rules) -> Finding:
-    scope = Scope()
+    scope = Scope(Effort(characters=_EFFORT + len(normal)))
     runs = list(runs_in(layers, scope, rules))
     for reach in ("full", "targeted", "nothing"):
         for run in runs:

@@ -114,11 +114,9 @@ def test_assignments_before_it_change_no_answer(case, variables):
 @given(st.sampled_from(COMMANDS), st.lists(st.sampled_from(WRAPPERS), min_size=1, max_size=4))
 def test_what_runs_it_and_what_stands_around_it_change_no_answer(case, wrappers):
     expected, words = case
-    text = shlex.join(words)
-    for wrapper in wrappers:
-        simple = wrapper.startswith(("{} ", "{}", "  ", "(", "{{", "!", "if", "for", "cd", "true"))
-        inner = text if simple else f"sh -c {shlex.quote(text)}"
-        text = wrapper.format(inner)
+    text = wrappers[0].format(shlex.join(words))
+    for wrapper in wrappers[1:]:
+        text = wrapper.format(f"sh -c {shlex.quote(text)}")
 
     assert of(text) == expected
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from ci_agent_eval.steering.shells.bash_words import Expansion, source
+from ci_agent_eval.steering.shells.documents import without_documents
 from ci_agent_eval.steering.shells.grammar import parse_tree
 from ci_agent_eval.steering.shells.output import output_of
 from ci_agent_eval.steering.words import Command, Scope, Word, program_of
@@ -16,12 +17,6 @@ from ci_agent_eval.steering.words import Command, Scope, Word, program_of
 _GRAMMAR = "tree_sitter_bash"
 _CONTINUED = re.compile(r"(?<=[\w'\"])\\\n(?=[\w'\"])")
 """A line continued within a word, which the grammar takes for two words."""
-_DOCUMENT = re.compile(
-    r"<<-?[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)['\"]?[^\n]{0,400}\n"
-    r"(?P<body>(?:(?![ \t]*(?P=end)[ \t]*(?:\n|\Z))[^\n]*\n)+)"
-)
-_LONG_DOCUMENT = 500
-"""Characters from which on the grammar is spared a here-document."""
 _PRINTED_WITHIN = 4
 """Substitutions within substitutions whose output is followed."""
 _TIMED = re.compile(r"(?:(?<=[;&|({\n])|\A)([ \t]*)time[ \t]+(?:-p[ \t]+)?(?=[({!])")
@@ -36,7 +31,8 @@ def commands_in(text: str, scope: Scope) -> Iterator[Command]:
     """
     walk = _Walk(scope)
     plain = _TIMED.sub(r"\1", _CONTINUED.sub("", text.replace("\r\n", "\n")))
-    root = walk.parse(walk.without_long_documents(plain))
+    plain, walk.documents = without_documents(plain)
+    root = walk.parse(plain)
     if root is not None:
         yield from walk.run([_Visit(root, scope.stdin)])
 
@@ -78,19 +74,6 @@ class _Walk:
             self.scope.effort.broken -= 1
         self.scope.effort.unread |= root is None
         return root
-
-    def without_long_documents(self, text: str) -> str:
-        """Put a short line in place of each long here-document in which nothing is expanded."""
-        return _DOCUMENT.sub(self._shortened, text) if "<<" in text else text
-
-    def _shortened(self, match: re.Match[str]) -> str:
-        body = match["body"]
-        runs = not match["quote"] and ("$(" in body or "`" in body)
-        if len(body) < _LONG_DOCUMENT or runs:
-            return match[0]
-        key = f"document-{len(self.documents)}\n"
-        self.documents[key] = body
-        return match[0].removesuffix(body) + key
 
     def run(self, steps: list[_Step]) -> Iterator[Command]:
         self.steps = steps
@@ -206,7 +189,7 @@ class _Walk:
         held = source(body)
         steps: list[_Step] = [_Visit(child) for child in body.children if child.is_named]
         if again is not None:
-            steps.append(_Visit(again, self.documents.get(held, held), visit.extra))
+            steps.append(_Visit(again, self.documents.get(held.strip(), held), visit.extra))
         self._then(steps)
 
     def _writes(self, visit: _Visit, redirects: Sequence[Node]) -> None:

@@ -1,0 +1,53 @@
+"""Here-documents of bash, taken out of a text before it is parsed.
+
+The grammar is slow with long ones, and ends some at a line that only begins like their end.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+
+_HEADER = re.compile(r"<<-?[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)")
+
+
+def without_documents(text: str) -> tuple[str, dict[str, str]]:
+    """Put a short line in place of each here-document in which nothing is expanded.
+
+    Returns the text, and what each of those lines stands for.
+    """
+    if "<<" not in text:
+        return text, {}
+    lines = text.split("\n")
+    ends = _places(lines)
+    kept: list[str] = []
+    documents: dict[str, str] = {}
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        kept.append(line)
+        at += 1
+        header = _HEADER.search(line)
+        end = _next(ends.get(header["end"], []), at - 1) if header else None
+        if header is None or end is None:
+            continue
+        body = "\n".join(lines[at:end])
+        if at < end and (header["quote"] or not ("$(" in body or "`" in body)):
+            key = f"document-{len(documents)}"
+            documents[key] = f"{body}\n"
+            kept.append(key)
+            at = end
+    return "\n".join(kept), documents
+
+
+def _places(lines: list[str]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = defaultdict(list)
+    for number, line in enumerate(lines):
+        places[line.strip("\t ")].append(number)
+    return places
+
+
+def _next(places: list[int], after: int) -> int | None:
+    index = bisect_right(places, after)
+    return places[index] if index < len(places) else None
