@@ -281,6 +281,68 @@ def compared() -> Report:
     )  # fmt: skip
 
 
+def regressed() -> Report:
+    """What passes and the baseline speaks against: a rate, a way, an argument, a cost."""
+    ten = range(1, 11)
+
+    def refund(amount: Any, *before: str) -> dict[str, Any]:
+        calls = [tool_call(name) for name in before]
+        calls.append(tool_call("refund", arguments={"amount": amount, "order": "A-7"}))
+        return {"trajectory": {"turns": [turn(tool_calls=calls, cost_usd=0.004 * len(calls))]}}
+
+    def costly(calls: int) -> dict[str, Any]:
+        budgets = {"tool_calls": {"used": calls, "limit": 4}}
+        names = ["look_up"] * calls
+        return {**steps(*names, cost=0.004), "budgets": budgets}
+
+    lax = {"min_pass_rate": 0.1}
+    base = [
+        *(episode("tone", iteration=n, **steps("greet")) for n in ten),
+        *(episode("refund", iteration=n, **refund(40, "lookup")) for n in ten),
+        *(episode("exchange", iteration=n, **steps("lookup", "exchange")) for n in ten),
+        *(episode("search", iteration=n, **costly(3)) for n in ten),
+        *(failing("greeting", iteration=n, **steps("greet")) for n in ten),
+        *(episode("small", iteration=n) for n in (1, 2, 3)),
+    ]
+    quiet = failed_assertion("is polite", reason=None)
+    return report(
+        *(episode("tone", iteration=n, **lax, **steps("greet")) for n in (1, 2)),
+        *(failing("tone", iteration=n, **lax, assertions=[quiet], **steps("shout"))
+          for n in range(3, 11)),
+        *(episode("refund", iteration=n, **refund(400, "lookup")) for n in ten),
+        *(episode("exchange", iteration=n, **steps("lookup", "ask", "exchange")) for n in ten),
+        *(episode("search", iteration=n, **costly(9)) for n in ten),
+        *(failing("greeting", iteration=n, **steps("greet")) for n in ten),
+        *(episode("small", iteration=n, min_passes=1) for n in (1, 2)),
+        failing("small", iteration=3, min_passes=1),
+        policy=GatePolicy(max_cost_increase=0.1, max_latency_increase=0.5),
+        baseline=baseline(base),
+    )  # fmt: skip
+
+
+def shards_broken() -> Report:
+    """One shard of seven is missing, and with it come findings that say nothing more."""
+    advice = "let every job of the matrix upload its report folder, and report on all of one run"
+    return report(
+        failing("refund"),
+        episode("tone"),
+        findings=(
+            *(
+                finding("disagreement", where=f"test_{n}", message="in one of two")
+                for n in range(9)
+            ),
+            *(finding("duplicate", where=f"test_{n}", message="in two files") for n in range(3)),
+            finding("shards", where="", message=f"shard 3 of 7 left no results; {advice}"),
+            finding(
+                "shards",
+                where="shards/2/session.json",
+                message="a later attempt at the same shard replaces these results",
+                blocking=False,
+            ),
+        ),
+    )
+
+
 def compared_and_passed() -> Report:
     way = steps("lookup_order", "issue_refund")
     return report(
@@ -456,6 +518,8 @@ REPORTS = {
     "below_thresholds": below_thresholds,
     "compared": compared,
     "compared_and_passed": compared_and_passed,
+    "regressed": regressed,
+    "shards_broken": shards_broken,
     "no_baseline": no_baseline,
     "hostile_baseline": hostile_baseline,
     "agreed": agreed,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ci_agent_eval.comparison import statistics
 from ci_agent_eval.comparison.model import Call, ComparePolicy, ScenarioComparison
-from ci_agent_eval.comparison.power import iterations_to_tell
+from ci_agent_eval.comparison.power import baseline_to_tell, iterations_to_tell
 
 Counts = tuple[int, int, int, int]
 """Passed and judged before, passed and judged after."""
@@ -23,11 +23,21 @@ def with_calls(
     called = list(scenarios)
     for (place, found), p_value in zip(counts.items(), p_values, strict=True):
         call = _call(found, p_value, policy)
-        needed = iterations_to_tell(*found, level) if call == "undecided" else None
+        needed, baseline = _needed(found, level) if call == "undecided" else (None, None)
         called[place] = replace(
-            scenarios[place], call=call, p_value=p_value, needed_iterations=needed
+            scenarios[place],
+            call=call,
+            p_value=p_value,
+            needed_iterations=needed,
+            needed_baseline=baseline,
         )
     return called
+
+
+def _needed(counts: Counts, level: float) -> tuple[int | None, int | None]:
+    """Return how many iterations would tell, or without any such number how large a baseline."""
+    needed = iterations_to_tell(*counts, level)
+    return needed, None if needed else baseline_to_tell(*counts, level)
 
 
 def _counts(scenario: ScenarioComparison) -> Counts | None:

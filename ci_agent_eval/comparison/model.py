@@ -137,6 +137,8 @@ class ScenarioComparison:
     needed_iterations: int | None = None
     """For `undecided`: with how many the drop shows four times in five; None: with no number of
     them, the baseline itself has too few."""
+    needed_baseline: int | None = None
+    """About how many iterations the baseline needs, where it has too few for any number of them."""
     flaky: bool = False
     newly_over: tuple[str, ...] = ()
     """Budgets it keeps no longer."""

@@ -5,9 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
+from os.path import commonprefix
+from typing import Any
 
 from ci_agent_eval.comparison.model import Divergence
 from ci_agent_eval.facts import EpisodeFacts, Step
+
+VALUE = 80
+"""Characters that are kept of an argument that differs."""
+LEAD = 20
+"""Of these, before the first character that differs."""
 
 
 def representative(episodes: Iterable[EpisodeFacts], *, failing: bool) -> tuple[Step, ...] | None:
@@ -25,38 +33,68 @@ def representative(episodes: Iterable[EpisodeFacts], *, failing: bool) -> tuple[
 
 def divergence(before: tuple[Step, ...], after: tuple[Step, ...]) -> Divergence | None:
     """Return the first place where two sequences of tool calls part; None: they are the same."""
-    for number, (old, new) in enumerate(zip(before, after, strict=False), start=1):
+    for at, (old, new) in enumerate(zip(before, after, strict=False)):
         if old.tool != new.tool:
-            return _at(new.turn, number, None, before, after)
+            return _at(at, after, before, after)
         if old.arguments != new.arguments:
-            argument = _first_difference(old.arguments, new.arguments)
-            return _at(new.turn, number, argument, before, after)
+            name, was, now = _first_difference(old.arguments, new.arguments)
+            parted = _at(at, after, before, after)
+            return replace(parted, argument=name, argument_before=was, argument_after=now)
     if len(before) == len(after):
         return None
     longer = before if len(before) > len(after) else after
-    at = min(len(before), len(after))
-    return _at(longer[at].turn, at + 1, None, before, after)
+    return _at(min(len(before), len(after)), longer, before, after)
 
 
 def _at(
-    turn: int,
-    call: int,
-    argument: str | None,
-    before: tuple[Step, ...],
-    after: tuple[Step, ...],
+    at: int, steps: tuple[Step, ...], before: tuple[Step, ...], after: tuple[Step, ...]
 ) -> Divergence:
-    names = (tuple(step.tool for step in before), tuple(step.tool for step in after))
-    return Divergence(turn, call, argument, *names)
+    """Return a divergence at a step; `steps` are those of the side whose turn is named."""
+    turn = steps[at].turn
+    return Divergence(
+        turn=turn,
+        call=at + 1,
+        argument=None,
+        before=tuple(step.tool for step in before),
+        after=tuple(step.tool for step in after),
+        call_of_turn=sum(1 for step in steps[: at + 1] if step.turn == turn),
+    )
 
 
-def _first_difference(before: str, after: str) -> str:
-    """Return the name of the first argument that differs, by name; `arguments` where none has."""
+def _first_difference(before: str, after: str) -> tuple[str, str | None, str | None]:
+    """Return the first argument that differs, by name, and what it is on both sides.
+
+    All of them together are `arguments`: of a call that was cut, and of one without names.
+    """
     try:
         old, new = json.loads(before), json.loads(after)
-    except ValueError:  # it was cut
-        return "arguments"
+    except ValueError:  # It was cut, perhaps in the middle of a secret that nobody knows then.
+        return "arguments", None, None
+    whole = ("arguments", *around_difference(before, after))
     if not isinstance(old, dict) or not isinstance(new, dict):
-        return "arguments"
-    missing = object()
-    names = sorted({*old, *new})
-    return next((n for n in names if old.get(n, missing) != new.get(n, missing)), "arguments")
+        return whole
+    for name in sorted({*old, *new}):
+        was, now = (_written(side, name) for side in (old, new))
+        if was != now:
+            return (name, *around_difference(was, now))
+    return whole
+
+
+def _written(arguments: dict[str, Any], name: str) -> str | None:
+    if name not in arguments:
+        return None
+    return json.dumps(arguments[name], sort_keys=True, ensure_ascii=False)
+
+
+def around_difference(before: str | None, after: str | None) -> tuple[str | None, str | None]:
+    """Cut two long texts to where they begin to differ, at most `VALUE` characters each."""
+    if before is None or after is None:
+        return before and _cut(before, 0), after and _cut(after, 0)
+    same = len(commonprefix([before, after]))
+    start = max(0, same - LEAD) if max(len(before), len(after)) > VALUE else 0
+    return _cut(before, start), _cut(after, start)
+
+
+def _cut(text: str, start: int) -> str:
+    shown = text[start : start + VALUE]
+    return f"{'…' if start else ''}{shown}{'…' if start + VALUE < len(text) else ''}"

@@ -35,6 +35,22 @@ def iterations_to_tell(
     return max(needed, judged_after + 1) if needed <= MOST_ITERATIONS else None
 
 
+def baseline_to_tell(
+    passed_before: int, judged_before: int, passed_after: int, judged_after: int, level: float
+) -> int | None:
+    """Return about how many iterations of the baseline let some number of iterations show a drop.
+
+    Its pass rate stays as seen, its size is doubled. None: beyond `MOST_ITERATIONS` of them.
+    """
+    for times in (1 << power for power in range(1, MOST_ITERATIONS.bit_length())):
+        size: int = judged_before * times
+        if size > MOST_ITERATIONS:
+            return None
+        if iterations_to_tell(passed_before * times, size, passed_after, judged_after, level):
+            return size
+    return None
+
+
 def _most_passes(failed_before: int, judged_before: int, level: float) -> Any:
     """Return for 1, 2, ... iterations how many may pass so that Fisher's test shows a drop.
 

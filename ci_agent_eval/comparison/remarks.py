@@ -63,7 +63,7 @@ def remarks(found: Comparison | NoBaseline, increases: Increases) -> Iterator[Re
 
 def _of_scenario(scenario: ScenarioComparison) -> Iterator[Remark]:
     if scenario.call == "regression":
-        p_value = f"p = {scenario.p_value:.2g}"
+        p_value = _p_value(scenario.p_value)
         yield Remark("regression", f"passes less often: {sides(scenario)} ({p_value})", scenario)
     elif scenario.call == "undecided":
         message = f"not enough iterations to tell: {sides(scenario)}; {enough(scenario)}"
@@ -82,6 +82,11 @@ def _of_scenario(scenario: ScenarioComparison) -> Iterator[Remark]:
     if scenario.newly_over:
         budgets = ", ".join(scenario.newly_over)
         yield Remark("newly_over", f"newly over budget: {budgets}", scenario)
+
+
+def _p_value(value: float | None) -> str:
+    """Write an adjusted p-value as every rendering does."""
+    return "adjusted p < 0.001" if (value or 0.0) < 0.001 else f"adjusted p = {value:.2g}"
 
 
 def _differences(scenario: ScenarioComparison) -> str:
@@ -127,9 +132,11 @@ def sides(scenario: ScenarioComparison) -> str:
 
 
 def enough(scenario: ScenarioComparison) -> str:
-    """Say how many iterations would tell."""
+    """Say how many iterations would tell, or that the baseline has to grow first."""
     if scenario.needed_iterations is None:
-        return f"not even {MOST_ITERATIONS:,} would be enough, the baseline has too few"
+        most, size = f"{MOST_ITERATIONS:,}", scenario.needed_baseline
+        about = f"more than {most}" if size is None else f"about {size:,}"
+        return f"the baseline needs {about} iterations; let more runs of the base branch accumulate"
     return f"with {scenario.needed_iterations} or more such a drop shows 4 times in 5"
 
 

@@ -29,17 +29,18 @@ def trend(
 
 
 def point(label: str, scenarios: Iterable[ScenarioSummary]) -> TrendPoint:
-    """Return the pass rate of a run's episodes, and what one of them cost."""
+    """Return the pass rate of a run's episodes, and what they cost, each and together."""
     listed = list(scenarios)
     tally = sum((scenario.tally for scenario in listed), Tally())
     costs = [scenario.cost_usd for scenario in listed if scenario.tally.ran]
     known = [cost for cost in costs if cost is not None]
-    total = math.fsum(known) / tally.ran if known and len(known) == len(costs) else None
+    cost = math.fsum(known) if known and len(known) == len(costs) else None
     rate = tally.pass_rate
     return TrendPoint(
         label=label,
         pass_rate=None if rate is None else round(rate, 6),
-        cost_usd=None if total is None else round(total, 10),
+        cost_usd=None if cost is None else round(cost / tally.ran, 10),
+        total_usd=None if cost is None else round(cost, 10),
     )
 
 

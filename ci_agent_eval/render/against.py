@@ -5,32 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ci_agent_eval.comparison.model import Comparison, Divergence, ScenarioComparison
-from ci_agent_eval.render.blocks import Column
+from ci_agent_eval.render.blocks import Column, place
 from ci_agent_eval.render.compared import (
     CHANGES,
-    PATH_STEPS,
-    Doubt,
+    change_of,
     comparison_of,
-    doubts,
     figure_rows,
+    key_of,
     method,
     passes_of,
-    shifted,
 )
-from ci_agent_eval.render.escape import code_span, fenced, one_line
-from ci_agent_eval.render.numbers import count, counted
+from ci_agent_eval.render.doubts import Doubt, doubts
+from ci_agent_eval.render.escape import code_span, fenced
+from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.numbers import ABSENT, counted
 from ci_agent_eval.render.section import (
     ID_LIMIT,
     REASON_LIMIT,
     SCENARIO,
+    WHERE,
     Section,
     of_list,
     of_table,
 )
+from ci_agent_eval.render.ways import (
+    MOST_DETOURS,
+    detours,
+    place_of,
+    sequence,
+    shifted,
+    ways_of,
+)
 from ci_agent_eval.report import Report
-
-_STEP_LIMIT = 80
-"""Characters of a tool's name in a sequence."""
 
 
 def figures(report: Report) -> Section:
@@ -53,28 +59,50 @@ def figures(report: Report) -> Section:
     )
 
 
-def against(report: Report) -> Section:
-    """Return what passes, or did not run, and the baseline speaks against."""
+def against(report: Report, links: Links) -> Section:
+    """Return what passes, or did not run, and the baseline speaks against; figures that rose."""
     found = doubts(report)
+    scenarios = {key_of(scenario): scenario for scenario in report.summary.scenarios}
     columns = (
         SCENARIO,
         Column("before", figures=True),
         Column("now", figures=True),
         Column("against the baseline"),
+        WHERE,
     )
+
+    def row(doubt: Doubt) -> Sequence[str]:
+        stands = None if doubt.key is None else scenarios.get(doubt.key)
+        return (
+            _about(doubt),
+            doubt.before,
+            doubt.now,
+            _what(doubt),
+            place(stands.file, stands.line, links, cell=True) if stands else ABSENT,
+        )
+
     return Section(
         "against",
         "Against the baseline",
-        ("scenario against the baseline", "scenarios against the baseline"),
+        ("line against the baseline", "lines against the baseline"),
         len(found),
-        of_table(columns, found, _doubt_row),
+        of_table(columns, found, row),
         folded=not any(doubt.gates for doubt in found),
     )
 
 
-def _doubt_row(doubt: Doubt) -> Sequence[str]:
-    note = "" if doubt.scenario.required else " (advisory)"
-    return (named(doubt.scenario, cell=True) + note, *passes_of(doubt.scenario), doubt.what)
+def _about(doubt: Doubt) -> str:
+    if doubt.scenario is not None:
+        note = "" if doubt.scenario.required else " (advisory)"
+        return named(doubt.scenario, cell=True) + note
+    name = doubt.reason.scenario_id
+    return "the whole suite" if name is None else code_span(name, limit=ID_LIMIT, cell=True)
+
+
+def _what(doubt: Doubt) -> str:
+    if not doubt.quoted:
+        return doubt.what
+    return f"{doubt.what}: {code_span(doubt.quoted, limit=REASON_LIMIT, cell=True)}"
 
 
 def named(scenario: ScenarioComparison, *, cell: bool = False) -> str:
@@ -102,27 +130,62 @@ def moved(report: Report) -> Section:
 
 
 def _moved(found: Comparison) -> Iterator[tuple[str, str]]:
-    for scenario in found.of("fixed"):
-        before, now = passes_of(scenario)
-        yield CHANGES["fixed"], f"{named(scenario)}, {now} now, {before} before"
-    for scenario in found.scenarios:
-        if scenario.newly_over:
-            budgets = ", ".join(code_span(name, limit=ID_LIMIT) for name in scenario.newly_over)
-            yield "newly over budget", f"{named(scenario)}, {budgets}"
-    for scenario in found.of("not_comparable"):
-        differences = "; ".join(
-            f"{d.condition} was {code_span(d.before)}, is {code_span(d.after)}"
-            for d in scenario.differences
-        )
-        yield CHANGES["not_comparable"], f"{named(scenario)}, {differences}"
-    for scenario in found.scenarios:
-        if scenario.renamed_from is not None:
-            yield "renamed", f"{named(scenario)} was {code_span(scenario.renamed_from)}"
-    for scenario in found.of("new"):
+    """Yield what became of scenarios that are in no list of trouble: the kind, then which."""
+    each = (_fixed, _newly_over, _other_conditions, _renamed, _new, _otherwise)
+    for said in each:
+        for scenario in found.scenarios:
+            yield from said(scenario)
+
+
+Said = Iterator[tuple[str, str]]
+
+
+def _fixed(scenario: ScenarioComparison) -> Said:
+    if scenario.change == "fixed":
+        yield CHANGES["fixed"], _with_passes(scenario)
+
+
+def _newly_over(scenario: ScenarioComparison) -> Said:
+    if scenario.newly_over:
+        budgets = ", ".join(code_span(name, limit=ID_LIMIT) for name in scenario.newly_over)
+        yield "newly over budget", f"{named(scenario)}, {budgets}"
+
+
+def _other_conditions(scenario: ScenarioComparison) -> Said:
+    if scenario.differences:
+        whole = CHANGES["not_comparable"]
+        kind = whole if scenario.change == "not_comparable" else f"partly {whole}"
+        yield kind, f"{_with_passes(scenario)}, {_differences(scenario)}"
+
+
+def _renamed(scenario: ScenarioComparison) -> Said:
+    if scenario.renamed_from is not None:
+        yield "renamed", f"{named(scenario)} was {code_span(scenario.renamed_from)}"
+
+
+def _new(scenario: ScenarioComparison) -> Said:
+    if scenario.change == "new":
         yield CHANGES["new"], named(scenario)
 
 
-def ways(report: Report) -> Section:
+def _otherwise(scenario: ScenarioComparison) -> Said:
+    if scenario.change not in CHANGES:
+        yield change_of(scenario), _with_passes(scenario)
+
+
+def _with_passes(scenario: ScenarioComparison) -> str:
+    before, now = passes_of(scenario)
+    return f"{named(scenario)}, {now} now, {before} before"
+
+
+def _differences(scenario: ScenarioComparison) -> str:
+    return "; ".join(
+        f"{d.condition} was {code_span(d.before)}, is {code_span(d.after)}"
+        for d in scenario.differences
+    )
+
+
+def changed_ways(report: Report) -> Section:
     """Return the trajectory diff of each scenario that changed."""
     found = comparison_of(report)
     changed = [] if found is None else shifted(found)
@@ -136,6 +199,22 @@ def ways(report: Report) -> Section:
     )
 
 
+def other_ways(report: Report) -> Section:
+    """Return the trajectory diffs of the first scenarios that pass, but by another way."""
+    found = comparison_of(report)
+    passing = [] if found is None else detours(found)
+    takes = "takes" if len(passing) == 1 else "take"
+    return Section(
+        "detours",
+        f"{counted(len(passing), 'scenario')} {takes} another way",
+        ("other way", "other ways"),
+        len(passing),
+        lambda lines: "\n\n".join(_way(scenario) for scenario in passing[:lines]),
+        folded=True,
+        most=MOST_DETOURS,
+    )
+
+
 def _way(scenario: ScenarioComparison) -> str:
     parted = scenario.divergence
     assert parted is not None, "only what took another way is shown"  # noqa: S101 - see shifted
@@ -143,25 +222,12 @@ def _way(scenario: ScenarioComparison) -> str:
 
 
 def _where(parted: Divergence) -> str:
-    place = f"first divergence at turn {count(parted.turn)}, tool call {count(parted.call)}"
+    where = f"first divergence at {place_of(parted)}"
     if parted.argument is None:
-        return place
-    return f"{place}, argument {code_span(parted.argument, limit=REASON_LIMIT)}"
+        return where
+    return f"{where}, argument {code_span(parted.argument, limit=REASON_LIMIT)}"
 
 
 def _diff(parted: Divergence) -> str:
-    if parted.before == parted.after:
-        return f"  {_sequence(parted.before, parted.call)}"
-    before, after = (_sequence(names, parted.call) for names in (parted.before, parted.after))
-    return f"- {before}\n+ {after}"
-
-
-def _sequence(names: Sequence[str], call: int) -> str:
-    """Return tool calls in order; of a long sequence the part where it leaves the other."""
-    start = max(0, min(call - PATH_STEPS // 2, len(names) - PATH_STEPS))
-    shown = [one_line(name, _STEP_LIMIT) for name in names[start : start + PATH_STEPS]]
-    if start:
-        shown.insert(0, f"… ({counted(start, 'call')} before)")
-    if rest := len(names) - start - PATH_STEPS:
-        shown += [f"… ({count(rest)} more)"] if rest > 0 else []
-    return " → ".join(shown) or "(no tool call)"
+    before, after = (sequence(names, parted.call, " → ") for names in ways_of(parted))
+    return f"  {before}" if before == after else f"- {before}\n+ {after}"

@@ -22,8 +22,9 @@ from ci_agent_eval.render.section import (
     passes_cells,
     scenario_cell,
 )
-from ci_agent_eval.render.views import error_cause, first_cause
+from ci_agent_eval.render.views import budget_label, error_cause, first_cause
 from ci_agent_eval.report import Judged, Report
+from ci_agent_eval.summary import ScenarioSummary
 from ci_agent_eval.waivers import Agreement
 
 
@@ -85,10 +86,17 @@ def _row(item: Judged, links: Links) -> Sequence[str]:
 
 def _why(item: Judged) -> str:
     if item.passing:
-        return ABSENT
+        return over_budget(item.scenario, cell=True) or ABSENT
     failing = item.judgement.status == "failing"
     cause = first_cause(item.scenario) if failing else error_cause(item.scenario)
     return cause_cell(cause, REASON_LIMIT, cell=True)
+
+
+def over_budget(scenario: ScenarioSummary, *, cell: bool = False) -> str:
+    """Name the hard budgets that a scenario is over; nothing where it is over none."""
+    names = [budget_label(f.violation) for f in scenario.violations if f.violation.hard]
+    shown = ", ".join(code_span(name, limit=ID_LIMIT, cell=cell) for name in names)
+    return f"over budget: {shown}" if shown else ""
 
 
 def acceptances(report: Report) -> Sequence[Reason]:
@@ -97,12 +105,23 @@ def acceptances(report: Report) -> Sequence[Reason]:
     return sorted(found, key=lambda reason: reason.scenario_id is None)
 
 
+def acceptances_title(report: Report) -> str:
+    """Say how much was accepted, and how many entries accept nothing."""
+    found = acceptances(report)
+    held = sum(1 for reason in found if reason.scenario_id is not None)
+    needless = counted(len(found) - held, "entry", "entries")
+    accepts = "accepts" if len(found) - held == 1 else "accept"
+    parts = [f"Acknowledged, not gating: {count(held)}"] if held else []
+    parts += [f"{needless} of the acknowledged {accepts} nothing"] if len(found) > held else []
+    return "; ".join(parts)
+
+
 def acknowledged(report: Report) -> Section:
     """Return what comparing found and a team accepts for a while."""
     found = acceptances(report)
     return Section(
         "acknowledged",
-        f"Acknowledged, not gating: {count(len(found))}",
+        acceptances_title(report),
         ("acknowledgement", "acknowledgements"),
         len(found),
         of_list(found, _line),

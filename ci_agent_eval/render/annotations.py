@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from ci_agent_eval.facts import JUnitCase
-from ci_agent_eval.render.compared import CHANGES, doubts, key_of, notes, passes_of
+from ci_agent_eval.render.compared import Key, comparison_of, key_of, notes
+from ci_agent_eval.render.doubts import doubts
 from ci_agent_eval.render.escape import cut_bytes, many_lines, one_line
 from ci_agent_eval.render.links import line_number, repository_path
 from ci_agent_eval.render.numbers import NOT_MEASURED
@@ -19,6 +20,7 @@ from ci_agent_eval.render.views import (
     error_cause,
     of,
     overruns,
+    reason_of,
     title_of,
 )
 from ci_agent_eval.report import Judged, Report
@@ -127,10 +129,11 @@ def _message(text: str) -> str:
 
 
 def _drafts(report: Report) -> Iterator[_Draft]:
-    told = notes(report)
+    told, new = notes(report), _newly_failing(report)
     for item in report.judged():
-        note = told.get(key_of(item.scenario), "")
-        yield from _scenario(item, _level(item, missed=report.misses_thresholds), note)
+        key = key_of(item.scenario)
+        level = _level(item, missed=report.misses_thresholds)
+        yield from _scenario(item, level, told.get(key, ""), newly=key in new)
     yield from _doubts(report)
     for overrun in overruns(report):
         if overrun.scenario is not None:
@@ -139,28 +142,34 @@ def _drafts(report: Report) -> Iterator[_Draft]:
         yield _test(case)
 
 
+def _newly_failing(report: Report) -> set[Key]:
+    found = comparison_of(report)
+    return set() if found is None else {key_of(s) for s in found.of("newly_failing")}
+
+
 def _doubts(report: Report) -> Iterator[_Draft]:
-    """Yield what the baseline speaks against and no failure says; what vanished has no file."""
+    """Yield what the baseline speaks against and no failure says; not all of it has a file."""
     places = {key_of(scenario): scenario for scenario in report.summary.scenarios}
     for doubt in doubts(report):
-        place = places.get(key_of(doubt.scenario))
-        before, now = passes_of(doubt.scenario)
+        place = None if doubt.key is None else places.get(doubt.key)
+        told = f"{doubt.what}: {doubt.quoted}" if doubt.quoted else doubt.what
+        figures = f"{doubt.now} now, {doubt.before} before"
         yield _Draft(
             file=place.file if place else None,
             line=place.line if place else None,
             level="failure" if doubt.gates else "warning",
-            title=f"{doubt.scenario.scenario_id}: against the baseline",
-            message=f"{doubt.what}\npasses {now} now, {before} before",
+            title=f"{doubt.reason.scenario_id or 'suite'}: against the baseline",
+            message=f"{told}\n{'' if doubt.scenario is None else 'passes '}{figures}",
             newly=True,
             kind="baseline",
         )
 
 
-def _scenario(item: Judged, level: Level, note: str) -> Iterator[_Draft]:
+def _scenario(item: Judged, level: Level, note: str, *, newly: bool) -> Iterator[_Draft]:
     scenario = item.scenario
     if scenario.tally.failed:
         for cause in causes(scenario):
-            yield _cause(item, cause, level, note)
+            yield replace(_cause(item, cause, level, note), newly=newly)
     if scenario.tally.error:
         title = f"{title_of(scenario)}: {of(scenario.tally.error, scenario.tally.ran)} errors"
         cause = error_cause(scenario)
@@ -176,11 +185,10 @@ def _cause(item: Judged, cause: Cause, level: Level, note: str = "") -> _Draft:
     scenario = item.scenario
     title = f"{title_of(scenario)}: {cause.name or 'failed'}"
     passes = f"passes {of(scenario.tally.passed, scenario.tally.judged)}"
-    message = f"{cause.reason or NO_REASON}\n{passes}"
+    message = f"{reason_of(cause)}\n{passes}"
     if note:
         message = f"{message}, {note}"
-    newly = note.startswith(CHANGES["newly_failing"])
-    return _Draft(cause.file, cause.line, level, title, message, newly=newly)
+    return _Draft(cause.file, cause.line, level, title, message)
 
 
 def _overrun(overrun: Overrun) -> _Draft:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ci_agent_eval.comparison.model import (
     Change,
@@ -12,15 +12,10 @@ from ci_agent_eval.comparison.model import (
     NoBaseline,
     ScenarioComparison,
 )
-from ci_agent_eval.comparison.remarks import enough
 from ci_agent_eval.render import numbers, views
 from ci_agent_eval.render.numbers import ABSENT, counted
 from ci_agent_eval.report import Report
 from ci_agent_eval.summary import ScenarioSummary
-from ci_agent_eval.waivers import Agreement, covering
-
-PATH_STEPS = 40
-"""Most tool calls of a sequence that a comment shows."""
 
 CHANGES: dict[Change, str] = {
     "newly_failing": "newly failing",
@@ -34,6 +29,9 @@ CHANGES: dict[Change, str] = {
 """What each change is called."""
 
 _SHIFTED: tuple[Change, ...] = ("newly_failing", "still_failing", "fixed")
+
+_HAS_A_LIST: tuple[Change, ...] = ("newly_failing", "still_failing", "vanished", "unchanged")
+"""Told among what fails or what the baseline speaks against, or nothing to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,75 +50,129 @@ def comparison_of(report: Report) -> Comparison | None:
 
 
 def figure_rows(report: Report) -> Sequence[FigureRow]:
-    """Return every figure that was measured, beside the baseline's where it is compared."""
+    """Return every figure that was measured, beside the baseline's where it is compared.
+
+    A figure of all scenarios and one of those on both sides are two figures, and have a row each.
+    """
     found = comparison_of(report)
     rows = [FigureRow(label, value) for label, value in views.figures(report)]
     if found is None:
         return rows
-    return [*(_compared(row, found) for row in rows), *_calls(found.tool_calls)]
+    return [
+        *(part for row in rows for part in _compared(row, found, report)),
+        *_calls(found.tool_calls),
+    ]
 
 
-def _compared(row: FigureRow, found: Comparison) -> FigureRow:
+def allowed(report: Report, label: str) -> str:
+    """Say by how much a figure may rise: `50 % allowed`; nothing where it may by any."""
+    increases = report.verdict.increases
+    limits = {"cost per episode": increases.cost, "p95 turn latency": increases.latency}
+    share = limits.get(label)
+    return "" if share is None else numbers.allowed(share)
+
+
+def _compared(row: FigureRow, found: Comparison, report: Report) -> Iterator[FigureRow]:
     if row.label == "scenarios passing":
-        before = [s.before.passing for s in found.scenarios if s.before is not None]
-        after = [s.after.passing for s in found.scenarios if s.after is not None]
-        change = numbers.difference(after.count(True) - before.count(True))
-        return FigureRow(row.label, row.value, views.of(before.count(True), len(before)), change)
-    if row.label.startswith("pass rate"):
-        return _moved(row, found.pass_rate, numbers.percent, points=True)
-    if row.label == "cost per episode":
-        return _moved(row, found.cost_usd, numbers.money)
-    if row.label == "tokens per episode":
-        return _moved(row, found.tokens, numbers.count)
-    if row.label == "p95 turn latency":
-        return _moved(row, found.p95_latency_ms, numbers.milliseconds)
-    return row
+        yield _passing(row, found)
+    elif row.label.startswith("pass rate"):
+        whole = replace(row, before=_raw_rate(found))
+        yield from _moved(whole, found.pass_rate, numbers.percent, points=True)
+    elif row.label.startswith("total cost"):
+        yield _total_cost(row, found)
+    elif row.label in _FIGURES:
+        moved, write = _FIGURES[row.label]
+        yield from _moved(row, moved(found), write, limit=allowed(report, row.label))
+    else:
+        yield row
+
+
+_FIGURES: dict[str, tuple[Callable[[Comparison], Movement], Callable[[float], str]]] = {
+    "cost per episode": (lambda found: found.cost_usd, numbers.money),
+    "tokens per episode": (lambda found: found.tokens, numbers.count),
+    "p95 turn latency": (lambda found: found.p95_latency_ms, numbers.milliseconds),
+}
+
+
+def _passing(row: FigureRow, found: Comparison) -> FigureRow:
+    before = [s.before.passing for s in found.scenarios if s.before is not None]
+    after = [s.after.passing for s in found.scenarios if s.after is not None]
+    change = numbers.difference(after.count(True) - before.count(True))
+    return replace(row, before=views.of(before.count(True), len(before)), change=change)
+
+
+def _raw_rate(found: Comparison) -> str:
+    """Write the share of all iterations of the baseline that passed, whatever scenario's."""
+    sides = [s.before for s in found.scenarios if s.before is not None]
+    judged = sum(side.judged for side in sides)
+    return numbers.percent(sum(side.passed for side in sides) / judged) if judged else ABSENT
+
+
+def _total_cost(row: FigureRow, found: Comparison) -> FigureRow:
+    """Hold the total against that of the latest run of the base."""
+    before, now = ([None, None, *(p.total_usd for p in found.trend)])[-2:]
+    if before is None or now is None:
+        return row
+    return replace(row, before=numbers.money(before), change=numbers.change(before, now, None))
 
 
 def _calls(moved: Movement) -> Iterator[FigureRow]:
     if moved.before is not None and moved.after is not None and moved.before + moved.after:
         row = FigureRow("tool calls per episode", numbers.amount(moved.after))
-        yield _moved(row, moved, numbers.amount)
+        yield from _moved(row, moved, numbers.amount)
 
 
 def _moved(
-    row: FigureRow, moved: Movement, write: Callable[[float], str], *, points: bool = False
-) -> FigureRow:
+    row: FigureRow,
+    moved: Movement,
+    write: Callable[[float], str],
+    *,
+    points: bool = False,
+    limit: str = "",
+) -> Iterator[FigureRow]:
+    """Yield a figure of all scenarios, and where it is another one that of those compared."""
     if moved.before is None or moved.after is None:
-        return row
+        yield row
+        return
     if points:
         change = numbers.points(moved.after - moved.before)
     else:
         change = numbers.change(moved.before, moved.after, moved.interval)
-    # The baseline is held against what is on both sides, which need not be the whole run.
-    both = write(moved.after)
-    same = row.value.partition(" (")[0] == both
-    value = row.value if same else f"{row.value}; {both} on both sides"
-    return FigureRow(row.label, value, write(moved.before), change)
+    change = f"{change}, {limit}" if limit else change
+    before, now = write(moved.before), write(moved.after)
+    if row.value.partition(" (")[0] == now and row.before in {ABSENT, before}:
+        yield replace(row, before=before, change=change)
+    else:
+        yield replace(row, label=f"{row.label}, all")
+        name = row.label.partition(" (")[0]
+        same = f"{name}, the {counted(moved.scenarios, 'scenario')} compared"
+        yield FigureRow(same, now, before, change)
 
 
 def method(found: Comparison) -> str:
     """Say what the figures of the baseline are, and how a drop is told from chance."""
     both = counted(found.pass_rate.compared, "scenario")
     level = numbers.percent(found.level).replace(".0 ", " ")
+    copies = f" ({counted(found.copies, 'copy', 'copies')} not counted)" if found.copies else ""
     told = (
-        f"Baseline of {counted(found.runs, 'run')}; its figures and the changes are means over "
-        f"the {both} on both sides, each counted once, changes with their 95 % bootstrap "
-        f"interval. Pass rates: Fisher's exact test, Benjamini-Hochberg at {level} over "
-        f"{counted(found.tested, 'scenario')}."
+        f"Baseline of {counted(found.runs, 'run')}{copies}; its figures and the changes are means "
+        f"over the {both} compared, each counted once, changes with their 95 % bootstrap "
+        f"interval; total cost: its latest run. Pass rates: Fisher's exact test, one-sided, "
+        f"p adjusted by Benjamini-Hochberg at {level} over {counted(found.tested, 'scenario')}."
     )
     if found.suite_p_value is None:
         return told
     lost, won = len(found.of("newly_failing")), len(found.of("fixed"))
     p_value = numbers.p_value(found.suite_p_value)
-    return f"{told} Suite: {lost} newly failing, {won} fixed, McNemar's exact test, {p_value}."
+    suite = f"{lost} newly failing, {won} fixed, McNemar's exact test, one-sided, {p_value}"
+    return f"{told} Suite: {suite}."
 
 
 Key = tuple[str, str | None]
 
 
 def notes(report: Report) -> dict[Key, str]:
-    """Return what stands behind a failing scenario's name: since when, and how sure."""
+    """Return what stands behind a scenario's name: since when it is so, and how sure that is."""
     found = comparison_of(report)
     return {} if found is None else {key_of(s): _note(s) for s in found.scenarios}
 
@@ -130,58 +182,34 @@ def key_of(scenario: ScenarioComparison | ScenarioSummary) -> Key:
     return scenario.scenario_id, scenario.agent
 
 
+def change_of(scenario: ScenarioComparison) -> str:
+    """Say what became of a scenario; of one that stayed as it was, that it passes."""
+    if scenario.change != "unchanged":
+        return CHANGES.get(scenario.change, scenario.change.replace("_", " "))
+    passing = None if scenario.after is None else scenario.after.passing
+    return "not judged" if passing is None else "still passing"
+
+
+def call_of(scenario: ScenarioComparison) -> str:
+    """Say that a pass rate fell, or may have fallen; nothing where it did not."""
+    if scenario.call == "regression":
+        return "regression"
+    return "not enough iterations to tell" if scenario.call == "undecided" else ""
+
+
 def _note(scenario: ScenarioComparison) -> str:
-    if scenario.p_value is None or scenario.p_value == 1 or scenario.change not in _SHIFTED:
-        return CHANGES[scenario.change]
-    return f"{CHANGES[scenario.change]}, {numbers.p_value(scenario.p_value)}"
+    called = call_of(scenario)
+    # "Still passing" beside a regression would contradict it.
+    change = "" if called and scenario.change == "unchanged" else change_of(scenario)
+    return ", ".join(part for part in (change, called, sureness(scenario)) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """A scenario that passes, or is gone, and that the baseline speaks against."""
-
-    scenario: ScenarioComparison
-    what: str
-    gates: bool
-
-
-def doubts(report: Report) -> Sequence[Doubt]:
-    """Return regressions, drops that cannot be told, and what vanished; what gates first.
-
-    What fails by itself has its row elsewhere, with a note; what was acknowledged, a list.
-    """
-    found = comparison_of(report)
-    if found is None:
-        return ()
-    gating = {(r.kind, r.scenario_id, r.agent) for r in report.verdict.reasons}
-    accepted = {
-        (r.scenario_id, r.agent) for r in report.verdict.warnings if r.kind == "acknowledged"
-    }
-    failing = {
-        key_of(item.scenario) for item in report.judged() if item.judgement.status == "failing"
-    }
-    told = [
-        Doubt(s, what + _ended(s, report.verdict.acknowledged), (kind, *key_of(s)) in gating)
-        for s in found.scenarios
-        if key_of(s) not in failing | accepted
-        for kind, what in _doubted(s)
-    ]
-    return sorted(told, key=lambda doubt: not doubt.gates)
-
-
-def _ended(scenario: ScenarioComparison, agreed: Sequence[Agreement]) -> str:
-    """Say that an acknowledgement is over, where there was one; one that holds is not seen here."""
-    found = covering(agreed, *key_of(scenario))
-    return "" if found is None else f"; its acknowledgement ended on {found.until}"
-
-
-def _doubted(scenario: ScenarioComparison) -> Iterator[tuple[str, str]]:
-    if scenario.call == "regression" and scenario.p_value is not None:
-        yield "regression", f"regression, {numbers.p_value(scenario.p_value)}"
-    elif scenario.call == "undecided":
-        yield "undecided", f"not enough iterations to tell: {enough(scenario)}"
-    elif scenario.change == "vanished":
-        yield "vanished", "vanished: it did not run"
+def sureness(scenario: ScenarioComparison) -> str:
+    """Write the p-value of a regression, and of what began or went on to fail."""
+    p_value, is_told = scenario.p_value, scenario.change in _SHIFTED
+    if p_value is None or (scenario.call != "regression" and (p_value == 1 or not is_told)):
+        return ""
+    return f"adjusted {numbers.p_value(p_value)}"
 
 
 def passes_of(scenario: ScenarioComparison) -> tuple[str, str]:
@@ -191,19 +219,14 @@ def passes_of(scenario: ScenarioComparison) -> tuple[str, str]:
     return before, now
 
 
-def shifted(found: Comparison) -> Sequence[ScenarioComparison]:
-    """Return the scenarios that changed and take another way, what is worse first."""
-    said = ("regression", "undecided")
-    changed = [
-        s for s in found.scenarios if s.divergence and (s.change in _SHIFTED or s.call in said)
-    ]
-    return sorted(changed, key=lambda s: _SHIFTED.index(s.change) if s.change in _SHIFTED else 1)
-
-
 def moved(found: Comparison) -> Sequence[ScenarioComparison]:
-    """Return what was fixed, is new, renamed, newly over budget or not comparable."""
-    changed = found.of("fixed", "new", "not_comparable")
-    return [s for s in found.scenarios if s in changed or s.newly_over or s.renamed_from]
+    """Return what no list of trouble tells: what was fixed, is new, renamed, not comparable."""
+    return [s for s in found.scenarios if any(_moves(s))]
+
+
+def _moves(scenario: ScenarioComparison) -> Iterator[bool]:
+    yield scenario.change not in _HAS_A_LIST
+    yield bool(scenario.newly_over or scenario.renamed_from or scenario.differences)
 
 
 def base_line(report: Report) -> tuple[str, str] | None:

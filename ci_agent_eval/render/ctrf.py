@@ -17,10 +17,19 @@ from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.facts import JUnitCase
 from ci_agent_eval.gate import Reason, Status
 from ci_agent_eval.render.annotations import MESSAGE_BYTES, TITLE_BYTES
+from ci_agent_eval.render.compared import key_of
+from ci_agent_eval.render.doubts import Doubt, doubts
 from ci_agent_eval.render.escape import EMPTY, cut_bytes, many_lines, one_line
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import line_number, repository_path
-from ci_agent_eval.render.views import NO_REASON, causes, error_cause, overruns, title_of
+from ci_agent_eval.render.views import (
+    NO_REASON,
+    causes,
+    error_cause,
+    overruns,
+    reason_of,
+    title_of,
+)
 from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import ScenarioSummary
 
@@ -84,14 +93,17 @@ def _summary(report: Report, tests: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _tests(report: Report) -> Iterator[dict[str, Any]]:
     over = {id(overrun.scenario) for overrun in overruns(report) if overrun.gates}
+    against = {doubt.key: doubt for doubt in doubts(report) if doubt.gates}
     for item in report.judged():
-        yield _scenario(item, report.summary.suite, is_over=id(item.scenario) in over)
+        speaks_against = against.get(key_of(item.scenario))
+        is_over = id(item.scenario) in over
+        yield _scenario(item, report.summary.suite, speaks_against, is_over=is_over)
     for case in report.summary.tests.failing:
         yield _case(case)
     yield _gate(report)
 
 
-def _scenario(item: Judged, suite: str, *, is_over: bool) -> dict[str, Any]:
+def _scenario(item: Judged, suite: str, against: Doubt | None, *, is_over: bool) -> dict[str, Any]:
     scenario, status = item.scenario, item.judgement.status
     duration = scenario.duration_ms
     tags = [item.judgement.gate, *(["evaluation"] if scenario.mode == "evaluation" else [])]
@@ -99,15 +111,31 @@ def _scenario(item: Judged, suite: str, *, is_over: bool) -> dict[str, Any]:
         "name": _name(title_of(scenario)),
         "testId": _name(title_of(scenario)),
         "suite": [_name(suite)],
-        "status": "failed" if is_over else _STATUSES[status],
-        "rawStatus": "over budget" if is_over and status == "passing" else status,
+        "status": "failed" if is_over or against else _STATUSES[status],
+        "rawStatus": _raw_status(status, against, is_over=is_over),
         "duration": 0 if duration is None else round(duration),
         "flaky": scenario.flaky > 0 and status == "passing",
         "tags": tags,
         "extra": _figures(scenario),
         **_place(scenario.file, scenario.line),
-        **_message(_why(item, is_over=is_over)),
+        **_message([*_against(against), *_why(item, is_over=is_over)]),
     }
+
+
+def _raw_status(status: Status, against: Doubt | None, *, is_over: bool) -> str:
+    """Say how a scenario stands; of one that passes what else it fails by."""
+    if status != "passing":
+        return status
+    if against is not None:
+        return against.reason.kind.replace("_", " ")
+    return "over budget" if is_over else status
+
+
+def _against(doubt: Doubt | None) -> Iterator[str]:
+    """Yield what the baseline speaks against a scenario, and the passes of both sides."""
+    if doubt is not None:
+        what = f"{doubt.what}: {doubt.quoted}" if doubt.quoted else doubt.what
+        yield f"against the baseline, {what}: passes {doubt.now} now, {doubt.before} before"
 
 
 def _figures(scenario: ScenarioSummary) -> dict[str, Any]:
@@ -139,8 +167,8 @@ def _why(item: Judged, *, is_over: bool) -> Iterator[str]:
             yield f"over budget, {violation.budget}: {seen}, limit {violation.limit:g}"
     if not item.passing and scenario.tally.failed:
         for cause in causes(scenario):
-            named = f"{cause.name}: " if cause.name else ""
-            yield f"{named}{cause.reason or NO_REASON}"
+            named = f"{cause.name}: " if cause.name and cause.reason else ""
+            yield f"{named}{reason_of(cause)}"
     if not item.passing and scenario.unjudged_reasons:
         yield error_cause(scenario).reason or NO_REASON
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from ci_agent_eval.contract.findings import SourceFile
 from ci_agent_eval.facts import JUnitCase
 from ci_agent_eval.render.blocks import Column, place
-from ci_agent_eval.render.compared import notes
+from ci_agent_eval.render.compared import key_of, notes
+from ci_agent_eval.render.doubts import doubts, gating
 from ci_agent_eval.render.escape import code_span, fenced
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.numbers import ABSENT, count, counted, milliseconds, money, percent
@@ -28,7 +29,7 @@ from ci_agent_eval.render.section import (
     passes_columns,
     scenario_cell,
 )
-from ci_agent_eval.render.views import Cause, cause_of, causes, repeated
+from ci_agent_eval.render.views import Cause, cause_of, causes, repeated, tries
 from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import FailedAssertion, ScenarioSummary
 
@@ -140,10 +141,19 @@ def flaky(report: Report, links: Links) -> Section:
 
 
 def passing(report: Report, links: Links) -> Section:
-    """Return what passed, with its cost and latency; what is over a hard budget is marked."""
-    found = [item for item in report.judged() if item.passing and not item.only_measures]
+    """Return what passed, with its cost and latency; what is over a hard budget is marked.
+
+    What the gate fails by the baseline is no passing scenario; where it only warns, it says so.
+    """
+    against, told = gating(report), notes(report)
+    found = [
+        item
+        for item in report.judged()
+        if item.passing and not item.only_measures and key_of(item.scenario) not in against
+    ]
     over = sum(1 for item in found if _is_over(item))
     title = counted(len(found), "passing scenario")
+    doubted = {doubt.key for doubt in doubts(report)}
     rated = are_rated(found)
     columns = (
         SCENARIO,
@@ -152,21 +162,27 @@ def passing(report: Report, links: Links) -> Section:
         Column("p95 turn latency", figures=True),
         WHERE,
     )
+
+    def row(item: Judged) -> Sequence[str]:
+        key = key_of(item.scenario)
+        note = told.get(key, "") if key in doubted else ""
+        return _passing_row(item, links, note, rated=rated)
+
     return Section(
         "passing",
         f"{title}, {count(over)} over budget" if over else title,
         ("passing scenario", "passing scenarios"),
         len(found),
-        of_table(columns, found, lambda item: _passing_row(item, links, rated=rated)),
+        of_table(columns, found, row),
         folded=True,
     )
 
 
-def _passing_row(item: Judged, links: Links, *, rated: bool) -> Sequence[str]:
+def _passing_row(item: Judged, links: Links, note: str, *, rated: bool) -> Sequence[str]:
     scenario = item.scenario
     cost, latency = scenario.cost_usd, scenario.p95_latency_ms
     return (
-        scenario_cell(scenario),
+        scenario_cell(scenario) + (f" ({note})" if note else ""),
         *passes_cells(item, rated=rated, note=", over budget" if _is_over(item) else ""),
         ABSENT if cost is None else money(cost / max(scenario.tally.ran, 1)),
         ABSENT if latency is None else milliseconds(latency),
@@ -211,12 +227,14 @@ def _iterations_row(item: Judged) -> Sequence[str]:
 
 
 def _tries(scenario: ScenarioSummary) -> Sequence[str]:
-    """Write the chance that one of k tries passes, and that all do, for the largest k."""
+    """Write the chance that one of k tries passes, and that all do, for few tries and for most."""
     if not scenario.reliability:
         return ABSENT, ABSENT
-    most = scenario.reliability[-1]
-    tries = f"k = {count(most.k)}"
-    return f"{percent(most.pass_at_k)} ({tries})", f"{percent(most.pass_hat_k)} ({tries})"
+    shown = tries(scenario)
+    return (
+        ", ".join(f"{percent(one.pass_at_k)} (k = {count(one.k)})" for one in shown),
+        ", ".join(f"{percent(one.pass_hat_k)} (k = {count(one.k)})" for one in shown),
+    )
 
 
 def sources(report: Report) -> Section:

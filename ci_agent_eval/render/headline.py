@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import get_args
 
-from ci_agent_eval.contract.findings import FindingKind
+from ci_agent_eval.comparison.remarks import RemarkKind
+from ci_agent_eval.contract.findings import Finding, FindingKind
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.evaluations import EvaluationTally
 from ci_agent_eval.gate import Reason, ReasonKind, Status, shortfalls
 from ci_agent_eval.render.numbers import count, counted, percent, required_score, score, score_below
+from ci_agent_eval.render.views import findings_of
 from ci_agent_eval.report import Judged, Report
 
 _FINDINGS: dict[FindingKind, tuple[str, str]] = {
@@ -74,13 +78,41 @@ def _passed(report: Report) -> Iterator[str]:
 
 
 def _findings(report: Report, *, blocking: bool) -> Iterator[str]:
-    kinds = Counter(f.kind for f in report.summary.findings if f.blocking is blocking)
+    found = [f for f in findings_of(report).told if f.blocking is blocking]
+    kinds = Counter(finding.kind for finding in found)
     for kind, (one, many) in _FINDINGS.items():
-        if kind == "interrupted" and kinds[kind] and report.summary.tally.total:
+        if kind == "shards" and kinds[kind]:
+            yield _broken(found) if blocking else _run_again(kinds[kind])
+        elif kind == "interrupted" and kinds[kind] and report.summary.tally.total:
             finished = report.summary.tally.judged
             yield f"{one} ({counted(finished, 'episode')} judged)"
         elif kinds[kind]:
             yield one if kinds[kind] == 1 else many.format(count(kinds[kind]))
+
+
+_MISSING = re.compile(r"shards? (\d{1,6}(?:, \d{1,6})*) of (\d{1,6}) left no results", re.ASCII)
+"""What `results.shards` says of shards that are missing; nothing else of it is repeated."""
+
+_MOST_NAMED = 5
+"""Missing shards of which the sentence names every one."""
+
+
+def _broken(found: Sequence[Finding]) -> str:
+    """Say which shards are missing, where that is all that is wrong with them."""
+    said = [finding for finding in found if finding.kind == "shards"]
+    missing = _MISSING.match(said[0].message) if len(said) == 1 else None
+    if missing is None:
+        return _FINDINGS["shards"][0]
+    indexes, whole = missing[1].split(", "), f"of {count(int(missing[2]))}"
+    if len(indexes) == 1:
+        return f"shard {count(int(indexes[0]))} {whole} is missing"
+    if len(indexes) > _MOST_NAMED:
+        return f"{count(len(indexes))} {whole} shards are missing"
+    return f"shards {', '.join(indexes)} {whole} are missing"
+
+
+def _run_again(number: int) -> str:
+    return f"{counted(number, 'shard was', 'shards were')} run again"
 
 
 def _no_evidence(report: Report) -> Iterator[str]:
@@ -137,6 +169,10 @@ _COMPARED: tuple[tuple[ReasonKind, str, str], ...] = (
     ("increase", "increase over what is allowed", "increases over what is allowed"),
 )
 
+_REMARKS = frozenset(get_args(RemarkKind))
+_SAID_BELOW = frozenset({"not_comparable", "newly_over", "baseline"})
+"""What comparing finds and does not gate is no part of the sentence."""
+
 
 def _compared(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
     """Count what the baseline speaks against."""
@@ -144,6 +180,9 @@ def _compared(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
     for kind, one, many in _COMPARED:
         if kinds[kind]:
             yield f"{counted(kinds[kind], one, many)}{note}"
+    known = {kind for kind, _, _ in _COMPARED}
+    for kind in sorted(_REMARKS & set(kinds) - known - (_SAID_BELOW if note else frozenset())):
+        yield f"{counted(kinds[kind], kind.replace('_', ' ') + ' scenario')}{note}"
 
 
 def _evaluations(report: Report) -> Iterator[str]:

@@ -23,6 +23,8 @@ SMALL_MONEY = 1e-8
 """Below this many dollars only the bound is shown."""
 SIGNIFICANT = 2
 """Significant digits of an amount under one dollar."""
+TIMES_FROM = 10
+"""From this many times as much on a change is told in times, not in percent."""
 MAX_DIGITS = 12
 """How far two figures are written out to look different."""
 
@@ -159,17 +161,36 @@ def points(share: float) -> str:
     return f"{_sign(shown)}{abs(shown):,.1f} pp"
 
 
+def allowed(share: float) -> str:
+    """Write by which share something may rise, as it was given: `50 % allowed`."""
+    return f"{share * 100:.6g} % allowed"
+
+
+def rise(grown: float) -> str:
+    """Write by how much, or to how many times as much, something rose: `by 4.2 %`, `to ×12`."""  # noqa: RUF002 - times
+    if grown + 1 >= TIMES_FROM:
+        return f"to {_times(grown)}"
+    return f"by {_relative(grown).lstrip('+')} %"
+
+
 def change(before: float, after: float, interval: tuple[float, float] | None) -> str:
-    """Write a relative change and its interval: `+11 % (−2 to +24)`."""  # noqa: RUF002 - a minus
+    """Write a relative change and its interval: `+11 % (−2 to +24)`, `×12 (9 to 15)`."""  # noqa: RUF002 - signs
     if before <= 0:
         return "±0 %" if after == before else "from 0"
-    shown = f"{_relative(after / before - 1)} %"
+    grown = after / before - 1
+    in_times = grown + 1 >= TIMES_FROM
+    write = _times if in_times else _relative
+    shown = write(grown) if in_times else f"{write(grown)} %"
     if interval is None:
         return shown
-    low, high = map(_relative, interval)
-    if low == high:
-        return shown
-    return f"{shown} ({low} to {high})"
+    low, high = (write(end).lstrip("×") for end in interval)  # noqa: RUF001 - times
+    return shown if low == high else f"{shown} ({low} to {high})"
+
+
+def _times(grown: float) -> str:
+    """Write how many times as much something is that has grown by this share."""
+    times = grown + 1
+    return f"×{count(times) if times >= TIMES_FROM else f'{times:.2g}'}"  # noqa: RUF001 - times
 
 
 def _relative(share: float) -> str:

@@ -28,6 +28,7 @@ SectionName = Literal[
     "overruns",
     "findings",
     "ways",
+    "detours",
     "moved",
     "assertions",
     "outputs",
@@ -69,13 +70,15 @@ class Section:
     """Its Markdown with that many lines, at least one."""
     folded: bool = False
     """Whether it is folded in a report of a run that failed."""
+    most: int | None = None
+    """How many lines are shown where there is room for more; None: all."""
 
     def render(self, lines: int, *, folded: bool, whole: str) -> str:
         """Return the section with at most so many lines, saying how many more there are.
 
         `whole` says where all of them are.
         """
-        shown = min(lines, self.total)
+        shown = min(lines, self.total, self.total if self.most is None else self.most)
         if not shown:
             return ""
         body = self.body(shown)

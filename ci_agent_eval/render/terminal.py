@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
 
 from ci_agent_eval.comparison.model import ScenarioComparison
 from ci_agent_eval.comparison.remarks import aside
 from ci_agent_eval.facts import JUnitCase
 from ci_agent_eval.gate import Reason
-from ci_agent_eval.render.agreed import acceptances, quarantine_title, until
+from ci_agent_eval.render.agreed import (
+    acceptances,
+    acceptances_title,
+    quarantine_title,
+    until,
+)
 from ci_agent_eval.render.compared import (
-    CHANGES,
-    PATH_STEPS,
-    Doubt,
     FigureRow,
     base_line,
+    change_of,
     comparison_of,
-    doubts,
     figure_rows,
+    key_of,
     method,
     moved,
+    notes,
     passes_of,
-    shifted,
 )
+from ci_agent_eval.render.doubts import Doubt, doubts
 from ci_agent_eval.render.escape import terminal, without_commands
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import line_number
@@ -38,8 +39,21 @@ from ci_agent_eval.render.numbers import (
     money,
     score,
 )
+from ci_agent_eval.render.paper import (
+    BOLD,
+    DIM,
+    GREEN,
+    MOST_LINES,
+    RED,
+    YELLOW,
+    Entry,
+    Paper,
+    block,
+    entries,
+    titled,
+    wrapped,
+)
 from ci_agent_eval.render.views import (
-    FINDING_KINDS,
     Cause,
     Flaky,
     Overrun,
@@ -47,6 +61,8 @@ from ci_agent_eval.render.views import (
     error_cause,
     evaluations_title,
     evidence,
+    finding_name,
+    findings_of,
     first_cause,
     flaky,
     overruns,
@@ -54,53 +70,32 @@ from ci_agent_eval.render.views import (
     repeated,
     title_of,
 )
+from ci_agent_eval.render.ways import (
+    MOST_DETOURS,
+    detours,
+    place_of,
+    sequence,
+    shifted,
+    ways_of,
+)
 from ci_agent_eval.report import Judged, Report
 
-T = TypeVar("T")
-
 MIN_WIDTH = 40
-MIN_TEXT = 30
-"""With less room than this a text starts on a line of its own."""
-MOST_LINES = 50
-"""Of one section; the rest is counted."""
 NAME_LIMIT = 60
 WHOLE_LIMIT = 1_000
 """Of a sentence that says what to do."""
 
-_RED, _GREEN, _YELLOW, _BOLD, _DIM = "31", "32", "33", "1", "2"
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """One thing to say: what it is about, a figure, and a text that may be long."""
-
-    name: str
-    figure: str
-    text: str
-    place: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Paper:
-    """How wide to write, and whether in colour."""
-
-    width: int
-    color: bool
-
-    def paint(self, text: str, code: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.color else text
-
 
 def render_terminal(report: Report, *, color: bool, width: int) -> str:
     """Return the report as lines of about `width` characters; colour adds nothing but colour."""
-    paper = _Paper(max(width, MIN_WIDTH), color)
-    blocks = [block for block in _blocks(report, paper) if block]
+    paper = Paper(max(width, MIN_WIDTH), color)
+    blocks = [text for text in _blocks(report, paper) if text]
     blocks.append("\n".join(_ending(report, paper)))
     # Wrapping may have moved a command to the start of a line.
     return without_commands("\n\n".join(blocks)) + "\n"
 
 
-def _blocks(report: Report, paper: _Paper) -> Iterator[str]:
+def _blocks(report: Report, paper: Paper) -> Iterator[str]:
     failing = [item for item in report.required if item.judgement.status == "failing"]
     advisory = [item for item in report.advisory if item.judgement.status == "failing"]
     errored = [item for item in report.judged() if item.scenario.tally.error]
@@ -108,79 +103,77 @@ def _blocks(report: Report, paper: _Paper) -> Iterator[str]:
     over = overruns(report)
     gating = [overrun for overrun in over if overrun.gates]
     soft = [overrun for overrun in over if not overrun.gates]
-    yield _block("Failing scenarios", failing, _failing, paper, _RED)
-    yield _block("Against the baseline", doubts(report), _doubt, paper, _doubt_color(report))
-    yield _block("Failing tests", report.summary.tests.failing, _test, paper, _RED)
-    yield _block("Over budget", gating, _overrun, paper, _RED)
-    yield _block("Ended in an error, not judged", errored, _error, paper, _RED)
-    yield _block("Skipped scenarios", skipped, _skipped, paper, _YELLOW)
-    yield _block("Over a budget that does not gate", soft, _overrun, paper, _YELLOW)
+    told = notes(report)
+
+    def failed(item: Judged) -> Entry:
+        return _failing(item, told.get(key_of(item.scenario), ""))
+
+    yield block("Failing scenarios", failing, failed, paper, RED)
+    yield block("Against the baseline", doubts(report), _doubt, paper, _doubt_color(report))
+    yield block("Failing tests", report.summary.tests.failing, _test, paper, RED)
+    yield block("Over budget", gating, _overrun, paper, RED)
+    yield block("Ended in an error, not judged", errored, _error, paper, RED)
+    yield block("Skipped scenarios", skipped, _skipped, paper, YELLOW)
+    yield block("Over a budget that does not gate", soft, _overrun, paper, YELLOW)
     yield _evaluations(report, paper)
-    yield _block("Failing, but advisory", advisory, _failing, paper, _YELLOW)
+    yield block("Failing, but advisory", advisory, failed, paper, YELLOW)
     yield _quarantine(report, paper)
-    yield _block("Acknowledged, not gating", acceptances(report), _accepted, paper, _YELLOW)
+    yield titled(acceptances_title(report), acceptances(report), _accepted, paper, YELLOW)
     yield from _comparison(report, paper)
     yield _findings(report, paper)
-    yield _block("Flaky: passed only on a retry", flaky(report), _flaky, paper, _YELLOW)
-    yield _block("Iterations", repeated(report), _iterations, paper, _DIM)
+    yield block("Flaky: passed only on a retry", flaky(report), _flaky, paper, YELLOW)
+    yield block("Iterations", repeated(report), _iterations, paper, DIM, heading=_USED)
 
 
-def _quarantine(report: Report, paper: _Paper) -> str:
-    if not report.quarantined:
-        return ""
-    code = _YELLOW if all(item.scenario.in_quarantine for item in report.quarantined) else _RED
-    heading = [
-        paper.paint(line, f"{_BOLD};{code}")
-        for line in _wrapped(quarantine_title(report), paper.width)
-    ]
-    return "\n".join([*heading, *_entries(report.quarantined, _quarantined, paper)])
+def _quarantine(report: Report, paper: Paper) -> str:
+    code = YELLOW if all(item.scenario.in_quarantine for item in report.quarantined) else RED
+    return titled(quarantine_title(report), report.quarantined, _quarantined, paper, code)
 
 
-def _quarantined(item: Judged) -> _Entry:
+def _quarantined(item: Judged) -> Entry:
     agreed = item.scenario.quarantine
     assert agreed is not None, "only what is in quarantine is shown"  # noqa: S101 - see above
     owner, reason = terminal(agreed.owner or "", NAME_LIMIT), terminal(agreed.reason)
     text = f"until {until(agreed)}; owner {owner}: {reason}"
-    return _Entry(_name(item), _passes(item), text, _place(item.scenario.file, item.scenario.line))
+    return Entry(_name(item), _passes(item), text, _place(item.scenario.file, item.scenario.line))
 
 
-def _accepted(reason: Reason) -> _Entry:
+def _accepted(reason: Reason) -> Entry:
     name = "" if reason.scenario_id is None else terminal(reason.scenario_id, NAME_LIMIT)
     agent = f" (agent {terminal(reason.agent, NAME_LIMIT)})" if reason.agent else ""
-    return _Entry(name + agent, "", terminal(reason.message, WHOLE_LIMIT))
+    return Entry(name + agent, "", terminal(reason.message, WHOLE_LIMIT))
 
 
-def _flaky(found: Flaky) -> _Entry:
+def _flaky(found: Flaky) -> Entry:
     times = counted(found.iterations, "iteration") if found.iterations else "test"
-    return _Entry(terminal(found.title, NAME_LIMIT), times, _place(found.file, found.line))
+    return Entry(terminal(found.title, NAME_LIMIT), times, _place(found.file, found.line))
 
 
 def _doubt_color(report: Report) -> str:
-    return _RED if any(doubt.gates for doubt in doubts(report)) else _YELLOW
+    return RED if any(doubt.gates for doubt in doubts(report)) else YELLOW
 
 
-def _doubt(doubt: Doubt) -> _Entry:
-    before, now = passes_of(doubt.scenario)
-    name = terminal(doubt.scenario.scenario_id, NAME_LIMIT)
-    if doubt.scenario.agent is not None:
-        name = f"{name} (agent {terminal(doubt.scenario.agent, NAME_LIMIT)})"
-    return _Entry(name, f"{before} -> {now}", doubt.what)
+def _doubt(doubt: Doubt) -> Entry:
+    about, agent = doubt.reason.scenario_id, doubt.reason.agent
+    name = "the whole suite" if about is None else terminal(about, NAME_LIMIT)
+    if agent is not None:
+        name = f"{name} (agent {terminal(agent, NAME_LIMIT)})"
+    quoted = f": {terminal(doubt.quoted)}" if doubt.quoted else ""
+    return Entry(name, f"{doubt.before} -> {doubt.now}", doubt.what + quoted)
 
 
-def _way(scenario: ScenarioComparison) -> _Entry:
+def _way(scenario: ScenarioComparison) -> Entry:
     parted = scenario.divergence
     assert parted is not None, "only what took another way is shown"  # noqa: S101 - see shifted
     argument = f", argument {terminal(parted.argument)}" if parted.argument else ""
-    ways = (
-        " -> ".join(names[:PATH_STEPS]) or "no tool call" for names in (parted.before, parted.after)
+    before, after = (
+        terminal(sequence(names, parted.call, " -> "), WHOLE_LIMIT) for names in ways_of(parted)
     )
-    before, after = (terminal(way, WHOLE_LIMIT) for way in ways)
     text = before if before == after else f"was {before}; is {after}"
-    place = f"turn {parted.turn}, call {parted.call}{argument}"
-    return _Entry(terminal(scenario.scenario_id, NAME_LIMIT), place, text)
+    return Entry(terminal(scenario.scenario_id, NAME_LIMIT), f"{place_of(parted)}{argument}", text)
 
 
-def _moved(scenario: ScenarioComparison) -> _Entry:
+def _moved(scenario: ScenarioComparison) -> Entry:
     before, now = passes_of(scenario)
     differences = "; ".join(
         f"{d.condition} was {d.before}, is {d.after}" for d in scenario.differences
@@ -192,38 +185,19 @@ def _moved(scenario: ScenarioComparison) -> _Entry:
     text = "; ".join(part for part in (differences, over, was) if part)
     name = terminal(scenario.scenario_id, NAME_LIMIT)
     shown = terminal(text) if text else ""
-    return _Entry(name, f"{CHANGES[scenario.change]}, {before} -> {now}", shown)
+    return Entry(name, f"{change_of(scenario)}, {before} -> {now}", shown)
 
 
-def _comparison(report: Report, paper: _Paper) -> Iterator[str]:
+def _comparison(report: Report, paper: Paper) -> Iterator[str]:
     found = comparison_of(report)
     if found is not None:
-        yield _block("What changed", shifted(found), _way, paper, _DIM)
-        yield _block("Since the baseline", moved(found), _moved, paper, _DIM)
+        yield block("What changed", shifted(found), _way, paper, DIM)
+        other = detours(found)
+        yield block("Pass by another way", other, _way, paper, DIM, most=MOST_DETOURS)
+        yield block("Since the baseline", moved(found), _moved, paper, DIM)
 
 
-def _block(
-    title: str, found: Sequence[T], entry: Callable[[T], _Entry], paper: _Paper, code: str
-) -> str:
-    if not found:
-        return ""
-    heading = paper.paint(f"{title} ({count(len(found))})", f"{_BOLD};{code}")
-    return "\n".join([heading, *_entries(found, entry, paper)])
-
-
-def _entries(found: Sequence[T], entry: Callable[[T], _Entry], paper: _Paper) -> Sequence[str]:
-    entries = [entry(item) for item in found[:MOST_LINES]]
-    names = max((len(entry.name) for entry in entries), default=0)
-    figure_width = max((len(entry.figure) for entry in entries), default=0)
-    lines: list[str] = []
-    for item in entries:
-        lines += _entry(item, names, figure_width, paper)
-    if rest := len(found) - len(entries):
-        lines.append(f"  and {count(rest)} more, in verdict.json")
-    return lines
-
-
-def _evaluations(report: Report, paper: _Paper) -> str:
+def _evaluations(report: Report, paper: Paper) -> str:
     """Say what the evaluations came to, then each assertion that failed in one."""
     if not report.evaluations:
         return ""
@@ -233,46 +207,32 @@ def _evaluations(report: Report, paper: _Paper) -> str:
         if item.scenario.tally.failed
         for cause in causes(item.scenario)
     ]
-    code = _RED if report.misses_thresholds else _YELLOW if found else _GREEN
-    heading = [
-        paper.paint(line, f"{_BOLD};{code}")
-        for line in _wrapped(evaluations_title(report), paper.width)
-    ]
-    return "\n".join([*heading, *_entries(found, _measured, paper)])
+    code = RED if report.misses_thresholds else YELLOW if found else GREEN
+    lines = (
+        paper.paint(line, f"{BOLD};{code}")
+        for line in wrapped(evaluations_title(report), paper.width)
+    )
+    return "\n".join([*lines, *entries(found, _measured, paper)])
 
 
-def _measured(pair: tuple[Judged, Cause]) -> _Entry:
+def _measured(pair: tuple[Judged, Cause]) -> Entry:
     item, cause = pair
     found = item.scenario.evaluations
     mean = ABSENT if found.mean_score is None else score(found.mean_score)
     times = f", {count(cause.iterations)}x" if cause.iterations and cause.iterations > 1 else ""
-    return _Entry(_name(item), f"score {mean}{times}", _text(cause), _place(cause.file, cause.line))
+    return Entry(_name(item), f"score {mean}{times}", _text(cause), _place(cause.file, cause.line))
 
 
-def _entry(item: _Entry, names: int, figures_: int, paper: _Paper) -> Iterator[str]:
-    head = f"  {item.name:<{names}}  {item.figure:<{figures_}}".rstrip()
-    start = 2 + names + 2 + (figures_ + 2 if figures_ else 0)
-    if paper.width - start < MIN_TEXT:
-        start = 6
-        yield head
-        head = ""
-    texts = [*_wrapped(item.text, paper.width - start)]
-    for number, line in enumerate(texts):
-        yield f"{head if number == 0 else '':<{start}}{line}".rstrip()
-    if item.place:
-        yield paper.paint(f"{'':<{start}}{item.place}", _DIM)
-
-
-def _wrapped(text: str, width: int) -> Sequence[str]:
-    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
-
-
-def _failing(item: Judged) -> _Entry:
+def _failing(item: Judged, note: str) -> Entry:
     cause = first_cause(item.scenario)
-    return _Entry(_name(item), _passes(item), _text(cause), _place(cause.file, cause.line))
+    text = "; ".join(part for part in (note, _text(cause)) if part)
+    return Entry(_name(item), _passes(item), text, _place(cause.file, cause.line))
 
 
-def _iterations(item: Judged) -> _Entry:
+_USED = Entry("scenario", "passes, pass rate", "duration, tokens, cost of all together")
+
+
+def _iterations(item: Judged) -> Entry:
     scenario, used = item.scenario, []
     if scenario.duration_ms is not None:
         used.append(milliseconds(scenario.duration_ms))
@@ -280,7 +240,7 @@ def _iterations(item: Judged) -> _Entry:
         used.append(counted(scenario.tokens, "token"))
     if scenario.cost_usd is not None:
         used.append(money(scenario.cost_usd))
-    return _Entry(_name(item), _passes(item), ", ".join(used))
+    return Entry(_name(item), _passes(item), ", ".join(used))
 
 
 def _passes(item: Judged) -> str:
@@ -289,32 +249,32 @@ def _passes(item: Judged) -> str:
     return f"{passes}, {rate_of(item.scenario)}" if tally.judged > 1 else passes
 
 
-def _error(item: Judged) -> _Entry:
+def _error(item: Judged) -> Entry:
     tally = item.scenario.tally
     cause = error_cause(item.scenario)
     errors = f"{count(tally.error)}/{count(tally.ran)}"
-    return _Entry(_name(item), errors, _text(cause), _place(cause.file, cause.line))
+    return Entry(_name(item), errors, _text(cause), _place(cause.file, cause.line))
 
 
-def _skipped(item: Judged) -> _Entry:
+def _skipped(item: Judged) -> Entry:
     cause = error_cause(item.scenario)
-    return _Entry(_name(item), "", _text(cause), _place(cause.file, cause.line))
+    return Entry(_name(item), "", _text(cause), _place(cause.file, cause.line))
 
 
-def _test(case: JUnitCase) -> _Entry:
+def _test(case: JUnitCase) -> Entry:
     message = terminal(case.message) if case.message else ""
-    return _Entry(
+    return Entry(
         terminal(case.title, NAME_LIMIT), case.outcome, message, _place(case.file, case.line)
     )
 
 
-def _overrun(overrun: Overrun) -> _Entry:
+def _overrun(overrun: Overrun) -> Entry:
     scenario = overrun.scenario
     name = terminal(title_of(scenario), NAME_LIMIT) if scenario else "the whole suite"
     label = overrun.label or terminal(overrun.custom, NAME_LIMIT)
     over = "" if overrun.observed == NOT_MEASURED else f" ({overrun.over_by})"
     text = f"{overrun.observed}, limit {overrun.limit}{over}"
-    return _Entry(name, f"{label} ({overrun.strength})", text)
+    return Entry(name, f"{label} ({overrun.strength})", text)
 
 
 def _name(item: Judged) -> str:
@@ -332,37 +292,38 @@ def _place(file: str | None, line: int | None) -> str:
     return terminal(f"{file}:{number}" if number else file)
 
 
-def _findings(report: Report, paper: _Paper) -> str:
-    found = sorted(report.summary.findings, key=lambda finding: not finding.blocking)
-    if not found:
+def _findings(report: Report, paper: Paper) -> str:
+    found = findings_of(report)
+    if not found.told:
         return ""
-    code = _RED if found[0].blocking else _YELLOW
-    lines = [
-        paper.paint(f"Findings about the result files ({count(len(found))})", f"{_BOLD};{code}")
-    ]
-    for finding in found[:MOST_LINES]:
+    code = RED if found.told[0].blocking else YELLOW
+    total = count(len(found.told) + len(found.consequences))
+    lines = [paper.paint(f"Findings about the result files ({total})", f"{BOLD};{code}")]
+    for finding in found.told[:MOST_LINES]:
         note = "" if finding.blocking else " (does not gate)"
-        where = f"{FINDING_KINDS[finding.kind]} in {terminal(finding.where)}{note}"
-        text = f"{where}: {terminal(finding.message, WHOLE_LIMIT)}"
-        lines += [f"  {line}" for line in _wrapped(text, paper.width - 2)]
-    if rest := len(found) - MOST_LINES:
-        lines += [f"  and {count(rest)} more, in verdict.json"] if rest > 0 else []
+        where = f" in {terminal(finding.where)}" if finding.where else ""
+        text = f"{finding_name(finding)}{where}{note}: {terminal(finding.message, WHOLE_LIMIT)}"
+        lines += [f"  {line}" for line in wrapped(text, paper.width - 2)]
+    if (rest := len(found.told) - MOST_LINES) > 0:
+        lines.append(f"  and {count(rest)} more, in verdict.json")
+    if found.consequences:
+        lines.append(f"  and {found.summary}, in verdict.json")
     return "\n".join(lines)
 
 
-def _ending(report: Report, paper: _Paper) -> Iterator[str]:
+def _ending(report: Report, paper: Paper) -> Iterator[str]:
     found = figure_rows(report)
     yield from _figures(found, is_compared=comparison_of(report) is not None)
     if found:
         yield ""
     base = base_line(report)
     parts = evidence(report) if base is None else (*evidence(report), _base(*base))
-    yield from _wrapped(" · ".join(parts), paper.width)
+    yield from wrapped(" · ".join(parts), paper.width)
     if (compared := comparison_of(report)) is not None:
-        yield from _wrapped(method(compared), paper.width)
-    sentence = _wrapped(headline(report), paper.width)
+        yield from wrapped(method(compared), paper.width)
+    sentence = wrapped(headline(report), paper.width)
     for line in sentence:
-        yield paper.paint(line, f"{_BOLD};{_GREEN if report.passed else _RED}")
+        yield paper.paint(line, f"{BOLD};{GREEN if report.passed else RED}")
 
 
 def _base(words: str, label: str) -> str:

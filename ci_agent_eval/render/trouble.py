@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.facts import JUnitCase
 from ci_agent_eval.render import views
-from ci_agent_eval.render.blocks import Column, place
+from ci_agent_eval.render.blocks import Column, fold, items, place
 from ci_agent_eval.render.compared import notes
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.links import Links
@@ -21,11 +21,10 @@ from ci_agent_eval.render.section import (
     Section,
     cause_cell,
     failing_table,
-    of_list,
     of_table,
     scenario_cell,
 )
-from ci_agent_eval.render.views import FINDING_KINDS, Overrun, error_cause, of
+from ci_agent_eval.render.views import Overrun, error_cause, finding_name, of
 from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import ScenarioSummary
 
@@ -159,23 +158,29 @@ def _observed(overrun: Overrun) -> str:
 
 def findings(report: Report) -> Section:
     """Return what the loader found out about the files."""
-    found = sorted(report.summary.findings, key=lambda finding: not finding.blocking)
-    blocking = any(finding.blocking for finding in found)
+    found = views.findings_of(report)
+    blocking = any(finding.blocking for finding in found.told)
+
+    def body(lines: int) -> str:
+        told, rest = found.told[:lines], lines - len(found.told)
+        shown = items(map(_finding_line, told))
+        if rest <= 0 or not found.consequences:
+            return shown
+        folded = items(map(_finding_line, found.consequences[:rest]))
+        return f"{shown}\n\n{fold(found.summary, folded)}"
+
     return Section(
         "findings",
         "Findings about the result files",
         ("finding", "findings"),
-        len(found),
-        of_list(found, _finding_line),
+        len(found.told) + len(found.consequences),
+        body,
         folded=not blocking,
     )
 
 
 def _finding_line(finding: Finding) -> str:
-    where = code_span(finding.where, limit=ID_LIMIT)
-    kind = (
-        FINDING_KINDS[finding.kind]
-        if finding.blocking
-        else f"{FINDING_KINDS[finding.kind]} (does not gate)"
-    )
-    return f"{kind} in {where}: {code_span(finding.message, limit=WHOLE_REASON_LIMIT)}"
+    where = f" in {code_span(finding.where, limit=ID_LIMIT)}" if finding.where else ""
+    note = "" if finding.blocking else " (does not gate)"
+    message = code_span(finding.message, limit=WHOLE_REASON_LIMIT)
+    return f"{finding_name(finding)}{where}{note}: {message}"

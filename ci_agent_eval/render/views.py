@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.contract.findings import FindingKind
+from ci_agent_eval.contract.findings import Finding, FindingKind
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.evaluations import EvaluationTally, SideTotals
 from ci_agent_eval.facts import Calls, Tally
+from ci_agent_eval.reliability import Reliability
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count, counted
 from ci_agent_eval.report import Judged, Report
@@ -17,6 +18,8 @@ from ci_agent_eval.summary import FailedAssertion, ScenarioSummary, Totals, pass
 
 NO_REASON = "no reason given"
 NO_AGENT = "no agent named"
+FEW_TRIES = 3
+"""A number of tries of which a reader asks what they come to."""
 
 FINDING_KINDS: dict[FindingKind, str] = {
     "no_results": "no results",
@@ -36,6 +39,45 @@ FINDING_KINDS: dict[FindingKind, str] = {
     "baseline": "baseline",
 }
 """What each kind of finding is called."""
+
+
+RUN_AGAIN = "shard run again"
+"""What a finding about shards is called that is no fault: a later attempt took its place."""
+
+_OF_BROKEN_SHARDS = frozenset({"disagreement", "duplicate"})
+"""Kinds that come by the dozen where the shards are not those of one run."""
+
+
+def finding_name(finding: Finding) -> str:
+    """Return what a finding is called."""
+    if finding.kind == "shards" and not finding.blocking:
+        return RUN_AGAIN
+    return FINDING_KINDS.get(finding.kind, finding.kind.replace("_", " "))
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The findings about the result files, in the order in which a reader needs them."""
+
+    told: Sequence[Finding] = ()
+    """What gates first; of that what is wrong with the shards."""
+    consequences: Sequence[Finding] = ()
+    """What need not be read where the shards are not one whole run: it goes with that."""
+
+    @property
+    def summary(self) -> str:
+        """Say how many findings go with those about the shards."""
+        return f"{counted(len(self.consequences), 'finding')} that may follow from it"
+
+
+def findings_of(report: Report) -> Findings:
+    """Return the findings, those apart that broken shards bring with them."""
+    found = report.summary.findings
+    broken = any(f.kind == "shards" and f.blocking for f in found)
+    consequences = [f for f in found if broken and f.blocking and f.kind in _OF_BROKEN_SHARDS]
+    told = [finding for finding in found if finding not in consequences]
+    told.sort(key=lambda f: (not f.blocking, not (broken and f.kind == "shards")))
+    return Findings(told, consequences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +111,13 @@ def first_cause(scenario: ScenarioSummary) -> Cause:
     """Return the first of the causes, or one that says that none was given."""
     nothing = Cause(None, NO_REASON, scenario.file, scenario.line)
     return next(causes(scenario), nothing)
+
+
+def reason_of(cause: Cause) -> str:
+    """Return why a check failed; of one without a reason that it did, and how it is called."""
+    if cause.reason:
+        return cause.reason
+    return f"the check failed: {cause.name}" if cause.name else NO_REASON
 
 
 def error_cause(scenario: ScenarioSummary) -> Cause:
@@ -123,6 +172,15 @@ def repeated(report: Report) -> Sequence[Judged]:
     """Return the scenarios that ran more than once and were judged."""
     tallies = ((item, item.scenario.tally) for item in report.judged())
     return [item for item, tally in tallies if tally.ran > 1 and tally.judged]
+
+
+def tries(scenario: ScenarioSummary) -> Sequence[Reliability]:
+    """Return what few tries of a scenario come to, and the most that can be told of.
+
+    Of as many tries as there were iterations one says whether any failed, the other no more.
+    """
+    few = [one for one in scenario.reliability if one.k <= FEW_TRIES][-1:]
+    return [*few, *(one for one in scenario.reliability[-1:] if one not in few)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.facts import EpisodeFacts
-from ci_agent_eval.render.html.histogram import Bin, Histogram, histogram
+from ci_agent_eval.render.html.histogram import FEWEST_VALUES, Bin, Histogram, histogram
 from ci_agent_eval.render.numbers import count, counted, milliseconds, money
 
 WIDTH = 600
@@ -56,22 +56,26 @@ class Chart:
 
 
 def charts(episodes: Iterable[EpisodeFacts]) -> tuple[Chart, ...]:
-    """Return the distributions of what was measured more than once; skipped episodes have none."""
+    """Return the distributions of what was measured more than once; skipped episodes have none.
+
+    Of values that are all the same there is no picture, and a sentence says so.
+    """
     ran = [facts for facts in episodes if facts.outcome != "skipped"]
     costs = [facts.cost_usd for facts in ran if facts.cost_usd is not None]
     latencies = [value for facts in ran for value in facts.latencies_ms]
     found = (
-        _chart("cost", "Cost per episode", histogram(costs), money, "episode"),
-        _chart("latency", "Latency per turn", histogram(latencies), milliseconds, "turn"),
+        _chart("cost", "Cost per episode", costs, money, "episode"),
+        _chart("latency", "Latency per turn", latencies, milliseconds, "turn"),
     )
     return tuple(chart for chart in found if chart is not None)
 
 
 def _chart(
-    name: str, title: str, of: Histogram | None, write: Callable[[float], str], noun: str
+    name: str, title: str, values: Sequence[float], write: Callable[[float], str], noun: str
 ) -> Chart | None:
+    of = histogram(values)
     if of is None:
-        return None
+        return _even(name, title, values, write, noun)
     median, p95 = write(of.median), write(of.p95)
     sentence = (
         f"{counted(of.values, noun)}, from {write(of.low)} to {write(of.high)}: "
@@ -89,6 +93,17 @@ def _chart(
             Mark(_x(of, of.p95), "p95", p95),
         ),
     )
+
+
+def _even(
+    name: str, title: str, values: Sequence[float], write: Callable[[float], str], noun: str
+) -> Chart | None:
+    """Return a chart without a picture: of values that do not differ."""
+    if len(values) < FEWEST_VALUES:
+        return None
+    one = write(max(values))
+    sentence = f"{counted(len(values), noun)}, {one} each"
+    return Chart(name, title, sentence, low=one, high=one, bars=(), marks=())
 
 
 def _bar(number: int, found: Bin, of: Histogram, write: Callable[[float], str]) -> Bar:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.comparison.model import Difference, NoBaseline, ScenarioComparison, Side
 from ci_agent_eval.comparison.remarks import aside
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.compared import CHANGES, FigureRow, comparison_of, figure_rows, method
+from ci_agent_eval.render.compared import (
+    CHANGES,
+    FigureRow,
+    Key,
+    call_of,
+    change_of,
+    comparison_of,
+    figure_rows,
+    key_of,
+    method,
+    sureness,
+)
+from ci_agent_eval.render.doubts import gating
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.numbers import ABSENT
 from ci_agent_eval.render.views import of
+from ci_agent_eval.render.ways import place_of, ways_of
 from ci_agent_eval.report import Report
 
 _FIGURES: tuple[tuple[str, Callable[[Side], float | None], Callable[[float], str]], ...] = (
@@ -23,7 +36,6 @@ _FIGURES: tuple[tuple[str, Callable[[Side], float | None], Callable[[float], str
 )
 
 _CHIPS = {"newly_failing": "failed", "vanished": "failed", "still_failing": "failed"}
-_CALLS = {"regression": "regression", "undecided": "not enough iterations to tell"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +52,17 @@ class Pair:
 
     name: str
     agent: str | None
-    change: str
-    chip: str
-    call: str
-    p_value: str
+    chips: Sequence[tuple[str, str]]
+    """What became of it, and whether its pass rate fell: the kind of chip, and its words."""
+    sureness: str
     passes: tuple[str, str]
     figures: Sequence[tuple[str, str, str]]
     """What it is, before, now."""
     incomparable: str
     """How much of it is not comparable; empty: nothing is."""
     differences: Sequence[Difference]
+    apart: bool
+    """Whether they keep the whole scenario from being compared, not some iterations."""
     newly_over: Sequence[str]
     renamed_from: str | None
     place: str
@@ -76,12 +89,17 @@ def sides_of(report: Report, shown: Shown) -> Sides | None:
     found = comparison_of(report)
     if found is None:
         return None
-    told = [scenario for scenario in sorted(found.scenarios, key=_weight) if _is_told(scenario)]
+    gates = gating(report)
+    ordered = sorted(found.scenarios, key=lambda scenario: _weight(scenario, gates))
+    told = [scenario for scenario in ordered if _is_told(scenario)]
     return Sides(
         label=shown.name(found.label),
         method=method(found),
         figures=figure_rows(report),
-        pairs=[_pair(scenario, shown) for scenario in shown.first(told)],
+        pairs=[
+            _pair(scenario, shown, gates=key_of(scenario) in gates)
+            for scenario in shown.first(told)
+        ],
         unchanged=len(found.scenarios) - len(told),
     )
 
@@ -91,10 +109,17 @@ def why_none(report: Report, shown: Shown) -> str:
     return shown.text(report.comparison.reason) if isinstance(report.comparison, NoBaseline) else ""
 
 
-def _weight(scenario: ScenarioComparison) -> tuple[bool, bool, int]:
-    changes = list(CHANGES)
-    doubted = scenario.call in _CALLS
-    return not (doubted or scenario.change in _CHIPS), not doubted, changes.index(scenario.change)
+_TURNS = list(CHANGES)
+_CALLS = ("regression", "undecided")
+
+
+def _weight(scenario: ScenarioComparison, gates: Container[Key]) -> tuple[bool, int, int]:
+    """Return how early a reader needs it: what gates, then what the tests and the checks say."""
+    is_trouble = scenario.call in _CALLS or scenario.change in _CHIPS
+    call = _CALLS.index(scenario.call) if scenario.call in _CALLS else len(_CALLS)
+    change = _TURNS.index(scenario.change) if scenario.change in _TURNS else len(_TURNS)
+    is_gating = key_of(scenario) in gates or scenario.change == "newly_failing"
+    return not is_gating, call if is_trouble else len(_CALLS) + 1, change
 
 
 def _is_told(scenario: ScenarioComparison) -> bool:
@@ -102,17 +127,26 @@ def _is_told(scenario: ScenarioComparison) -> bool:
     return scenario.change != "unchanged" or scenario.call in _CALLS or any(said)
 
 
-def _pair(scenario: ScenarioComparison, shown: Shown) -> Pair:
+def _chips(scenario: ScenarioComparison, *, gates: bool) -> Iterator[tuple[str, str]]:
+    called = call_of(scenario)
+    # That it passes still would contradict what is said of its pass rate.
+    if not called or scenario.change != "unchanged":
+        plain = "passed" if scenario.change == "fixed" else "plain"
+        chip = _CHIPS.get(scenario.change, "failed" if gates and not called else plain)
+        yield chip, change_of(scenario)
+    if called:
+        yield "failed" if gates and scenario.call == "regression" else "warning", called
+
+
+def _pair(scenario: ScenarioComparison, shown: Shown, *, gates: bool) -> Pair:
     parted = scenario.divergence
     call = parted.call if parted else 0
-    before, after = (parted.before, parted.after) if parted else ((), ())
+    before, after = ways_of(parted) if parted else ((), ())
     return Pair(
         name=shown.name(scenario.scenario_id),
         agent=shown.name(scenario.agent) if scenario.agent else None,
-        change=CHANGES[scenario.change],
-        chip=_CHIPS.get(scenario.change, "passed" if scenario.change == "fixed" else "plain"),
-        call=_CALLS.get(scenario.call, ""),
-        p_value="" if scenario.p_value is None else numbers.p_value(scenario.p_value),
+        chips=list(_chips(scenario, gates=gates)),
+        sureness=sureness(scenario),
         passes=(_passes(scenario.before), _passes(scenario.after)),
         figures=_figures(scenario),
         incomparable=_incomparable(scenario),
@@ -120,12 +154,13 @@ def _pair(scenario: ScenarioComparison, shown: Shown) -> Pair:
             Difference(d.condition, shown.text(d.before), shown.text(d.after))
             for d in scenario.differences
         ],
+        apart=scenario.change == "not_comparable",
         newly_over=[shown.name(name) for name in shown.first(scenario.newly_over)],
         renamed_from=shown.name(scenario.renamed_from) if scenario.renamed_from else None,
         place=_place(scenario, shown),
         before=_steps(before, call, shown),
         after=_steps(after, call, shown),
-        opened=scenario.change in _CHIPS or scenario.call in _CALLS,
+        opened=gates or scenario.change in _CHIPS or scenario.call in _CALLS,
     )
 
 
@@ -155,7 +190,7 @@ def _place(scenario: ScenarioComparison, shown: Shown) -> str:
     if parted is None:
         return ""
     argument = f", argument {shown.name(parted.argument)}" if parted.argument else ""
-    return f"First divergence at turn {parted.turn}, tool call {parted.call}{argument}"
+    return f"First divergence at {place_of(parted)}{argument}"
 
 
 def _steps(names: Sequence[str], call: int, shown: Shown) -> list[Step]:

@@ -13,7 +13,8 @@ from markupsafe import Markup
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.facts import EpisodeFacts
-from ci_agent_eval.render.agreed import acceptances, quarantine_title, until
+from ci_agent_eval.render.agreed import acceptances, acceptances_title, quarantine_title, until
+from ci_agent_eval.render.compared import key_of
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.html import assets
 from ci_agent_eval.render.html.budget_bars import suite_bars
@@ -24,11 +25,23 @@ from ci_agent_eval.render.html.embed import embedded_json
 from ci_agent_eval.render.html.episode_rows import Rows, attempts_of
 from ci_agent_eval.render.html.places import Places
 from ci_agent_eval.render.html.policy import content_policy
-from ci_agent_eval.render.html.scenario_rows import listed_scenarios, scenario_row
+from ci_agent_eval.render.html.scenario_rows import (
+    doubts_by_scenario,
+    listed_scenarios,
+    scenario_row,
+)
+from ci_agent_eval.render.html.why import told_reasons
 from ci_agent_eval.render.links import Links, line_number, quoted_url
 from ci_agent_eval.render.markdown import SHORT_SHA
 from ci_agent_eval.render.numbers import count, counted
-from ci_agent_eval.render.views import FINDING_KINDS, evaluations_title, evidence, figures, flaky
+from ci_agent_eval.render.views import (
+    evaluations_title,
+    evidence,
+    figures,
+    finding_name,
+    findings_of,
+    flaky,
+)
 from ci_agent_eval.report import Report
 
 CHUNK = 65_536
@@ -59,6 +72,7 @@ def render_html(
         (item.scenario.scenario_id, item.scenario.agent): number
         for number, item in enumerate(scenarios)
     }
+    against = doubts_by_scenario(report)
     rows = Rows(shown, places, numbers, attempts_of(episodes))
     context = {
         "report": report,
@@ -72,11 +86,16 @@ def render_html(
         "budgets": suite_bars(budgets, report.summary.totals, shown),
         "charts": charts(episodes),
         "accepted": acceptances(report),
+        "accepted_title": acceptances_title(report),
+        "reasons": told_reasons(report),
         "quarantine_title": quarantine_title(report),
         "until": until,
         "flaky": flaky(report),
         "links": _page_links(links),
-        "scenarios": _data(scenario_row(item, shown, places) for item in scenarios),
+        "scenarios": _data(
+            scenario_row(item, shown, places, against.get(key_of(item.scenario), ()))
+            for item in scenarios
+        ),
         "scenario_count": len(scenarios),
         "episodes": _data(rows.lines(zip(episodes, lines, strict=True)), written=True),
         "episode_count": len(episodes),
@@ -85,7 +104,8 @@ def render_html(
         "shown": shown,
         "count": count,
         "counted": counted,
-        "finding_kinds": FINDING_KINDS,
+        "findings": findings_of(report),
+        "finding_name": finding_name,
         "place": lambda file, line: _place(file, line, shown, links),
         "script": assets.script(),
         "style": assets.style(),

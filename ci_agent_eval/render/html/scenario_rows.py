@@ -5,11 +5,14 @@ The keys are read by `assets/scenarios.js`; what is empty or false is left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from ci_agent_eval.reliability import Reliability
 from ci_agent_eval.render import numbers
+from ci_agent_eval.render.compared import Key, key_of
+from ci_agent_eval.render.doubts import Doubt, doubts, gating
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.html.embed import filled
 from ci_agent_eval.render.html.places import Places
@@ -19,24 +22,39 @@ from ci_agent_eval.summary import ScenarioSummary
 
 Row = dict[str, Any]
 
-_WEIGHT = {"failing": 0, "errored": 1, "skipped": 2, "passing": 3}
+_WEIGHT = {"failing": 0, "errored": 2, "skipped": 3, "passing": 4}
+_GATED = 1
+"""Of a scenario that passes, and fails the gate by the baseline."""
 
 
 def listed_scenarios(report: Report, shown: Shown) -> list[Judged]:
     """Return the scenarios that the page shows, the ones with trouble first."""
-    found = sorted(report.judged(), key=_weight)
+    gates = gating(report)
+    found = sorted(report.judged(), key=lambda item: _weight(item, gates))
     most = shown.caps.scenarios
     shown.cut.scenarios += max(0, len(found) - most)
     return found[:most]
 
 
-def _weight(item: Judged) -> tuple[int, bool, bool]:
+def _weight(item: Judged, gates: Container[Key]) -> tuple[int, bool, bool]:
     over = any(found.violation.hard for found in item.scenario.violations)
-    return _WEIGHT[item.judgement.status], item.judgement.gate == "advisory", not over
+    weight = _WEIGHT[item.judgement.status]
+    if item.passing and key_of(item.scenario) in gates:
+        weight = _GATED
+    return weight, item.judgement.gate == "advisory", not over
 
 
-def scenario_row(item: Judged, shown: Shown, places: Places) -> Row:
-    """Return what the page says of a scenario."""
+def doubts_by_scenario(report: Report) -> Mapping[Key, Sequence[Doubt]]:
+    """Return what the baseline speaks against each scenario."""
+    found: dict[Key, list[Doubt]] = defaultdict(list)
+    for doubt in doubts(report):
+        if doubt.key is not None:
+            found[doubt.key].append(doubt)
+    return found
+
+
+def scenario_row(item: Judged, shown: Shown, places: Places, against: Sequence[Doubt] = ()) -> Row:
+    """Return what the page says of a scenario; `against` is what the baseline says of it."""
     scenario, status = item.scenario, item.judgement.status
     tally = scenario.tally
     row: Row = {
@@ -48,6 +66,8 @@ def scenario_row(item: Judged, shown: Shown, places: Places) -> Row:
         "quarantine": scenario.in_quarantine,
         "evaluation": scenario.mode == "evaluation",
         "score": _score(scenario.evaluations.mean_score),
+        "gated": item.passing and any(doubt.gates for doubt in against),
+        "against": [_against(doubt, shown) for doubt in against],
         "over": any(found.violation.hard for found in scenario.violations),
         "flaky": scenario.flaky or None,
         "tally": [tally.passed, tally.failed, tally.error, tally.skipped],
@@ -61,6 +81,17 @@ def scenario_row(item: Judged, shown: Shown, places: Places) -> Row:
         "tries": [_tries(found) for found in scenario.reliability],
         "causes": [_cause(cause, shown, places) for cause in shown.first(_causes(scenario))],
         "place": places.of(scenario.file, scenario.line),
+    }
+    return filled(row)
+
+
+def _against(doubt: Doubt, shown: Shown) -> Row:
+    """Return a short word for a chip, the whole of it, and whether it gates."""
+    quoted = f": {shown.text(doubt.quoted)}" if doubt.quoted else ""
+    row: Row = {
+        "kind": doubt.reason.kind.replace("_", " "),
+        "what": f"{doubt.what}{quoted}; passes {doubt.now} now, {doubt.before} before",
+        "gates": doubt.gates,
     }
     return filled(row)
 

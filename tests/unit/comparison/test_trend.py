@@ -28,9 +28,9 @@ def test_the_oldest_is_first_and_this_run_last():
         ],
     )
     assert points == (
-        TrendPoint("nightly", 0.5, 0.25),
-        TrendPoint("4f2a91c", 1.0, 0.2),
-        TrendPoint("", 0.5, 0.4),
+        TrendPoint("nightly", 0.5, 0.25, 0.5),
+        TrendPoint("4f2a91c", 1.0, 0.2, 0.2),
+        TrendPoint("", 0.5, 0.4, 0.8),
     )
 
 

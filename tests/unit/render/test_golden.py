@@ -35,6 +35,8 @@ OUTPUTS = {
     "compared.commands.txt": ("compared", lambda r: render_commands(annotations(r))),
     "compared.check_summary.md": ("compared", lambda r: render_check_summary(r, LINKS)),
     "compared.narrow.txt": ("compared", lambda r: render_terminal(r, color=False, width=50)),
+    "regressed.commands.txt": ("regressed", lambda r: render_commands(annotations(r))),
+    "regressed.ctrf.json": ("regressed", render_ctrf),
     "hostile_baseline.commands.txt": (
         "hostile_baseline",
         lambda r: render_commands(annotations(r)),

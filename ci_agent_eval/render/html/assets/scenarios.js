@@ -16,6 +16,7 @@ function scenarioName(scenario) {
 
 function scenarioChips(scenario) {
   return [
+    (scenario.against ?? []).map((found) => chip(found.gates ? "failed" : "warning", found.kind)),
     scenario.evaluation ? chip("plain", scenario.score ? `evaluation, score ${scenario.score}` : "evaluation") : "",
     scenario.advisory ? chip("plain", "advisory") : "",
     scenario.quarantine ? chip("plain", "in quarantine") : "",
@@ -40,7 +41,10 @@ function scenarioDetail(scenario, budgets, showEpisodes) {
   const causes = scenario.causes ?? [];
   const button = el("button", { type: "button", class: "plain-button" }, `Show its ${counted(scenario.episodes.length, "episode")}`);
   button.addEventListener("click", () => showEpisodes(scenario));
+  const against = scenario.against ?? [];
   return [
+    against.length ? el("h3", { class: "label" }, "Against the baseline") : "",
+    against.length ? el("ul", { class: "causes", role: "list" }, against.map((found) => el("li", {}, bdi(found.what)))) : "",
     causes.length ? el("h3", { class: "label" }, "Why") : "",
     causes.length
       ? el("ul", { class: "causes", role: "list" }, causes.map((cause) => causeItem(cause, passed + failed + errors)))
@@ -72,13 +76,17 @@ function scenarioRows(scenario, number, showEpisodes) {
   const detail = el("tr", { class: "detail" }, panel);
   const row = el(
     "tr",
-    { class: `scenario ${scenario.status}` },
+    { class: `scenario ${scenario.gated ? "failing" : scenario.status}` },
     el(
       "th",
       { scope: "row" },
-      el("span", { class: `dot ${scenario.status}` }, el("span", { class: "unseen" }, `${STATUS_WORDS[scenario.status]}: `)),
+      el(
+        "span",
+        { class: `dot ${scenario.gated ? "failing" : scenario.status}` },
+        el("span", { class: "unseen" }, `${scenario.gated ? "fails the gate" : STATUS_WORDS[scenario.status]}: `),
+      ),
       button,
-      scenarioChips(scenario),
+      scenarioChips(scenario).flat(),
     ),
     el("td", { class: "passes" }, el("span", {}, scenario.passes), iterationStrip(scenario.episodes)),
     el("td", {}, scenario.rate ?? "–", scenario.range ? rangeBar(scenario.range) : ""),
@@ -91,7 +99,7 @@ function scenarioRows(scenario, number, showEpisodes) {
     detail.hidden = panel.hidden;
   };
   button.addEventListener("click", follow);
-  set(scenario.status === "failing" && number < 3);
+  set((scenario.status === "failing" || scenario.gated) && number < 3);
   follow();
   return [row, detail];
 }

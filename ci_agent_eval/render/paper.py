@@ -1,0 +1,107 @@
+"""Paper for the report in a terminal: blocks of entries in columns, wrapped to its width."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ci_agent_eval.render.numbers import count
+
+T = TypeVar("T")
+
+MIN_TEXT = 30
+"""With less room than this a text starts on a line of its own."""
+MOST_LINES = 50
+"""Of one section; the rest is counted."""
+
+RED, GREEN, YELLOW, BOLD, DIM = "31", "32", "33", "1", "2"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing to say: what it is about, a figure, and a text that may be long."""
+
+    name: str
+    figure: str
+    text: str
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """How wide to write, and whether in colour."""
+
+    width: int
+    color: bool
+
+    def paint(self, text: str, code: str) -> str:
+        """Return the text in a colour, or as it is."""
+        return f"\x1b[{code}m{text}\x1b[0m" if self.color else text
+
+
+def block(
+    title: str,
+    found: Sequence[T],
+    entry: Callable[[T], Entry],
+    paper: Paper,
+    code: str,
+    *,
+    most: int = MOST_LINES,
+    heading: Entry | None = None,
+) -> str:
+    """Return a title with the number of what it is about, and an entry for each; or nothing."""
+    if not found:
+        return ""
+    counted_ = paper.paint(f"{title} ({count(len(found))})", f"{BOLD};{code}")
+    return "\n".join([counted_, *entries(found, entry, paper, most=most, heading=heading)])
+
+
+def titled(
+    title: str, found: Sequence[T], entry: Callable[[T], Entry], paper: Paper, code: str
+) -> str:
+    """Return a block whose title says itself how much it is about."""
+    if not found:
+        return ""
+    lines = (paper.paint(line, f"{BOLD};{code}") for line in wrapped(title, paper.width))
+    return "\n".join([*lines, *entries(found, entry, paper)])
+
+
+def entries(
+    found: Sequence[T],
+    entry: Callable[[T], Entry],
+    paper: Paper,
+    *,
+    most: int = MOST_LINES,
+    heading: Entry | None = None,
+) -> Sequence[str]:
+    """Return the lines of the first entries, in columns; `heading` says what the columns hold."""
+    shown = [*filter(None, [heading]), *(entry(item) for item in found[:most])]
+    names = max((len(item.name) for item in shown), default=0)
+    figure_width = max((len(item.figure) for item in shown), default=0)
+    lines: list[str] = []
+    for item in shown:
+        lines += _entry(item, names, figure_width, paper)
+    if (rest := len(found) - most) > 0:
+        lines.append(f"  and {count(rest)} more, in verdict.json")
+    return lines
+
+
+def _entry(item: Entry, names: int, figures_: int, paper: Paper) -> Iterator[str]:
+    head = f"  {item.name:<{names}}  {item.figure:<{figures_}}".rstrip()
+    start = 2 + names + 2 + (figures_ + 2 if figures_ else 0)
+    if paper.width - start < MIN_TEXT:
+        start = 6
+        yield head
+        head = ""
+    texts = [*wrapped(item.text, paper.width - start)]
+    for number, line in enumerate(texts):
+        yield f"{head if number == 0 else '':<{start}}{line}".rstrip()
+    if item.place:
+        yield paper.paint(f"{'':<{start}}{item.place}", DIM)
+
+
+def wrapped(text: str, width: int) -> Sequence[str]:
+    """Return the text in lines of at most that many characters, one at least."""
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
