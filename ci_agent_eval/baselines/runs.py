@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ci_agent_eval.baselines.found import Found, Redact, nothing
+from ci_agent_eval.baselines.parallel import mapped, processors
 from ci_agent_eval.comparison.model import Baseline, BaselineRun, NoBaseline
 from ci_agent_eval.contract.findings import Finding, FindingKind
+from ci_agent_eval.facts import Loaded
 from ci_agent_eval.results.load import load
 
 SHORT_SHA = 7
@@ -38,8 +41,8 @@ def load_baseline_runs(
     """
     loaded: list[BaselineRun] = []
     findings: list[Finding] = []
-    for files in runs:
-        found = load(files.patterns, (), root=root, redact=redact)
+    read = partial(_read, root=root, redact=redact)
+    for files, found in zip(runs, mapped(read, runs, processes=processors()), strict=True):
         findings += _told(found.findings)
         if found.episodes:
             commits = {session.commit for session in found.sessions if session.commit}
@@ -50,6 +53,10 @@ def load_baseline_runs(
     if not loaded:
         return nothing(f"{label} holds no episode")
     return Found(Baseline(_with_commit(label, loaded), tuple(loaded)), tuple(sorted(set(findings))))
+
+
+def _read(files: RunFiles, *, root: Path, redact: Redact | None) -> Loaded:
+    return load(files.patterns, (), root=root, redact=redact)
 
 
 def _told(findings: Sequence[Finding]) -> list[Finding]:

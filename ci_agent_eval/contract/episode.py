@@ -154,7 +154,7 @@ class Episode(Frozen):
             derived["outcome"] = "failed"
         # `model_copy` would return another object than the one being validated.
         for name, value in derived.items():
-            if value != getattr(self, name):
+            if value is not getattr(self, name):
                 object.__setattr__(self, name, value)
                 self.__dict__[name] = value
         return self
@@ -171,8 +171,8 @@ class Episode(Frozen):
 
     def _summary_from(self, trajectory: Trajectory) -> TrajectorySummary:
         counted = summarize_trajectory(trajectory)
-        extra = self.trajectory_summary.model_extra or {}
-        return TrajectorySummary(**{**extra, **counted.model_dump()})
+        extra = self.trajectory_summary.model_extra
+        return TrajectorySummary(**{**extra, **counted.model_dump()}) if extra else counted
 
     def _measure_from_summary(self) -> Budgets:
         """Fill turn and tool-call budgets that have no figure from the short form."""

@@ -61,28 +61,29 @@ def measure(budgets: Budgets, trajectory: Trajectory | None) -> Budgets:
     """
     if trajectory is None or not trajectory.turns:
         return budgets
-    counts: dict[str, float | None] = {
-        "max_turns": float(len(trajectory.agent_turns)),
-        "tool_calls": float(sum(1 for _ in trajectory.tool_calls())),
-        "token_usage": trajectory.total_tokens,
-        "cost_usd": trajectory.cost_usd,
-    }
     updates: dict[str, Budget] = {}
     for name, budget in budgets.named():
         if name in budgets.custom:
             continue
-        shown = (
-            latency_statistic(trajectory.latencies_ms, budget.statistic)
-            if isinstance(budget, LatencyBudget)
-            else counts[name]
-        )
-        updates[name] = _with_used(budget, shown)
-    return budgets.model_copy(update=updates)
+        updates[name] = _with_used(budget, _shown(name, budget, trajectory))
+    return budgets.model_copy(update=updates) if updates else budgets
+
+
+def _shown(name: str, budget: Budget, trajectory: Trajectory) -> float | None:
+    """Return what a trajectory shows of a budget: thousands are read, and few are of all kinds."""
+    if isinstance(budget, LatencyBudget):
+        return latency_statistic(trajectory.latencies_ms, budget.statistic)
+    if name == "max_turns":
+        return float(len(trajectory.agent_turns))
+    if name == "tool_calls":
+        return float(sum(len(turn.tool_calls) for turn in trajectory.turns))
+    return trajectory.total_tokens if name == "token_usage" else trajectory.cost_usd
 
 
 def _with_used(budget: Budget, shown: float | None) -> Budget:
-    known = [figure for figure in (budget.used, shown) if figure is not None]
-    return budget.model_copy(update={"used": max(known)}) if known else budget
+    if shown is None or (budget.used is not None and budget.used >= shown):
+        return budget
+    return budget.model_copy(update={"used": shown})
 
 
 def budget_violations(budgets: Budgets) -> tuple[BudgetViolation, ...]:

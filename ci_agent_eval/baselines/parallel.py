@@ -1,0 +1,75 @@
+"""Doing the same to many things on all processors, where this system can fork without risk."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+FEWEST = 3
+"""Things for which a process of its own is worth its start."""
+
+
+def processors() -> int:
+    """Return how many processes may work at once; 1 where forking is a risk.
+
+    A fork takes no other thread along, and the locks that one holds stay locked.
+    """
+    if sys.platform != "linux" or threading.active_count() > 1:
+        return 1
+    return len(os.sched_getaffinity(0))
+
+
+def mapped(
+    work: Callable[[_Item], _Result], items: Sequence[_Item], *, processes: int
+) -> list[_Result]:
+    """Return what `work` makes of each item, in order; it must be fit to be sent between processes.
+
+    What a process of ours does not bring back, because it failed or was killed, is done here.
+    """
+    shares = min(processes, len(items)) if len(items) >= FEWEST else 1
+    started = [_start(work, items[share::shares]) for share in range(1, shares)]
+    results: dict[int, _Result] = {}
+    results |= zip(range(0, len(items), shares), map(work, items[::shares]), strict=True)
+    for share, (process, receiver) in enumerate(started, start=1):
+        own = items[share::shares]
+        found = _received(receiver)
+        process.join()
+        done = list(map(work, own)) if found is None else found
+        results |= zip(range(share, len(items), shares), done, strict=True)
+    return [results[place] for place in range(len(items))]
+
+
+def _start(
+    work: Callable[[_Item], _Result], items: Sequence[_Item]
+) -> tuple[multiprocessing.process.BaseProcess, Connection]:
+    fork = multiprocessing.get_context("fork")
+    receiver, sender = fork.Pipe(duplex=False)
+    process = fork.Process(target=_work, args=(work, items, sender), daemon=True)
+    process.start()
+    sender.close()
+    return process, receiver
+
+
+def _work(work: Callable[[_Item], _Result], items: Sequence[_Item], sender: Connection) -> None:
+    try:
+        found = list(map(work, items))
+    except Exception:  # noqa: BLE001 - the parent does it again, and meets it there
+        return
+    sender.send(found)
+
+
+def _received(receiver: Connection) -> list[_Result] | None:
+    with receiver:
+        try:
+            found: list[_Result] = receiver.recv()
+        except (EOFError, OSError):
+            return None
+        return found
