@@ -293,3 +293,5 @@ class Loaded:
     sessions: tuple[Session, ...] = ()
     sources: tuple[SourceFile, ...] = ()
     findings: tuple[Finding, ...] = ()
+    suites: tuple[str, ...] = ()
+    """The suites that the results say they are of, sorted; not that of runs without a name."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from ci_agent_eval.agent_names import with_agents
 from ci_agent_eval.baselines.found import Found, Source, Wanted
 from ci_agent_eval.baselines.load import load_baseline
+from ci_agent_eval.baselines.runs import of_another_suite
 from ci_agent_eval.comparison.arrays import require_numpy
 from ci_agent_eval.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.contract.findings import Finding
@@ -94,7 +95,20 @@ def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
     if found is not None and isinstance(found.baseline, NoBaseline) and not found.findings:
         raise InputError(f"{base}: {found.baseline.reason}; name what a run has left")
     redact = Redactor.from_environ(job.environ).text
-    return _judged(job, load(results, (), root=job.root, redact=redact), found)
+    loaded = load(results, (), root=job.root, redact=redact)
+    named = loaded.suites or _suites_of(found)
+    for other in _suites_of(found) if named else ():
+        if other != named[0]:
+            raise InputError(f"{base}: {of_another_suite(other, named[0])}; compare runs of one")
+    loaded = _with_foreign_suites(loaded, named[0]) if named else loaded
+    return _judged(job, loaded, found)
+
+
+def _suites_of(found: Found | None) -> tuple[str, ...]:
+    """Return the suites that the runs of a baseline say they are of."""
+    if found is None or isinstance(found.baseline, NoBaseline):
+        return ()
+    return tuple(sorted({suite for run in found.baseline.runs for suite in run.suites}))
 
 
 def find_baseline(job: Job, *, is_own: bool = True) -> Found | None:
@@ -113,6 +127,8 @@ def find_baseline(job: Job, *, is_own: bool = True) -> Found | None:
         runs=compare.runs,
         redact=Redactor.from_environ(job.environ).text,
         search_path=job.environ.get("PATH", os.defpath),
+        # What is compared by hand is held against each other, not against the settings.
+        suite=job.settings.suite if is_own else None,
         own=job.folder if is_own else None,
     )
     return load_baseline(wanted, job.sources)
@@ -157,7 +173,7 @@ def _applicable(baseline: Baseline | NoBaseline, loaded: Loaded) -> Baseline | N
 def _report(job: Job, base: Found | None, read: Callable[[Spool, Redact], Loaded]) -> Report:
     redactor = Redactor.from_environ(job.environ)
     with Spool(redactor.text) as spool:
-        loaded = read(spool, redactor.text)
+        loaded = _with_foreign_suites(read(spool, redactor.text), job.settings.suite)
         report = report_loaded(job, loaded, spool.lines(), base)
         _write_evaluations(job, loaded, spool)
         if not _has_own_results(job.folder):
@@ -199,6 +215,17 @@ def _with_foreign_commits(loaded: Loaded, commit: str | None) -> Loaded:
         return loaded
     message = f"these results are about another commit, this run is about {commit}; run them anew"
     found = [Finding("disagreement", f"commit {other}", message) for other in said]
+    return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
+
+
+def _with_foreign_suites(loaded: Loaded, suite: str) -> Loaded:
+    """Add a finding for each other suite that results say they are of."""
+    others = [other for other in loaded.suites if other != suite]
+    advice = "give each suite a report of its own, or set `suite` to the results' own"
+    found = [
+        Finding("disagreement", f"suite {other}", f"{of_another_suite(other, suite)}; {advice}")
+        for other in others
+    ]
     return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
 
 

@@ -9,6 +9,7 @@ import tempfile
 import warnings
 import zipfile
 from pathlib import Path
+from typing import Any
 
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import Session
@@ -27,10 +28,14 @@ def zipped(members: Members, *more: tuple[str | zipfile.ZipInfo, bytes | str]) -
     return buffer.getvalue()
 
 
-def report_files(*episodes: Episode, commit: str | None = None) -> Members:
-    """Return the files of a run's report folder, what a reporter wrote among them."""
+def report_files(*episodes: Episode, commit: str | None = None, **fields: Any) -> Members:
+    """Return the files of a run's report folder, what a reporter wrote among them.
+
+    `fields` are those of its session.
+    """
     items = episodes or (episode(),)
-    session = Session(state="finished", exit_status=0, selected=len(items), commit=commit)
+    said = {"state": "finished", "exit_status": 0, "selected": len(items), **fields}
+    session = Session(commit=commit, **said)
     with tempfile.TemporaryDirectory() as folder:
         junit = junit_xml(*(junit_case_of(item) for item in items))
         run = write_run(Path(folder), *items, session=session, junit=junit)
@@ -38,9 +43,9 @@ def report_files(*episodes: Episode, commit: str | None = None) -> Members:
     return {**files, "comment.md": "@everyone, trust me", "verdict.json": "{}"}
 
 
-def report_zip(*episodes: Episode, commit: str | None = None) -> bytes:
+def report_zip(*episodes: Episode, commit: str | None = None, **fields: Any) -> bytes:
     """Return an honest artifact."""
-    return zipped(report_files(*episodes, commit=commit))
+    return zipped(report_files(*episodes, commit=commit, **fields))
 
 
 def hostile_zips(commit: str) -> dict[str, tuple[bytes, str]]:

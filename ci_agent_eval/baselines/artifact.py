@@ -157,7 +157,9 @@ def _read(api: RunsApi, run: WorkflowRun, wanted: Wanted, name: str, into: Path)
 
 def _load(run: WorkflowRun, wanted: Wanted, root: Path) -> _Try:
     label = f"run {run.id}"
-    found = load_baseline_runs(label, [RunFiles((".",), label)], root=root, redact=wanted.redact)
+    found = load_baseline_runs(
+        label, [RunFiles((".",), label)], root=root, redact=wanted.redact, suite=wanted.suite
+    )
     where = tuple(replace(finding, where=f"{label}, {finding.where}") for finding in found.findings)
     if not isinstance(found.baseline, Baseline):
         blocking = next((finding for finding in where if finding.blocking), None)

@@ -38,7 +38,11 @@ def from_files(wanted: Wanted) -> Found:
         return nothing(f"{wanted.name} holds no {RESULTS_NAME} of a run")
     ordered = sorted(runs, key=lambda run: _natural(run.label), reverse=True)
     return load_baseline_runs(
-        wanted.name, ordered[: wanted.runs], root=wanted.root, redact=wanted.redact
+        wanted.name,
+        ordered[: wanted.runs],
+        root=wanted.root,
+        redact=wanted.redact,
+        suite=wanted.suite,
     )
 
 

@@ -27,6 +27,8 @@ class Wanted:
     redact: Redact | None = None
     search_path: str = os.defpath
     """Where programs such as git are."""
+    suite: str | None = None
+    """The suite whose runs are wanted; None: of any."""
     own: Path | None = None
     """The report folder of the run itself, which is no baseline of it."""
 

@@ -86,7 +86,9 @@ def _loaded(data: bytes, label: str, wanted: Wanted) -> Found:
         file = Path(folder) / ("episodes.jsonl" if lines else RESULTS_NAME)
         file.write_bytes(data)
         runs = [RunFiles((file.name,), label)]
-        found = load_baseline_runs(label, runs, root=Path(folder), redact=wanted.redact)
+        found = load_baseline_runs(
+            label, runs, root=Path(folder), redact=wanted.redact, suite=wanted.suite
+        )
     # The file's name is not that of this folder.
     told = tuple(replace(finding, where=wanted.name) for finding in found.findings)
     return replace(found, findings=told)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,9 @@ from ci_agent_eval.facts import Loaded
 from ci_agent_eval.results.load import load
 
 SHORT_SHA = 7
+_LONGEST_NAME = 64
+"""Characters of a suite's name: what results say of themselves may be anything."""
+_ADVICE = "name a baseline of the same suite"
 
 _BROKEN: frozenset[FindingKind] = frozenset({"unreadable_file", "duplicate", "shards"})
 """Findings after which a run of the base is not to be trusted."""
@@ -33,21 +36,28 @@ class RunFiles:
 
 
 def load_baseline_runs(
-    label: str, runs: Sequence[RunFiles], *, root: Path, redact: Redact | None = None
+    label: str,
+    runs: Sequence[RunFiles],
+    *,
+    root: Path,
+    redact: Redact | None = None,
+    suite: str | None = None,
 ) -> Found:
     """Read runs, the latest first. A run without episodes counts as none.
 
     `label` is what reports call all of them together; with one run its commit is added.
+    Of another suite than `suite` none is taken.
     """
     loaded: list[BaselineRun] = []
     findings: list[Finding] = []
     read = partial(_read, root=root, redact=redact)
     for files, found in zip(runs, mapped(read, runs, processes=processors()), strict=True):
         findings += _told(found.findings)
+        findings += _foreign(found.suites, suite, files.label)
         if found.episodes:
             commits = {session.commit for session in found.sessions if session.commit}
             commit = next(iter(commits)) if len(commits) == 1 else None
-            loaded.append(BaselineRun(found.episodes, commit, files.label))
+            loaded.append(BaselineRun(found.episodes, commit, files.label, found.suites))
     if any(finding.blocking for finding in findings):
         return Found(NoBaseline("it cannot be read"), tuple(sorted(set(findings))))
     if not loaded:
@@ -57,6 +67,21 @@ def load_baseline_runs(
 
 def _read(files: RunFiles, *, root: Path, redact: Redact | None) -> Loaded:
     return load(files.patterns, (), root=root, redact=redact)
+
+
+def _foreign(suites: Sequence[str], wanted: str | None, where: str) -> Iterator[Finding]:
+    for other in suites:
+        if wanted is not None and other != wanted:
+            yield Finding("baseline", where, f"{of_another_suite(other, wanted)}; {_ADVICE}")
+
+
+def of_another_suite(found: str, wanted: str) -> str:
+    """Say that results are of one suite where another's are wanted."""
+    return f"its results are of suite {_shown(found)}, this is suite {_shown(wanted)}"
+
+
+def _shown(suite: str) -> str:
+    return repr(suite[:_LONGEST_NAME])
 
 
 def _told(findings: Sequence[Finding]) -> list[Finding]:

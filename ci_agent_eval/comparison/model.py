@@ -50,6 +50,8 @@ class BaselineRun:
     commit: str | None = None
     label: str = ""
     """How reports call it."""
+    suites: tuple[str, ...] = ()
+    """The suites that its results say they are of."""
 
 
 @dataclass(frozen=True, slots=True)

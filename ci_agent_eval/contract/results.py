@@ -18,6 +18,9 @@ EVAL_RESULTS_NAME = "eval-results.json"
 MOST_SHARDS: Final = 9999
 """Shards that a suite may be split into."""
 
+UNNAMED_SUITE = "default"
+"""What results are called whose run was given no suite: they may be of any."""
+
 SessionState = Literal["running", "finished", "interrupted"]
 
 
@@ -69,7 +72,7 @@ class Session(Frozen):
 
     schema_version: SchemaVersion = SCHEMA_VERSION
     state: SessionState
-    suite: str = "default"
+    suite: str = UNNAMED_SUITE
     exit_status: int | None = Field(default=None, description="pytest's exit status")
     watched: bool = Field(
         default=False, description="a runner started pytest and is to add process_status"
@@ -93,7 +96,7 @@ class Results(Frozen):
     """`results.json`: every episode of a run, ordered by key, one a line."""
 
     schema_version: SchemaVersion = SCHEMA_VERSION
-    suite: str = "default"
+    suite: str = UNNAMED_SUITE
     complete: bool = Field(
         default=True, description="false: the run did not finish, or its files were not whole"
     )

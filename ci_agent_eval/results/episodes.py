@@ -55,6 +55,8 @@ class Record(NamedTuple):
     """It says neither its node id nor its iteration, so its place in the file is its iteration."""
     started_key: tuple[str, str, int, int] | None = None
     """Key of the line that started it, where it ended under another scenario."""
+    suite: str | None = None
+    """The suite that its file is of, where it says one."""
 
 
 class Problem(NamedTuple):
@@ -114,7 +116,7 @@ def _read_canonical(header: bytes, file: Lines) -> Iterator[Record | Problem]:
             closed = True
             break
         elif line.endswith(b"\n"):  # else it is cut off in the middle: said below, once
-            yield _record_or_problem(line.strip().removesuffix(b","), number)
+            yield _record_or_problem(line.strip().removesuffix(b","), number, results.suite)
     if not closed:
         yield Problem("it is cut off before its list of episodes ends", number)
     elif file.read(LARGEST_PIECE).strip():
@@ -172,9 +174,10 @@ def _read_whole(first: bytes, file: Lines) -> Iterator[Record | Problem]:
         return
     if isinstance(value, dict) and value.get("complete") is False:
         yield INCOMPLETE
+    suite = value.get("suite") if isinstance(value, dict) else None
     for place, item in items:
         try:
-            yield _record(item)
+            yield _record(item)._replace(suite=suite)
         except MalformedError as error:
             yield Problem(f"{place}{error}")
 
@@ -214,9 +217,9 @@ def _items(value: Any) -> list[tuple[str, Any]]:
     )
 
 
-def _record_or_problem(text: bytes, number: int) -> Record | Problem:
+def _record_or_problem(text: bytes, number: int, suite: str | None = None) -> Record | Problem:
     try:
-        return _record(parsed(text), number)
+        return _record(parsed(text), number)._replace(suite=suite)
     except MalformedError as error:
         return Problem(str(error), number)
 

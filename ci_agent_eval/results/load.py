@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_agent_eval.contract.findings import Finding, SourceFile
-from ci_agent_eval.contract.results import Session
+from ci_agent_eval.contract.results import UNNAMED_SUITE, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.facts import EpisodeFacts, Loaded, PlainTests
 from ci_agent_eval.results.evidence import unproven_runs
@@ -77,6 +77,7 @@ class _Loading:
     tests: PlainTests = field(default_factory=PlainTests)
     sessions: list[Session] = field(default_factory=list)
     sources: list[SourceFile] = field(default_factory=list)
+    suites: set[str] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
 
     def add_runs(self, runs: Sequence[Run], reads: Sequence[Read]) -> set[Path]:
@@ -106,6 +107,7 @@ class _Loading:
             else:
                 self.entries[key] = (run, entry)
         self.sources += read.sources
+        self.suites |= read.suites - {UNNAMED_SUITE}
         self.findings += read.findings
         if read.session is not None:
             self.sessions.append(read.session)
@@ -166,6 +168,7 @@ class _Loading:
             sessions=tuple(self.sessions) if self.is_part else one_session(self.sessions),
             sources=tuple(sorted(self._named_sources())),
             findings=tuple(sorted(set(self.findings))),
+            suites=tuple(sorted(self.suites)),
         )
 
     def _is_empty_shard(self) -> bool:

@@ -63,6 +63,7 @@ def redacted(loaded: Loaded, redact: Redact) -> Loaded:
         findings=tuple(
             replace(f, where=place(f.where), message=redact(f.message)) for f in loaded.findings
         ),
+        suites=tuple(sorted(map(redact, loaded.suites))),
     )
 
 

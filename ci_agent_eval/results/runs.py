@@ -59,6 +59,8 @@ class Read:
     """How reports name the session's file."""
     junit: Path | None = None
     """Where pytest leaves the JUnit file of a run that it came to write one of."""
+    suites: set[str] = field(default_factory=set)
+    """The suites that its files say they are of."""
 
     @property
     def was_cut_short(self) -> bool:
@@ -152,6 +154,7 @@ def _read_session(file: Input, read: Read) -> Session | None:
         Finding("collection_error", failure.nodeid, failure.message)
         for failure in session.collection_errors
     ]
+    read.suites.add(session.suite)
     return session
 
 
@@ -196,6 +199,8 @@ def _numbered(record: Record, seen: dict[str, int]) -> Record:
 
 def _merge(record: Record, *, file: Input, read: Read, spool: Spool | None) -> None:
     """Add an episode; a line that ended it replaces the line that started it."""
+    if record.suite is not None:
+        read.suites.add(record.suite)
     key = record.episode.key
     if record.started_key is not None:
         read.entries.pop(record.started_key, None)

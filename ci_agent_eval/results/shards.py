@@ -73,6 +73,7 @@ def _differing(
     said: Sequence[tuple[str, Mapping[int, object]]] = (
         ("the shards are of splits of different sizes", {n: s.count for n, s in shards.items()}),
         ("the shards are of different workflow runs", {n: s.run for n, s in shards.items()}),
+        ("the shards are of different suites", {n: _session(runs[n]).suite for n in shards}),
         ("the shards are of different commits", {n: _session(runs[n]).commit for n in shards}),
         (
             "the shards did not see the same tests or durations, so that the split differs",

@@ -110,6 +110,34 @@ def test_a_vanished_scenario_fails(agent_eval, base, tmp_path):
     assert [r["kind"] for r in verdict(tmp_path)["verdict"]["reasons"]] == ["vanished"]
 
 
+def test_results_of_another_suite_are_refused(agent_eval, base, tmp_path):
+    named = agent_eval("run", "test_desk.py", "--suite", "desk", "--report-dir", "desk")
+    assert named.returncode == 0, named.stderr
+    for suite in ("shop", "default"):
+        done = agent_eval("report", "--results", "desk", "--suite", suite)
+        assert done.returncode == 1
+        sentence = f"its results are of suite 'desk', this is suite '{suite}'"
+        assert sentence in " ".join(done.stdout.split())
+    # Nor does the report of them pass for results of the suite that it was made as.
+    kept = json.loads((tmp_path / "agent-eval-report/results.json").read_text())
+    assert kept["complete"] is False
+    assert agent_eval("report", "--results", "desk", "--suite", "desk").returncode == 0
+    assert agent_eval("report", "--results", "base", "--suite", "desk").returncode == 0
+
+
+def test_a_baseline_of_another_suite_is_refused(agent_eval, base, tmp_path):
+    agent_eval("run", "test_desk.py", "--suite", "desk", "--report-dir", "desk")
+    agent_eval("run", "test_desk.py", "--suite", "shop", "--report-dir", "shop")
+    sentence = "its results are of suite 'desk', this is suite 'shop'"
+    shop = ("report", "--results", "shop", "--suite", "shop")
+    done = agent_eval(*shop, "--baseline", "desk")
+    assert (done.returncode, sentence in " ".join(done.stdout.split())) == (1, True)
+    by_hand = agent_eval("compare", "desk", "shop")
+    assert (by_hand.returncode, sentence in by_hand.stderr) == (2, True)
+    for same in (("compare", "shop", "shop"), ("compare", "base", "shop")):
+        assert agent_eval(*same).returncode == 0
+
+
 def test_no_baseline_is_said_and_passes(agent_eval, base, tmp_path):
     done = agent_eval("report", "--results", "base", "--baseline", "nowhere")
     assert done.returncode == 0, done.stderr

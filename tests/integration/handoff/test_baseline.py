@@ -41,10 +41,10 @@ def own_run(rig: Rig, **fields: Any) -> int:
     return rig.fake.add_workflow_run(REPO, event="pull_request", head_sha=SHA, **fields).id
 
 
-def find(rig: Rig, event: Event, *, name: str = NAME, runs: int = 10, token: str = TOKEN) -> Found:
+def find(rig: Rig, event: Event, *, name: str = NAME, token: str = TOKEN, **wanted: Any) -> Found:
     link = Connection(REPO, token, rig.fake.url, timeout_s=5)
     source = artifact_source((lambda: rig.connect(link)) if token else None, event, name=name)
-    return source(Wanted("artifact", rig.folder, runs=runs))
+    return source(Wanted("artifact", rig.folder, **wanted))
 
 
 def on_main(rig: Rig, **fields: Any) -> Event:
@@ -77,6 +77,16 @@ def test_the_last_successful_runs_of_the_base_branch(rig: Rig):
     assert [run.commit for run in found.baseline.runs] == ["2" * 40, "1" * 40]
     assert [e.scenario_id for run in found.baseline.runs for e in run.episodes] == ["b", "a"]
     assert found.findings == ()
+
+
+def test_runs_of_another_suite_are_left_out(rig: Rig):
+    own = base_run(rig, data=report_zip(commit=None, suite="shop"))
+    base_run(rig, data=report_zip(commit=None, suite="desk"))
+    found = find(rig, on_main(rig), suite="shop")
+    assert ids(found) == [f"run {own}"]
+    (finding,) = found.findings
+    assert finding.blocking is False
+    assert "its results are of suite 'desk', this is suite 'shop'" in finding.message
 
 
 def test_no_more_runs_than_wanted(rig: Rig):

@@ -31,6 +31,24 @@ def test_one_run(tmp_path, name):
     assert (names(baseline), baseline.label) == ([["refund"]], f"{name}@4f2a91c")
 
 
+@pytest.mark.parametrize("name", ["base", "base/results.json"])
+def test_a_run_of_another_suite_is_refused(tmp_path, name):
+    session = Session(state="finished", selected=1, suite="desk")
+    write_run(tmp_path / "base", episode(), session=session)
+    if name.endswith(".json"):
+        (tmp_path / "base/session.json").unlink()
+    (finding,) = found(tmp_path, name, suite="shop").findings
+    assert (finding.kind, finding.blocking) == ("baseline", True)
+    assert finding.message.startswith("its results are of suite 'desk', this is suite 'shop'; ")
+    for wanted in ("desk", None):
+        assert names(found(tmp_path, name, suite=wanted).baseline) == [["refund"]]
+
+
+def test_a_run_without_a_suite_may_be_of_any(tmp_path):
+    write_run(tmp_path / "base", episode())
+    assert names(found(tmp_path, "base", suite="shop").baseline) == [["refund"]]
+
+
 def test_several_runs_the_last_in_natural_order_first(tmp_path):
     for number in (9, 10, 1):
         write_run(tmp_path / f"base/run-{number}", episode(f"s{number}"))

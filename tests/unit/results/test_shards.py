@@ -29,6 +29,7 @@ def write(tmp_path, index, count, *episodes, name=None, state="finished", **shar
         selected=len(episodes),
         deselected=3,
         commit=shard.pop("commit", "4f2a91c"),
+        suite=shard.pop("suite", "default"),
         exit_status=0 if episodes else 5,
         shard=Shard(index=index, count=count, plan="p", empty=not episodes, **shard),
     )
@@ -92,6 +93,7 @@ def test_a_shard_that_is_there_twice_fails(tmp_path):
     [
         ({"commit": "0000000"}, "different commits"),
         ({"run": "2"}, "different workflow runs"),
+        ({"suite": "shop"}, "different suites"),
     ],
 )
 def test_a_shard_of_another_run_fails(tmp_path, other, said):
