@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ci_agent_eval.checks.confirmation import ConfirmedTools
     from ci_agent_eval.checks.efficiency import CallsAfterAnswer, StepRatio
     from ci_agent_eval.checks.foreign import as_check
+    from ci_agent_eval.checks.full_suite import NoFullSuiteRun
     from ci_agent_eval.checks.protocol import Check
     from ci_agent_eval.checks.recovery import ErrorRecovery
     from ci_agent_eval.checks.repeats import Loops, RepeatedCalls
@@ -41,6 +42,7 @@ __all__ = [
     "ForbiddenText",
     "ForbiddenTools",
     "Loops",
+    "NoFullSuiteRun",
     "OrderedTools",
     "RepeatedCalls",
     "ReplyShape",
@@ -66,6 +68,7 @@ _HOMES = {
     "ForbiddenText": "checks.text",
     "ForbiddenTools": "checks.tools",
     "Loops": "checks.repeats",
+    "NoFullSuiteRun": "checks.full_suite",
     "OrderedTools": "checks.tools",
     "RepeatedCalls": "checks.repeats",
     "ReplyShape": "checks.shapes",

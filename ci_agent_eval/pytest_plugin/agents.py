@@ -19,7 +19,13 @@ from ci_agent_eval.recorder import EpisodeRecorder
 from ci_agent_eval.redact import Redactor
 
 if TYPE_CHECKING:
-    from ci_agent_eval.engine import Agent, AgentResult, EngineSession, RunLimits
+    from ci_agent_eval.engine import (
+        Agent,
+        AgentResult,
+        EngineSession,
+        RunLimits,
+        SteeringSettings,
+    )
     from ci_agent_eval.engine.cassette import CassetteShelf
 
 ENGINE = pytest.StashKey["Engine"]()
@@ -63,6 +69,7 @@ def recorded_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[Reco
 def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:
     from ci_agent_eval.engine import EngineSession  # noqa: PLC0415 - inert until used
     from ci_agent_eval.engine.cassette import CassetteShelf  # noqa: PLC0415 - as above
+    from ci_agent_eval.steer.settings import load_steering  # noqa: PLC0415 - as above
 
     mode: Any = options.cassette_mode(config)
     shelf = CassetteShelf(mode, Redactor.from_environ(os.environ))
@@ -72,6 +79,11 @@ def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:
         cassette_mode=mode,
         cassettes=shelf,
         on_secrets=EpisodeSession.of_running(config).learn,
+        steering=load_steering(
+            root=config.rootpath,
+            environ=os.environ,
+            enabled=config.option.pytest_full_suite_steering,
+        ),
     )
     # A test that runs on the loop already may be the first to ask for the engine.
     session.open()
@@ -97,6 +109,7 @@ class RecordedRuns:
         max_turns: int | None = None,
         timeout_s: float | None = 60.0,
         raises: bool = True,
+        steering: SteeringSettings | None = None,
     ) -> AgentResult:
         """Run an agent and record its turns in the episode, within the episode's hard budgets.
 
@@ -120,6 +133,7 @@ class RecordedRuns:
             limits=self._limits(),
             episode_id=self.episode_id,
             observer=self._record,
+            steering=steering,
         )
         if raises and result.outcome == "error":
             raise AgentRunError(result)

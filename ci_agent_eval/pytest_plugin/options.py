@@ -95,6 +95,21 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="PATH",
         help="report folder or results.json of an earlier run, to balance the shards by",
     )
+    group.addoption(
+        "--enable-pytest-full-suite-steering",
+        dest="pytest_full_suite_steering",
+        action="store_true",
+        default=None,
+        help="hold back, once in each episode, what agents call to run a whole pytest suite "
+        "(default: PYTEST_FULL_SUITE_STEERING_ENABLED, agent-eval-steering.yaml, or off)",
+    )
+    group.addoption(
+        "--disable-pytest-full-suite-steering",
+        dest="pytest_full_suite_steering",
+        action="store_false",
+        default=None,
+        help="let it run, whatever the environment and the file say",
+    )
     parser.addini("cassette", "as --cassette", default="off")
     parser.addini("cassette_dir", "as --cassette-dir", default="")
     parser.addini("episode_report_dir", "as --episode-report-dir", default="")

@@ -10,7 +10,14 @@ from ci_agent_eval.checks import Check, RequiredTools, as_check
 from ci_agent_eval.errors import InputError
 from tests.builders import episode
 
-HEAVY = ("jsonschema", "referencing", "pydantic_evals", "pydantic_ai", "opentelemetry")
+HEAVY = (
+    "jsonschema",
+    "referencing",
+    "pydantic_evals",
+    "pydantic_ai",
+    "opentelemetry",
+    "tree_sitter",
+)
 
 
 def loaded_after(code):
@@ -29,6 +36,7 @@ def loaded_after(code):
         "from ci_agent_eval.checks import Rubric; Rubric('x', 'openai:gpt-5-mini')",
         "from ci_agent_eval.checks import ReplyShape; ReplyShape(list[int])",
         "from ci_agent_eval.checks import as_check; as_check(object())",
+        "from ci_agent_eval.checks import NoFullSuiteRun; NoFullSuiteRun()",
     ],
 )
 def test_nothing_heavy_comes_before_it_is_needed(code):

@@ -1,0 +1,90 @@
+"""No run of a whole pytest suite: a policy that any recorded trajectory can be held against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ci_agent_eval.checks.base import Named, keep
+from ci_agent_eval.checks.exchanges import turns
+from ci_agent_eval.checks.shown import counted
+from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.trajectory import ToolCall
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering import model as steering
+from ci_agent_eval.steering.arguments import find
+
+_SHOWN = 5
+"""Runs that a reason names; of more it says how many."""
+_LONGEST = 200
+"""Characters of a command that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A call that runs, or would have run, the whole suite."""
+
+    turn: int
+    """Which turn of the agent, from 1."""
+    finding: steering.Finding
+    steered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NoFullSuiteRun(Named):
+    """The agent runs no whole pytest suite; what steering held back did not run.
+
+    `attempts=True` forbids what was held back as well. `tools` says what tools of other names
+    are, by one that steering knows: `{"tests_execute": "pytest", "sh": "bash"}`.
+    """
+
+    attempts: bool = False
+    rules: steering.Rules = field(default_factory=steering.Rules)
+    tools: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rules, steering.Rules):
+            raise InputError(f"NoFullSuiteRun.rules: must be Rules, got {self.rules!r}")
+        if not isinstance(self.tools, Mapping):
+            raise InputError(f"NoFullSuiteRun.tools: must map names, got {self.tools!r}")
+        keep(self, tools=dict(self.tools))
+
+    def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
+        """Return one assertion; its reason names turns and commands."""
+        found = list(self._runs(episode))
+        wrong = [run for run in found if self.attempts or not run.steered]
+        held = sum(run.steered for run in found)
+        if wrong:
+            reason = "; ".join(map(_said, wrong[:_SHOWN]))
+            reason += f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        elif held:
+            reason = f"no call ran it; {counted(held, 'attempt')} held back"
+        else:
+            reason = "no call ran it"
+        says = "never tries to run" if self.attempts else "never runs"
+        return (self._assertion(f"{says} the whole pytest suite", not wrong, reason),)
+
+    def _runs(self, episode: Episode) -> Iterator[_Run]:
+        agents = (turn for turn in turns(episode) if turn.role == "assistant")
+        for number, turn in enumerate(agents, start=1):
+            for call in turn.tool_calls:
+                finding = self._finding(call)
+                if finding.full_suite:
+                    yield _Run(number, finding, call.steered_by is not None)
+
+    def _finding(self, call: ToolCall) -> steering.Finding:
+        name = self.tools.get(call.name, call.name)
+        try:
+            return find(steering.ToolCall(name, call.arguments), self.rules)
+        except ModuleNotFoundError as error:
+            raise InputError(
+                f"NoFullSuiteRun needs {error.name}, which is not installed; "
+                "run: pip install 'ci-agent-eval[steering]'"
+            ) from error
+
+
+def _said(run: _Run) -> str:
+    command = run.finding.command or ""
+    shown = command if len(command) <= _LONGEST else f"{command[: _LONGEST - 1]}…"
+    held = ", held back" if run.steered else ""
+    return f"turn {run.turn}: `{shown}` ({run.finding.reason}{held})"

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from ci_agent_eval.checks import NoFullSuiteRun
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.model import Rules
+from tests.builders import calling, talk, turn
+
+
+def bash(command, **overrides):
+    return {"name": "bash", "arguments": {"command": command}, **overrides}
+
+
+HELD = bash("pytest", steered_by="pytest-full-suite", result="Consider one test.")
+
+
+def of(check, *calls):
+    (found,) = check.assertions(calling(*calls))
+    return found.passed, found.reason
+
+
+def test_a_full_run_fails_it_and_the_reason_names_turn_and_command():
+    passed, reason = of(NoFullSuiteRun(), bash("ls"), bash("cd app && pytest -q | tail"))
+    assert not passed
+    assert reason.startswith("turn 1: `pytest -q` (")
+
+
+def test_the_turn_is_the_agent_s():
+    full = turn(role="assistant", tool_calls=[bash("pytest")])
+    episode = talk("go on", turn(role="assistant"), "and?", full)
+    (found,) = NoFullSuiteRun().assertions(episode)
+    assert found.reason.startswith("turn 2: `pytest`")
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [],
+        [bash("pytest tests/test_a.py"), bash("grep pytest setup.cfg")],
+        [{"name": "notes", "arguments": {"command": "pytest"}}],
+        [{"name": "bash", "arguments": None}, {"name": "bash", "arguments": [[1, {}]]}],
+    ],
+)
+def test_anything_else_passes(calls):
+    assert of(NoFullSuiteRun(), *calls) == (True, "no call ran it")
+
+
+def test_what_was_held_back_did_not_run():
+    assert of(NoFullSuiteRun(), HELD) == (True, "no call ran it; 1 attempt held back")
+    passed, reason = of(NoFullSuiteRun(), HELD, bash("pytest"))
+    assert not passed
+    assert reason.count("turn 1") == 1
+
+
+def test_attempts_may_be_forbidden_as_well():
+    passed, reason = of(NoFullSuiteRun(attempts=True), HELD)
+    assert not passed
+    assert reason.endswith("held back)")
+
+
+def test_the_optional_rules_and_other_names_of_tools():
+    assert of(NoFullSuiteRun(rules=Rules(aliases=("make test",))), bash("make test"))[0] is False
+    called = {"name": "tests_execute", "arguments": {"args": "-q"}}
+    assert of(NoFullSuiteRun(), called)[0] is True
+    assert of(NoFullSuiteRun(tools={"tests_execute": "pytest"}), called)[0] is False
+
+
+def test_of_many_runs_five_are_named_and_long_commands_are_cut():
+    passed, reason = of(NoFullSuiteRun(), *[bash(f"pytest -q  # {n}") for n in range(7)])
+    assert not passed
+    assert reason.count("turn 1") == 5
+    assert reason.endswith("; and 2 more")
+    assert len(of(NoFullSuiteRun(), bash("pytest " + "-v " * 5000))[1]) < 400
+
+
+@pytest.mark.parametrize(("field", "value"), [("rules", {}), ("tools", ["bash"])])
+def test_what_means_nothing_is_refused(field, value):
+    with pytest.raises(InputError, match=f"NoFullSuiteRun.{field}"):
+        NoFullSuiteRun(**{field: value})
