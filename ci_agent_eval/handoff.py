@@ -47,8 +47,9 @@ def source_of(event: Event) -> SourceRun:
 def take_over(api: RunsApi, event: Event, *, name: str, into: Path) -> tuple[Session, ...]:
     """Write the data of the source run's artifacts of that name below `into`, an empty folder.
 
-    Returns the sessions that were taken over, by their place. Raises InputError, whose sentence is fit to be published, where anything about them is not
-    as it must be; nothing is to be used then. Raises PublishError where they cannot be had.
+    Returns the sessions that were taken over, by their place. Raises InputError, whose sentence
+    is fit to be published, where anything about them is not as it must be; nothing is to be
+    used then. Raises PublishError where they cannot be had.
     """
     source = source_of(event)
     artifacts = list_artifacts(api, source.id, name)

@@ -37,6 +37,8 @@ _RERUNS: dict[type, Outcome] = {xunit2.RerunFailure: "failed", xunit2.RerunError
 _FLAKY = (xunit2.FlakyFailure, xunit2.FlakyError)
 _OF_SUITE = ("failure", "error")
 """Results that some producers write beside the cases: the suite itself broke."""
+_OF_COLLECTION = ("collection failure", "collection skipped")
+"""What pytest writes of a file that it did not collect (`_pytest/junitxml.py`)."""
 _DEEPEST_SUITE = 200
 _MOST_CHILDREN = 1000
 _LONGEST_TEXT = 8000
@@ -55,6 +57,8 @@ class JUnitFile:
     """Titles of plain cases that passed only on a rerun."""
     joined: list[JUnitCase] = field(default_factory=list)
     """Cases that belong, or claim to belong, to an episode, whatever their outcome."""
+    collected: list[JUnitCase] = field(default_factory=list)
+    """Cases that are no tests, but files that pytest could not collect, or skipped as a whole."""
     differences: list[Difference] = field(default_factory=list)
     end: StreamEnd = field(default_factory=StreamEnd)
 
@@ -208,6 +212,8 @@ class _Listener:
         self._is_of_suite = False
 
     def _keep(self, case: JUnitCase) -> None:
+        if self._of_run and not case.classname and case.message in _OF_COLLECTION:
+            self.file.collected.append(case)
         if case.nodeid is not None or (case.classname, case.name) in self._episode_addresses:
             self.file.joined.append(case)
         elif case.outcome in ("failed", "error"):

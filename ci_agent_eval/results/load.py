@@ -16,11 +16,13 @@ from ci_agent_eval.results.redacted import Redact, redacted
 from ci_agent_eval.results.runs import Entry, Read, duplicate, read_loose, read_run
 from ci_agent_eval.results.shards import (
     current_attempts,
+    incomplete_findings,
     is_shard,
     one_session,
     one_source_each,
     replaced_attempt,
     shard_findings,
+    with_one_name,
 )
 from ci_agent_eval.results.sources import Input, Run, find_sources
 from ci_agent_eval.results.spool import EpisodeKey, Spool
@@ -124,7 +126,8 @@ class _Loading:
         from ci_agent_eval.results.plain import read_tests  # noqa: PLC0415 - as said
 
         of_runs = {read.junit for read in self.runs.values() if read.junit is not None}
-        tests = read_tests(files, self._addresses(), of_runs)
+        of_shards = {read.junit for read in self.runs.values() if is_shard(read)} - {None}
+        tests = read_tests(files, self._addresses(), of_runs, of_shards)
         cut_short = {number for number, read in self.runs.items() if read.was_cut_short}
         joined = join(self.episodes(), tests.joined, complete=tests.complete, cut_short=cut_short)
         by_path = {file.path: source for file, source in zip(files, tests.sources, strict=True)}
@@ -162,12 +165,13 @@ class _Loading:
         if not self.entries and not any(source.cases for source in self.sources):
             self.findings += [] if self._is_empty_shard() else [_nothing(self.sources)]
         self.findings += shared_scenarios(entry.facts for _, entry in self.entries.values())
+        self.findings += incomplete_findings(self.runs)
         return Loaded(
             episodes=tuple(facts for _, facts in self.episodes()),
             tests=self.tests,
             sessions=tuple(self.sessions) if self.is_part else one_session(self.sessions),
             sources=tuple(sorted(self._named_sources())),
-            findings=tuple(sorted(set(self.findings))),
+            findings=tuple(sorted(set(with_one_name(self.findings, self.runs)))),
             suites=tuple(sorted(self.suites)),
         )
 

@@ -6,10 +6,11 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.facts import JUnitCase, PlainTests, Tally, tally_of
 from ci_agent_eval.regular_file import open_regular
-from ci_agent_eval.results.declared import Difference
+from ci_agent_eval.results.declared import Counts, Difference
 from ci_agent_eval.results.junit import JUnitFile, read_junit
 from ci_agent_eval.results.sources import Input
 
@@ -45,26 +46,47 @@ def read_tests(
     files: Iterable[Input],
     episode_addresses: Mapping[Path, Container[tuple[str, str]]],
     of_runs: Container[Path] = (),
+    of_shards: Container[Path] = (),
 ) -> Tests:
     """Read the files one after the other; memory grows with what failed, not with the files.
 
     `episode_addresses` are those of the episodes of the run that a file belongs to: in
     any other file the same address is another test's. `of_runs` are those that pytest
-    wrote beside a session of ours.
+    wrote beside a session of ours. Those of shards tell one after the other what none of
+    them could collect, for each collects the whole suite: it counts once.
     """
     tests = Tests()
+    told: set[JUnitCase] = set()
     for file in files:
         try:
             with open_regular(file.path, follow=True) as opened:
                 addresses = episode_addresses.get(file.path, ())
                 of_run = file.path in of_runs
-                _add(tests, file.where, read_junit(opened, addresses, of_run=of_run))
+                found = read_junit(opened, addresses, of_run=of_run)
+            if file.path in of_shards:
+                _forget_what_was_told(found, told)
+            _add(tests, file.where, found)
         except OSError as error:
             problem = f"it cannot be read: {error.strerror}"
             tests.findings.append(Finding("unreadable_file", file.where, problem))
             tests.sources.append(SourceFile(file.where, "junit", readable=False))
             tests.complete = False
     return tests
+
+
+def _forget_what_was_told(file: JUnitFile, told: set[JUnitCase]) -> None:
+    """Leave out the collected files that a shard before this one told of."""
+    for case in file.collected:
+        key = JUnitCase("", case.name, case.outcome)
+        if key in told:
+            file.failing = [one for one in file.failing if one is not case]
+            file.counts = _less(file.counts, case.outcome)
+        told.add(key)
+
+
+def _less(counts: Counts, outcome: Outcome) -> Counts:
+    one = tally_of(outcome)
+    return counts._replace(error=counts.error - one.error, skipped=counts.skipped - one.skipped)
 
 
 def _add(tests: Tests, where: str, file: JUnitFile) -> None:

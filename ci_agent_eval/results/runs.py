@@ -47,6 +47,27 @@ class Entry(NamedTuple):
     """False for a journal's `started` line that no `ended` line followed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Incomplete:
+    """That a run did not come to its end."""
+
+    where: str
+    reason: str
+    over: int
+    """Episodes that ended."""
+    selected: int | None
+    """Those that were to run; None: it got no further than this."""
+    advice: str
+
+    @property
+    def finding(self) -> Finding:
+        """Say so."""
+        share = str(self.over) if self.selected is None else f"{self.over} of {self.selected}"
+        selected = "" if self.selected is None else " selected"
+        told = f"{share}{selected} episodes finished and are reported"
+        return Finding("interrupted", self.where, f"{self.reason}: {told}; {self.advice}")
+
+
 @dataclass(slots=True)
 class Read:
     """What was read of one run or file."""
@@ -54,6 +75,7 @@ class Read:
     entries: dict[EpisodeKey, Entry] = field(default_factory=dict)
     sources: list[SourceFile] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    incomplete: Incomplete | None = None
     session: Session | None = None
     where: str = ""
     """How reports name the session's file."""
@@ -228,16 +250,16 @@ def duplicate(key: EpisodeKey, first: str, second: str) -> Finding:
 
 
 def _judge_run(run: Run, read: Read) -> None:
-    """Add the finding that a run did not come to its end, where it did not."""
+    """Note that a run did not come to its end, where it did not."""
     reason = _why_incomplete(run, read)
-    if reason is None:
-        return
-    over = len(_iterations(read, only_over=True))
-    selected = read.session.selected if read.session is not None else None
-    share = f"{over} of {selected} selected" if selected is not None else str(over)
-    where = (run.session or run.results or run.journal[0]).where
-    message = f"{reason}: {share} episodes finished and are reported; {_advice(read)}"
-    read.findings.append(Finding("interrupted", where, message))
+    if reason is not None:
+        read.incomplete = Incomplete(
+            where=(run.session or run.results or run.journal[0]).where,
+            reason=reason,
+            over=len(_iterations(read, only_over=True)),
+            selected=None if read.session is None else read.session.selected,
+            advice=_advice(read),
+        )
 
 
 def _advice(read: Read) -> str:

@@ -7,10 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ci_agent_eval.contract.findings import Finding, SourceFile
-from ci_agent_eval.contract.results import JUNIT_NAME, RESULTS_NAME, Session, Shard
+from ci_agent_eval.contract.results import JUNIT_NAME, RESULTS_NAME, SESSION_NAME, Session, Shard
 from ci_agent_eval.results.runs import Read
 
 _ADVICE = "let every job of the matrix upload its report folder, and report on all of one run"
+
+
+_MOST_NAMED = 20
+"""Missing shards that are named; of the others there is the number."""
 
 
 def current_attempts(runs: Mapping[int, Read]) -> set[int]:
@@ -46,7 +50,9 @@ def shard_findings(runs: Mapping[int, Read]) -> Iterator[Finding]:
     missing = [str(index) for index in range(1, count + 1) if index not in seen]
     if missing:
         what = "shard" if len(missing) == 1 else "shards"
-        message = f"{what} {', '.join(missing)} of {count} left no results; {_ADVICE}"
+        rest = len(missing) - _MOST_NAMED
+        named = ", ".join(missing[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+        message = f"{what} {named} of {count} left no results; {_ADVICE}"
         yield Finding("shards", "", message)
     for index, numbers in sorted(seen.items()):
         if len(numbers) > 1:
@@ -55,6 +61,43 @@ def shard_findings(runs: Mapping[int, Read]) -> Iterator[Finding]:
             yield Finding("shards", places, message)
     if len(shards) < len(runs) and not all(_is_alone(run) for run in _others(runs, shards)):
         yield Finding("shards", "", f"shards and runs that are none are mixed; {_ADVICE}")
+
+
+def incomplete_findings(runs: Mapping[int, Read]) -> Iterator[Finding]:
+    """List the runs that did not come to their end; of a split that did not, once for all.
+
+    A shard for which the split left nothing has nothing to say.
+    """
+    told = [run for run in runs.values() if not (is_shard(run) and _session(run).selected == 0)]
+    found = [run.incomplete for run in told if run.incomplete is not None]
+    if found and len(found) == len(told) and all(map(is_shard, told)):
+        if len({(one.reason, one.advice) for one in found}) == 1:
+            yield replace(
+                found[0],
+                where=SESSION_NAME,
+                over=sum(one.over for one in found),
+                selected=sum(one.selected or 0 for one in found),
+            ).finding
+            return
+    for run in runs.values():
+        if run.incomplete is not None:
+            yield run.incomplete.finding
+
+
+def with_one_name(findings: Iterable[Finding], runs: Mapping[int, Read]) -> Iterator[Finding]:
+    """Name what all runs of one split say of their sessions by the one name they all have.
+
+    So does the one run of ours. Where some say it and others do not, each keeps its place,
+    and so does a file that cannot be read: it is to be found.
+    """
+    places = {run.where for run in runs.values() if run.where}
+    found = set(findings)
+    is_one = len(runs) == 1 or all(map(is_shard, runs.values()))
+    for finding in found:
+        everywhere = {replace(finding, where=place) for place in places}
+        is_about_runs = finding.where in places and finding.kind != "unreadable_file"
+        shared = is_one and is_about_runs and everywhere <= found
+        yield replace(finding, where=SESSION_NAME) if shared else finding
 
 
 def _others(runs: Mapping[int, Read], shards: Mapping[int, Shard]) -> Iterator[Read]:

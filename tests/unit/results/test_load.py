@@ -126,7 +126,7 @@ def test_a_run_does_not_lend_itself_the_results_of_a_folder_below(tmp_path: Path
 def test_a_run_that_left_no_junit_file_is_a_finding(tmp_path: Path) -> None:
     write_run(tmp_path / "out", episode())
     found = load([], [], root=tmp_path, runs=[tmp_path / "out"])
-    assert kinds(found) == [("no_results", "out/session.json", True)]
+    assert kinds(found) == [("no_results", "session.json", True)]
     assert "no junit.xml" in found.findings[0].message
     assert load(["out"], [], root=tmp_path).findings == ()
 
@@ -267,7 +267,7 @@ def test_a_killed_run_reports_what_finished(tmp_path: Path) -> None:
         ("c", "error"),
     ]
     ((kind, where, blocking),) = kinds(found)
-    assert (kind, where, blocking) == ("interrupted", "out/session.json", True)
+    assert (kind, where, blocking) == ("interrupted", "session.json", True)
     assert "2 of 7 selected episodes finished" in found.findings[0].message
 
 
@@ -298,7 +298,7 @@ def test_a_finished_run_does_not_need_its_journal(tmp_path: Path) -> None:
 def test_a_run_that_did_not_run_everything_is_interrupted(session, tmp_path: Path) -> None:
     write_run(tmp_path / "out", episode(), session=session)
     found = load(["out"], [], root=tmp_path)
-    assert kinds(found) == [("interrupted", "out/session.json", True)]
+    assert kinds(found) == [("interrupted", "session.json", True)]
     assert len(found.episodes) == 1
 
 

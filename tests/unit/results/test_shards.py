@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.results import Session, Shard
+from ci_agent_eval.contract.results import CollectionError, Session, Shard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.annotations import annotations
@@ -17,7 +20,7 @@ from ci_agent_eval.render.markdown import render_comment
 from ci_agent_eval.report import build_report
 from ci_agent_eval.results.load import load
 from ci_agent_eval.sharding import assign, parse_shard, plan_of
-from tests.builders import episode, failing, junit_case_of, junit_xml, write_run
+from tests.builders import episode, failing, junit_case, junit_case_of, junit_xml, write_run
 
 EPISODES = [episode(f"s{n}", nodeid=f"t.py::test_{n}") for n in range(9)]
 EPISODES += [failing("bad", nodeid="t.py::test_bad")]
@@ -156,3 +159,66 @@ def test_long_ones_are_balanced():
     durations = {"long": 100.0, "a": 30.0, "b": 30.0, "c": 40.0}
     assigned = assign(durations, 2, durations)
     assert {name for name, shard in assigned.items() if shard == assigned["long"]} == {"long"}
+
+
+BROKEN = '<error message="collection failure">No module</error>'
+LEFT_OUT = '<skipped message="collection skipped">not here</skipped>'
+
+
+def write_uncollected(folder, index, count, selected):
+    """Write what pytest leaves of a shard of a suite in which one file cannot be collected."""
+    session = Session(
+        state="finished",
+        exit_status=2,
+        selected=selected,
+        collection_errors=(CollectionError(nodeid="a/test_c.py", message="No module"),),
+        shard=Shard(index=index, count=count, plan="p", empty=not selected),
+    )
+    cases = (
+        junit_case(BROKEN, classname="", name="a.test_c"),
+        junit_case(LEFT_OUT, classname="", name="a.test_d"),
+    )
+    write_run(folder / "shards" / str(index), session=session, junit=junit_xml(*cases))
+
+
+def test_what_no_shard_could_collect_is_told_once_and_in_the_same_bytes(tmp_path):
+    write_uncollected(tmp_path / "one", 1, 1, 5)
+    for index, selected in enumerate((2, 3, 0), start=1):
+        write_uncollected(tmp_path / "many", index, 3, selected)
+    one, many = report(tmp_path / "one"), report(tmp_path / "many")
+    assert rendered(many) == rendered(one)
+    assert (many.summary.tests.tally.error, many.summary.tests.tally.skipped) == (1, 1)
+    (interrupted,) = [f for f in many.summary.findings if f.kind == "interrupted"]
+    assert interrupted.where == "session.json"
+    assert "0 of 5 selected episodes finished" in interrupted.message
+
+
+def test_a_file_of_one_shard_is_not_taken_for_that_of_another(tmp_path):
+    write(tmp_path, 1, 2, EPISODES[0])
+    write_uncollected(tmp_path, 2, 2, 0)
+    assert report(tmp_path).summary.tests.tally.error == 1
+
+
+def test_what_one_shard_says_alone_keeps_its_place(tmp_path):
+    write(tmp_path, 1, 2, EPISODES[0])
+    write(tmp_path, 2, 2, EPISODES[1], state="interrupted")
+    (finding,) = [f for f in loaded(tmp_path).findings if f.kind == "interrupted"]
+    assert finding.where == "shards/2/session.json"
+
+
+def test_of_many_shards_that_are_missing_twenty_are_named(tmp_path):
+    write(tmp_path, 1, 9999, EPISODES[0])
+    (message,) = shard_messages(tmp_path)
+    assert ", 20, 21 and 9978 more of 9999 left no results" in message
+
+
+@pytest.mark.parametrize(("index", "count"), [(1, 10_000), (1, 10**10), (3, 2), (0, 2)])
+def test_a_shard_that_cannot_be_is_no_session(tmp_path, index, count):
+    with pytest.raises(ValidationError):
+        Shard(index=index, count=count)
+    write(tmp_path, 1, 1, EPISODES[0])
+    session = tmp_path / "shards/1/session.json"
+    document = json.loads(session.read_text())
+    session.write_text(json.dumps(document | {"shard": {"index": index, "count": count}}))
+    found = loaded(tmp_path).findings
+    assert [f.kind for f in found if f.blocking] == ["unreadable_file"]

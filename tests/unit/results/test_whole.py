@@ -41,7 +41,7 @@ def test_a_failure_that_no_file_shows_is_a_disagreement(tmp_path: Path) -> None:
     loaded = loaded_from(tmp_path)
     advice = "write junit.xml beside them (--junit-xml) and run again"
     assert found(loaded) == [("disagreement", SAID + advice, True)]
-    assert loaded.findings[0].where == "run/session.json"
+    assert loaded.findings[0].where == "session.json"
 
 
 def test_with_a_junit_file_that_shows_none_the_advice_is_another(tmp_path: Path) -> None:
