@@ -87,6 +87,13 @@ def test_other_beginnings_are_other_sessions():
     assert session({"messages": [image]}) != session({"messages": [shown]})
 
 
+def test_marks_on_other_parts_do_not_matter():
+    part = {"type": "image", "source": {"data": "A"}}
+    marked = {**part, "cache_control": {"type": "ephemeral"}}
+    first, second = ({"messages": [{"role": "user", "content": [p]}]} for p in (part, marked))
+    assert session(first) == session(second)
+
+
 def test_a_text_and_a_list_with_it_begin_alike():
     text = {"model": "m", "input": "Fix it."}
     assert session(text) == session({"model": "m", "input": [USER]})

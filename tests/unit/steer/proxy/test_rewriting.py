@@ -254,6 +254,19 @@ def test_calls_that_arrive_mixed_are_decided_when_they_are_whole():
     assert b"".join(kept) == b"".join(mixed)
 
 
+def test_a_call_of_another_tool_waits_behind_one_that_is_held():
+    first, second = (wire.chat_call_events(at, call) for at, call in enumerate((LS, READ)))
+    mixed = [first[0], *second, *first[1:], wire.chat_chunk({}, "tool_calls")]
+    assert b"".join(streamed("chat", mixed)) == b"".join(mixed)
+
+
+def test_a_completion_that_never_says_why_it_ended():
+    done = b"data: [DONE]\n\n"
+    got = b"".join(streamed("chat", [*wire.chat_call_events(0, FULL), done]))
+    assert got.endswith(done)
+    assert accumulated_chat([got]) == (MESSAGE, [], None)
+
+
 def test_text_passes_beside_a_call_that_is_held():
     begun, *rest = wire.chat_call_events(0, FULL)
     text = wire.chat_chunk({"content": "Wait."})
@@ -375,7 +388,8 @@ def test_what_runs_at_the_provider_is_left_alone():
         "action": {"commands": ["pytest"]},
         "environment": {"type": "container_reference", "container_id": "x"},
     }
-    assert rewritten("responses", wire.response_body(items=[program, remote])) is None
+    body = wire.response_body(items=[program, remote])
+    assert rewritten("responses", body, lambda _call: Steer("m", "r", "h")) is None
     body = wire.message_body(FULL)
     body["content"][0]["caller"] = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
     assert rewritten("messages", body) is None
