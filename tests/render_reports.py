@@ -253,15 +253,19 @@ def compared() -> Report:
     five, lax = range(1, 6), {"min_pass_rate": 0.6}
 
     def base(number: int) -> list[Episode]:
+        def went(*names: str) -> dict[str, Any]:
+            # Runs that are the same to the last figure are copies of one.
+            return steps(*names, cost=0.004 + number / 100_000)
+
         return [
-            *(episode("refund_over_limit", iteration=n, **steps(*way)) for n in five),
-            *(failing("small_talk", iteration=n, **steps("greet")) for n in five),
-            *(failing("order_status", iteration=n, **steps("lookup_order")) for n in five),
-            *(episode("escalation", iteration=n, **lax, **steps("ask_manager")) for n in five),
+            *(episode("refund_over_limit", iteration=n, **went(*way)) for n in five),
+            *(failing("small_talk", iteration=n, **went("greet")) for n in five),
+            *(failing("order_status", iteration=n, **went("lookup_order")) for n in five),
+            *(episode("escalation", iteration=n, **lax, **went("ask_manager")) for n in five),
             *(episode("refund_by_email", iteration=n, **steps(*way, cost=0.003)) for n in five),
             *(episode("greeting", iteration=n, model="openai:a") for n in five),
             episode("loyalty_points", gate="advisory" if number else "required"),
-            episode("vouchers"),
+            episode("vouchers", duration_ms=900 + number),
         ]
 
     dear = {"budgets": {"cost_usd": {"limit": 0.0035, "hard": False}}}
@@ -271,8 +275,8 @@ def compared() -> Report:
         episode("refund_over_limit", iteration=5, **steps(*way)),
         *(failing("small_talk", iteration=n, **steps("greet")) for n in five),
         *(episode("order_status", iteration=n, **steps("lookup_order", "reply")) for n in five),
-        *(episode("escalation", iteration=n, **lax, **steps("ask_manager")) for n in (1, 2, 3, 4)),
-        failing("escalation", iteration=5, **lax, **steps("ask_lawyer")),
+        *(episode("escalation", iteration=n, **lax, **steps("ask_manager")) for n in range(1, 9)),
+        *(failing("escalation", iteration=n, **lax, **steps("ask_lawyer")) for n in (9, 10)),
         *(episode("refund_by_email", iteration=n, **dear, **steps(*way)) for n in five),
         *(episode("greeting", iteration=n, model="openai:b") for n in five),
         episode("coupons", was=["vouchers"]),
@@ -285,37 +289,38 @@ def regressed() -> Report:
     """What passes and the baseline speaks against: a rate, a way, an argument, a cost."""
     ten = range(1, 11)
 
-    def refund(amount: Any, *before: str) -> dict[str, Any]:
-        calls = [tool_call(name) for name in before]
-        calls.append(tool_call("refund", arguments={"amount": amount, "order": "A-7"}))
-        return {"trajectory": {"turns": [turn(tool_calls=calls, cost_usd=0.004 * len(calls))]}}
+    def refund(amount: int, cost: float) -> dict[str, Any]:
+        lookup, paid = tool_call("lookup"), tool_call("refund", arguments={"amount": amount})
+        usage = {"source": "live", "cost_usd": cost, "latency_ms": 900}
+        return {"trajectory": {"turns": [turn(tool_calls=[lookup, paid], **usage)]}}
 
-    def costly(calls: int) -> dict[str, Any]:
+    def search(calls: int, cost: float) -> dict[str, Any]:
         budgets = {"tool_calls": {"used": calls, "limit": 4}}
-        names = ["look_up"] * calls
-        return {**steps(*names, cost=0.004), "budgets": budgets}
+        return {**steps(*["look_up"] * calls, cost=cost), "budgets": budgets}
 
     lax = {"min_pass_rate": 0.1}
+    small = {"trajectory": live(0.004)}
     base = [
-        *(episode("tone", iteration=n, **steps("greet")) for n in ten),
-        *(episode("refund", iteration=n, **refund(40, "lookup")) for n in ten),
+        *(episode("tone", iteration=n, **lax, **steps("greet")) for n in ten),
+        *(episode("refund", iteration=n, **refund(40, 0.004)) for n in ten),
         *(episode("exchange", iteration=n, **steps("lookup", "exchange")) for n in ten),
-        *(episode("search", iteration=n, **costly(3)) for n in ten),
+        *(episode("search", iteration=n, **search(3, 0.004)) for n in ten),
         *(failing("greeting", iteration=n, **steps("greet")) for n in ten),
-        *(episode("small", iteration=n) for n in (1, 2, 3)),
+        *(episode("small", iteration=n, **small) for n in (1, 2, 3)),
     ]
     quiet = failed_assertion("is polite", reason=None)
     return report(
         *(episode("tone", iteration=n, **lax, **steps("greet")) for n in (1, 2)),
         *(failing("tone", iteration=n, **lax, assertions=[quiet], **steps("shout"))
           for n in range(3, 11)),
-        *(episode("refund", iteration=n, **refund(400, "lookup")) for n in ten),
-        *(episode("exchange", iteration=n, **steps("lookup", "ask", "exchange")) for n in ten),
-        *(episode("search", iteration=n, **costly(9)) for n in ten),
-        *(failing("greeting", iteration=n, **steps("greet")) for n in ten),
-        *(episode("small", iteration=n, min_passes=1) for n in (1, 2)),
-        failing("small", iteration=3, min_passes=1),
-        policy=GatePolicy(max_cost_increase=0.1, max_latency_increase=0.5),
+        *(episode("refund", iteration=n, **refund(400, 0.009)) for n in ten),
+        *(episode("exchange", iteration=n, **steps("lookup", "ask", "exchange", cost=0.008))
+          for n in ten),
+        *(episode("search", iteration=n, **search(9, 0.007)) for n in ten),
+        *(failing("greeting", iteration=n, **steps("greet", cost=0.006)) for n in ten),
+        *(episode("small", iteration=n, min_passes=1, **small) for n in (1, 2)),
+        failing("small", iteration=3, min_passes=1, **small),
+        policy=GatePolicy(max_cost_increase=0.05, max_latency_increase=0.5),
         baseline=baseline(base),
     )  # fmt: skip
 

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from os.path import commonprefix
 from typing import Any
 
 from ci_agent_eval.comparison.model import Divergence
@@ -90,7 +89,8 @@ def around_difference(before: str | None, after: str | None) -> tuple[str | None
     """Cut two long texts to where they begin to differ, at most `VALUE` characters each."""
     if before is None or after is None:
         return before and _cut(before, 0), after and _cut(after, 0)
-    same = len(commonprefix([before, after]))
+    pairs = enumerate(zip(before, after, strict=False))
+    same = next((at for at, (old, new) in pairs if old != new), min(len(before), len(after)))
     start = max(0, same - LEAD) if max(len(before), len(after)) > VALUE else 0
     return _cut(before, start), _cut(after, start)
 

@@ -82,6 +82,8 @@ def _compared(row: FigureRow, found: Comparison, report: Report) -> Iterator[Fig
         yield _total_cost(row, found)
     elif row.label in _FIGURES:
         moved, write = _FIGURES[row.label]
+        if row.label == "cost per episode":
+            row = replace(row, before=_raw_cost(row, found))
         yield from _moved(row, moved(found), write, limit=allowed(report, row.label))
     else:
         yield row
@@ -106,6 +108,17 @@ def _raw_rate(found: Comparison) -> str:
     sides = [s.before for s in found.scenarios if s.before is not None]
     judged = sum(side.judged for side in sides)
     return numbers.percent(sum(side.passed for side in sides) / judged) if judged else ABSENT
+
+
+def _raw_cost(row: FigureRow, found: Comparison) -> str:
+    """Write what an episode of the latest run of the base cost, whatever scenario's.
+
+    Nothing where what is said of this run is another figure: without what judging took.
+    """
+    before, now = ([None, None, *(p.cost_usd for p in found.trend)])[-2:]
+    if before is None or now is None or numbers.money(now) != row.value:
+        return ABSENT
+    return numbers.money(before)
 
 
 def _total_cost(row: FigureRow, found: Comparison) -> FigureRow:
@@ -149,11 +162,21 @@ def _moved(
         yield FigureRow(same, now, before, change)
 
 
+def _repeated(found: Comparison) -> str:
+    """Say what of the baseline does not count, because it is no evidence of its own."""
+    told = []
+    if found.copies:
+        told.append(counted(found.copies, "copy", "copies"))
+    if found.replays:
+        told.append(counted(found.replays, "repeated replay"))
+    return f"{' and '.join(told)} not counted" if told else ""
+
+
 def method(found: Comparison) -> str:
     """Say what the figures of the baseline are, and how a drop is told from chance."""
     both = counted(found.pass_rate.compared, "scenario")
     level = numbers.percent(found.level).replace(".0 ", " ")
-    copies = f" ({counted(found.copies, 'copy', 'copies')} not counted)" if found.copies else ""
+    copies = f" ({repeated})" if (repeated := _repeated(found)) else ""
     told = (
         f"Baseline of {counted(found.runs, 'run')}{copies}; its figures and the changes are means "
         f"over the {both} compared, each counted once, changes with their 95 % bootstrap "

@@ -377,3 +377,9 @@ def test_without_a_fault_in_the_shards_every_disagreement_is_told():
     built = report(episode(), findings=found)
     assert headline(built) == "Agent evals failed: 3 disagreements between files"
     assert terminal(built).count("disagreement in t") == 3
+
+
+def test_the_raw_cost_of_an_episode_stands_beside_that_of_what_is_compared():
+    assert row(comment(regressed()), "| cost per episode, all") == (
+        "| cost per episode, all | $0.0066 | $0.004 | – |"
+    )

@@ -44,3 +44,10 @@ def test_the_charts_say_in_words_what_they_show():
 
 def test_one_value_is_no_distribution():
     assert charts(loaded(episode()).episodes) == ()
+
+
+def test_values_without_any_spread_are_said_in_a_sentence():
+    found = charts(loaded(*(episode(iteration=n) for n in (1, 2, 3))).episodes)
+    assert [(c.title, c.sentence, c.bars) for c in found] == [
+        ("Latency per turn", "3 turns, 100 ms each", ())
+    ]

@@ -30,6 +30,8 @@ from tests.render_reports import (
     hostile_agreed,
     hostile_baseline,
     no_baseline,
+    regressed,
+    shards_broken,
 )
 
 
@@ -248,7 +250,7 @@ def test_base_and_head_stand_side_by_side():
     names = [re.search("<strong><bdi>(.*?)</bdi>", pair)[1] for _, pair in pairs]
     assert names[0] == "refund_over_limit"
     assert {name for (opened, _), name in zip(pairs, names, strict=True) if opened} == {
-        "refund_over_limit", "small_talk", "loyalty_points",
+        "refund_over_limit", "small_talk", "loyalty_points", "escalation",
     }  # fmt: skip
     ways = re.findall(r"<ol>(.*?)</ol>", pairs[0][1], re.DOTALL)
     assert [re.findall(r"<bdi>(\w+)", way) for way in ways] == [
@@ -258,6 +260,65 @@ def test_base_and_head_stand_side_by_side():
         "ask_manager", "issue_refund",
     ]  # fmt: skip
     assert "Benjamini-Hochberg at 5 % over 6 scenarios" in unescape(section)
+
+
+def scenario_data(text):
+    return json.loads(re.search(r'id="scenario-data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_what_regressed_is_trouble_although_it_reaches_its_rate():
+    rows = scenario_data(page(built=regressed()))
+    assert [row["id"] for row in rows[:3]] == ["greeting", "small", "tone"]
+    (against,) = rows[2]["against"]
+    assert (rows[2]["gated"], against["kind"], against["gates"]) == (True, "regression", True)
+    assert against["what"].startswith("regression, adjusted p")
+    assert against["what"].endswith("; passes 2 / 10 now, 10 / 10 before")
+    assert not any("gated" in row for row in rows if row["id"] == "refund")
+
+
+def chips(text, name):
+    section = re.search(r'<section id="baseline".*?</section>', text, re.DOTALL)[0]
+    summaries = re.findall(r"<summary>(.*?)</summary>", section, re.DOTALL)
+    (mine,) = [summary for summary in summaries if f"<bdi>{name}</bdi>" in summary]
+    return re.findall(r'class="chip (\w+)">([^<]*)<', mine)
+
+
+def test_the_chip_of_a_regression_that_gates_is_red_and_none_says_unchanged():
+    assert chips(page(built=regressed()), "tone") == [("failed", "regression")]
+    assert chips(page(built=regressed()), "refund") == [("plain", "still passing")]
+    assert chips(page(built=compared()), "refund_over_limit") == [
+        ("failed", "newly failing"),
+        ("failed", "regression"),
+    ]
+
+
+def test_an_argument_that_differs_stands_on_both_sides_of_the_page():
+    text = unescape(page(built=regressed()))
+    assert "First divergence at tool call 2 of turn 1, argument amount." in text
+    assert re.findall(r"<bdi>(refund\(.*?\))</bdi>", text) == [
+        "refund(amount=40)",
+        "refund(amount=400)",
+    ]
+
+
+def test_every_reason_against_a_scenario_stands_in_its_one_line():
+    text = unescape(page(built=compared()))
+    why = re.search(r'<ul class="reasons">(.*?)</ul>', text, re.DOTALL)[1]
+    lines = re.findall(r"<li>(.*?)</li>", why, re.DOTALL)
+    (refund,) = [line for line in lines if "refund_over_limit" in line]
+    assert "1 of 5 iterations pass, 100% required; regression: passes less often: 1 of 5" in refund
+    reasons = compared().verdict.reasons
+    assert len(lines) == len({reason.scenario_id for reason in reasons}) < len(reasons)
+
+
+def test_what_is_wrong_with_the_shards_is_the_first_reason_and_hides_what_follows():
+    text = unescape(page(built=shards_broken()))
+    why = re.search(r'<ul class="reasons">(.*?)</ul>', text, re.DOTALL)[1]
+    lines = re.findall(r"<li>(.*?)</li>", why, re.DOTALL)
+    assert lines[0].startswith("shards: shard 3 of 7 left no results")
+    assert lines[1] == "12 findings that may follow from it"
+    assert "in one of two" not in why
+    assert "<summary>12 findings that may follow from it</summary>" in text
 
 
 def test_no_baseline_is_said_on_the_page():
