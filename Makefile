@@ -61,6 +61,7 @@ bench: $(STAMP) ## Measure what the pages in benchmarks/ record
 	@$(BIN)/python benchmarks/comparison.py
 	@$(BIN)/python benchmarks/engine.py
 	@$(BIN)/python benchmarks/steering.py
+	@$(BIN)/python benchmarks/steering_hook.py
 
 .PHONY: pictures
 pictures: $(STAMP) ## Make the pictures of docs/pictures anew (needs Chromium)

@@ -1,10 +1,27 @@
-"""`python -m ci_agent_eval` is `agent-eval`."""
+"""`agent-eval`, and `python -m ci_agent_eval`.
+
+One command goes past the library that reads the others: coding agents wait for it.
+"""
 
 from __future__ import annotations
 
 import sys
 
-from ci_agent_eval.cli import main
+_HOOK = ["steer", "hook"]
+_HELP = {"-h", "--help"}
+
+
+def main() -> int:
+    """Run the command line and return the exit code."""
+    words = sys.argv[1:]
+    if words[:2] == _HOOK and not _HELP.intersection(words):
+        from ci_agent_eval.steer.hook.command import main as hook  # noqa: PLC0415 - as said above
+
+        return hook(words[2:])
+    from ci_agent_eval.cli import main as cli  # noqa: PLC0415 - as said above
+
+    return cli()
+
 
 if __name__ == "__main__":
     sys.exit(main())

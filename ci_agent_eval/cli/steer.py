@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ci_agent_eval.cli.steer_options import config_option, steering_options
+from ci_agent_eval.cli.steer_options import config_option
 from ci_agent_eval.cli.steer_proxy import proxy
 from ci_agent_eval.errors import InputError
 
 if TYPE_CHECKING:
-    from ci_agent_eval.steer.hook.agents import Agent, Asked, Event
-    from ci_agent_eval.steering.model import Count, Decision, Rules
+    from ci_agent_eval.steering.model import Count, Rules
     from ci_agent_eval.steering.settings import SteeringSettings
 
 CHECK_EXIT_CODES = """\b
@@ -41,10 +40,10 @@ def steer() -> None:
 steer.add_command(proxy)
 
 
-def _settings(config: Path | None, enabled: bool | None = None) -> SteeringSettings:
+def _settings(config: Path | None) -> SteeringSettings:
     from ci_agent_eval.steer.settings import load_steering
 
-    return load_steering(root=Path.cwd(), environ=os.environ, enabled=enabled, config=config)
+    return load_steering(root=Path.cwd(), environ=os.environ, config=config)
 
 
 def _counter(folder: Path) -> Count:
@@ -120,90 +119,35 @@ def _answer_lines(rules: Rules) -> int:
     return 0
 
 
-class _FailsOpen(click.Command):
-    """A command whose wrong usage must not end with 2: to an agent that means `block`."""
-
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
-    ) -> click.Context:
-        """Parse the arguments; where they are wrong, go on without any and tell the command."""
-        given = list(args)
-        try:
-            return super().make_context(info_name, args, parent, **extra)
-        except click.UsageError as error:
-            context = super().make_context(info_name, _agent_option(given), parent, **extra)
-            context.meta["problem"] = error.format_message()
-            return context
+HOOK_OPTIONS = """\b
+Options of the hook:
+  --for AGENT     The agent that asks: claude-code, codex, gemini, cursor or
+                  copilot; default: recognised from the event.
+  --store FILE    File that remembers sessions; default:
+                  agent-eval/steering.sqlite3 in $XDG_STATE_HOME or
+                  ~/.local/state.
+  --config FILE   YAML file with a section `session`; default:
+                  agent-eval-steering.yaml, if it is there.
+  --enable-pytest-full-suite-steering / --disable-pytest-full-suite-steering
+                  Hold full-suite runs back once in each session, or do not;
+                  default: off. [PYTEST_FULL_SUITE_STEERING_ENABLED]
+"""
 
 
-def _agent_option(args: list[str]) -> list[str]:
-    """Keep `--for AGENT` alone: with it the answer still has the agent's format."""
-    for at, word in enumerate(args):
-        if word == "--for" and at + 1 < len(args):
-            return ["--for", args[at + 1]]
-        if word.startswith("--for="):
-            return [word]
-    return []
-
-
-@steer.command(cls=_FailsOpen)
-@click.option("--for", "agent", help="The agent that asks; default: recognised from the event.")
-@click.option(
-    "--store",
-    type=click.Path(path_type=Path),
-    help="File that remembers sessions; default: agent-eval/steering.sqlite3 in $XDG_STATE_HOME "
-    "or ~/.local/state.",
+@steer.command(
+    epilog=HOOK_OPTIONS,
+    options_metavar="[OPTIONS]",
+    context_settings={"ignore_unknown_options": True},
 )
-@steering_options
-@click.pass_context
-def hook(
-    context: click.Context,
-    agent: str | None,
-    store: Path | None,
-    config: Path | None,
-    *,
-    enabled: bool | None,
-) -> int:
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="")
+def hook(words: tuple[str, ...]) -> int:
     """Answer one hook event of a coding agent on standard input.
 
-    \b
-    Agents: claude-code, codex, gemini, cursor, copilot.
-
     Ends with 0 always: if anything goes wrong, the call goes through, and stderr says why.
-    """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
-    from ci_agent_eval.steer.hook.run import answer_event
+    """
+    from ci_agent_eval.steer.hook.command import main
 
-    def review(asked: Asked, sender: Agent, event: Event) -> Decision:
-        if problem := context.meta.get("problem"):
-            raise InputError(problem)
-        return _review(asked, sender, event, _settings(config, enabled), store)
-
-    out, err = answer_event(sys.stdin.buffer, agent, review)
-    try:
-        sys.stderr.write(err)
-        sys.stdout.write(out)
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
-
-
-def _review(
-    asked: Asked, agent: Agent, event: Event, settings: SteeringSettings, store: Path | None
-) -> Decision:
-    import time
-
-    from ci_agent_eval.steer.hook.review import is_idle, reviewer
-    from ci_agent_eval.steer.store import default_store
-
-    if is_idle(settings):
-        raise InputError("steering is off; switch it on with --enable-pytest-full-suite-steering")
-    path = store or default_store(os.environ, Path.home())
-    return reviewer(settings, path, time.time, _counter)(asked, agent, event)
+    return main(words)
 
 
 _where_options = (

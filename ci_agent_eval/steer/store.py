@@ -5,16 +5,22 @@ is open while one looks and remembers, and of many that ask at once exactly one 
 Only digests are written.
 """
 
+# ruff: noqa: PLC0415 - a hook needs SQLite for few of the commands it sees
+
 from __future__ import annotations
 
+# ruff: noqa: PLC0415 - a hook needs SQLite for few of the commands it sees
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.sessions import DEFAULT_TTL, MAX_COMMANDS, MAX_SESSIONS, digest
+
+if TYPE_CHECKING:
+    import sqlite3
 
 APPLICATION_ID = 0x41475354
 """`AGST`: SQLite keeps it in the file's header."""
@@ -61,6 +67,8 @@ class SqliteWarnedCommands:
 
         Raises InputError where the file cannot be used.
         """
+        import sqlite3
+
         try:
             with self._writing() as connection:
                 self._prune(connection, now)
@@ -74,6 +82,8 @@ class SqliteWarnedCommands:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """Open the file as its only writer; what is done is kept as a whole, or not at all."""
+        import sqlite3
+
         _make_private(self._path)
         with closing(sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)) as opened:
             opened.execute("PRAGMA foreign_keys = ON")

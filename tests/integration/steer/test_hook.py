@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.steer.hook.agents import recognised
+from ci_agent_eval.steer.hook.agents import AGENTS, recognised
+from ci_agent_eval.steer.hook.command import Options, options_of
 from ci_agent_eval.steering.settings import DEFAULT_MESSAGE
 
 FIXTURES = sorted(Path(__file__).with_name("fixtures").glob("*.json"))
@@ -265,4 +266,47 @@ def test_what_no_command_is_needs_no_grammar(tmp_path):
     )
 
     assert done.stdout == b""
-    assert b"tree_sitter" not in done.stderr
+    for unneeded in (b"tree_sitter", b"sqlite3", b"hashlib", b"click"):
+        assert unneeded not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "start", [["-m", "ci_agent_eval"], ["-c", "from ci_agent_eval.cli import main; main()"]]
+)
+def test_the_hook_is_the_same_past_the_library_of_the_other_commands(start, tmp_path):
+    done = subprocess.run(
+        [sys.executable, *start, "steer", "hook", ENABLE, "--for=cursor", "--bogus"],
+        input=b"{}",
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert done.stdout == b'{"permission": "allow"}\n'
+    assert b"let the call through" in done.stderr
+
+
+def test_the_help_names_all_options(hook):
+    page = hook({}, "--help").stdout.decode()
+
+    for option in ("--for AGENT", "--store FILE", "--config FILE", ENABLE, "--disable-pytest"):
+        assert option in page
+    assert all(name in page for name in AGENTS)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], Options()),
+        (["--for", "codex", "--store=a=b"], Options(agent="codex", store=Path("a=b"))),
+        (["--config", "x", ENABLE], Options(config=Path("x"), enabled=True)),
+        ([ENABLE, "--disable-pytest-full-suite-steering"], Options(enabled=False)),
+        (["--for", "x", "--bad", "--for=codex"], Options(agent="codex", problem="unknown option '--bad'")),
+        (["stray"], Options(problem="unknown option 'stray'")),
+        (["--config"], Options(problem="option --config needs a value")),
+        (["--for="], Options(problem="option --for needs a value")),
+    ],
+)  # fmt: skip
+def test_options_are_read_and_what_is_wrong_is_kept_to_be_said(words, expected):
+    assert options_of(words) == expected
