@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -40,7 +40,7 @@ def mapped(
     results |= zip(range(0, len(items), shares), map(work, items[::shares]), strict=True)
     for share, (process, receiver) in enumerate(started, start=1):
         own = items[share::shares]
-        found = _received(receiver)
+        found: list[_Result] | None = _received(receiver)
         process.join()
         done = list(map(work, own)) if found is None else found
         results |= zip(range(share, len(items), shares), done, strict=True)
@@ -66,10 +66,9 @@ def _work(work: Callable[[_Item], _Result], items: Sequence[_Item], sender: Conn
     sender.send(found)
 
 
-def _received(receiver: Connection) -> list[_Result] | None:
+def _received(receiver: Connection) -> Any:
     with receiver:
         try:
-            found: list[_Result] = receiver.recv()
+            return receiver.recv()
         except (EOFError, OSError):
             return None
-        return found
