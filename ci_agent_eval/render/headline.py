@@ -90,7 +90,10 @@ def _findings(report: Report, *, blocking: bool) -> Iterator[str]:
             yield one if kinds[kind] == 1 else many.format(count(kinds[kind]))
 
 
-_MISSING = re.compile(r"shards? (\d{1,6}(?:, \d{1,6})*) of (\d{1,6}) left no results", re.ASCII)
+_MISSING = re.compile(
+    r"shards? (\d{1,6}(?:, \d{1,6})*)(?: and (\d{1,6}) more)? of (\d{1,6}) left no results",
+    re.ASCII,
+)
 """What `results.shards` says of shards that are missing; nothing else of it is repeated."""
 
 _MOST_NAMED = 5
@@ -103,11 +106,12 @@ def _broken(found: Sequence[Finding]) -> str:
     missing = _MISSING.match(said[0].message) if len(said) == 1 else None
     if missing is None:
         return _FINDINGS["shards"][0]
-    indexes, whole = missing[1].split(", "), f"of {count(int(missing[2]))}"
-    if len(indexes) == 1:
+    indexes, whole = missing[1].split(", "), f"of {count(int(missing[3]))}"
+    number = len(indexes) + int(missing[2] or 0)
+    if number == 1:
         return f"shard {count(int(indexes[0]))} {whole} is missing"
-    if len(indexes) > _MOST_NAMED:
-        return f"{count(len(indexes))} {whole} shards are missing"
+    if number > _MOST_NAMED:
+        return f"{count(number)} {whole} shards are missing"
     return f"shards {', '.join(indexes)} {whole} are missing"
 
 

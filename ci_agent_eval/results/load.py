@@ -126,7 +126,8 @@ class _Loading:
         from ci_agent_eval.results.plain import read_tests  # noqa: PLC0415 - as said
 
         of_runs = {read.junit for read in self.runs.values() if read.junit is not None}
-        of_shards = {read.junit for read in self.runs.values() if is_shard(read)} - {None}
+        shards = [read.junit for read in self.runs.values() if is_shard(read)]
+        of_shards = {path for path in shards if path is not None}
         tests = read_tests(files, self._addresses(), of_runs, of_shards)
         cut_short = {number for number, read in self.runs.items() if read.was_cut_short}
         joined = join(self.episodes(), tests.joined, complete=tests.complete, cut_short=cut_short)

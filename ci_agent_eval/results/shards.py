@@ -70,15 +70,11 @@ def incomplete_findings(runs: Mapping[int, Read]) -> Iterator[Finding]:
     """
     told = [run for run in runs.values() if not (is_shard(run) and _session(run).selected == 0)]
     found = [run.incomplete for run in told if run.incomplete is not None]
-    if found and len(found) == len(told) and all(map(is_shard, told)):
-        if len({(one.reason, one.advice) for one in found}) == 1:
-            yield replace(
-                found[0],
-                where=SESSION_NAME,
-                over=sum(one.over for one in found),
-                selected=sum(one.selected or 0 for one in found),
-            ).finding
-            return
+    is_of_all = len(found) == len(told) and all(map(is_shard, told))
+    if is_of_all and len({(one.reason, one.advice) for one in found}) == 1:
+        over, selected = sum(one.over for one in found), sum(one.selected or 0 for one in found)
+        yield replace(found[0], where=SESSION_NAME, over=over, selected=selected).finding
+        return
     for run in runs.values():
         if run.incomplete is not None:
             yield run.incomplete.finding

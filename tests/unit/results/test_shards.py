@@ -15,6 +15,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.annotations import annotations
 from ci_agent_eval.render.document import render_verdict
+from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown import render_comment
 from ci_agent_eval.report import build_report
@@ -210,6 +211,7 @@ def test_of_many_shards_that_are_missing_twenty_are_named(tmp_path):
     write(tmp_path, 1, 9999, EPISODES[0])
     (message,) = shard_messages(tmp_path)
     assert ", 20, 21 and 9978 more of 9999 left no results" in message
+    assert headline(report(tmp_path)).endswith("failed: 9,998 of 9,999 shards are missing")
 
 
 @pytest.mark.parametrize(("index", "count"), [(1, 10_000), (1, 10**10), (3, 2), (0, 2)])
