@@ -155,6 +155,7 @@ _TABLE = """
 --snapshot-no-colors --snapshot-patch-pycharm-diff --snapshot-update
 --snapshot-update-new-only --snapshot-warn-unused
 # this plugin
+--enable-pytest-full-suite-steering --disable-pytest-full-suite-steering
 --aitest-iterations= --cassette-dir= --cassette= --episode-artifact --episode-artifact-path=
 --episode-commit= --episode-report-dir= --episode-suite= --episode-watched --eval
 --eval-results= --eval-strict --experiment-dataset= --experiment-prefix= --experiment-score=

@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping
 
-from ci_agent_eval.steering.words import Command, Text, Word
+from ci_agent_eval.steering.words import Code, Command, Text, Word
 
 _STARTERS = frozenset(
     {"run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput"}
@@ -15,8 +15,9 @@ _TEXT_STARTERS = frozenset({"os.system", "os.popen"})
 _LONGEST = 20_000
 
 
-def layers_of_code(text: str) -> Iterator[Command | Text]:
+def layers_of_code(code: Code) -> Iterator[Command | Text]:
     """Yield what Python source runs, as far as it is written out; nothing for broken source."""
+    text = code.text
     if len(text) > _LONGEST:
         return
     try:
@@ -31,7 +32,7 @@ def layers_of_code(text: str) -> Iterator[Command | Text]:
         _remember(node, names, values)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            yield from _call(node, names, values)
+            yield from _call(node, names, values, code.parameters)
 
 
 def _remember(node: ast.AST, names: dict[str, str], values: dict[str, ast.expr]) -> None:
@@ -45,7 +46,10 @@ def _remember(node: ast.AST, names: dict[str, str], values: dict[str, ast.expr])
 
 
 def _call(
-    node: ast.Call, names: Mapping[str, str], values: Mapping[str, ast.expr]
+    node: ast.Call,
+    names: Mapping[str, str],
+    values: Mapping[str, ast.expr],
+    parameters: tuple[Word, ...],
 ) -> Iterator[Command | Text]:
     called = _dotted(node.func)
     head, dot, rest = called.partition(".")
@@ -56,7 +60,8 @@ def _call(
     if isinstance(argument, ast.Name):
         argument = values.get(argument.id, argument)
     if called in {"pytest.main", "pytest.cmdline.main", "pytest.console_main"}:
-        yield Command((Word("pytest"), *_words(argument)))
+        own = parameters if argument is None or _is_argv(argument) else _words(argument)
+        yield Command((Word("pytest"), *own))
     elif called == "runpy.run_module":
         yield Command(tuple(_words(argument)))
     elif called in _TEXT_STARTERS or (called.startswith("subprocess.") and _starts(called)):
@@ -96,6 +101,11 @@ def _words(node: ast.expr | None) -> list[Word]:
     if isinstance(node, ast.Constant):
         return [Word(part) for part in str(node.value).split()]
     return [Word("{…}", known=False)]
+
+
+def _is_argv(node: ast.expr) -> bool:
+    """Say whether it is `None`, for which pytest takes the program's arguments, or those."""
+    return ast.unparse(node) in {"None", "sys.argv[1:]"}
 
 
 def _word(node: ast.expr) -> Word:

@@ -17,6 +17,10 @@ from ci_agent_eval.steering.words import Code, Command, Scope, Text, Word, progr
 _LAYERS = 40
 """Wrappers around wrappers that are taken off one command."""
 _PYTEST = re.compile(r"^(pytest|py\.test)(-?\d[\d.]*)?([@=~<>!\[].*)?$")
+_PYTEST_BY_NAME = re.compile(
+    r"^(pytest|py\.test)$|^\$\{?(\w+_)?pytest(_(cmd|bin|exe|command|path))?\}?$"
+)
+"""What a program that only the shell knows is by its name: `$VENV/bin/pytest`, `$PYTEST`."""
 _MOVES = frozenset({"cd", "pushd", "chdir", "set-location", "sl", "push-location"})
 
 
@@ -57,7 +61,7 @@ def _in_code(code: Code, scope: Scope, rules: Rules) -> Iterator[Run]:
     if _spend(code.text, scope):
         from ci_agent_eval.steering.python_code import layers_of_code  # noqa: PLC0415 - seldom
 
-        yield from runs_in(layers_of_code(code.text), scope, rules)
+        yield from runs_in(layers_of_code(code), scope, rules)
 
 
 def _in_command(command: Command, scope: Scope, rules: Rules) -> Iterator[Run]:
@@ -84,9 +88,13 @@ def _verdict(command: Command, scope: Scope, rules: Rules) -> Verdict | None:
         verdict = verdict_of_alias(command, scope.directory, rules)
         if verdict is not None:
             return verdict
-    if not _PYTEST.match(program_of(command.words[0])):
+    if not _is_pytest(command.words[0]):
         return None
     return classify((*_added(command, scope), *command.words[1:]), scope.directory, rules)
+
+
+def _is_pytest(word: Word) -> bool:
+    return bool((_PYTEST if word.known else _PYTEST_BY_NAME).match(program_of(word)))
 
 
 def _added(command: Command, scope: Scope) -> tuple[Word, ...]:

@@ -35,13 +35,18 @@ def unwrap(command: Command, scope: Scope) -> list[Layer] | None:
     special = _SPECIAL.get(name)
     if special is not None:
         return special(command, scope)
-    if _PYTHON.match(name):
+    if _PYTHON.match(name) or _runs_module(command.words):
         return _python(command, scope)
     wrapper = WRAPPERS.get(name)
     if wrapper is None:
         return _file(command, scope)
     taken = _take(wrapper, name, command.words[1:])
     return None if taken is None else _layers(taken, command)
+
+
+def _runs_module(words: Sequence[Word]) -> bool:
+    """Say whether it is a program that only the shell knows, called as Python is."""
+    return not words[0].known and len(words) > 2 and words[1].text == "-m"
 
 
 @dataclass(slots=True)
@@ -159,7 +164,7 @@ def _shell(command: Command, scope: Scope) -> list[Layer]:
 def _script(
     words: tuple[Word, ...], command: Command, scope: Scope, *, same_shell: bool
 ) -> list[Layer]:
-    text = scope.files.get(words[0].text) if words else None
+    text = scope.written(words[0].text) if words else None
     if text is None and words and words[0].text == "/dev/stdin":
         text = command.stdin
     if text is None:
@@ -169,13 +174,11 @@ def _script(
 
 def _file(command: Command, scope: Scope) -> list[Layer] | None:
     """Run a file that the same text wrote, by its first line."""
-    text = scope.files.get(command.words[0].text)
-    if text is None:
-        text = scope.files.get(command.words[0].text.removeprefix("./"))
+    text = scope.written(command.words[0].text)
     if text is None:
         return None
     if text.startswith("#!") and "python" in text.partition("\n")[0]:
-        return [Code(text)]
+        return [Code(text, command.words[1:])]
     return [Text(text, parameters=command.words[1:], stdin=command.stdin)]
 
 
@@ -238,6 +241,8 @@ def _parallel(command: Command, _: Scope) -> list[Layer]:
     taken = _take(Wrapper(frozenset({"-j", "--jobs", "-a", "-n", "-N"})), "", words[:separator])
     if taken is None:
         return []
+    if separator is not None and not taken.rest:
+        return [Text(word.text) for word in arrived]
     text = " ".join(word.text for word in taken.rest)
     shown = " ".join(word.shown for word in arrived)
     return [Text(text.replace("{}", shown) if "{}" in text else f"{text} {shown}")]
@@ -259,6 +264,16 @@ def _filled(words: tuple[Word, ...]) -> tuple[Word, ...]:
     return tuple(Word(word.text, known=False) if "{}" in word.text else word for word in words)
 
 
+def _tmux(command: Command, _: Scope) -> list[Layer] | None:
+    """Read `tmux`, whose `send-keys` types a text with names of keys behind it."""
+    taken = _take(WRAPPERS["tmux"], "tmux", command.words[1:])
+    if taken is None:
+        return None
+    keys = {"enter", "c-m", "kpenter"}
+    taken.rest = tuple(word for word in taken.rest if word.text.casefold() not in keys)
+    return _layers(taken, command) if taken.rest else []
+
+
 def _fd(command: Command, _: Scope) -> list[Layer]:
     words = command.words[1:]
     flags = {"-x", "--exec", "-X", "--exec-batch"}
@@ -271,14 +286,14 @@ def _python(command: Command, scope: Scope) -> list[Layer]:
     if taken is None:
         return []
     if taken.script is not None:
-        return [Code(taken.script.text)]
+        return [Code(taken.script.text, taken.rest)]
     if taken.module is not None:
         return [command.running((taken.module, *taken.rest))]
     if not taken.rest or taken.rest[0].text == "-":
-        return [] if command.stdin is None else [Code(command.stdin)]
-    text = scope.files.get(taken.rest[0].text)
+        return [] if command.stdin is None else [Code(command.stdin, taken.rest[1:])]
+    text = scope.written(taken.rest[0].text)
     if text is not None:
-        return [Code(text)]
+        return [Code(text, taken.rest[1:])]
     return [command.running(taken.rest)]
 
 
@@ -334,6 +349,7 @@ _SPECIAL: dict[str, Callable[[Command, Scope], list[Layer] | None]] = {
     "saps": _started,
     "start-process": _started,
     "source": _source,
+    "tmux": _tmux,
     "trap": _trap,
     "xargs": _xargs,
 }

@@ -60,9 +60,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Python source that a command runs."""
+    """Python source that a command runs, with the arguments it gets."""
 
     text: str
+    parameters: tuple[Word, ...] = ()
 
 
 @dataclass(slots=True)
@@ -99,6 +100,14 @@ class Scope:
     directory: str | None = "."
     """Where it stands, seen from where it started; None when nobody can know."""
     stdin: str | None = None
+
+    def write(self, name: str, text: str) -> None:
+        """Remember what a file holds that the text itself wrote."""
+        self.files[name.removeprefix("./")] = text
+
+    def written(self, name: str) -> str | None:
+        """Return what a file holds that the text itself wrote."""
+        return self.files.get(name.removeprefix("./"))
 
     def value(self, name: str) -> tuple[Word, ...] | None:
         """Return what a variable holds; None if nobody knows, or if it has grown too long."""

@@ -139,6 +139,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "proxychains4": _wrapper("-f"),
     "retry": _wrapper("-t --times -d --delay -m"),
     "rlwrap": _wrapper("-a -b -f -H -l -s"),
+    "screen": _wrapper("-S -c -e -h -p -s -t -T"),
     "script": _wrapper("-I -O -B -T -E -m -o", 99, script="-c --command"),
     "setarch": _wrapper("", 1),
     "setsid": _wrapper(),
@@ -149,6 +150,24 @@ WRAPPERS: dict[str, Wrapper] = {
     "taskset": _wrapper("", 1),
     "timeout": _wrapper("-s --signal -k --kill-after", 1),
     "tini": _wrapper("-p -e"),
+    "tmux": _wrapper("-L -S -f -c", group=True),
+    **dict.fromkeys(
+        (
+            f"tmux {name}"
+            for name in (
+                "new",
+                "new-session",
+                "neww",
+                "new-window",
+                "splitw",
+                "split-window",
+                "respawn-pane",
+                "send",
+                "send-keys",
+            )
+        ),
+        _wrapper("-s -n -c -t -x -y -e -F -l -N", joined=True),
+    ),
     "torsocks": _wrapper("-a -p -u -P"),
     "unbuffer": _wrapper(),
     "unshare": _wrapper("-S -G --setuid --setgid -R --root -w --wd"),
@@ -287,6 +306,9 @@ WRAPPERS: dict[str, Wrapper] = {
     "accelerate": _wrapper(group=True),
     "accelerate launch": _wrapper("--config_file --num_processes", module="-m"),
     "git": _wrapper("-C -c --git-dir --work-tree", group=True),
+    "git rebase": _wrapper("--onto -s --strategy -X", 99, script="-x --exec"),
+    "git submodule": _wrapper(group=True),
+    "git submodule foreach": _wrapper(joined=True),
     "git bisect": _wrapper(group=True),
     "git bisect run": _wrapper(),
     "mpiexec": _wrapper("-n -np --host --hostfile -H"),

@@ -186,10 +186,9 @@ class _Walk:
             + text[start.end_byte - offset : line_end if line_end >= 0 else None]
         )
         again = self.parse(line.decode("utf-8", "replace"))
-        held = source(body)
         steps: list[_Step] = [_Visit(child) for child in body.children if child.is_named]
         if again is not None:
-            steps.append(_Visit(again, self.documents.get(held.strip(), held), visit.extra))
+            steps.append(_Visit(again, self._given(visit.node, None), visit.extra))
         self._then(steps)
 
     def _writes(self, visit: _Visit, redirects: Sequence[Node]) -> None:
@@ -203,7 +202,7 @@ class _Walk:
             if redirect.children[0].type in {">", ">>", ">|"}:
                 printed = output_of(self._read(visit, self._expansion()), self.scope.files)
                 if printed is not None:
-                    self.scope.files[self._expansion().one(target).text] = printed
+                    self.scope.write(self._expansion().one(target).text, printed)
 
     def _pipeline(self, visit: _Visit) -> None:
         children = [child for child in visit.node.children if child.is_named]
@@ -218,10 +217,19 @@ class _Walk:
     def _output(self, node: Node, stdin: str | None) -> str | None:
         if node.type == "redirected_statement":
             body = node.child_by_field_name("body")
-            return self._output(body, stdin) if body is not None else None
+            return self._output(body, self._given(node, stdin)) if body is not None else None
         if node.type != "command":
             return None
         return output_of(self._read(_Visit(node, stdin), self._expansion()), self.scope.files)
+
+    def _given(self, node: Node, stdin: str | None) -> str | None:
+        """Return the text of a here-document, which takes the place of other input."""
+        for redirect in node.children_by_field_name("redirect"):
+            for child in redirect.children:
+                if child.type == "heredoc_body":
+                    held = source(child)
+                    return self.documents.get(held.strip(), held)
+        return stdin
 
     def _printed(self, substitution: Node) -> str | None:
         inner = [child for child in substitution.children if child.is_named]

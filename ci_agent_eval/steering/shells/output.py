@@ -51,7 +51,7 @@ def _cat(command: Command, files: Mapping[str, str]) -> str | None:
     names = [word.text for word in command.words[1:] if not word.text.startswith("-")]
     if not names:
         return command.stdin
-    parts = [files.get(name) for name in names]
+    parts = [files.get(name.removeprefix("./")) for name in names]
     return None if None in parts else "".join(part for part in parts if part is not None)
 
 
