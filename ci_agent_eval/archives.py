@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import io
 import lzma
 import stat
 import struct
@@ -54,6 +55,33 @@ class ArchiveLimits:
     """Unpacked over packed size, of a member above `free_bytes`: JSON packs to about 1 in 30."""
     free_bytes: int = _MIB
 
+    @property
+    def directory_bytes(self) -> int:
+        """What the list of the members may take, with names of some hundred characters."""
+        return max(2 * _MIB, 400 * self.members)
+
+
+class _Bounded(io.BufferedReader):
+    """A file of which nobody reads more at once than this.
+
+    zipfile reads the list of the members in one piece, as large as the archive says, and makes
+    an object of each before anybody can count them. A look at the archive's end of our own
+    could find another end than zipfile does.
+    """
+
+    def __init__(self, raw: io.FileIO, most: int) -> None:
+        super().__init__(raw)
+        self._most = most
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read as any file; raises InputError where more is asked for, or is there."""
+        is_all = size is None or size < 0
+        found = super().read(self._most + 1) if is_all else b""
+        if len(found) > self._most or (size or 0) > self._most:
+            most = f"{self._most // _MIB:,} MiB"
+            raise InputError(f"the list of its members is larger than {most}: they are too many")
+        return found if is_all else super().read(size)
+
 
 def extract(
     archive: Path, into: Path, *, wanted: Callable[[PurePosixPath], bool], limits: ArchiveLimits
@@ -64,7 +92,10 @@ def extract(
     that would not stay a plain file inside; then nothing of it is written.
     """
     try:
-        with zipfile.ZipFile(archive) as opened:
+        with (
+            _Bounded(io.FileIO(archive), limits.directory_bytes) as file,
+            zipfile.ZipFile(file) as opened,
+        ):
             members = list(_checked(opened, limits))
             chosen = [(path, info) for path, info in members if wanted(path)]
             return tuple(sorted(_write(opened, info, into / path) for path, info in chosen))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import stat
 import struct
+import tracemalloc
 import zipfile
 
 import pytest
@@ -90,6 +91,42 @@ def test_a_member_that_is_larger_than_it_says(tmp_path):
 def test_too_much_in_total(tmp_path):
     path = archive(tmp_path, *[(f"{n}.json", "x" * 400) for n in range(5)])
     assert "unpacks to more than" in refused(path, tmp_path, total_bytes=1000)
+
+
+def many_times(path, number, *, declared):
+    """Write an archive whose list names one empty member again and again (APPNOTE 4.3)."""
+    name = b"a"
+    local = struct.pack("<4s5H3L2H", b"PK\3\4", 20, 0, 0, 0, 0, 0, 0, 0, len(name), 0) + name
+    listed = struct.pack(
+        *("<4s6H3L5H2L", b"PK\1\2", 20, 20, 0, 0, 0, 0, 0, 0, 0),
+        *(len(name), 0, 0, 0, 0, 0, 0),
+    )
+    directory = (listed + name) * number
+    end = len(local) + len(directory)
+    counts = (declared, declared, len(directory), len(local))
+    end64 = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, *counts)
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, end, 1)
+    full = (0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF)
+    path.write_bytes(
+        local + directory + end64 + locator + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, *full, 0)
+    )
+    return path
+
+
+@pytest.mark.parametrize("declared", [200_000, 1])
+def test_a_list_of_members_too_long_to_look_at(tmp_path, declared):
+    path = many_times(tmp_path / "report.zip", 200_000, declared=declared)
+    tracemalloc.start()
+    try:
+        assert "the list of its members is larger than 3 MiB" in refused(path, tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_list_that_is_not_too_long_is_counted(tmp_path):
+    path = many_times(tmp_path / "report.zip", 20_000, declared=1)
+    assert "it has 20,000 members, 10,000 at most" in refused(path, tmp_path)
 
 
 def test_too_many_members(tmp_path):

@@ -73,8 +73,8 @@ def _fields(case: Case) -> Draft:
 
 def _ended(case: Case, metrics: list[Case]) -> Draft:
     """Judge by `success`; a metric that broke is nobody's failure but the world's."""
-    judged = [metric for metric in metrics if text(metric.get("error")) is None]
-    broken = [metric for metric in metrics if metric not in judged]
+    judged = [metric for metric in metrics if metric.get("error") is None]
+    broken = [metric for metric in metrics if metric.get("error") is not None]
     fields: Draft = {"assertions": [_assertion(metric) for metric in judged]}
     if broken:
         told = (f"{name_of(m.get('name'))}: {name_of(m.get('error'))}" for m in broken)

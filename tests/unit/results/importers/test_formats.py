@@ -236,6 +236,16 @@ class TestDeepEval:
             ("Short", True, 0.625, "15 characters · threshold 0.5"),
         ]
 
+    @pytest.mark.parametrize("error", [{"message": "boom"}, "", [], 0, "timed out"])
+    def test_any_error_is_one(self, error):
+        document = loaded("deepeval/single.json")
+        case = next(one for one in document["testCases"] if one["name"] == "refund")
+        assert case["success"] is True
+        case["metricsData"][0]["error"] = error
+        records = [item for item in read_document(document) if isinstance(item, Record)]
+        (found,) = [r.episode for r in records if r.episode.scenario_id == "refund"]
+        assert found.outcome == "error"
+
     def test_a_metric_that_broke_is_an_error(self):
         found = read("deepeval/single.json")["broken", None, 1]
         assert found.reason == "Says: ConnectionError: the judge could not be reached"
