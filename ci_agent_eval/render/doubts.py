@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -80,6 +81,15 @@ def doubts(report: Report) -> Sequence[Doubt]:
             key = (reason.scenario_id or "", reason.agent)
             told.append(_doubt(reason, scenarios.get(key), report, gates=gates))
     return sorted(told, key=lambda doubt: (not doubt.gates, _weight(doubt.reason)))
+
+
+def by_scenario(report: Report) -> Mapping[Key, Sequence[Doubt]]:
+    """Return what the baseline speaks against each scenario."""
+    found: dict[Key, list[Doubt]] = defaultdict(list)
+    for doubt in doubts(report):
+        if doubt.key is not None:
+            found[doubt.key].append(doubt)
+    return dict(found)
 
 
 def gating(report: Report) -> frozenset[Key]:

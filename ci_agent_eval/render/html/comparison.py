@@ -20,7 +20,7 @@ from ci_agent_eval.render.compared import (
     method,
     sureness,
 )
-from ci_agent_eval.render.doubts import gating
+from ci_agent_eval.render.doubts import Doubt, by_scenario
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.numbers import ABSENT
 from ci_agent_eval.render.views import of
@@ -89,17 +89,15 @@ def sides_of(report: Report, shown: Shown) -> Sides | None:
     found = comparison_of(report)
     if found is None:
         return None
-    gates = gating(report)
+    against = by_scenario(report)
+    gates = {key for key, doubts in against.items() if any(doubt.gates for doubt in doubts)}
     ordered = sorted(found.scenarios, key=lambda scenario: _weight(scenario, gates))
-    told = [scenario for scenario in ordered if _is_told(scenario)]
+    told = [s for s in ordered if key_of(s) in against or _is_told(s)]
     return Sides(
         label=shown.name(found.label),
         method=method(found),
         figures=figure_rows(report),
-        pairs=[
-            _pair(scenario, shown, gates=key_of(scenario) in gates)
-            for scenario in shown.first(told)
-        ],
+        pairs=[_pair(s, shown, against.get(key_of(s), ())) for s in shown.first(told)],
         unchanged=len(found.scenarios) - len(told),
     )
 
@@ -113,13 +111,17 @@ _TURNS = list(CHANGES)
 _CALLS = ("regression", "undecided")
 
 
-def _weight(scenario: ScenarioComparison, gates: Container[Key]) -> tuple[bool, int, int]:
+def _weight(scenario: ScenarioComparison, gates: Container[Key]) -> tuple[bool, float, int]:
     """Return how early a reader needs it: what gates, then what the tests and the checks say."""
-    is_trouble = scenario.call in _CALLS or scenario.change in _CHIPS
     call = _CALLS.index(scenario.call) if scenario.call in _CALLS else len(_CALLS)
     change = _TURNS.index(scenario.change) if scenario.change in _TURNS else len(_TURNS)
+    over = bool(scenario.newly_over) / 2
     is_gating = key_of(scenario) in gates or scenario.change == "newly_failing"
-    return not is_gating, call if is_trouble else len(_CALLS) + 1, change
+    return not is_gating, call if _is_trouble(scenario) else len(_CALLS) + 1 - over, change
+
+
+def _is_trouble(scenario: ScenarioComparison) -> bool:
+    return scenario.call in _CALLS or scenario.change in _CHIPS
 
 
 def _is_told(scenario: ScenarioComparison) -> bool:
@@ -127,25 +129,32 @@ def _is_told(scenario: ScenarioComparison) -> bool:
     return scenario.change != "unchanged" or scenario.call in _CALLS or any(said)
 
 
-def _chips(scenario: ScenarioComparison, *, gates: bool) -> Iterator[tuple[str, str]]:
+def _chips(scenario: ScenarioComparison, against: Sequence[Doubt]) -> Iterator[tuple[str, str]]:
     called = call_of(scenario)
-    # That it passes still would contradict what is said of its pass rate.
-    if not called or scenario.change != "unchanged":
+    # That it passes still would contradict what is said against it.
+    if scenario.change != "unchanged" or not (called or against):
         plain = "passed" if scenario.change == "fixed" else "plain"
-        chip = _CHIPS.get(scenario.change, "failed" if gates and not called else plain)
-        yield chip, change_of(scenario)
+        yield _CHIPS.get(scenario.change, plain), change_of(scenario)
+    gates: dict[str, bool] = {doubt.reason.kind: doubt.gates for doubt in against}
     if called:
-        yield "failed" if gates and scenario.call == "regression" else "warning", called
+        # What fails by itself has no doubt beside it.
+        gates_by_rate = gates.get(scenario.call, scenario.required and scenario.change in _CHIPS)
+        yield "failed" if gates_by_rate and scenario.call == "regression" else "warning", called
+    for kind, is_gating in gates.items():
+        if kind not in {*_CALLS, scenario.change}:
+            yield "failed" if is_gating else "warning", kind.replace("_", " ")
+    if scenario.newly_over:
+        yield "warning", "newly over budget"
 
 
-def _pair(scenario: ScenarioComparison, shown: Shown, *, gates: bool) -> Pair:
+def _pair(scenario: ScenarioComparison, shown: Shown, against: Sequence[Doubt]) -> Pair:
     parted = scenario.divergence
     call = parted.call if parted else 0
     before, after = ways_of(parted) if parted else ((), ())
     return Pair(
         name=shown.name(scenario.scenario_id),
         agent=shown.name(scenario.agent) if scenario.agent else None,
-        chips=list(_chips(scenario, gates=gates)),
+        chips=list(_chips(scenario, against)),
         sureness=sureness(scenario),
         passes=(_passes(scenario.before), _passes(scenario.after)),
         figures=_figures(scenario),
@@ -160,7 +169,9 @@ def _pair(scenario: ScenarioComparison, shown: Shown, *, gates: bool) -> Pair:
         place=_place(scenario, shown),
         before=_steps(before, call, shown),
         after=_steps(after, call, shown),
-        opened=gates or scenario.change in _CHIPS or scenario.call in _CALLS,
+        opened=any(doubt.gates for doubt in against)
+        or scenario.change in _CHIPS
+        or scenario.call in _CALLS,
     )
 
 

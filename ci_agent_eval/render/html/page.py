@@ -15,6 +15,7 @@ from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.facts import EpisodeFacts
 from ci_agent_eval.render.agreed import acceptances, acceptances_title, quarantine_title, until
 from ci_agent_eval.render.compared import key_of
+from ci_agent_eval.render.doubts import by_scenario
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.html import assets
 from ci_agent_eval.render.html.budget_bars import suite_bars
@@ -26,7 +27,6 @@ from ci_agent_eval.render.html.episode_rows import Rows, attempts_of
 from ci_agent_eval.render.html.places import Places
 from ci_agent_eval.render.html.policy import content_policy
 from ci_agent_eval.render.html.scenario_rows import (
-    doubts_by_scenario,
     listed_scenarios,
     scenario_row,
 )
@@ -72,7 +72,7 @@ def render_html(
         (item.scenario.scenario_id, item.scenario.agent): number
         for number, item in enumerate(scenarios)
     }
-    against = doubts_by_scenario(report)
+    against = by_scenario(report)
     rows = Rows(shown, places, numbers, attempts_of(episodes))
     context = {
         "report": report,

@@ -5,14 +5,13 @@ The keys are read by `assets/scenarios.js`; what is empty or false is left out.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from ci_agent_eval.reliability import Reliability
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.compared import Key, key_of
-from ci_agent_eval.render.doubts import Doubt, doubts, gating
+from ci_agent_eval.render.doubts import Doubt, gating
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.html.embed import filled
 from ci_agent_eval.render.html.places import Places
@@ -24,7 +23,7 @@ Row = dict[str, Any]
 
 _WEIGHT = {"failing": 0, "errored": 2, "skipped": 3, "passing": 4}
 _GATED = 1
-"""Of a scenario that passes, and fails the gate by the baseline."""
+"""Of a scenario that passes, and fails the gate by the baseline or by a budget."""
 
 
 def listed_scenarios(report: Report, shown: Shown) -> list[Judged]:
@@ -39,18 +38,14 @@ def listed_scenarios(report: Report, shown: Shown) -> list[Judged]:
 def _weight(item: Judged, gates: Container[Key]) -> tuple[int, bool, bool]:
     over = any(found.violation.hard for found in item.scenario.violations)
     weight = _WEIGHT[item.judgement.status]
-    if item.passing and key_of(item.scenario) in gates:
+    if item.passing and (_gates_by_budget(item) or key_of(item.scenario) in gates):
         weight = _GATED
     return weight, item.judgement.gate == "advisory", not over
 
 
-def doubts_by_scenario(report: Report) -> Mapping[Key, Sequence[Doubt]]:
-    """Return what the baseline speaks against each scenario."""
-    found: dict[Key, list[Doubt]] = defaultdict(list)
-    for doubt in doubts(report):
-        if doubt.key is not None:
-            found[doubt.key].append(doubt)
-    return found
+def _gates_by_budget(item: Judged) -> bool:
+    is_over = any(found.violation.hard for found in item.scenario.violations)
+    return is_over and item.scenario.gate == "required"
 
 
 def scenario_row(item: Judged, shown: Shown, places: Places, against: Sequence[Doubt] = ()) -> Row:
@@ -66,7 +61,7 @@ def scenario_row(item: Judged, shown: Shown, places: Places, against: Sequence[D
         "quarantine": scenario.in_quarantine,
         "evaluation": scenario.mode == "evaluation",
         "score": _score(scenario.evaluations.mean_score),
-        "gated": item.passing and any(doubt.gates for doubt in against),
+        "gated": item.passing and (_gates_by_budget(item) or any(d.gates for d in against)),
         "against": [_against(doubt, shown) for doubt in against],
         "over": any(found.violation.hard for found in scenario.violations),
         "flaky": scenario.flaky or None,
@@ -105,7 +100,7 @@ def _required(item: Judged) -> str:
     """Write what the scenario needs, where that is not that every iteration passes."""
     judgement = item.judgement
     if judgement.required_passes is not None:
-        return f"{numbers.count(judgement.required_passes)} passes required"
+        return f"{numbers.counted(judgement.required_passes, 'pass', 'passes')} required"
     if judgement.required_pass_rate != 1:
         return f"{numbers.percent(judgement.required_pass_rate)} required"
     return ""

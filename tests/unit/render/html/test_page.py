@@ -268,9 +268,10 @@ def scenario_data(text):
 
 def test_what_regressed_is_trouble_although_it_reaches_its_rate():
     rows = scenario_data(page(built=regressed()))
-    assert [row["id"] for row in rows[:3]] == ["greeting", "small", "tone"]
-    (against,) = rows[2]["against"]
-    assert (rows[2]["gated"], against["kind"], against["gates"]) == (True, "regression", True)
+    assert [row["id"] for row in rows[:4]] == ["greeting", "search", "small", "tone"]
+    assert [row.get("gated", False) for row in rows[:4]] == [False, True, True, True]
+    (against,) = rows[3]["against"]
+    assert (against["kind"], against["gates"]) == ("regression", True)
     assert against["what"].startswith("regression, adjusted p")
     assert against["what"].endswith("; passes 2 / 10 now, 10 / 10 before")
     assert not any("gated" in row for row in rows if row["id"] == "refund")
@@ -285,7 +286,12 @@ def chips(text, name):
 
 def test_the_chip_of_a_regression_that_gates_is_red_and_none_says_unchanged():
     assert chips(page(built=regressed()), "tone") == [("failed", "regression")]
+    assert chips(page(built=regressed()), "small") == [("failed", "downgraded")]
     assert chips(page(built=regressed()), "refund") == [("plain", "still passing")]
+    assert chips(page(built=regressed()), "search") == [
+        ("plain", "still passing"),
+        ("warning", "newly over budget"),
+    ]
     assert chips(page(built=compared()), "refund_over_limit") == [
         ("failed", "newly failing"),
         ("failed", "regression"),
