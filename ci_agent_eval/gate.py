@@ -170,19 +170,26 @@ def _compared(
     """Yield what comparing found, each with whether it gates."""
     if comparison is None:
         return
-    failing = {(j.scenario_id, j.agent) for j in judgements if j.status == "failing"}
+    told = {(j.scenario_id, j.agent): _tells(j.status, policy) for j in judgements}
     increases = Increases(policy.max_cost_increase, policy.max_latency_increase)
     found = tuple(remarks(comparison, increases))
     for remark in found:
         scenario = remark.scenario
         name = (None, None) if scenario is None else (scenario.scenario_id, scenario.agent)
-        # What fails by itself needs no doubt beside it.
-        if remark.kind != "undecided" or name not in failing:
+        if scenario is None or remark.kind != told.get((scenario.scenario_id, scenario.agent)):
             yield _weighed(remark, name, policy, acknowledged)
     if isinstance(comparison, Comparison):
         acceptable = [r.scenario for r in found if r.scenario and r.kind in ACCEPTABLE]
         for message in needless(acceptable, acknowledged):
             yield Reason("acknowledged", message), False
+
+
+def _tells(status: Status, policy: GatePolicy) -> RemarkKind | None:
+    """Return the remark that a scenario's status makes needless: it says the same by itself."""
+    if status == "failing":
+        return "undecided"
+    is_told = status == "errored" or (status == "skipped" and not policy.allow_skipped)
+    return "not_judged" if is_told else None
 
 
 def _weighed(

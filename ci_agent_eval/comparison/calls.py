@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -31,7 +32,42 @@ def with_calls(
             needed_iterations=needed,
             needed_baseline=baseline,
         )
+        if call == "no_regression":
+            called[place] = replace(
+                called[place],
+                thinned=_is_thinned(scenarios[place], found, policy.min_drop, level),
+                flakier=_is_flakier(scenarios[place], level),
+            )
     return called
+
+
+def _is_thinned(
+    scenario: ScenarioComparison, counts: Counts, min_drop: float, level: float
+) -> bool:
+    """Say whether a drop cannot be seen any more because so few iterations were judged.
+
+    It could be seen before, or there are half as many at most.
+    """
+    passed_before, judged_before, _, judged = counts
+    usual = 0 if scenario.before is None else scenario.before.latest_judged
+    rate = max(passed_before / judged_before - min_drop, 0.0)
+
+    def shows(iterations: int) -> bool:
+        passed = math.floor(rate * iterations + 0.5)
+        p_value = statistics.p_value_of_drop(passed_before, judged_before, passed, iterations)
+        return p_value < level
+
+    return judged < usual and not shows(judged) and (judged * 2 <= usual or shows(usual))
+
+
+def _is_flakier(scenario: ScenarioComparison, level: float) -> bool:
+    """Say whether first attempts pass less often: the test of the pass rate, without retries."""
+    before, after = scenario.before, scenario.after
+    if before is None or after is None or not after.flaky:
+        return False
+    first = (before.passed - before.flaky, after.passed - after.flaky)
+    p_value = statistics.p_value_of_drop(first[0], before.judged, first[1], after.judged)
+    return p_value < level
 
 
 def _needed(counts: Counts, level: float) -> tuple[int | None, int | None]:

@@ -260,8 +260,10 @@ def _pool(runs: Sequence[RunSide]) -> Pool:
 
 
 def _change(before: Side, after: Side) -> Change:
-    if after.passing is None or before.passing is None:
-        return "new" if before.passing is None else "unchanged"
+    if after.passing is None:
+        return "not_judged"
+    if before.passing is None:
+        return "new"
     if before.passing:
         return "unchanged" if after.passing else "newly_failing"
     return "fixed" if after.passing else "still_failing"

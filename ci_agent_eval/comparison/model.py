@@ -14,6 +14,7 @@ Change = Literal[
     "new",
     "vanished",
     "not_comparable",
+    "not_judged",
     "unchanged",
 ]
 
@@ -86,6 +87,10 @@ class Side:
     p95_latency_ms: float | None = None
     set_aside: int = 0
     """Judged iterations that are not compared: the other side has none under their conditions."""
+    flaky: int = 0
+    """Iterations that passed only on a retry."""
+    latest_judged: int = 0
+    """Iterations judged in the latest of its runs."""
 
     @property
     def pass_rate(self) -> float | None:
@@ -148,6 +153,11 @@ class ScenarioComparison:
     """Why it is not comparable, or why some of its iterations are not."""
     divergence: Divergence | None = None
     renamed_from: str | None = None
+    thinned: bool = False
+    """Whether it was judged so much less often than in the latest run of the base that a drop
+    cannot be seen."""
+    flakier: bool = False
+    """Whether it passes on the first attempt less often, although not less often at all."""
     demand: float | None = None
     """Share of its iterations that must pass, quarantined or not; None: it is advisory."""
     demand_before: float | None = None

@@ -54,6 +54,8 @@ class Pool:
     """Each iteration once, by the attempt that decides."""
     repeated: int = 0
     """Iterations left out, because a later run replayed the same."""
+    flaky: int = 0
+    """Iterations that passed only on a retry."""
 
     def measured(self, name: str) -> Iterations | None:
         """Return what each episode measured of a figure; None: one has no measurement.
@@ -108,8 +110,10 @@ def pooled(runs: Iterable[Sequence[EpisodeFacts]]) -> Pool:
             kept.append(attempts)
         seen |= here
     ran = (facts for attempts in kept for facts in attempts if facts.outcome != "skipped")
-    tally = sum((tally_of(decisive(attempts).outcome) for attempts in kept), Tally())
-    return Pool(tuple(ran), tally, repeated)
+    final = [decisive(attempts) for attempts in kept]
+    tally = sum((tally_of(facts.outcome) for facts in final), Tally())
+    flaky = sum(1 for facts in final if facts.outcome == "passed" and facts.attempt > 1)
+    return Pool(tuple(ran), tally, repeated, flaky)
 
 
 def _iterations(episodes: Sequence[EpisodeFacts]) -> Iterator[Attempts]:

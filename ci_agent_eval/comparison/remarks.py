@@ -21,7 +21,10 @@ RemarkKind = Literal[
     "undecided",
     "vanished",
     "downgraded",
+    "not_judged",
     "not_comparable",
+    "fewer_iterations",
+    "flakier",
     "newly_over",
     "increase",
     "possible_increase",
@@ -73,9 +76,12 @@ def _of_scenario(scenario: ScenarioComparison) -> Iterator[Remark]:
     elif scenario.change == "not_comparable":
         message = f"not comparable with the baseline: {_differences(scenario)}"
         yield Remark("not_comparable", message, scenario)
+    elif scenario.change == "not_judged" and scenario.before and scenario.before.judged:
+        yield Remark("not_judged", f"not judged: {sides(scenario)}", scenario)
     if scenario.differences and scenario.change != "not_comparable":
         message = f"{aside(scenario)}: {_differences(scenario)}"
         yield Remark("not_comparable", message, scenario)
+    yield from _of_iterations(scenario)
     if scenario.downgraded:
         advice = "put it back, or acknowledge it where this is meant"
         yield Remark("downgraded", downgrade(scenario), scenario, advice)
@@ -87,6 +93,21 @@ def _of_scenario(scenario: ScenarioComparison) -> Iterator[Remark]:
 def _p_value(value: float | None) -> str:
     """Write an adjusted p-value as every rendering does."""
     return "adjusted p < 0.001" if (value or 0.0) < 0.001 else f"adjusted p = {value:.2g}"
+
+
+def _of_iterations(scenario: ScenarioComparison) -> Iterator[Remark]:
+    before, after = scenario.before, scenario.after
+    if before is None or after is None:
+        return
+    if scenario.thinned:
+        were = "iteration was" if after.judged == 1 else "iterations were"
+        seen = f"{after.judged} {were} judged, {before.latest_judged} in the baseline's latest run"
+        message = f"{seen}: too few to show a drop; run as many as before"
+        yield Remark("fewer_iterations", message, scenario)
+    if scenario.flakier:
+        now, past = f"{after.flaky} of {after.judged}", f"{before.flaky} of {before.judged}"
+        message = f"{now} iterations passed only on a retry, {past} in the baseline"
+        yield Remark("flakier", message, scenario)
 
 
 def _differences(scenario: ScenarioComparison) -> str:

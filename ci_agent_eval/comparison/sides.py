@@ -110,4 +110,6 @@ def side(runs: Sequence[RunSide], pool: Pool, is_passing: IsPassing) -> Side:
         tool_calls=pool.figure("tool_calls"),
         p95_latency_ms=pool.figure("p95_latency_ms"),
         set_aside=sum(len(run.aside) for run in runs),
+        flaky=pool.flaky,
+        latest_judged=runs[0].tally.judged,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ci_agent_eval.comparison.model import Comparison, Divergence, ScenarioComparison
+from ci_agent_eval.comparison.remarks import aside
 from ci_agent_eval.render.blocks import Column, place
 from ci_agent_eval.render.compared import (
     CHANGES,
@@ -154,8 +155,11 @@ def _newly_over(scenario: ScenarioComparison) -> Said:
 def _other_conditions(scenario: ScenarioComparison) -> Said:
     if scenario.differences:
         whole = CHANGES["not_comparable"]
-        kind = whole if scenario.change == "not_comparable" else f"partly {whole}"
-        yield kind, f"{_with_passes(scenario)}, {_differences(scenario)}"
+        if scenario.change == "not_comparable":
+            yield whole, f"{_with_passes(scenario)}, {_differences(scenario)}"
+        else:
+            told = f"{aside(scenario)}: {_differences(scenario)}"
+            yield f"partly {whole}", f"{_with_passes(scenario)}, {told}"
 
 
 def _renamed(scenario: ScenarioComparison) -> Said:

@@ -24,13 +24,20 @@ CHANGES: dict[Change, str] = {
     "new": "new",
     "vanished": "vanished",
     "not_comparable": "not comparable",
+    "not_judged": "not judged",
     "unchanged": "unchanged",
 }
 """What each change is called."""
 
 _SHIFTED: tuple[Change, ...] = ("newly_failing", "still_failing", "fixed")
 
-_HAS_A_LIST: tuple[Change, ...] = ("newly_failing", "still_failing", "vanished", "unchanged")
+_HAS_A_LIST: tuple[Change, ...] = (
+    "newly_failing",
+    "still_failing",
+    "vanished",
+    "not_judged",
+    "unchanged",
+)
 """Told among what fails or what the baseline speaks against, or nothing to tell."""
 
 

@@ -207,6 +207,64 @@ def test_a_verdict_that_sets_failures_aside_is_not_believed():
         parse_verdict(text.replace('"set_aside": 1', '"set_aside": 2'))
 
 
+def runs(many, of):
+    """Runs of the base that are no copies of each other."""
+    return [run(of, duration_ms=number) for number in range(many)]
+
+
+def test_far_fewer_iterations_than_before_are_said():
+    built = report(*run(1), baseline=baseline(run(20)))
+    message = (
+        "1 iteration was judged, 20 in the baseline's latest run: too few to show a drop; "
+        "run as many as before"
+    )
+    assert (built.passed, told(built.verdict.warnings)) == (True, [("fewer_iterations", message)])
+    assert parse_verdict(render_verdict(built)) == built
+
+
+@pytest.mark.parametrize(
+    ("now", "before"),
+    [
+        (run(20), [run(20)]),
+        (run(18), runs(3, 20)),
+        (run(1), runs(9, 1)),
+        (run(30), [run(20)]),
+        (run(4), runs(10, 5)),
+    ],
+)
+def test_about_as_many_iterations_as_before_are_not(now, before):
+    assert told(report(*now, baseline=baseline(*before)).verdict.warnings) == []
+
+
+def test_iterations_that_could_show_a_drop_and_cannot_any_more_are_said():
+    built = report(*run(7), baseline=baseline(*runs(10, 10)))
+    assert [kind for kind, _ in told(built.verdict.warnings)] == ["fewer_iterations"]
+
+
+def test_passing_only_on_a_retry_is_said_where_it_was_not_so():
+    def retried(count):
+        first = [failing(iteration=n, attempt=1) for n in range(count)]
+        return first + [episode(iteration=n, attempt=2) for n in range(count)]
+
+    built = report(*retried(10), baseline=baseline(run(10)))
+    message = "10 of 10 iterations passed only on a retry, 0 of 10 in the baseline"
+    assert (built.passed, told(built.verdict.warnings)) == (True, [("flakier", message)])
+    assert told(report(*retried(10), baseline=baseline(retried(10))).verdict.warnings) == []
+    assert told(report(*retried(1), *run(9), baseline=baseline(run(10))).verdict.warnings) == []
+
+
+def test_what_was_judged_before_and_is_not_now_is_said():
+    skipped = [episode(iteration=n, outcome="skipped", reason="x") for n in range(3)]
+    lax = GatePolicy(allow_skipped=True)
+    built = report(*skipped, *run(scenario="b"), baseline=baseline(run(10)), policy=lax)
+    assert [s.change for s in built.comparison.scenarios] == ["new", "not_judged"]
+    expected = [("not_judged", "not judged: 0 of 0 now, 10 of 10 before")]
+    assert (built.passed, told(built.verdict.warnings)) == (True, expected)
+    strict = report(*skipped, *run(scenario="b"), baseline=baseline(run(10)))
+    assert [reason.kind for reason in strict.verdict.reasons] == ["skipped"]
+    assert told(strict.verdict.warnings) == []
+
+
 def test_a_budget_that_was_kept_before_is_a_warning():
     over = {"budgets": {"tool_calls": {"used": 6, "limit": 4, "hard": False}}}
     built = report(*run(**over), baseline=baseline(run()))

@@ -126,7 +126,8 @@ def _is_trouble(scenario: ScenarioComparison) -> bool:
 
 def _is_told(scenario: ScenarioComparison) -> bool:
     said = scenario.divergence, scenario.newly_over, scenario.renamed_from, scenario.differences
-    return scenario.change != "unchanged" or scenario.call in _CALLS or any(said)
+    doubted = scenario.downgraded, scenario.thinned, scenario.flakier
+    return scenario.change != "unchanged" or scenario.call in _CALLS or any((*said, *doubted))
 
 
 def _chips(scenario: ScenarioComparison, against: Sequence[Doubt]) -> Iterator[tuple[str, str]]:
