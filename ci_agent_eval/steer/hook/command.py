@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import IO
 
@@ -80,13 +81,17 @@ def main(words: Sequence[str]) -> int:
     def review(asked: Asked, agent: Agent, event: Event) -> Decision:
         return _review(options, os.environ, asked, agent, event)
 
-    out, err = answer_event(sys.stdin.buffer, options.agent, review)
+    # Whoever starts us may have closed any of the three.
+    stdin = sys.stdin.buffer if sys.stdin else BytesIO()
+    out, err = answer_event(stdin, options.agent, review)
     _write(sys.stderr, err)
     _write(sys.stdout, out)
     return 0
 
 
-def _write(stream: IO[str], text: str) -> None:
+def _write(stream: IO[str] | None, text: str) -> None:
+    if stream is None:
+        return
     try:
         stream.write(text)
         stream.flush()
@@ -104,13 +109,25 @@ def _review(
     from ci_agent_eval.steer.settings import load_steering
     from ci_agent_eval.steer.store import default_store
 
+    root = _root(environ)
     settings = load_steering(
-        root=Path.cwd(), environ=environ, enabled=options.enabled, config=options.config
+        root=root,
+        environ=environ,
+        enabled=options.enabled,
+        config=root / options.config if options.config else None,
     )
     if is_idle(settings):
         raise InputError(f"steering is off; switch it on with {ENABLE}")
     store = options.store or default_store(environ, Path.home())
     return reviewer(settings, store, time.time, _counter)(asked, agent, event)
+
+
+def _root(environ: Mapping[str, str]) -> Path:
+    """Return the project's folder: an agent runs its hooks wherever it has gone in the meantime.
+
+    Claude Code names it so (https://code.claude.com/docs/en/hooks), and others do so after it.
+    """
+    return Path(environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
 
 
 def _counter(folder: Path) -> Count:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +34,11 @@ def hook(tmp_path):
 
     def run(event, *options, **environ):
         given = event if isinstance(event, bytes) else json.dumps(event).encode()
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_FULL_SUITE")}
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("PYTEST_FULL_SUITE", "CLAUDE_"))
+        }
         return subprocess.run(
             [sys.executable, "-m", "ci_agent_eval", "steer", "hook", *options],
             input=given,
@@ -213,6 +218,35 @@ def test_the_settings_reach_the_hook(hook, tmp_path):
     push = renamed(CLAUDE, "git push -f")
     assert is_denied(hook(push, *config))
     assert is_denied(hook(push, *config))
+
+
+def test_the_settings_of_the_project_are_found_from_within_it(hook, tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "agent-eval-steering.yaml").write_text(
+        "session: {pytest_full_suite_steering_enabled: true}\n"
+    )
+    (project / "other.yaml").write_text("session: {}\n")
+    named = {"CLAUDE_PROJECT_DIR": str(project)}
+
+    assert is_denied(hook(CLAUDE, **named))
+    assert b"steering is off" in hook(CLAUDE, "--config", "other.yaml", **named).stderr
+    assert b"other.yaml: there is no such file" in hook(CLAUDE, "--config", "other.yaml").stderr
+
+
+@pytest.mark.parametrize(("closed", "out"), [("<&-", b"{}\n"), (">&-", b""), ("2>&-", b"{}\n")])
+def test_closed_streams_do_no_harm(closed, out, tmp_path):
+    words = shlex.join([sys.executable, "-m", "ci_agent_eval", "steer", "hook", "--for", "gemini"])
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{words} {closed}"],
+        input=None if closed == "<&-" else b"{",
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stdout) == (0, out)
 
 
 def test_a_limit_on_the_tests_asks_the_pytest_of_the_project(hook, tmp_path):
