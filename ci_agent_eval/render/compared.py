@@ -158,6 +158,8 @@ def _moved(
         change = numbers.points(moved.after - moved.before)
     else:
         change = numbers.change(moved.before, moved.after, moved.interval)
+        if moved.interval is None and moved.before and moved.after != moved.before:
+            change = f"{change} (too few iterations)"
     change = f"{change}, {limit}" if limit else change
     before, now = write(moved.before), write(moved.after)
     if row.value.partition(" (")[0] == now and row.before in {ABSENT, before}:
