@@ -23,6 +23,7 @@ _EFFORT = 300_000
 _QUOTING = str.maketrans("", "", "'\"\\^`\r\n")
 _PUT_TOGETHER = re.compile(r"[${%]|powershell|pwsh", re.IGNORECASE)
 """What can stand for a word that is nowhere written: expansions, and encoded commands."""
+_NOT_NAMED = "nothing in it names pytest"
 _NAMES = ("pytest", "py.test", "ptw", "hatch", "rye")
 """One of these is in every text that runs pytest and has no expansion."""
 
@@ -38,8 +39,8 @@ def detect(text: str, *, shell: Shell = "bash", rules: Rules = _NO_RULES) -> Fin
         return _unread(plain)
     normal = " ".join(plain.split()) if long else normal_form(plain, shell)
     if not _may_run(plain, rules):
-        return Finding(False, False, "nothing in it names pytest", normal=normal)
-    return _finding([Text(plain, shell)], normal, rules)
+        return Finding(False, False, _NOT_NAMED, normal=normal)
+    return _finding([Text(plain, shell)], normal, rules, named=_is_named(plain))
 
 
 def detect_argv(words: Sequence[str], *, rules: Rules = _NO_RULES) -> Finding:
@@ -49,7 +50,8 @@ def detect_argv(words: Sequence[str], *, rules: Rules = _NO_RULES) -> Finding:
     plain = [_plain(word) for word in words]
     if sum(map(len, plain)) > LONGEST:
         return _unread(" ".join(plain))
-    return _finding([Command(known(*plain))], shlex.join(plain), rules)
+    named = _is_named(" ".join(plain))
+    return _finding([Command(known(*plain))], shlex.join(plain), rules, named=named)
 
 
 def _plain(text: str) -> str:
@@ -75,14 +77,18 @@ def _may_run(text: str, rules: Rules) -> bool:
     return any(alias.split()[0].casefold() in bare for alias in rules.aliases if alias.split())
 
 
-def _finding(layers: Iterable[Layer], normal: str, rules: Rules) -> Finding:
+def _is_named(text: str) -> bool:
+    return any(name in text.translate(_QUOTING).casefold() for name in ("pytest", "py.test"))
+
+
+def _finding(layers: Iterable[Layer], normal: str, rules: Rules, *, named: bool) -> Finding:
     scope = Scope(Effort(characters=_EFFORT + len(normal)))
     runs = list(runs_in(layers, scope, rules))
     for reach in ("full", "targeted", "nothing"):
         for run in runs:
             if run.verdict.reach == reach:
                 return _found(run, normal)
-    reason = "it names pytest, but no command in it runs it"
+    reason = "it names pytest, but no command in it runs it" if named else _NOT_NAMED
     if scope.effort.spent:
         reason = "it is too long or too deep to be followed to its end, so it is let through"
     return Finding(False, False, reason, normal=normal)

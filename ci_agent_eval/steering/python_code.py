@@ -13,6 +13,9 @@ _STARTERS = frozenset(
 )
 _TEXT_STARTERS = frozenset({"os.system", "os.popen"})
 _LONGEST = 20_000
+"""Characters of a source that is read."""
+_DEEPEST = 50
+"""Lists that are added one to another."""
 
 
 def layers_of_code(code: Code) -> Iterator[Command | Text]:
@@ -43,6 +46,9 @@ def _remember(node: ast.AST, names: dict[str, str], values: dict[str, ast.expr])
         names |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
     elif isinstance(node, ast.Assign):
         values |= {each.id: node.value for each in node.targets if isinstance(each, ast.Name)}
+    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        before = values.get(node.target.id, node.target)
+        values[node.target.id] = ast.BinOp(before, node.op, node.value)
 
 
 def _call(
@@ -86,14 +92,16 @@ def _dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
-def _words(node: ast.expr | None) -> list[Word]:
+def _words(node: ast.expr | None, depth: int = 0) -> list[Word]:
     """Return the words of a list that is written out; one unknown word for what is not."""
+    if depth > _DEEPEST:
+        return [Word("{…}", known=False)]
     if node is None or (isinstance(node, ast.Constant) and node.value is None):
         return []
     if isinstance(node, ast.List | ast.Tuple):
         return [_word(each) for each in node.elts]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return [*_words(node.left), *_words(node.right)]
+        return [*_words(node.left, depth + 1), *_words(node.right, depth + 1)]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         text = node.func.value
         if node.func.attr == "split" and isinstance(text, ast.Constant):
@@ -105,7 +113,13 @@ def _words(node: ast.expr | None) -> list[Word]:
 
 def _is_argv(node: ast.expr) -> bool:
     """Say whether it is `None`, for which pytest takes the program's arguments, or those."""
-    return ast.unparse(node) in {"None", "sys.argv[1:]"}
+    if isinstance(node, ast.Constant):
+        return node.value is None
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
+        return False
+    lower, upper = node.slice.lower, node.slice.upper
+    from_first = isinstance(lower, ast.Constant) and lower.value == 1 and upper is None
+    return from_first and _dotted(node.value) == "sys.argv"
 
 
 def _word(node: ast.expr) -> Word:

@@ -130,6 +130,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "ltrace": _wrapper("-a -A -D -e -E -F -l -n -o -p -s -u -w -x"),
     "nice": _wrapper("-n --adjustment"),
     "nohup": _wrapper(),
+    "nodemon": _wrapper("-e --ext -w --watch -i --ignore -d", 99, script="-x --exec"),
+    "nsenter": _wrapper("-t --target -S --setuid -G --setgid"),
     "numactl": _wrapper("-i -m -N -C -P -p --interleave --membind --cpunodebind --physcpubind"),
     "perf": _wrapper(group=True),
     "perf record": _wrapper("-e -F -o -c -g --call-graph"),
@@ -174,6 +176,9 @@ WRAPPERS: dict[str, Wrapper] = {
     "valgrind": _wrapper(),
     "watch": _wrapper("-n --interval -q --equexit", joined=True),
     "watchexec": _wrapper("-w --watch -e --exts -f --filter -i --ignore -d --debounce -s --signal"),
+    "watchmedo": _wrapper(group=True),
+    "watchmedo auto-restart": _wrapper("-d --directory -p --pattern --patterns -i --signal"),
+    "watchmedo shell-command": _wrapper("-p --pattern --patterns", 99, script="-c --command"),
     "xvfb-run": _wrapper("-e --error-file -f --auth-file -n --server-num -s --server-args -w -p"),
     "entr": _wrapper(),
     # users, environments
@@ -283,9 +288,16 @@ WRAPPERS: dict[str, Wrapper] = {
     "heroku run": _wrapper("-a --app -e --env -s --size -r --remote", joined=True),
     "kubectl": _wrapper(_KUBECTL, group=True),
     "kubectl exec": _wrapper(_KUBECTL, 1),
+    "kubectl run": _wrapper(
+        f"{_KUBECTL} --image --env --labels -l --overrides --port --restart", 1
+    ),
+    "gcloud": _wrapper("--project", group=True),
+    "gcloud compute": _wrapper(group=True),
+    "gcloud compute ssh": _wrapper("--zone --project", 99, script="--command"),
     "lxc": _wrapper(group=True),
     "lxc exec": _wrapper("--cwd --env --user --group --mode", 1),
     "ssh": _wrapper(_SSH, 1, joined=True),
+    "sshpass": _wrapper("-p -f -d -P"),
     "vagrant": _wrapper(group=True),
     "vagrant ssh": _wrapper("", 99, script="-c --command"),
     # Nix

@@ -186,6 +186,39 @@ def test_the_same_text_gets_the_same_finding(text, shell):
     assert detect(text, shell=shell) == detect(text, shell=shell)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "(" * 3000 + ")" * 3000,
+        "[" * 150 + "]" * 150,
+        "-" * 5000 + "1",
+        "[]+" * 2000 + "[]",
+        "x" + "[0]" * 2000,
+        "x" + ".a" * 3000,
+        "x" + "()" * 2000,
+        "\0",
+        "\\",
+        "f'{'",
+    ],
+)
+@pytest.mark.parametrize("call", ["pytest.main({})", "a = {}\npytest.main(a)", "{}"])
+def test_no_python_source_raises(source, call):
+    code = "import pytest, subprocess\n" + call.format(source)
+
+    detect(f"python - <<'EOF'\n{code}\nEOF")
+    detect_argv(["python", "-c", code])
+    detect_argv(
+        ["python", "-c", "a = []\n" + "a += ['x']\n" * 1500 + "import pytest;pytest.main(a)"]
+    )
+
+
+@settings(max_examples=100)
+@given(ANY_TEXT)
+def test_no_python_text_raises(text):
+    detect_argv(["python", "-c", f"import pytest; pytest.main({text}"])
+    detect_argv(["python", "-c", f"import pytest; pytest.main({text!r})"])
+
+
 @pytest.mark.parametrize("size", [LONGEST + 1, 1_000_000])
 def test_a_very_long_command_is_let_through_unread(size):
     started = process_time()
