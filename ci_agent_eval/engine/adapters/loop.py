@@ -10,6 +10,8 @@ from pydantic_ai.agent import AbstractAgent, Agent, AgentRun
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.test import TestModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
@@ -44,7 +46,11 @@ class TimedModel(WrapperModel):
         """Ask the model, and stamp the answer."""
         started = self.clock()
         response = await super().request(messages, model_settings, model_request_parameters)
-        stamp.stamp(response, latency_ms=round(max(self.clock() - started, 0.0) * 1000, 3))
+        stamp.stamp(
+            response,
+            latency_ms=round(max(self.clock() - started, 0.0) * 1000, 3),
+            source="scripted" if isinstance(self.wrapped, FunctionModel | TestModel) else None,
+        )
         return response
 
 
