@@ -13,7 +13,7 @@ RUN python3 -m venv /build \
     && /build/bin/pip install --quiet --require-hashes --requirement requirements/build.txt \
     && python3 -m venv --without-pip /opt/agent-eval \
     && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --require-hashes --requirement requirements/action.txt \
-    && find /opt/agent-eval/lib/python3*/site-packages/scipy /opt/agent-eval/lib/python3*/site-packages/numpy -type d -name tests -prune -exec rm -r {} + \
+    && find /opt/agent-eval/lib/python3*/site-packages/numpy -type d -name tests -prune -exec rm -r {} + \
     && python3 -m venv /opt/suite \
     && /build/bin/pip --python /opt/suite/bin/python install --quiet --no-compile --require-hashes --requirement requirements/suite.txt
 COPY pyproject.toml README.md LICENSE ./

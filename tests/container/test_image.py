@@ -33,7 +33,7 @@ def test_entrypoint_is_absolute_and_the_user_is_root(image):
 
 
 def test_what_it_adds_to_its_base_is_bounded(image):
-    """About 160 MB of it are SciPy and NumPy, and 110 MB git: what comparing needs."""
+    """About 60 MB of it are NumPy, and 110 MB git: what comparing needs."""
     added = inspected(image)["Size"] - inspected(BASE)["Size"]
 
     assert added < 380_000_000

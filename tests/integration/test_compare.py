@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+
+from tests.processes import run_agent_eval
 
 SUITE = """
 import pytest
@@ -36,17 +35,7 @@ def test_greeting(episode):
 @pytest.fixture
 def agent_eval(tmp_path):
     def run(*arguments, **environ):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "INPUT_"))}
-        return subprocess.run(
-            [sys.executable, "-m", "ci_agent_eval", *arguments],
-            cwd=tmp_path,
-            env={**kept, "PYTEST_ADDOPTS": "-p no:randomly", **environ},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
+        return run_agent_eval(*arguments, cwd=tmp_path, **environ)
 
     return run
 
@@ -166,10 +155,10 @@ def test_what_cannot_be_compared_is_a_usage_error(agent_eval, base, arguments, s
     assert sentence in done.stderr
 
 
-def test_without_scipy_the_suite_is_not_even_started(agent_eval, base, tmp_path):
+def test_without_numpy_the_suite_is_not_even_started(agent_eval, base, tmp_path):
     hidden = tmp_path / "hidden"
     hidden.mkdir()
-    (hidden / "sitecustomize.py").write_text("import sys\nsys.modules['scipy'] = None\n")
+    (hidden / "sitecustomize.py").write_text("import sys\nsys.modules['numpy'] = None\n")
     done = agent_eval("run", "test_desk.py", "--baseline", "base", PYTHONPATH=str(hidden))
     assert done.returncode == 2
     assert "pip install 'ci-agent-eval[compare]'" in done.stderr
