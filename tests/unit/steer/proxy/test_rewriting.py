@@ -336,6 +336,37 @@ def test_a_custom_tool_is_reviewed_by_its_text():
     assert new["output"][0]["content"][0]["text"] == MESSAGE
 
 
+def test_a_streamed_custom_tool_is_reviewed_by_its_text():
+    def review(call):
+        return Steer(MESSAGE, "r", "h") if call.arguments == "pytest -q" else Allow("a")
+
+    def piece(**custom):
+        return wire.chat_chunk({"tool_calls": [{"index": 0, "id": "c", "custom": custom}]})
+
+    events = [piece(name="shell", input="pyt"), piece(input="est -q")]
+    parts = streamed("chat", [*events, wire.chat_chunk({}, "tool_calls")], review)
+    assert accumulated_chat(parts) == (MESSAGE, [], "stop")
+    item = {
+        "id": "ctc_1",
+        "type": "custom_tool_call",
+        "call_id": "c",
+        "name": "shell",
+        "input": "pytest -q",
+    }
+    found = payloads(streamed("responses", wire.response_events(items=[item]), review))
+    assert found[-1]["response"]["output"][0]["content"][0]["text"] == MESSAGE
+
+
+def test_a_content_that_is_a_list_gets_one_more_part():
+    body = wire.chat_body(FULL)
+    body["choices"][0]["message"]["content"] = [{"type": "text", "text": "Now."}]
+    new = rewritten("chat", body)
+    assert new["choices"][0]["message"]["content"] == [
+        {"type": "text", "text": "Now."},
+        {"type": "text", "text": MESSAGE},
+    ]
+
+
 def test_a_steered_call_of_a_streamed_response():
     parts = streamed("responses", wire.response_events(LS, FULL, READ, text="Now:"))
     found = payloads(parts)
@@ -511,6 +542,16 @@ def test_a_fault_in_the_rewriting_loses_nothing(api):
     out = [*(rewriting.feed(event) for event in events), rewriting.finish()]
     assert b"".join(out) == b"".join(events)
     assert rewriting.given_up == "unexpected ZeroDivisionError"
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_fault_in_the_rewriting_leaves_a_whole_answer_as_it_is(api):
+    def review(_call):
+        raise ZeroDivisionError
+
+    answer = answer_of(api, review)
+    assert answer.rewrite(json.dumps(BODIES[api](LS)).encode()) is None
+    assert answer.given_up == "unexpected ZeroDivisionError"
 
 
 JSON = st.recursive(
