@@ -132,7 +132,7 @@ def _job(inputs: Inputs, event: Event, environ: Mapping[str, str], log: Log, tod
     settings = load_settings(root=root, environ=environ, flags=inputs.options, config=config)
     github = github_of(event, inputs.token, log)
     sources = {ARTIFACT: artifact_source(github, event, name=settings.compare.artifact)}
-    agreed = load_agreed(root, settings, today)
+    agreed = load_agreed(root, settings, today, config)
     return Job(
         settings,
         root=root,

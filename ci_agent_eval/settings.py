@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,12 @@ from ci_agent_eval.comparison.model import ComparePolicy
 from ci_agent_eval.contract.base import KnownKeys, Rate, unknown_key
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.problems import plain_message
-from ci_agent_eval.contract.waivers import AcknowledgedEntry, AcknowledgedFile, QuarantineEntry
+from ci_agent_eval.contract.waivers import (
+    AcknowledgedEntry,
+    AcknowledgedFile,
+    QuarantineEntry,
+    Waiver,
+)
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.options import DEFAULT_ARTIFACT, OPTIONS, Option, OptionKind
@@ -24,6 +29,9 @@ from ci_agent_eval.waivers import Agreed, agreements
 
 CONFIG_NAME = "agent-eval.toml"
 ACKNOWLEDGED_NAME = "agent-eval-acknowledged.toml"
+LONGEST_TERM_DAYS = 180
+"""How far ahead the last day of a quarantine or an acknowledgement may be."""
+
 PYPROJECT_TABLE = "tool.ci_agent_eval"
 
 OTHER_VARIABLES = ("AGENT_EVAL_PYTHON", "AGENT_EVAL_DEBUG", "AGENT_EVAL_JUNIT_CORPUS")
@@ -71,7 +79,7 @@ class CompareSettings(KnownKeys):
     @property
     def policy(self) -> ComparePolicy:
         """When a drop is called one."""
-        return ComparePolicy(self.level, self.min_drop, frozenset(self.across))
+        return ComparePolicy(self.level, self.min_drop, across=frozenset(self.across))
 
 
 class PublishSettings(KnownKeys):
@@ -167,18 +175,21 @@ def has_file(root: Path, config: Path | None = None) -> bool:
     return bool(table) or path not in {"", "pyproject.toml"}
 
 
-def load_agreed(root: Path, settings: Settings, today: dt.date) -> Agreed:
+def load_agreed(
+    root: Path, settings: Settings, today: dt.date, config: Path | None = None
+) -> Agreed:
     """Return what was agreed, in the settings and in files, as it stands `today`, in UTC.
 
-    Raises InputError with the place.
+    `root` and `config` are those that the settings were loaded with. Raises InputError with
+    the place, also where an agreement would hold for longer than one may.
     """
-    return Agreed(
-        agreements(settings.quarantine, today),
-        agreements(load_acknowledged(root, settings.acknowledged), today),
-    )
+    path, text, _ = _load_file(root, config)
+    _refuse_long_terms("quarantine", settings.quarantine, today, path, text)
+    accepted = load_acknowledged(root, settings.acknowledged, today)
+    return Agreed(agreements(settings.quarantine, today), agreements(accepted, today))
 
 
-def load_acknowledged(root: Path, name: str) -> tuple[AcknowledgedEntry, ...]:
+def load_acknowledged(root: Path, name: str, today: dt.date) -> tuple[AcknowledgedEntry, ...]:
     """Read the file of accepted regressions, `name` relative to `root`.
 
     Only the one of the default name need not be there. Raises InputError with the place.
@@ -187,9 +198,27 @@ def load_acknowledged(root: Path, name: str) -> tuple[AcknowledgedEntry, ...]:
         return ()
     text = _read(root / name, shown=name, advice="check the setting acknowledged")
     try:
-        return AcknowledgedFile.model_validate(_parse(name, text)).acknowledged
+        accepted = AcknowledgedFile.model_validate(_parse(name, text)).acknowledged
     except ValidationError as error:
         raise InputError(_sentence(error, name, text, {})) from None
+    _refuse_long_terms("acknowledged", accepted, today, name, text)
+    return accepted
+
+
+def _refuse_long_terms(
+    key: str, entries: Sequence[Waiver], today: dt.date, path: str, text: str
+) -> None:
+    """Raise InputError for an agreement that nobody would look at again in time."""
+    for number, entry in enumerate(entries):
+        if (entry.until - today).days > LONGEST_TERM_DAYS:
+            location = (key, str(number), "until")
+            line = line_of(text, location, "")
+            where = f"{path}:{line}" if line else path
+            latest = today + dt.timedelta(LONGEST_TERM_DAYS)
+            raise InputError(
+                f"{where}: {'.'.join(location)}: {entry.until} is more than {LONGEST_TERM_DAYS} "
+                f"days away; give {latest} at the latest, and agree anew then"
+            )
 
 
 def _load_file(root: Path, config: Path | None) -> tuple[str, str, dict[str, Any]]:

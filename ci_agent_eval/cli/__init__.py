@@ -68,7 +68,7 @@ def _job(config: Path | None, flags: Mapping[str, object]) -> Job:
     from ci_agent_eval.settings import load_agreed
 
     settings = _load_settings(config, flags)
-    agreed = load_agreed(Path.cwd(), settings, _today())
+    agreed = load_agreed(Path.cwd(), settings, _today(), config)
     return Job(settings, root=Path.cwd(), environ=os.environ, links=_links(), agreed=agreed)
 
 

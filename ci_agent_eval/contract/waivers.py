@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ci_agent_eval.contract.base import KnownKeys
 
@@ -31,10 +31,23 @@ Day = Annotated[dt.date, BeforeValidator(_date)]
 _Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"\S")]
 
 
+_WILD = re.compile(r"\[[^]]*\]|[*?\s]")
+"""What stands for any character, or for one of several (Python's fnmatch)."""
+
+
+def _some(pattern: str) -> str:
+    """Refuse a pattern that names nothing: it would hold the gate off for whatever comes."""
+    if not _WILD.sub("", pattern):
+        raise ValueError("matches every scenario; name those that are meant")
+    return pattern
+
+
 class Waiver(KnownKeys):
     """An agreement about the scenarios that match it."""
 
-    scenario: _Text = Field(description="a scenario id, or a glob of them")
+    scenario: Annotated[_Text, AfterValidator(_some)] = Field(
+        description="a scenario id, or a glob of them"
+    )
     agent: _Text | None = Field(default=None, description="an agent, or a glob; None: any")
     reason: _Text
     until: Day = Field(description="the last day on which it holds")

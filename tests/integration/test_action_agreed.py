@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 
 from tests.integration.test_action import HEAD, github, workspace  # noqa: F401 - fixtures
@@ -57,7 +58,8 @@ def test_only_mode_run_takes_a_shard(workspace):  # noqa: F811
 
 def test_a_quarantine_holds_off_the_gate_until_its_day(workspace):  # noqa: F811
     config = workspace.folder / "agent-eval.toml"
-    config.write_text(QUARANTINE.format(until="9999-12-31"))
+    soon = dt.datetime.now(dt.UTC).date() + dt.timedelta(90)
+    config.write_text(QUARANTINE.format(until=soon))
     done = workspace.action(paths="examples/refund_desk", comment="on-failure")
     assert done.returncode == 0, done.stdout
     assert "1 scenario in quarantine does not pass" in done.stdout

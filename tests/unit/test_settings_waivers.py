@@ -7,8 +7,15 @@ import datetime as dt
 import pytest
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.settings import ACKNOWLEDGED_NAME, load_acknowledged, load_settings
+from ci_agent_eval.settings import (
+    ACKNOWLEDGED_NAME,
+    LONGEST_TERM_DAYS,
+    load_acknowledged,
+    load_agreed,
+    load_settings,
+)
 
+TODAY = dt.date(2026, 1, 1)
 ONE = '[[quarantine]]\nscenario = "refund*"\nowner = "a"\nreason = "b"\nuntil = "2026-01-31"\n'
 TWO = '[[quarantine]]\nscenario = "other"\nreason = "b"\nuntil = 2026-01-31\n'
 HELD = '[[acknowledged]]\nscenario = "refund"\nreason = "b"\nuntil = "2026-01-31"\n'
@@ -51,9 +58,9 @@ def test_a_wrong_entry_is_told_with_file_and_line(tmp_path, text, said):
 
 
 def test_what_is_acknowledged_is_read_from_its_file(tmp_path):
-    assert load_acknowledged(tmp_path, ACKNOWLEDGED_NAME) == ()
+    assert load_acknowledged(tmp_path, ACKNOWLEDGED_NAME, TODAY) == ()
     (tmp_path / ACKNOWLEDGED_NAME).write_text(HELD)
-    (entry,) = load_acknowledged(tmp_path, ACKNOWLEDGED_NAME)
+    (entry,) = load_acknowledged(tmp_path, ACKNOWLEDGED_NAME, TODAY)
     assert (entry.scenario, entry.agent, entry.reason) == ("refund", None, "b")
 
 
@@ -72,10 +79,57 @@ def test_what_is_acknowledged_is_read_from_its_file(tmp_path):
 def test_a_wrong_file_is_told_where_and_what(tmp_path, text, said):
     (tmp_path / "known.toml").write_text(text)
     with pytest.raises(InputError) as caught:
-        load_acknowledged(tmp_path, "known.toml")
+        load_acknowledged(tmp_path, "known.toml", TODAY)
     assert str(caught.value).startswith(said)
 
 
 def test_a_file_that_was_named_must_be_there(tmp_path):
     with pytest.raises(InputError, match=r"^gone\.toml: cannot be read .*setting acknowledged"):
-        load_acknowledged(tmp_path, "gone.toml")
+        load_acknowledged(tmp_path, "gone.toml", TODAY)
+
+
+def agreed(tmp_path, today, config=None):
+    settings = load_settings(root=tmp_path, environ={}, flags={}, config=config)
+    return load_agreed(tmp_path, settings, today, config)
+
+
+@pytest.mark.parametrize("name", ["agent-eval.toml", "pyproject.toml", "other.toml"])
+def test_a_quarantine_has_a_longest_term(tmp_path, name):
+    table = "[[tool.ci_agent_eval.quarantine]]" if name == "pyproject.toml" else "[[quarantine]]"
+    (tmp_path / name).write_text(
+        (ONE + "\n" + TWO + 'owner = "c"\n').replace("[[quarantine]]", table)
+    )
+    config = tmp_path / name if name == "other.toml" else None
+    last = dt.date(2026, 1, 31) - dt.timedelta(LONGEST_TERM_DAYS)
+    assert len(agreed(tmp_path, last, config).quarantine) == 2
+    with pytest.raises(InputError) as caught:
+        agreed(tmp_path, last - dt.timedelta(1), config)
+    assert str(caught.value) == (
+        f"{config or name}:5: quarantine.0.until: 2026-01-31 is more than 180 days away; "
+        "give 2026-01-30 at the latest, and agree anew then"
+    )
+
+
+def test_an_acknowledgement_has_a_longest_term(tmp_path):
+    (tmp_path / ACKNOWLEDGED_NAME).write_text(HELD.replace("2026-01-31", "9999-12-31"))
+    with pytest.raises(InputError) as caught:
+        agreed(tmp_path, TODAY)
+    said = f"{ACKNOWLEDGED_NAME}:4: acknowledged.0.until: 9999-12-31 is more than 180 days away"
+    assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize("pattern", ["*", "**", "?*", "[!x]*", "*[a-z]*", " * ", "*?*"])
+def test_a_pattern_that_matches_everything(tmp_path, pattern):
+    with pytest.raises(InputError) as caught:
+        quarantine(tmp_path, ONE.replace("refund*", pattern))
+    said = "agent-eval.toml:2: quarantine.0.scenario: matches every scenario; name those"
+    assert str(caught.value).startswith(said)
+    (tmp_path / ACKNOWLEDGED_NAME).write_text(HELD.replace("refund", pattern))
+    with pytest.raises(InputError, match=r"acknowledged.toml:2: .* matches every scenario"):
+        load_acknowledged(tmp_path, ACKNOWLEDGED_NAME, TODAY)
+
+
+@pytest.mark.parametrize("pattern", ["refund*", "*_flow", "t.py::test[?]", "a*"])
+def test_a_pattern_that_names_something(tmp_path, pattern):
+    (entry,) = quarantine(tmp_path, ONE.replace("refund*", pattern))
+    assert entry.scenario == pattern
