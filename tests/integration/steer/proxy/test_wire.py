@@ -185,6 +185,12 @@ def test_an_answer_without_a_steered_call_passes_byte_for_byte(api):
 
 
 @every_api
+def test_errors_are_not_reviewed(api):
+    with Rig(answer(BODY[api](FULL), status=400)) as rig:
+        assert post(rig, PATHS[api]).json() == BODY[api](FULL)
+
+
+@every_api
 @pytest.mark.parametrize("body", [b"", b"no json", b"[1]", zlib.compress(b"{}")])
 def test_requests_that_are_no_json_pass_and_their_answers_too(api, body):
     with Rig(answer(BODY[api](FULL))) as rig:
@@ -300,7 +306,10 @@ def many_files():
     """Both ends of every connection are in this process: more than some systems allow at first."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     enough = 2000 if hard == resource.RLIM_INFINITY else min(2000, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, enough), hard))
+    if soft == resource.RLIM_INFINITY or soft >= enough:
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_NOFILE, (enough, hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -467,6 +476,15 @@ def test_a_request_above_the_limit_is_refused(api, announced):
     assert "--max-request-bytes" in told["message"]
     assert told["type"] == ("request_too_large" if api == "messages" else "invalid_request_error")
     assert len(rig.asked) == 1
+
+
+def test_a_request_that_announces_too_much_is_refused_before_it_is_sent():
+    head = f"POST {PATHS['chat']} HTTP/1.1\r\nHost: p\r\nContent-Length: 2001\r\n\r\n"
+    with Rig(answer({}), limits=Limits(request=2000)) as rig:
+        host, port = rig.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=20) as client:
+            client.sendall(head.encode())
+            assert client.recv(13) == b"HTTP/1.1 413 "
 
 
 def test_a_client_may_send_all_of_a_request_that_is_refused():
