@@ -106,7 +106,7 @@ OPTIONS: tuple[Option, ...] = (
         ("compare", "baseline"),
         "text",
         "Runs to compare with: a results file, a report folder, a folder or pattern of "
-        "several, git:REF:PATH, or artifact (the last successful runs of the base branch); "
+        "several, git:REF:PATH, or artifact (the last runs of the base branch); "
         "unset: none.",
     ),
     Option(

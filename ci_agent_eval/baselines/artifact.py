@@ -1,8 +1,9 @@
-"""A baseline of artifacts: what the last successful runs of the base branch left on GitHub.
+"""A baseline of artifacts: what the last runs of the base branch left on GitHub.
 
 A run counts if it is of this workflow, of this repository (a fork may call its branch `main`),
-of the base branch itself and not of a pull request, and if it succeeded: one whose gate failed
-is no baseline.
+of the base branch itself and not of a pull request, and if it came to its end and left whole
+results, whether its gate let them pass or not. If only what passed counted, the baseline would be
+better than the agent ever was, and chance would look like a regression.
 """
 
 from __future__ import annotations
@@ -28,10 +29,13 @@ OpenApi = Callable[[], AbstractContextManager[RunsApi]]
 """Opens GitHub; called only where a baseline is asked for."""
 
 MOST_RUNS = 100
-"""Successful runs that are looked at."""
+"""Runs of the branch that are looked at."""
 
 MOST_MISSES = 10
 """Runs without a usable artifact after which no older one is looked at: they expire in order."""
+
+_ENDED = frozenset({"success", "failure"})
+"""Conclusions of runs that came to their end; whose results are whole, is asked of themselves."""
 
 _OF_THE_BRANCH = frozenset({"push", "schedule", "workflow_dispatch"})
 """Events whose runs are of a branch itself."""
@@ -70,10 +74,10 @@ def load_artifact_baseline(
     branch = _base_branch(api, event)
     if branch is None:
         return nothing("the base branch is not known for this event")
-    listed = api.successful_runs(workflow, branch, limit=MOST_RUNS)
+    listed = api.completed_runs(workflow, branch, limit=MOST_RUNS)
     candidates = [run for run in listed if _counts(run, branch, event)]
     if not candidates:
-        return nothing(f"no run of this workflow on {branch} has succeeded yet")
+        return nothing(f"no run of this workflow on {branch} has come to its end yet")
     tries = _read_all(api, candidates, wanted, name, into)
     return _found(tries, branch, name)
 
@@ -110,7 +114,7 @@ def _counts(run: WorkflowRun, branch: str, event: Event) -> bool:
     )
     # Of the branch's own runs only the earlier ones are the base of a later one.
     is_before = own is None or name not in _OF_THE_BRANCH or run.id < own
-    return is_of_the_branch and run.conclusion == "success" and run.id != own and is_before
+    return is_of_the_branch and run.conclusion in _ENDED and run.id != own and is_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,12 @@ def _read(api: RunsApi, run: WorkflowRun, wanted: Wanted, name: str, into: Path)
 def _load(run: WorkflowRun, wanted: Wanted, root: Path) -> _Try:
     label = f"run {run.id}"
     found = load_baseline_runs(
-        label, [RunFiles((".",), label)], root=root, redact=wanted.redact, suite=wanted.suite
+        label,
+        [RunFiles((".",), label)],
+        root=root,
+        redact=wanted.redact,
+        suite=wanted.suite,
+        whole=True,
     )
     where = tuple(replace(finding, where=f"{label}, {finding.where}") for finding in found.findings)
     if not isinstance(found.baseline, Baseline):
@@ -189,7 +198,7 @@ def _found(tries: Sequence[_Try], branch: str, name: str) -> Found:
 
 
 def _why_none(tries: Sequence[_Try], branch: str, name: str) -> str:
-    looked = f"of the last {len(tries)} successful runs on {branch}"
+    looked = f"of the last {len(tries)} runs on {branch}"
     if any(one.refused for one in tries):
         return f"{looked} no artifact {name} can be used"
     if any(one.has_expired for one in tries):

@@ -10,7 +10,7 @@ from ci_agent_eval.baselines.git import PREFIX, from_git
 from ci_agent_eval.errors import InputError
 
 ARTIFACT = "artifact"
-"""The setting that means: of the base branch's last successful runs, by GitHub's API."""
+"""The setting that means: of the base branch's last runs, by GitHub's API."""
 
 
 def load_baseline(wanted: Wanted, sources: Mapping[str, Source]) -> Found:

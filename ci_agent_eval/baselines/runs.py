@@ -42,17 +42,18 @@ def load_baseline_runs(
     root: Path,
     redact: Redact | None = None,
     suite: str | None = None,
+    whole: bool = False,
 ) -> Found:
     """Read runs, the latest first. A run without episodes counts as none.
 
     `label` is what reports call all of them together; with one run its commit is added.
-    Of another suite than `suite` none is taken.
+    Of another suite than `suite` none is taken, and with `whole` none that did not finish.
     """
     loaded: list[BaselineRun] = []
     findings: list[Finding] = []
     read = partial(_read, root=root, redact=redact)
     for files, found in zip(runs, mapped(read, runs, processes=processors()), strict=True):
-        findings += _told(found.findings)
+        findings += _told(found.findings, whole=whole)
         findings += _foreign(found.suites, suite, files.label)
         if found.episodes:
             commits = {session.commit for session in found.sessions if session.commit}
@@ -84,10 +85,15 @@ def _shown(suite: str) -> str:
     return repr(suite[:_LONGEST_NAME])
 
 
-def _told(findings: Sequence[Finding]) -> list[Finding]:
+def _told(findings: Sequence[Finding], *, whole: bool) -> list[Finding]:
     """Return what is worth saying of a baseline's files: of its own run it was all said."""
     return [
-        Finding("baseline", finding.where, finding.message, finding.kind in _BROKEN)
+        Finding(
+            "baseline",
+            finding.where,
+            finding.message,
+            finding.kind in _BROKEN or (whole and finding.blocking),
+        )
         for finding in findings
         if finding.kind in _BROKEN | _PARTIAL and (finding.blocking or finding.kind in _PARTIAL)
     ]

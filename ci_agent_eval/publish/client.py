@@ -232,13 +232,11 @@ class GitHubApi:
         with self._reading(f"read workflow run {run_id}", "actions"):
             return _workflow_run(self._repository.get_workflow_run(run_id))
 
-    def successful_runs(
-        self, workflow_id: int, branch: str, *, limit: int
-    ) -> Sequence[WorkflowRun]:
-        """Return the last successful runs of a workflow on a branch of that name, newest first."""
-        with self._reading("list the successful runs of this workflow", "actions"):
+    def completed_runs(self, workflow_id: int, branch: str, *, limit: int) -> Sequence[WorkflowRun]:
+        """Return the last runs of a workflow on a branch of that name that ended, newest first."""
+        with self._reading("list the earlier runs of this workflow", "actions"):
             workflow = self._repository.get_workflow(workflow_id)
-            found = workflow.get_runs(branch=branch, status="success")
+            found = workflow.get_runs(branch=branch, status="completed")
             return [_workflow_run(one) for one in islice(found, limit)]
 
     def artifacts_of_run(self, run_id: int, *, limit: int) -> Sequence[Artifact]:

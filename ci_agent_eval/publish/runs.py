@@ -52,12 +52,10 @@ class RunsApi(Api, Protocol):
     def workflow_run(self, run_id: int) -> WorkflowRun:
         """Return a workflow run."""
 
-    def successful_runs(
-        self, workflow_id: int, branch: str, *, limit: int
-    ) -> Sequence[WorkflowRun]:
-        """Return the last successful runs of a workflow on a branch of that name, newest first.
+    def completed_runs(self, workflow_id: int, branch: str, *, limit: int) -> Sequence[WorkflowRun]:
+        """Return the last runs of a workflow on a branch of that name that ended, newest first.
 
-        Those of a fork's branch of the same name are among them.
+        However they ended. Those of a fork's branch of the same name are among them.
         """
 
     def artifacts_of_run(self, run_id: int, *, limit: int) -> Sequence[Artifact]:

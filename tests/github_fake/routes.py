@@ -326,7 +326,7 @@ def _is_asked_for(run: WorkflowRun, call: Call) -> bool:
         call.parameters["workflow_id"] in named
         and query.get("branch", run.head_branch) == run.head_branch
         and query.get("event", run.event) == run.event
-        and query.get("status", run.conclusion) == run.conclusion
+        and query.get("status") in {None, run.conclusion, "completed" if run.conclusion else None}
     )
 
 

@@ -61,10 +61,10 @@ def why_none(found: Found) -> str:
     return found.baseline.reason
 
 
-def test_the_last_successful_runs_of_the_base_branch(rig: Rig):
+def test_the_last_runs_of_the_base_branch(rig: Rig):
     first = base_run(rig, "a", head_sha="1" * 40)
-    base_run(rig, conclusion="failure")
-    base_run(rig, conclusion="cancelled")
+    for conclusion in ("cancelled", "timed_out", "startup_failure", "action_required", None):
+        base_run(rig, conclusion=conclusion)
     base_run(rig, head_branch="topic")
     base_run(rig, workflow_id=2)
     base_run(rig, event="pull_request")
@@ -77,6 +77,19 @@ def test_the_last_successful_runs_of_the_base_branch(rig: Rig):
     assert [run.commit for run in found.baseline.runs] == ["2" * 40, "1" * 40]
     assert [e.scenario_id for run in found.baseline.runs for e in run.episodes] == ["b", "a"]
     assert found.findings == ()
+
+
+def test_a_run_whose_gate_failed_counts_where_its_results_are_whole(rig: Rig):
+    whole = base_run(rig, conclusion="failure")
+    cut = base_run(rig, conclusion="failure", data=report_zip(state="interrupted", selected=5))
+    missing = base_run(rig, conclusion="failure", data=report_zip(selected=5))
+    found = find(rig, on_main(rig))
+    assert ids(found) == [f"run {whole}"]
+    left_out = [finding.message for finding in found.findings]
+    for run in (cut, missing):
+        (message,) = [m for m in left_out if f"run {run}" in m]
+        assert "1 of 5 selected episodes finished" in message
+        assert message.endswith("; this run is left out")
 
 
 def test_runs_of_another_suite_are_left_out(rig: Rig):
@@ -158,9 +171,7 @@ def test_a_hostile_artifact_is_said_and_left_out(rig: Rig, case: str):
 def test_none_is_left(rig: Rig):
     base_run(rig, data=b"no archive")
     found = find(rig, on_main(rig))
-    assert why_none(found) == (
-        f"of the last 1 successful runs on main no artifact {NAME} can be used"
-    )
+    assert why_none(found) == (f"of the last 1 runs on main no artifact {NAME} can be used")
     assert "cannot be read as a zip archive" in found.findings[0].message
 
 
@@ -172,7 +183,7 @@ def test_only_data_is_taken_out_of_an_artifact(rig: Rig):
 
 def test_reasons_for_none(rig: Rig):
     assert why_none(find(rig, on_main(rig))) == (
-        "no run of this workflow on main has succeeded yet"
+        "no run of this workflow on main has come to its end yet"
     )
     run = rig.fake.add_workflow_run(REPO)
     assert "none left an artifact agent-eval-report; upload" in why_none(find(rig, on_main(rig)))
@@ -197,7 +208,7 @@ def test_old_runs_are_not_asked_about_for_ever(rig: Rig):
     base_run(rig)
     for _ in range(30):
         rig.fake.add_workflow_run(REPO)
-    assert "of the last 10 successful runs" in why_none(find(rig, on_main(rig)))
+    assert "of the last 10 runs on main" in why_none(find(rig, on_main(rig)))
     assert len(rig.fake.requests) == 12
 
 

@@ -52,18 +52,19 @@ def download(rig: Rig, artifact: Any, *, largest: int = 10 << 20, **connection: 
     return into.read_bytes()
 
 
-def test_a_run_and_the_last_successful_ones(rig: Rig):
+def test_a_run_and_the_last_that_ended(rig: Rig):
     add = rig.fake.add_workflow_run
     first = add(REPO)
-    add(REPO, conclusion="failure")
+    failed = add(REPO, conclusion="failure")
+    add(REPO, conclusion=None)
     add(REPO, head_branch="topic")
     add(REPO, workflow_id=2)
     fork = add(REPO, event="pull_request", head_repo="mallory/shop")
     last = add(REPO, event="schedule")
-    found = call(rig, lambda api: api.successful_runs(1, "main", limit=10))
-    assert [run.id for run in found] == [last.id, fork.id, first.id]
-    assert [run.head_repository for run in found] == [REPO, "mallory/shop", REPO]
-    assert len(call(rig, lambda api: api.successful_runs(1, "main", limit=2))) == 2
+    found = call(rig, lambda api: api.completed_runs(1, "main", limit=10))
+    assert [run.id for run in found] == [last.id, fork.id, failed.id, first.id]
+    assert [run.head_repository for run in found] == [REPO, "mallory/shop", REPO, REPO]
+    assert len(call(rig, lambda api: api.completed_runs(1, "main", limit=2))) == 2
     assert call(rig, lambda api: api.workflow_run(fork.id)) == found[1]
 
 
@@ -122,7 +123,7 @@ def test_a_token_that_may_not(rig: Rig):
     artifact = stored(rig)
     for on, do in {
         "*/actions/runs/*/artifacts": lambda api: api.artifacts_of_run(1, limit=1),
-        "*/workflows/*": lambda api: api.successful_runs(1, "main", limit=1),
+        "*/workflows/*": lambda api: api.completed_runs(1, "main", limit=1),
         "*/runs/7": lambda api: api.workflow_run(7),
         "*/zip": lambda api: api.download_artifact(artifact, rig.folder / "a.zip", largest=9),
     }.items():
