@@ -10,7 +10,7 @@ from ci_agent_eval.steering.model import Finding, Rules, Shell
 from ci_agent_eval.steering.normal import normal_form
 from ci_agent_eval.steering.runs import Run, runs_in
 from ci_agent_eval.steering.shells.documents import without_documents
-from ci_agent_eval.steering.unwrap import Layer
+from ci_agent_eval.steering.taking import Layer
 from ci_agent_eval.steering.words import Command, Effort, Scope, Text, known
 
 LONGEST = 65_536

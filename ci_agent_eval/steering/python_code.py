@@ -94,21 +94,23 @@ def _dotted(node: ast.expr) -> str:
 
 def _words(node: ast.expr | None, depth: int = 0) -> list[Word]:
     """Return the words of a list that is written out; one unknown word for what is not."""
-    if depth > _DEEPEST:
-        return [Word("{…}", known=False)]
-    if node is None or (isinstance(node, ast.Constant) and node.value is None):
+    if node is None:
         return []
     if isinstance(node, ast.List | ast.Tuple):
         return [_word(each) for each in node.elts]
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth < _DEEPEST:
         return [*_words(node.left, depth + 1), *_words(node.right, depth + 1)]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        text = node.func.value
-        if node.func.attr == "split" and isinstance(text, ast.Constant):
-            return [Word(part) for part in str(text.value).split()]
-    if isinstance(node, ast.Constant):
-        return [Word(part) for part in str(node.value).split()]
+    text = _split_text(node)
+    if isinstance(text, ast.Constant):
+        return [Word(part) for part in str(text.value or "").split()]
     return [Word("{…}", known=False)]
+
+
+def _split_text(node: ast.expr) -> ast.expr:
+    """Return `"a b"` of `"a b".split()`, and any other node itself."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.value if node.func.attr == "split" else node
+    return node
 
 
 def _is_argv(node: ast.expr) -> bool:

@@ -11,7 +11,8 @@ from ci_agent_eval.steering.aliases import verdict_of_alias
 from ci_agent_eval.steering.model import Rules
 from ci_agent_eval.steering.pytest_arguments import Verdict, classify
 from ci_agent_eval.steering.shells import reader_of
-from ci_agent_eval.steering.unwrap import Layer, unwrap
+from ci_agent_eval.steering.taking import Layer
+from ci_agent_eval.steering.unwrap import unwrap
 from ci_agent_eval.steering.words import Code, Command, Scope, Text, Word, program_of
 
 _LAYERS = 40

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from ci_agent_eval.steering.arguments import Found, ShellText, text_of
 from ci_agent_eval.steering.detection import LONGEST
 from ci_agent_eval.steering.shells import reader_of
-from ci_agent_eval.steering.unwrap import Layer, unwrap
+from ci_agent_eval.steering.taking import Layer
+from ci_agent_eval.steering.unwrap import unwrap
 from ci_agent_eval.steering.words import Code, Command, Scope, Text, known
 
 _LAYERS = 40

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
+from ci_agent_eval.steering.feeding import of_fd, of_find, of_parallel, of_xargs
 from ci_agent_eval.steering.powershell_call import invoked, started, text_of
-from ci_agent_eval.steering.words import Code, Command, Scope, Text, Word, known, program_of
+from ci_agent_eval.steering.taking import Layer, layers_of, take
+from ci_agent_eval.steering.words import Code, Command, Scope, Text, Word, program_of
 from ci_agent_eval.steering.wrappers import WRAPPERS, Wrapper
 
-Layer = Command | Text | Code
-
-_ASSIGNMENT = re.compile(r"^\w+=")
-_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash", "fish", "busybox", "rbash"})
+_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash", "fish", "rbash"})
 _PYTHON = re.compile(r"^(python|pypy|ipython)[\d.]*w?$|^py(thonw)?$")
 _SHELL_OPTIONS = Wrapper(
     frozenset({"-c", "-o", "-O", "+o", "+O", "--rcfile", "--init-file"}), script=frozenset({"-c"})
@@ -23,8 +21,6 @@ _PYTHON_OPTIONS = Wrapper(
     script=frozenset({"-c"}),
     module=frozenset({"-m"}),
 )
-FROM_STDIN = Word("{…}", known=False)
-"""Words that only arrive when the command runs."""
 
 
 def unwrap(command: Command, scope: Scope) -> list[Layer] | None:
@@ -40,8 +36,8 @@ def unwrap(command: Command, scope: Scope) -> list[Layer] | None:
     wrapper = WRAPPERS.get(name)
     if wrapper is None:
         return _file(command, scope)
-    taken = _take(wrapper, name, command.words[1:])
-    return None if taken is None else _layers(taken, command)
+    taken = take(wrapper, name, command.words[1:])
+    return None if taken is None else layers_of(taken, command)
 
 
 def _runs_module(words: Sequence[Word]) -> bool:
@@ -49,109 +45,12 @@ def _runs_module(words: Sequence[Word]) -> bool:
     return not words[0].known and len(words) > 2 and words[1].text == "-m"
 
 
-@dataclass(slots=True)
-class _Taken:
-    """What a wrapper's words held."""
-
-    wrapper: Wrapper
-    rest: tuple[Word, ...] = ()
-    script: Word | None = None
-    module: Word | None = None
-    program: Word | None = None
-    environment: tuple[tuple[str, Word], ...] = ()
-
-
-def _layers(taken: _Taken, command: Command) -> list[Layer]:
-    environment = (*command.environment, *taken.environment)
-    if taken.script is not None:
-        return [Text(taken.script.text, parameters=taken.rest[1:], stdin=command.stdin)]
-    rest = taken.rest
-    if taken.module is not None:
-        rest = (taken.module, *rest)
-    if taken.program is not None:
-        rest = (taken.program, *rest)
-    if taken.wrapper.runs:
-        rest = (Word(taken.wrapper.runs), *_after_dashes(rest))
-    if taken.wrapper.joined:
-        text = " ".join(word.text for word in rest) or command.stdin or ""
-        return [Text(text, stdin=command.stdin)]
-    return [replace(command, words=rest, environment=environment)] if rest else []
-
-
-def _after_dashes(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    return words[1:] if words and words[0].text == "--" else words
-
-
-def _take(wrapper: Wrapper, key: str, words: tuple[Word, ...]) -> _Taken | None:
-    """Go through a wrapper's options; None if its subcommand runs nothing."""
-    taken = _Taken(wrapper)
-    at, skipped, options = 0, 0, True
-    while at < len(words):
-        word, at = words[at], at + 1
-        text = word.text
-        if options and text == "--":
-            options = False
-        elif options and len(text) > 1 and text[0] in "-+":
-            if text in wrapper.start:
-                taken.rest = words[at:]
-                return taken
-            at = _option(taken, words, at)
-            if taken.script is not None or taken.module is not None:
-                break
-        elif wrapper.group:
-            key = f"{key} {text}"
-            found = WRAPPERS.get(key)
-            if found is None:
-                return None
-            taken.wrapper = wrapper = found
-        elif wrapper.assignments and _ASSIGNMENT.match(text):
-            name, _, value = text.partition("=")
-            taken.environment = (*taken.environment, (name, Word(value, word.known)))
-        elif skipped < wrapper.skip:
-            skipped += 1
-        else:
-            at -= 1
-            break
-    taken.rest = words[at:]
-    return None if wrapper.group else taken
-
-
-def _option(taken: _Taken, words: Sequence[Word], at: int) -> int:
-    """Read the option that ends before `at`; return where the next word starts."""
-    word, wrapper = words[at - 1], taken.wrapper
-    name, equals, value = word.text.partition("=")
-    found: Word | None = Word(value, word.known) if equals else None
-    if name not in wrapper.valued and not name.startswith("--"):
-        name, found = _short(word, wrapper)
-    if name not in wrapper.valued:
-        return at
-    if found is None:
-        found = words[at] if at < len(words) else Word("")
-        at += 1
-    if name in wrapper.script:
-        taken.script = found
-    elif name in wrapper.module:
-        taken.module = found
-    elif name in wrapper.program:
-        taken.program = found
-    return at
-
-
-def _short(word: Word, wrapper: Wrapper) -> tuple[str, Word | None]:
-    """Find the option with a value in short options written as one word, such as `-lc`."""
-    for index, letter in enumerate(word.text[1:], 2):
-        if f"-{letter}" in wrapper.valued:
-            rest = word.text[index:]
-            return f"-{letter}", Word(rest, word.known) if rest else None
-    return word.text, None
-
-
 def _shell(command: Command, scope: Scope) -> list[Layer]:
-    taken = _take(_SHELL_OPTIONS, "", command.words[1:])
+    taken = take(_SHELL_OPTIONS, "", command.words[1:])
     if taken is None:
         return []
     if taken.script is not None:
-        return _layers(taken, command)
+        return layers_of(taken, command)
     rest = taken.rest[1:] if taken.rest and taken.rest[0].text == "-" else taken.rest
     reads_stdin = any(word.text == "-s" for word in command.words[1:]) or not rest
     if not reads_stdin:
@@ -216,73 +115,22 @@ def _env(command: Command, _: Scope) -> list[Layer]:
             text = value[1] or (rest[0].text if rest else "")
             rest = rest if value[1] else rest[1:]
             return [Text(" ".join((text, *(each.shown for each in rest))))]
-    taken = _take(WRAPPERS["env"], "env", words)
-    return [] if taken is None else _layers(taken, command)
-
-
-def _xargs(command: Command, _: Scope) -> list[Layer]:
-    """Read `xargs`, which adds the words of its input."""
-    taken = _take(WRAPPERS["xargs"], "xargs", command.words[1:])
-    if taken is None or not taken.rest:
-        return []
-    arrived = (FROM_STDIN,) if command.stdin is None else known(*command.stdin.split())
-    replaced = tuple(
-        each for word in taken.rest for each in (arrived if word.text in {"{}", "%"} else (word,))
-    )
-    words = replaced if replaced != taken.rest else (*taken.rest, *arrived)
-    return [Command(words, command.environment)]
-
-
-def _parallel(command: Command, _: Scope) -> list[Layer]:
-    """Read GNU parallel, which adds the words behind `:::` or of its input."""
-    words = command.words[1:]
-    separator = next((at for at, word in enumerate(words) if word.text.startswith(":::")), None)
-    arrived = words[separator + 1 :] if separator is not None else (FROM_STDIN,)
-    taken = _take(Wrapper(frozenset({"-j", "--jobs", "-a", "-n", "-N"})), "", words[:separator])
-    if taken is None:
-        return []
-    if separator is not None and not taken.rest:
-        return [Text(word.text) for word in arrived]
-    text = " ".join(word.text for word in taken.rest)
-    shown = " ".join(word.shown for word in arrived)
-    return [Text(text.replace("{}", shown) if "{}" in text else f"{text} {shown}")]
-
-
-def _find(command: Command, _: Scope) -> list[Layer]:
-    """Read `find`, whose `-exec` runs a command with `{}` for what was found."""
-    layers: list[Layer] = []
-    words = command.words[1:]
-    starts = [at for at, w in enumerate(words) if w.text in {"-exec", "-execdir", "-ok", "-okdir"}]
-    for start in starts:
-        part = words[start + 1 :]
-        end = next((at for at, word in enumerate(part) if word.text in {";", "+"}), len(part))
-        layers.append(command.running(_filled(part[:end])))
-    return layers
-
-
-def _filled(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    return tuple(Word(word.text, known=False) if "{}" in word.text else word for word in words)
+    taken = take(WRAPPERS["env"], "env", words)
+    return [] if taken is None else layers_of(taken, command)
 
 
 def _tmux(command: Command, _: Scope) -> list[Layer] | None:
     """Read `tmux`, whose `send-keys` types a text with names of keys behind it."""
-    taken = _take(WRAPPERS["tmux"], "tmux", command.words[1:])
+    taken = take(WRAPPERS["tmux"], "tmux", command.words[1:])
     if taken is None:
         return None
     keys = {"enter", "c-m", "kpenter"}
     taken.rest = tuple(word for word in taken.rest if word.text.casefold() not in keys)
-    return _layers(taken, command) if taken.rest else []
-
-
-def _fd(command: Command, _: Scope) -> list[Layer]:
-    words = command.words[1:]
-    flags = {"-x", "--exec", "-X", "--exec-batch"}
-    start = next((at for at, word in enumerate(words) if word.text in flags), None)
-    return [] if start is None else [command.running((*_filled(words[start + 1 :]), FROM_STDIN))]
+    return layers_of(taken, command) if taken.rest else []
 
 
 def _python(command: Command, scope: Scope) -> list[Layer]:
-    taken = _take(_PYTHON_OPTIONS, "", command.words[1:])
+    taken = take(_PYTHON_OPTIONS, "", command.words[1:])
     if taken is None:
         return []
     if taken.script is not None:
@@ -299,13 +147,13 @@ def _python(command: Command, scope: Scope) -> list[Layer]:
 
 def _hatch(command: Command, _: Scope) -> list[Layer] | None:
     """Read `hatch`, whose `run` may name an environment before the command: `env:command`."""
-    taken = _take(WRAPPERS["hatch"], "hatch", command.words[1:])
+    taken = take(WRAPPERS["hatch"], "hatch", command.words[1:])
     if taken is None:
         return None
     if taken.rest and ":" in taken.rest[0].text and not taken.wrapper.runs:
         first = taken.rest[0]
         taken.rest = (Word(first.text.partition(":")[2], first.known), *taken.rest[1:])
-    return _layers(taken, command)
+    return layers_of(taken, command)
 
 
 def _cmd(command: Command, _: Scope) -> list[Layer]:
@@ -337,13 +185,13 @@ _SPECIAL: dict[str, Callable[[Command, Scope], list[Layer] | None]] = {
     "command": _command,
     "env": _env,
     "eval": _eval,
-    "fd": _fd,
-    "fdfind": _fd,
-    "find": _find,
+    "fd": of_fd,
+    "fdfind": of_fd,
+    "find": of_find,
     "hatch": _hatch,
     "iex": _invoked,
     "invoke-expression": _invoked,
-    "parallel": _parallel,
+    "parallel": of_parallel,
     "powershell": _powershell,
     "pwsh": _powershell,
     "saps": _started,
@@ -351,5 +199,5 @@ _SPECIAL: dict[str, Callable[[Command, Scope], list[Layer] | None]] = {
     "source": _source,
     "tmux": _tmux,
     "trap": _trap,
-    "xargs": _xargs,
+    "xargs": of_xargs,
 }

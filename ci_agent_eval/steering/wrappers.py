@@ -109,6 +109,7 @@ WRAPPERS: dict[str, Wrapper] = {
     # reserved words, which the grammar takes for commands behind `!` and where it stumbles
     **dict.fromkeys(("!", "{", "do", "elif", "else", "if", "then", "until", "while"), _wrapper()),
     # limits, priorities, terminals
+    "busybox": _wrapper(),
     "catchsegv": _wrapper(),
     "chronic": _wrapper(),
     "chroot": _wrapper("", 1),
