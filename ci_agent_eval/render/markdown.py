@@ -59,10 +59,13 @@ def render_check_summary(report: Report, links: Links, *, limit: int = CHECK_SUM
 
 
 def render_headline_comment(report: Report, links: Links) -> str:
-    """Return a comment of the verdict alone, for where the whole one may not be sent."""
+    """Return a comment of the verdict alone, for where the whole one may not be sent.
+
+    It is without the word of what it says: the whole one says more, and is to take its place.
+    """
     where = _whole(links)
     note = f"The full comment was withheld because it failed its own safety check; {where}."
-    return f"{_mark(report)}\n{_heading(report)}\n\n{note}\n"
+    return f"{marker(report.summary.suite)}\n{_heading(report)}\n\n{note}\n"
 
 
 def _mark(report: Report) -> str:

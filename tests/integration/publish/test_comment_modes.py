@@ -16,14 +16,17 @@ def shown(conclusion="failure", says="one fails", state="a", suite="shop", **ove
     marker = f"<!-- agent-eval suite={suite} -->"
     head = f"{marker}\n{state_line(word)}\n"
     mark = "❌ Agent evals failed: " if conclusion == "failure" else "✅ Agent evals passed: "
+    fields = {
+        "comment_body": f"{head}### {mark}{says}\n",
+        "fallback_body": f"{marker}\n### {mark}{says}\n",
+        **overrides,
+    }
     return publication(
         conclusion=conclusion,
         marker=marker,
         comment_state=word,
-        comment_body=f"{head}### {mark}{says}\n",
-        fallback_body=f"{head}### {mark}{says}\n",
         check_name=f"agent-eval ({suite})",
-        **overrides,
+        **fields,
     )
 
 
@@ -148,3 +151,12 @@ def test_each_of_several_pull_requests_of_a_commit_has_its_own_history(rig: Rig)
     assert [part.status for part in result.comments] == ["updated", "withheld"]
     assert [comment.body for comment in rig.fake.comments(REPO, 7)] == [PASSED.comment_body]
     assert rig.fake.comments(REPO, 9) == []
+
+
+def test_on_change_what_stood_in_for_a_comment_gives_way_to_it(rig: Rig):
+    unsafe = shown(comment_body=f"{FAILED.comment_body}\n![x](http://evil.example)\n")
+    assert published(rig, "on-change", unsafe).status == "created"
+    assert bodies(rig) == [unsafe.fallback_body]
+    assert published(rig, "on-change", unsafe).status == "unchanged"
+    assert published(rig, "on-change", FAILED).status == "updated"
+    assert bodies(rig) == [FAILED.comment_body]

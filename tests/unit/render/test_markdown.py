@@ -254,7 +254,7 @@ def test_check_summary_counts_what_could_not_be_annotated():
 
 def test_headline_comment_is_found_again_and_says_what_is_missing():
     text = render_headline_comment(hostile(), LINKS)
-    first, _state, verdict = text.split("\n")[:3]
+    first, verdict = text.split("\n")[:2]
     assert first == marker(HOSTILE)
     assert verdict.startswith("### ❌ Agent evals failed: ")
     assert "withheld" in text
