@@ -1,55 +1,98 @@
 """`make bench`: what comparing costs, and how often it is wrong; writes COMPARISON.md anew.
 
 The false alarms are counted over suites in which nothing changed, by the very functions that
-call a regression. Times are whole processes, from loading to the published comment.
+call a regression or a rise. Times are whole processes, from loading to the published comment.
 """
 
 from __future__ import annotations
 
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from data import write_results
 from measure import ROOT, Figure, action, machine, median
 
-from ci_agent_eval.comparison.model import ComparePolicy
+from ci_agent_eval.comparison.calls import call_of
+from ci_agent_eval.comparison.model import ComparePolicy, Movement
+from ci_agent_eval.comparison.remarks import is_certain
+from ci_agent_eval.comparison.resampling import Pair, interval_of_change, p_value_of_increase
 from ci_agent_eval.comparison.statistics import adjusted, p_value_of_drop
 from ci_agent_eval.intervals import wilson
 
 SUITES = 1000
 SCENARIOS = 50
-LEVEL = ComparePolicy().level
+POLICY = ComparePolicy()
 RATES = (0.5, 0.8, 0.9, 0.95, 1.0)
 """True pass rates, one drawn for each scenario, the same on both sides."""
 SIZES = ((5, 5), (5, 50), (10, 100), (20, 200), (50, 50))
 """Iterations now, and in all runs of the baseline together."""
+COST_SIZES = ((1, 1, 1), (1, 3, 3), (1, 5, 50), (2, 2, 2), (5, 5, 5), (20, 1, 1), (20, 5, 50))
+"""Scenarios, and iterations of each now and in the baseline."""
+SPREAD = 0.3
+"""Of an iteration's cost: the standard deviation of its logarithm."""
 
 
-def false_alarms(now: int, before: int) -> int:
-    """Count the suites, none of which changed, in which any regression is called."""
+def outcomes(now: int, before: int) -> Counter[str]:
+    """Count the suites, none of which changed, with a regression, and with a drop asked about."""
     draw = random.Random(f"{now} {before}")
-    return sum(_alarms(draw, now, before) for _ in range(SUITES))
+    found: Counter[str] = Counter()
+    for _ in range(SUITES):
+        found.update(_calls(draw, now, before))
+    return found
 
 
-def _alarms(draw: random.Random, now: int, before: int) -> bool:
-    p_values = []
+def _calls(draw: random.Random, now: int, before: int) -> set[str]:
+    counts = []
     for _ in range(SCENARIOS):
         rate = draw.choice(RATES)
         passed = [sum(draw.random() < rate for _ in range(size)) for size in (before, now)]
-        p_values.append(p_value_of_drop(passed[0], before, passed[1], now))
-    return any(p_value < LEVEL for p_value in adjusted(p_values))
+        counts.append((passed[0], before, passed[1], now))
+    p_values = adjusted([p_value_of_drop(*found) for found in counts])
+    return {call_of(c, p, POLICY) for c, p in zip(counts, p_values, strict=True)}
 
 
 def alarm_rows() -> Iterator[str]:
     """Render a row for each pair of sizes."""
     for now, before in SIZES:
-        alarms = false_alarms(now, before)
-        low, high = wilson(alarms, SUITES)
-        assert alarms / SUITES <= LEVEL, f"{alarms} of {SUITES} suites at {now}, {before}"
-        rate = f"{alarms / SUITES:.1%} ({low:.1%} to {high:.1%})"
-        yield f"| {now} | {before} | {alarms} of {SUITES:,} | {rate} |"
+        found = outcomes(now, before)
+        alarms, asked = found["regression"], found["undecided"]
+        assert alarms / SUITES <= POLICY.level, f"{alarms} of {SUITES} suites at {now}, {before}"
+        assert asked / SUITES <= POLICY.doubt, f"{asked} of {SUITES} suites at {now}, {before}"
+        yield f"| {now} | {before} | {_share(alarms)} | {_share(asked)} |"
+
+
+def _share(count: int) -> str:
+    low, high = wilson(count, SUITES)
+    return f"{count / SUITES:.1%} ({low:.1%} to {high:.1%})"
+
+
+def cost_rows() -> Iterator[str]:
+    """Render a row for each size of suite whose cost is compared."""
+    for scenarios, now, before in COST_SIZES:
+        draw = random.Random(f"{scenarios} {now} {before}")
+        alarms = sum(_rises(draw, scenarios, now, before) for _ in range(SUITES))
+        low, _ = wilson(alarms, SUITES)
+        assert low <= POLICY.level, f"{alarms} of {SUITES} suites at {scenarios}, {now}, {before}"
+        yield f"| {scenarios} | {now} | {before} | {_share(alarms)} |"
+
+
+def _rises(draw: random.Random, scenarios: int, now: int, before: int) -> bool:
+    """Say whether a rise is called, by any at all, of a suite whose cost is what it was."""
+    pairs = []
+    for _ in range(scenarios):
+        usual = draw.lognormvariate(0, 1)
+        sides = (
+            tuple((usual * draw.lognormvariate(0, SPREAD),) for _ in range(size))
+            for size in (before, now)
+        )
+        pairs.append(Pair(*sides))
+    interval = interval_of_change(pairs, "mean")
+    p_value = p_value_of_increase(pairs, "mean", 0.0)
+    moved = Movement(1.0, 1.0, scenarios, scenarios, interval, p_value)
+    return is_certain(moved, 0.0, POLICY.level)
 
 
 def timed(folder: Path, runs: int) -> Figure:
@@ -79,22 +122,32 @@ def page(folder: Path) -> str:
             "",
             f"Measured by `make bench` on: {machine()}.",
             "",
-            "## False alarms",
+            "## When nothing changed",
             "",
             f"{SUITES:,} suites of {SCENARIOS} scenarios in which nothing changed: each scenario's",
             f"true pass rate is drawn from {', '.join(map(str, RATES))} and is the same on both",
-            "sides. A suite counts if any regression is called in it, by Fisher's exact test and",
-            f"Benjamini and Hochberg's procedure at {LEVEL:g}. The rate is at most that level; it",
-            "is lower, because exact tests of few iterations are careful.",
+            "sides. A false alarm is a suite in which a regression is called, by Fisher's exact",
+            f"test and Benjamini and Hochberg's procedure at {POLICY.level:g}. The rate is at most",
+            "that level; it is lower, because exact tests of few iterations are careful. A suite",
+            'is asked for more where any drop is left open, "not enough iterations to tell": at',
+            f"most {POLICY.doubt:.0%} may be. Each share with its 95 % interval.",
             "",
-            "| iterations now | in the baseline | suites with an alarm | rate (95 % interval) |",
+            "| iterations now | in the baseline | suites with a false alarm | asked for more |",
             "|---:|---:|---:|---:|",
             *alarm_rows(),
+            "",
+            f"The same of cost, `max_cost_increase = 0`: {SUITES:,} suites whose scenarios cost",
+            "what they did, each iteration a log-normal share more or less (a standard deviation",
+            f"of {SPREAD:g}). The level is {POLICY.level:.0%}.",
+            "",
+            "| scenarios | iterations now | in the baseline | suites with a false alarm |",
+            "|---:|---:|---:|---:|",
+            *cost_rows(),
             "",
             "## Time",
             "",
             "100 scenarios of 20 iterations, load to published comment: whole processes, start-up",
-            "and SciPy's import included; medians of 5. GitHub's fake is a process of its own.",
+            "and NumPy's import included; medians of 5. GitHub's fake is a process of its own.",
             "",
             "| runs of the base, 2,000 episodes each | wall time | peak memory | remark |",
             "|---:|---:|---:|---|",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -59,6 +60,8 @@ def _start(
 
 
 def _work(work: Callable[[_Item], _Result], items: Sequence[_Item], sender: Connection) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)  # what the parent does at them is not ours to do
     try:
         found = list(map(work, items))
     except Exception:  # noqa: BLE001 - the parent does it again, and meets it there

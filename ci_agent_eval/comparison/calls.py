@@ -23,7 +23,7 @@ def with_calls(
     level = policy.level / max(len(counts), 1)
     called = list(scenarios)
     for (place, found), p_value in zip(counts.items(), p_values, strict=True):
-        call = _call(found, p_value, policy)
+        call = call_of(found, p_value, policy)
         needed, baseline = _needed(found, level) if call == "undecided" else (None, None)
         called[place] = replace(
             scenarios[place],
@@ -86,7 +86,8 @@ def _counts(scenario: ScenarioComparison) -> Counts | None:
     return before.passed, before.judged, after.passed, after.judged
 
 
-def _call(counts: Counts, p_value: float, policy: ComparePolicy) -> Call:
+def call_of(counts: Counts, p_value: float, policy: ComparePolicy) -> Call:
+    """Say whether a pass rate fell; `p_value` is adjusted for the number of scenarios."""
     passed_before, judged_before, passed_after, judged_after = counts
     if p_value < policy.level:
         return "regression"

@@ -8,7 +8,7 @@ beside its own past. Nothing depends on the order of scenarios or iterations, no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ci_agent_eval.comparison.arrays import numpy
 
@@ -24,6 +24,9 @@ Statistic = Literal["mean", "p95"]
 
 Iterations = tuple[tuple[float, ...], ...]
 """What each iteration measured."""
+
+
+_Item = TypeVar("_Item")
 
 
 class Pair(NamedTuple):
@@ -90,8 +93,9 @@ def _sorted(pair: Pair) -> Pair:
 class _Draws:
     """Draws of iterations, as weights: a row for each iteration, a column for each draw.
 
-    Sides with as many iterations share their draws, each in an order of its own, which costs a
-    fraction of drawing anew.
+    Sides with as many iterations share their draws, which costs a fraction of drawing anew. Each
+    takes them in an order of its own and puts its iterations in one, or what is uneven in the
+    draws would be so for all scenarios alike.
     """
 
     def __init__(self) -> None:
@@ -107,7 +111,8 @@ class _Draws:
             return numpy().full(RESAMPLES, same)
         if count not in self._resamples:
             self._resamples[count] = self._resample(count)
-        return self._shuffled(_figures(iterations, self._resamples[count], statistic))
+        mixed = tuple(self._mixed(iterations))
+        return self._in_own_order(_figures(mixed, self._resamples[count], statistic))
 
     def dealt(
         self, before: Iterations, after: Iterations, statistic: Statistic
@@ -117,15 +122,19 @@ class _Draws:
         sizes = len(before), len(after)
         if sizes not in self._deals:
             self._deals[sizes] = self._deal(*sizes)
-        pool = sorted([(values, 0) for values in before] + [(values, 1) for values in after])
+        sides = sorted([(values, 0) for values in before] + [(values, 1) for values in after])
+        pool = self._mixed(sides)
         iterations = tuple(values for values, _ in pool)
         seen = np.array([[label] for _, label in pool], dtype=np.int32)
         labels = np.concatenate([seen, self._deals[sizes]], axis=1)
         now, past = (_figures(iterations, side, statistic) for side in (labels, 1 - labels))
-        return float(now[0] - past[0]), self._shuffled((now - past)[1:])
+        return float(now[0] - past[0]), self._in_own_order((now - past)[1:])
 
-    def _shuffled(self, figures: Any) -> Any:
+    def _in_own_order(self, figures: Any) -> Any:
         return figures[self._random.permutation(RESAMPLES)]
+
+    def _mixed(self, items: Sequence[_Item]) -> list[_Item]:
+        return [items[place] for place in self._random.permutation(len(items))]
 
     def _resample(self, count: int) -> Any:
         np = numpy()
