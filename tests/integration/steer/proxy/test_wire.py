@@ -118,6 +118,8 @@ def test_headers_pass_but_those_of_one_connection():
     for name, value in theirs:
         assert f"{name}: {value}".encode() in head
     assert b"x-hop" not in head
+    assert b"uvicorn" not in head
+    assert b"\r\ndate:" not in head
     assert b"keep-alive" not in head
 
 
