@@ -160,6 +160,19 @@ OPTIONS: tuple[Option, ...] = (
         "Share by which the p95 turn latency may rise over the baseline; unset: by any.",
     ),
     Option(
+        "acknowledge",
+        ("acknowledged",),
+        "text",
+        "File of what comparing finds and is accepted for a while; by default "
+        "agent-eval-acknowledged.toml, if it is there.",
+    ),
+    Option(
+        "quarantine",
+        ("quarantine_file",),
+        "text",
+        "File of scenarios that do not gate for a while, beside those of the configuration.",
+    ),
+    Option(
         "comment",
         ("publish", "comment"),
         "choice",

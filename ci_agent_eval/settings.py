@@ -19,6 +19,7 @@ from ci_agent_eval.contract.waivers import (
     AcknowledgedEntry,
     AcknowledgedFile,
     QuarantineEntry,
+    QuarantineFile,
     Waiver,
 )
 from ci_agent_eval.errors import InputError
@@ -106,6 +107,7 @@ class Settings(KnownKeys):
     compare: CompareSettings = Field(default_factory=CompareSettings)
     publish: PublishSettings = Field(default_factory=PublishSettings)
     quarantine: tuple[QuarantineEntry, ...] = ()
+    quarantine_file: str | None = Field(default=None, min_length=1)
     acknowledged: str = Field(default=ACKNOWLEDGED_NAME, min_length=1)
 
     @field_validator("formats", mode="before")
@@ -185,8 +187,25 @@ def load_agreed(
     """
     path, text, _ = _load_file(root, config)
     _refuse_long_terms("quarantine", settings.quarantine, today, path, text)
+    held = (*settings.quarantine, *load_quarantine(root, settings.quarantine_file, today))
     accepted = load_acknowledged(root, settings.acknowledged, today)
-    return Agreed(agreements(settings.quarantine, today), agreements(accepted, today))
+    return Agreed(agreements(held, today), agreements(accepted, today))
+
+
+def load_quarantine(root: Path, name: str | None, today: dt.date) -> tuple[QuarantineEntry, ...]:
+    """Read the file of scenarios in quarantine, `name` relative to `root`; None: there is none.
+
+    Raises InputError with the place.
+    """
+    if name is None:
+        return ()
+    text = _read(root / name, shown=name, advice="check the setting quarantine_file")
+    try:
+        held = QuarantineFile.model_validate(_parse(name, text)).quarantine
+    except ValidationError as error:
+        raise InputError(_sentence(error, name, text, {})) from None
+    _refuse_long_terms("quarantine", held, today, name, text)
+    return held
 
 
 def load_acknowledged(root: Path, name: str, today: dt.date) -> tuple[AcknowledgedEntry, ...]:

@@ -59,6 +59,12 @@ class QuarantineEntry(Waiver):
     owner: _Text
 
 
+class QuarantineFile(KnownKeys):
+    """A file of its own for the scenarios in quarantine."""
+
+    quarantine: tuple[QuarantineEntry, ...] = ()
+
+
 class AcknowledgedEntry(Waiver):
     """`[[acknowledged]]`: what comparing found of the scenario is accepted."""
 

@@ -57,6 +57,40 @@ def test_a_wrong_entry_is_told_with_file_and_line(tmp_path, text, said):
     assert str(caught.value).startswith(said)
 
 
+def test_a_file_of_its_own_is_read_beside_the_settings(tmp_path):
+    (tmp_path / "agent-eval.toml").write_text(ONE + 'quarantine_file = "gone.toml"\n')
+    with pytest.raises(InputError, match=r"^agent-eval.toml:6: quarantine.0: unknown key"):
+        agreed(tmp_path, TODAY)
+    (tmp_path / "agent-eval.toml").write_text('quarantine_file = "held.toml"\n' + ONE)
+    with pytest.raises(InputError, match=r"^held\.toml: cannot be read .*quarantine_file"):
+        agreed(tmp_path, TODAY)
+    (tmp_path / "held.toml").write_text(TWO)
+    with pytest.raises(InputError, match=r"^held.toml:1: quarantine.0.owner: is required"):
+        agreed(tmp_path, TODAY)
+    (tmp_path / "held.toml").write_text(TWO + 'owner = "c"\n')
+    assert [held.scenario for held in agreed(tmp_path, TODAY).quarantine] == ["refund*", "other"]
+    (tmp_path / "agent-eval.toml").write_text('quarantine_file = "held.toml"\n')
+    with pytest.raises(InputError, match=r"^held.toml:4: quarantine.0.until: .* 180 days away"):
+        agreed(tmp_path, dt.date(2025, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("variable", "option", "table"),
+    [
+        ("AGENT_EVAL_QUARANTINE", "quarantine", TWO + 'owner = "c"\n'),
+        ("AGENT_EVAL_ACKNOWLEDGE", "acknowledge", HELD),
+    ],
+)
+def test_both_files_are_named_by_flag_and_by_variable(tmp_path, variable, option, table):
+    (tmp_path / "some.toml").write_text(table)
+    for given in (
+        {"environ": {variable: "some.toml"}, "flags": {}},
+        {"environ": {variable: "gone.toml"}, "flags": {option: "some.toml"}},
+    ):
+        found = load_agreed(tmp_path, load_settings(root=tmp_path, **given), TODAY)
+        assert len(found.quarantine + found.acknowledged) == 1
+
+
 def test_what_is_acknowledged_is_read_from_its_file(tmp_path):
     assert load_acknowledged(tmp_path, ACKNOWLEDGED_NAME, TODAY) == ()
     (tmp_path / ACKNOWLEDGED_NAME).write_text(HELD)
