@@ -21,7 +21,7 @@ from ci_agent_eval.baselines.load import ARTIFACT
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.errors import AgentEvalError, InputError, PublishError
 from ci_agent_eval.facts import Loaded
-from ci_agent_eval.handoff import check_read, doubts, refuse, source_of, take_over
+from ci_agent_eval.handoff import check_read, doubts, refuse, source_of, take_over, unexplained
 from ci_agent_eval.inputs import Inputs, parse_inputs
 from ci_agent_eval.pipeline import Job, report_files, report_loaded, run_and_report
 from ci_agent_eval.publish.event import Event
@@ -70,7 +70,7 @@ def run_action(
                 report = _run(inputs, job, echo, on_progress)
         else:
             report = report_files(
-                job,
+                replace(job, doubts=lambda r: unexplained("jobs", inputs.jobs_result, r)),
                 results=inputs.results or job.settings.results,
                 junit=inputs.junit or job.settings.junit,
             )

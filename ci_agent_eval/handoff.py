@@ -74,14 +74,19 @@ def doubts(source: SourceRun, sessions: Sequence[Session], report: Report) -> It
     if report.passed and not report.summary.tally.judged:
         message = "no episode that was handed over passed or failed, so nothing is proven; "
         yield Finding("no_results", "", f"{message}check which tests the run selects")
-    if source.conclusion != "success" and report.passed:
-        ended = one_line(str(source.conclusion)).replace("_", " ")
-        message = (
-            f"GitHub says that the run ended in {ended}, and its results do not say why; see its "
-            "log, and let that workflow have no job but the suite's"
-        )
-        yield Finding("handover", f"run {source.id}", message)
+    yield from unexplained(f"run {source.id}", str(source.conclusion), report)
     yield from _of_former_attempts(source, sessions)
+
+
+def unexplained(where: str, conclusion: str, report: Report) -> Iterator[Finding]:
+    """Yield a finding where what left the results did not succeed, and they all pass."""
+    if conclusion != "success" and report.passed:
+        ended = one_line(conclusion).replace("_", " ")
+        message = (
+            f"GitHub says that it ended in {ended}, and its results do not say why; see its log, "
+            "and let it do nothing but run the suite"
+        )
+        yield Finding("handover", where, message)
 
 
 def _of_former_attempts(source: SourceRun, sessions: Sequence[Session]) -> Iterator[Finding]:

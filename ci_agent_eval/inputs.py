@@ -25,6 +25,8 @@ class Inputs:
     pytest_args: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     junit: tuple[str, ...] = ()
+    jobs_result: str = "success"
+    """What GitHub says became of the jobs that left the results of mode "report"."""
     artifact: str = DEFAULT_ARTIFACT
     """Name, or pattern, of the artifacts that mode "publish" takes over."""
     shard: str | None = None
@@ -48,6 +50,7 @@ def parse_inputs(environ: Mapping[str, str]) -> Inputs:
         pytest_args=_words(environ, "pytest-args"),
         results=_words(environ, "results"),
         junit=_words(environ, "junit"),
+        jobs_result=_jobs_result(environ, mode),
         artifact=_given(environ, "artifact") or DEFAULT_ARTIFACT,
         shard=_shard(environ, mode),
         config=_given(environ, "config"),
@@ -75,6 +78,16 @@ def _shard(environ: Mapping[str, str], mode: Mode) -> str | None:
             "leave shard out, and name the folders of all shards as results"
         )
     return shard_of(given, "input shard")
+
+
+def _jobs_result(environ: Mapping[str, str], mode: Mode) -> str:
+    given = _given(environ, "jobs-result")
+    if given is not None and mode != "report":
+        raise InputError(
+            f"input jobs-result: it is about the results of mode report, this is mode {mode}; "
+            "leave it out"
+        )
+    return given or "success"
 
 
 def _words(environ: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -131,7 +131,10 @@ class Settings(KnownKeys):
 
     def of_part(self) -> Settings:
         """Return the settings of a shard, without what is required of the suite as a whole."""
-        gate = self.gate.model_copy(update={"eval_min_pass_rate": None, "eval_min_score": None})
+        # A share of the suite's errors that is allowed says nothing of the errors of a part.
+        errors = 1.0 if self.gate.max_error_rate else 0.0
+        unset = {"eval_min_pass_rate": None, "eval_min_score": None, "max_error_rate": errors}
+        gate = self.gate.model_copy(update=unset)
         return self.model_copy(update={"gate": gate, "budgets": SuiteBudgets()})
 
     @property

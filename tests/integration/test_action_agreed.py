@@ -43,6 +43,19 @@ def test_shards_publish_nothing_and_the_report_on_them_does(workspace):  # noqa:
     assert (run.conclusion, run.head_sha) == ("failure", HEAD)
 
 
+def test_jobs_that_failed_need_a_reason_in_their_results(workspace):  # noqa: F811
+    """A shard that dies on a second attempt leaves the artifact of the first."""
+    (workspace.folder / "test_one.py").write_text("def test_one(episode): pass\n")
+    workspace.action(paths="test_one.py", shard="1/1", report_dir="shards/1")
+    passing = {"mode": "report", "results": "shards/*"}
+    assert workspace.action(**passing, jobs_result="success").returncode == 0
+    for ended in ("failure", "cancelled", "skipped"):
+        done = workspace.action(**passing, jobs_result=ended)
+        assert done.returncode == 1, done.stdout
+        assert f"GitHub says that it ended in {ended}" in " ".join(done.stdout.split())
+    assert workspace.github.check_runs("octo/shop")[-1].conclusion == "failure"
+
+
 def test_a_shard_is_published_by_no_command_either(workspace):  # noqa: F811
     workspace.action(paths="examples/refund_desk", shard="1/2", report_dir="part")
     workspace.command("publish", "part")

@@ -20,6 +20,7 @@ OWN_INPUTS = {
     "pytest-args",
     "results",
     "junit",
+    "jobs-result",
     "artifact",
     "config",
     "github-token",

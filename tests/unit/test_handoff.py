@@ -26,7 +26,7 @@ def told(run, *sessions, of=None):
 def test_a_run_that_did_not_succeed_needs_a_reason():
     ((message, blocking),) = told(source("timed_out"))
     assert blocking
-    assert message.startswith("GitHub says that the run ended in timed out, and its results do not")
+    assert message.startswith("GitHub says that it ended in timed out, and its results do not")
     assert told(source("failure"), of=report(failing())) == []
     assert told(source()) == []
 

@@ -32,6 +32,13 @@ def test_lists_come_as_lines_or_words_with_comments():
     assert inputs.options == {"min-pass-rate": "0.9"}
 
 
+def test_what_became_of_other_jobs_is_about_a_report():
+    given = {"INPUT_JOBS-RESULT": "cancelled"}
+    assert parse_inputs({**given, "INPUT_MODE": "report"}).jobs_result == "cancelled"
+    with pytest.raises(InputError, match=r"^input jobs-result: .* this is mode run"):
+        parse_inputs(given)
+
+
 def test_the_token_is_not_in_the_repr():
     inputs = parse_inputs({"INPUT_GITHUB-TOKEN": "ghs_secret"})
     assert inputs.token == "ghs_secret"

@@ -89,7 +89,11 @@ def test_shards_are_reported_by_one_job_whatever_became_of_them():
     name = uploaded["with"]["name"]
     assert fetched["pattern"] == name.replace("${{ matrix.shard }}", "*")
     (reporting,) = (s["with"] for s in report["steps"] if "agent-eval-action" in s["uses"])
-    assert reporting == {"mode": "report", "results": f"{fetched['path']}/*"}
+    assert reporting == {
+        "mode": "report",
+        "results": f"{fetched['path']}/*",
+        "jobs-result": "${{ needs.shard.result }}",
+    }
 
 
 @pytest.mark.parametrize("name", ["fork-run", "baseline"])
