@@ -197,7 +197,7 @@ def test_a_run_that_failed_passes_only_with_a_reason(flow, conclusion):
     done = flow.privileged()
     assert done.returncode == 1, done.stdout + done.stderr
     assert flow.check_runs == [(HEAD, "failure")]
-    said = f"GitHub says that the run ended in {conclusion.replace('_', ' ')}"
+    said = f"GitHub says that it ended in {conclusion.replace('_', ' ')}"
     assert said in " ".join(flow.comments[0].split())
 
 
