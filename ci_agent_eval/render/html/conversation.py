@@ -54,6 +54,9 @@ class Conversation:
             part["error"] = self._text(call["error"])
         if call.get("duration_ms") is not None:
             part["duration"] = milliseconds(call["duration_ms"])
+        if call.get("steered_by"):
+            # It took no time: this stands in the duration's place.
+            part["duration"] = f"held back by {self._shown.name(call['steered_by'])}"
         return part
 
     def _text(self, text: str) -> str:
