@@ -13,7 +13,7 @@ from ci_agent_eval.baselines.found import Found, Source, Wanted
 from ci_agent_eval.baselines.load import load_baseline
 from ci_agent_eval.baselines.runs import of_another_suite
 from ci_agent_eval.comparison.arrays import require_numpy
-from ci_agent_eval.comparison.model import Baseline, NoBaseline
+from ci_agent_eval.comparison.model import Baseline, NoBaseline, Sample
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
 from ci_agent_eval.errors import InputError
@@ -204,7 +204,7 @@ def report_loaded(
     report = replace(_judged(job, loaded, base), commit=job.links.sha)
     write_report_folder(report, job.folder, job.links)
     write_formats(report, job.folder, job.settings.formats)
-    _write_page(job, report, loaded, lines)
+    _write_page(job, report, loaded, lines, _samples(base))
     return report
 
 
@@ -229,13 +229,21 @@ def _with_foreign_suites(loaded: Loaded, suite: str) -> Loaded:
     return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
 
 
-def _write_page(job: Job, report: Report, loaded: Loaded, lines: Iterable[str]) -> None:
+def _samples(base: Found | None) -> Sequence[Sample]:
+    """Return the conversations that the latest run of the base lends to the page."""
+    found = None if base is None else base.baseline
+    return found.runs[0].samples if isinstance(found, Baseline) and found.runs else ()
+
+
+def _write_page(
+    job: Job, report: Report, loaded: Loaded, lines: Iterable[str], samples: Sequence[Sample]
+) -> None:
     # Jinja2 is not worth its start-up time to a command that writes no page.
     from ci_agent_eval.render.html.page import render_html  # noqa: PLC0415 - as said
 
     episodes = tuple(with_agents(loaded.episodes))
     budgets = _settings_for(job, loaded).budgets
-    page = render_html(report, episodes, lines, links=job.links, budgets=budgets)
+    page = render_html(report, episodes, lines, links=job.links, budgets=budgets, samples=samples)
     write_page(job.folder, page)
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from ci_agent_eval.baselines.found import Found, Redact, nothing
 from ci_agent_eval.baselines.parallel import mapped, processors
-from ci_agent_eval.comparison.model import Baseline, BaselineRun, NoBaseline
+from ci_agent_eval.comparison.model import Baseline, BaselineRun, NoBaseline, Sample
 from ci_agent_eval.contract.findings import Finding, FindingKind
 from ci_agent_eval.facts import Loaded
 from ci_agent_eval.results.load import load
+from ci_agent_eval.results.samples import Samples
 
 SHORT_SHA = 7
 _LONGEST_NAME = 64
@@ -52,13 +53,16 @@ def load_baseline_runs(
     loaded: list[BaselineRun] = []
     findings: list[Finding] = []
     read = partial(_read, root=root, redact=redact)
-    for files, found in zip(runs, mapped(read, runs, processes=processors()), strict=True):
+    # Conversations are shown of the latest run alone.
+    asked = [(files, number == 0) for number, files in enumerate(runs)]
+    done = mapped(read, asked, processes=processors())
+    for files, (found, samples) in zip(runs, done, strict=True):
         findings += _told(found.findings, whole=whole)
         findings += _foreign(found.suites, suite, files.label)
         if found.episodes:
             commits = {session.commit for session in found.sessions if session.commit}
             commit = next(iter(commits)) if len(commits) == 1 else None
-            loaded.append(BaselineRun(found.episodes, commit, files.label, found.suites))
+            loaded.append(BaselineRun(found.episodes, commit, files.label, found.suites, samples))
     if any(finding.blocking for finding in findings):
         return Found(NoBaseline("it cannot be read"), tuple(sorted(set(findings))))
     if not loaded:
@@ -66,8 +70,14 @@ def load_baseline_runs(
     return Found(Baseline(_with_commit(label, loaded), tuple(loaded)), tuple(sorted(set(findings))))
 
 
-def _read(files: RunFiles, *, root: Path, redact: Redact | None) -> Loaded:
-    return load(files.patterns, (), root=root, redact=redact)
+def _read(
+    asked: tuple[RunFiles, bool], *, root: Path, redact: Redact | None
+) -> tuple[Loaded, tuple[Sample, ...]]:
+    """Read a run, and where it is asked for some of its conversations."""
+    files, with_samples = asked
+    samples = Samples() if with_samples else None
+    loaded = load(files.patterns, (), root=root, spool=samples, redact=redact)
+    return loaded, () if samples is None else samples.listed(redact)
 
 
 def _foreign(suites: Sequence[str], wanted: str | None, where: str) -> Iterator[Finding]:

@@ -44,6 +44,20 @@ class ComparePolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """The conversation of one episode of the base, to be shown beside one of this run."""
+
+    scenario_id: str
+    agent: str | None
+    outcome: Literal["passed", "failed"]
+    iteration: int
+    tools: tuple[str, ...]
+    """Names of the tools that were called, in order."""
+    turns: str | None
+    """Its turns as JSON, without secrets; None: it was too long to be kept."""
+
+
+@dataclass(frozen=True, slots=True)
 class BaselineRun:
     """One run of the base."""
 
@@ -53,6 +67,8 @@ class BaselineRun:
     """How reports call it."""
     suites: tuple[str, ...] = ()
     """The suites that its results say they are of."""
+    samples: tuple[Sample, ...] = ()
+    """Of the latest run, a few conversations of each scenario."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,15 +27,16 @@ def shifted(found: Comparison) -> Sequence[ScenarioComparison]:
     They changed where they fail or were fixed, where their pass rate fell or may have fallen,
     and where they are newly over a budget.
     """
-    return sorted((s for s in found.scenarios if s.divergence and _changed(s)), key=_weight)
+    return sorted((s for s in found.scenarios if s.divergence and has_changed(s)), key=_weight)
 
 
 def detours(found: Comparison) -> Sequence[ScenarioComparison]:
     """Return the scenarios that stayed as they were, but take another way."""
-    return [s for s in found.scenarios if s.divergence and not _changed(s)]
+    return [s for s in found.scenarios if s.divergence and not has_changed(s)]
 
 
-def _changed(scenario: ScenarioComparison) -> bool:
+def has_changed(scenario: ScenarioComparison) -> bool:
+    """Say whether a reader should see what it did otherwise."""
     is_doubted = scenario.call in {"regression", "undecided"}
     return scenario.change in _TURNED or is_doubted or bool(scenario.newly_over)
 

@@ -25,7 +25,7 @@ from ci_agent_eval.results.shards import (
     with_one_name,
 )
 from ci_agent_eval.results.sources import Input, Run, find_sources
-from ci_agent_eval.results.spool import EpisodeKey, Spool
+from ci_agent_eval.results.spool import EpisodeKey, Keeper
 from ci_agent_eval.results.whole import shared_scenarios, unexplained_failures
 
 
@@ -35,7 +35,7 @@ def load(
     *,
     root: Path,
     runs: Sequence[Path] = (),
-    spool: Spool | None = None,
+    spool: Keeper | None = None,
     redact: Redact | None = None,
 ) -> Loaded:
     """Read every file that the patterns name, relative to `root`.
@@ -155,7 +155,7 @@ class _Loading:
         """Every episode with the number of its run, by key."""
         return [(run, entry.facts) for _, (run, entry) in sorted(self.entries.items(), key=_key)]
 
-    def keep_in(self, spool: Spool) -> None:
+    def keep_in(self, spool: Keeper) -> None:
         """Tell the spool which lines count."""
         for key, (_, entry) in self.entries.items():
             if entry.place is not None:

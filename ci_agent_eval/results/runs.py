@@ -17,7 +17,7 @@ from ci_agent_eval.regular_file import open_regular
 from ci_agent_eval.results.episodes import INCOMPLETE, Problem, Record, read_episodes
 from ci_agent_eval.results.eval_archive import ZIP_BEGINNING, read_eval_archive
 from ci_agent_eval.results.sources import Input, Run
-from ci_agent_eval.results.spool import EpisodeKey, Place, Spool
+from ci_agent_eval.results.spool import EpisodeKey, Keeper, Place
 
 _MOST_PROBLEMS = 20
 _LARGEST_SESSION = 16 * 1024 * 1024
@@ -95,7 +95,7 @@ class Read:
         return session.state != "finished" or at_limit
 
 
-def read_run(run: Run, spool: Spool | None) -> Read:
+def read_run(run: Run, spool: Keeper | None) -> Read:
     """Read a run: `results.json` of a finished one, the journal of any other."""
     read = Read()
     if run.session is not None:
@@ -150,7 +150,7 @@ def _without_junit(where: str) -> Finding:
     return Finding("no_results", where, message)
 
 
-def read_loose(file: Input, spool: Spool | None) -> Read:
+def read_loose(file: Input, spool: Keeper | None) -> Read:
     """Read an episode file that belongs to no run of ours."""
     read = Read()
     _read_file(file, read, spool, is_journal=False)
@@ -180,7 +180,7 @@ def _read_session(file: Input, read: Read) -> Session | None:
     return session
 
 
-def _read_file(file: Input, read: Read, spool: Spool | None, *, is_journal: bool) -> None:
+def _read_file(file: Input, read: Read, spool: Keeper | None, *, is_journal: bool) -> None:
     problems: list[Problem] = []
     merge = functools.partial(_merge, file=file, read=read, spool=spool)
     seen: dict[str, int] = {}
@@ -219,7 +219,7 @@ def _numbered(record: Record, seen: dict[str, int]) -> Record:
     return record._replace(episode=episode)
 
 
-def _merge(record: Record, *, file: Input, read: Read, spool: Spool | None) -> None:
+def _merge(record: Record, *, file: Input, read: Read, spool: Keeper | None) -> None:
     """Add an episode; a line that ended it replaces the line that started it."""
     if record.suite is not None:
         read.suites.add(record.suite)

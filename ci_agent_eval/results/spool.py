@@ -7,14 +7,14 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.regular_file import replacing
 from ci_agent_eval.results.redacted import EpisodeKey, Names, Redact, redacted_json
 
-__all__ = ["EpisodeKey", "Place", "Spool", "write_results"]
+__all__ = ["EpisodeKey", "Keeper", "Place", "Spool", "write_results"]
 
 
 class Place(NamedTuple):
@@ -22,6 +22,18 @@ class Place(NamedTuple):
 
     offset: int
     length: int
+
+
+class Keeper(Protocol):
+    """Where episodes go while they are read: all of them are put, those that count are kept."""
+
+    def put(self, episode: Episode) -> Place:
+        """Take an episode; return what it is kept by."""
+        ...
+
+    def keep(self, key: EpisodeKey, place: Place) -> None:
+        """Mark the episode at the place as the one that counts for the key."""
+        ...
 
 
 class Spool:

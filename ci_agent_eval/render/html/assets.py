@@ -9,7 +9,15 @@ from jinja2 import DictLoader, Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 TEMPLATES = ("page.html", "parts.html")
-SCRIPTS = ("dom.js", "bars.js", "conversation.js", "scenarios.js", "episodes.js", "start.js")
+SCRIPTS = (
+    "dom.js",
+    "bars.js",
+    "conversation.js",
+    "scenarios.js",
+    "episodes.js",
+    "talks.js",
+    "start.js",
+)
 STYLE = "page.css"
 
 

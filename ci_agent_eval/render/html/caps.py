@@ -32,6 +32,8 @@ class Caps:
     """Bytes of what the list says of its episodes, conversations apart."""
     failing: int = 24_000_000
     """Bytes of the conversations of episodes that failed or ended in an error."""
+    baseline: int = 8_000_000
+    """Bytes of conversations of the base, one for each scenario that changed."""
     others: int = 24_000_000
     """Bytes of the conversations of the others, so that those never crowd these out."""
 

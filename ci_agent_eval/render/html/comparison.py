@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ci_agent_eval.comparison.model import Difference, NoBaseline, ScenarioComparison, Side
 from ci_agent_eval.comparison.remarks import aside
@@ -21,10 +22,11 @@ from ci_agent_eval.render.compared import (
     sureness,
 )
 from ci_agent_eval.render.doubts import Doubt, by_scenario
+from ci_agent_eval.render.html.beside import Beside
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.numbers import ABSENT
 from ci_agent_eval.render.views import of
-from ci_agent_eval.render.ways import place_of, ways_of
+from ci_agent_eval.render.ways import has_changed, place_of, ways_of
 from ci_agent_eval.report import Report
 
 _FIGURES: tuple[tuple[str, Callable[[Side], float | None], Callable[[float], str]], ...] = (
@@ -69,6 +71,8 @@ class Pair:
     """Where the ways part; empty: they do not."""
     before: Sequence[Step]
     after: Sequence[Step]
+    talks: Mapping[str, Any]
+    """A conversation of each side, for the page's script; empty: none is shown."""
     opened: bool
 
 
@@ -84,7 +88,7 @@ class Sides:
     """Scenarios of which nothing is to be said."""
 
 
-def sides_of(report: Report, shown: Shown) -> Sides | None:
+def sides_of(report: Report, shown: Shown, beside: Beside) -> Sides | None:
     """Return the page's comparison; None: nothing was compared."""
     found = comparison_of(report)
     if found is None:
@@ -97,7 +101,7 @@ def sides_of(report: Report, shown: Shown) -> Sides | None:
         label=shown.name(found.label),
         method=method(found),
         figures=figure_rows(report),
-        pairs=[_pair(s, shown, against.get(key_of(s), ())) for s in shown.first(told)],
+        pairs=[_pair(s, shown, against.get(key_of(s), ()), beside) for s in shown.first(told)],
         unchanged=len(found.scenarios) - len(told),
     )
 
@@ -148,7 +152,9 @@ def _chips(scenario: ScenarioComparison, against: Sequence[Doubt]) -> Iterator[t
         yield "warning", "newly over budget"
 
 
-def _pair(scenario: ScenarioComparison, shown: Shown, against: Sequence[Doubt]) -> Pair:
+def _pair(
+    scenario: ScenarioComparison, shown: Shown, against: Sequence[Doubt], beside: Beside
+) -> Pair:
     parted = scenario.divergence
     call = parted.call if parted else 0
     before, after = ways_of(parted) if parted else ((), ())
@@ -170,6 +176,7 @@ def _pair(scenario: ScenarioComparison, shown: Shown, against: Sequence[Doubt]) 
         place=_place(scenario, shown),
         before=_steps(before, call, shown),
         after=_steps(after, call, shown),
+        talks=beside.of(scenario) if has_changed(scenario) else {},
         opened=any(doubt.gates for doubt in against)
         or scenario.change in _CHIPS
         or scenario.call in _CALLS,

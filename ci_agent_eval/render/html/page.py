@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ci_agent_eval.comparison.model import Sample
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.facts import EpisodeFacts
 from ci_agent_eval.render.agreed import acceptances, acceptances_title, quarantine_title, until
@@ -18,10 +19,11 @@ from ci_agent_eval.render.compared import key_of
 from ci_agent_eval.render.doubts import by_scenario
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.html import assets
+from ci_agent_eval.render.html.beside import Beside
 from ci_agent_eval.render.html.budget_bars import suite_bars
 from ci_agent_eval.render.html.caps import Caps, Cut, Shown
 from ci_agent_eval.render.html.charts import charts
-from ci_agent_eval.render.html.comparison import sides_of, why_none
+from ci_agent_eval.render.html.comparison import Sides, sides_of, why_none
 from ci_agent_eval.render.html.embed import embedded_json
 from ci_agent_eval.render.html.episode_rows import Rows, attempts_of
 from ci_agent_eval.render.html.places import Places
@@ -57,12 +59,14 @@ def render_html(
     *,
     links: Links,
     budgets: SuiteBudgets,
+    samples: Sequence[Sample] = (),
     caps: Caps = _CAPS,
 ) -> Iterator[str]:
     """Yield the page in pieces.
 
     `lines` are the canonical JSON of the episodes, without secrets, one for each of
-    `episodes` and in their order; they are read once, while the page is written.
+    `episodes` and in their order; they are read once, while the page is written. `samples`
+    are conversations of the base, to stand beside those of scenarios that changed.
     """
     cut = Cut()
     shown = Shown(caps, cut)
@@ -73,6 +77,7 @@ def render_html(
         for number, item in enumerate(scenarios)
     }
     against = by_scenario(report)
+    comparison = sides_of(report, shown, Beside(samples, episodes, shown))
     rows = Rows(shown, places, numbers, attempts_of(episodes))
     context = {
         "report": report,
@@ -80,7 +85,8 @@ def render_html(
         "suite": report.summary.suite,
         "evidence": evidence(report),
         "figures": tuple(figures(report)),
-        "comparison": sides_of(report, shown),
+        "comparison": comparison,
+        "talks": _talks(comparison),
         "no_baseline": why_none(report, shown),
         "evaluations": evaluations_title(report) if report.evaluations else "",
         "budgets": suite_bars(budgets, report.summary.totals, shown),
@@ -112,6 +118,12 @@ def render_html(
         "policy": content_policy(assets.script(), assets.style()),
     }
     yield from _together(assets.template().generate(context))
+
+
+def _talks(comparison: Sides | None) -> Markup:
+    """Return the conversations of scenarios that changed, by their place among the pairs."""
+    pairs = () if comparison is None else comparison.pairs
+    return _as_it_is(embedded_json({str(at): p.talks for at, p in enumerate(pairs) if p.talks}))
 
 
 def _data(rows: Iterable[Any], *, written: bool = False) -> Iterator[Markup]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ci_agent_eval.agent_names import with_agents
+from ci_agent_eval.comparison.model import Sample
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode
@@ -43,6 +44,7 @@ def page_of(
     built: Report | None = None,
     links: Links | None = None,
     budgets: SuiteBudgets | None = None,
+    samples: Sequence[Sample] = (),
     caps: Caps | None = None,
 ) -> str:
     """Return the page of these episodes, as the pipeline renders it."""
@@ -53,6 +55,7 @@ def page_of(
         map(canonical_json, ordered),
         links=links or Links(),
         budgets=budgets or SuiteBudgets(),
+        samples=samples,
         caps=caps or Caps(),
     )
     return "".join(pieces)

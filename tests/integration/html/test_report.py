@@ -8,9 +8,18 @@ import pytest
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.render.html.caps import Caps
-from tests.builders import episode, failed_assertion, failing, tool_call, turn
+from ci_agent_eval.results.samples import Samples
+from tests.builders import (
+    baseline,
+    episode,
+    failed_assertion,
+    failing,
+    report,
+    tool_call,
+    turn,
+)
 from tests.integration.html.browser import page_of
-from tests.render_reports import LINKS, REPORTS, hostile
+from tests.render_reports import HOSTILE, LINKS, REPORTS, hostile, regressed
 
 SCRIPTS = (
     "<script>document.title = 'taken'; alert(1)</script>",
@@ -69,6 +78,38 @@ def test_every_kind_of_report_loads(show, name):
     opened = show(page_of([], built=built, links=LINKS, budgets=SuiteBudgets(total_tokens=9)))
     assert opened.seen.nothing(), opened.seen
     assert opened.page.locator("main").is_visible()
+
+
+def test_a_conversation_of_the_base_opens_beside_one_of_this_run(show):
+    before = [episode("refund", trajectory=conversation("a mug", content="Ask a manager."))]
+    now = [failing("refund", trajectory=conversation("a mug", content=f"Paid. {HOSTILE}"))]
+    samples = Samples()
+    for item in before:
+        samples.keep(item.key, samples.put(item))
+    built = report(*now, baseline=baseline(before))
+    opened = show(page_of(now, built=built, samples=samples.listed(None)))
+    panes = opened.page.locator("#baseline .talk")
+    assert panes.count() == 2
+    assert "Ask a manager." in panes.nth(0).inner_text()
+    assert "Paid. @octocat" in panes.nth(1).inner_text()
+    assert opened.seen.nothing(), opened.seen
+
+
+def test_a_phone_shows_every_column_of_the_baseline(show):
+    opened = show(page_of([], built=regressed()), viewport={"width": 390, "height": 800})
+    table = opened.page.locator("#baseline .stacks")
+    edge = table.bounding_box()
+    for cell in table.locator("td").all():
+        box = cell.bounding_box()
+        assert box["x"] + box["width"] <= edge["x"] + edge["width"] + 1
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_what_regressed_opens_as_trouble_among_the_scenarios(show):
+    opened = show(page_of([], built=regressed()))
+    rows = opened.page.locator("tr.scenario")
+    assert rows.locator(".chip.failed").all_inner_texts()[:2] == ["downgraded", "regression"]
+    assert rows.locator(".dot").nth(3).inner_text().startswith("fails the gate")
 
 
 def test_text_and_outcome_filter_the_list(show):

@@ -132,6 +132,18 @@ def test_linked_folders_are_not_searched(tmp_path):
     assert isinstance(found(tmp_path, "base").baseline, NoBaseline)
 
 
+def test_the_latest_run_lends_conversations(tmp_path):
+    for name in ("run-1", "run-2"):
+        write_run(tmp_path / "base" / name, episode(), failing(iteration=2))
+    latest, older = found(tmp_path, "base").baseline.runs
+    assert [(one.outcome, one.iteration) for one in latest.samples] == [
+        ("failed", 2),
+        ("passed", 1),
+    ]
+    assert '"hello"' in latest.samples[0].turns
+    assert older.samples == ()
+
+
 def test_secrets_are_redacted(tmp_path):
     write_run(tmp_path / "base", failing(assertions=[{"name": "s3cret", "passed": False}]))
     result = found(tmp_path, "base", redact=lambda text: text.replace("s3cret", "***"))

@@ -28,6 +28,7 @@ function followAddress() {
 showFilters(document.getElementById("filters"));
 refresh();
 const scenarioPages = showScenarios(document.getElementById("scenario-list"), showEpisodesOf);
+showTalks();
 followAddress();
 addEventListener("hashchange", followAddress);
 addEventListener("beforeprint", () => {

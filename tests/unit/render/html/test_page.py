@@ -20,7 +20,16 @@ from ci_agent_eval.render.html.beginning import PAGE_BEGINNING
 from ci_agent_eval.render.html.caps import Caps
 from ci_agent_eval.render.html.page import render_html
 from ci_agent_eval.render.links import Links
-from tests.builders import episode, failed_assertion, failing, report, tool_call, turn
+from ci_agent_eval.results.samples import Samples
+from tests.builders import (
+    baseline,
+    episode,
+    failed_assertion,
+    failing,
+    report,
+    tool_call,
+    turn,
+)
 from tests.render_reports import (
     HOSTILE,
     LINKS,
@@ -35,7 +44,7 @@ from tests.render_reports import (
 )
 
 
-def pieces(*episodes, built=None, caps=None, links=LINKS, budgets=None):
+def pieces(*episodes, built=None, caps=None, links=LINKS, budgets=None, samples=()):
     ordered = sorted(episodes, key=lambda item: item.key)
     return render_html(
         built or report(*ordered),
@@ -43,6 +52,7 @@ def pieces(*episodes, built=None, caps=None, links=LINKS, budgets=None):
         map(canonical_json, ordered),
         links=links,
         budgets=budgets or SuiteBudgets(),
+        samples=samples,
         caps=caps or Caps(),
     )
 
@@ -325,6 +335,74 @@ def test_what_is_wrong_with_the_shards_is_the_first_reason_and_hides_what_follow
     assert lines[1] == "12 findings that may follow from it"
     assert "in one of two" not in why
     assert "<summary>12 findings that may follow from it</summary>" in text
+
+
+def sampled(*episodes):
+    """What a baseline of these episodes lends to the page."""
+    samples = Samples()
+    for item in episodes:
+        samples.keep(item.key, samples.put(item))
+    return samples.listed(None)
+
+
+def went(said, *names, **fields):
+    turns = [{"role": "user", "content": "hello"}, turn(said, tool_calls=[*map(tool_call, names)])]
+    return {"trajectory": {"turns": turns}, **fields}
+
+
+def beside(now, before, **options):
+    built = report(*now, baseline=baseline(before))
+    return data(page(*now, built=built, samples=sampled(*before), **options), "talk")
+
+
+def test_a_conversation_of_the_base_stands_beside_one_of_this_run():
+    before = [episode("refund", iteration=n, **went("Wait.", "ask")) for n in (1, 2)]
+    now = [
+        episode("other"),
+        episode("refund", iteration=1, **went("Wait.", "ask")),
+        failing("refund", iteration=2, **went("Paid.", "pay")),
+    ]
+    (pair,) = beside(now, before).values()
+    assert (pair["iteration"], pair["outcome"], pair["now"]) == (1, "passed", 3)
+    said = pair["turns"][1]
+    assert (said["text"], said["calls"][0]["name"]) == ("Wait.", "ask")
+    assert '"order_id": 1001' in said["calls"][0]["arguments"]
+
+
+def test_of_what_was_fixed_the_failing_side_is_that_of_the_base():
+    before = [
+        episode("refund", iteration=1, **went("Wait.", "ask")),
+        *(failing("refund", iteration=n, **went("Paid.", "pay")) for n in (2, 3)),
+    ]
+    now = [episode("refund", iteration=n, **went("Wait.", "ask")) for n in (1, 2, 3)]
+    (pair,) = beside(now, before).values()
+    assert (pair["iteration"], pair["outcome"], pair["now"]) == (2, "failed", 1)
+
+
+def test_the_conversations_are_those_of_the_ways_that_are_shown():
+    usual = [episode("refund", iteration=n, **went("Usual.", "ask", "pay")) for n in (2, 3)]
+    before = [episode("refund", iteration=1, **went("Odd.", "sing")), *usual]
+    now = [
+        failing("refund", iteration=1, **went("Odd.", "dance")),
+        *(failing("refund", iteration=n, **went("Paid.", "pay")) for n in (2, 3)),
+    ]
+    (pair,) = beside(now, before).values()
+    assert (pair["turns"][1]["text"], pair["now"]) == ("Usual.", 2)
+
+
+def test_a_scenario_that_did_not_change_has_no_conversation_of_the_base():
+    same = [episode("refund", **went("Wait.", "ask"))]
+    other = [episode("refund", **went("Wait.", "sing"))]
+    assert beside(same, other) == {}
+
+
+def test_a_conversation_that_has_no_room_is_said_to_be_left_out():
+    before, now = [episode("a"), episode("b")], [failing("a"), failing("b")]
+    pairs = beside(now, before, caps=Caps(baseline=10))
+    assert [("turns" in pair) for pair in pairs.values()] == [True, False]
+    text = page(*now, built=report(*now, baseline=baseline(before)), samples=sampled(*before),
+                caps=Caps(baseline=10))  # fmt: skip
+    assert "1 episode is listed without the conversation" in left_out(text)
 
 
 def test_no_baseline_is_said_on_the_page():

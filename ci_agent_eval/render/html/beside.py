@@ -1,0 +1,89 @@
+"""Which conversation of the base stands beside which of this run, for a scenario that changed."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ci_agent_eval.comparison.model import Sample, ScenarioComparison
+from ci_agent_eval.facts import EpisodeFacts
+from ci_agent_eval.render.compared import Key, key_of
+from ci_agent_eval.render.html.caps import Shown
+from ci_agent_eval.render.html.conversation import Conversation
+from ci_agent_eval.render.html.embed import embedded_json, filled
+
+Numbered = tuple[int, EpisodeFacts]
+
+
+class Beside:
+    """Finds the two conversations of a scenario until their share of the page is used up.
+
+    `samples` are those of the base, `episodes` those of this run, in the order of the page.
+    """
+
+    def __init__(
+        self, samples: Iterable[Sample], episodes: Iterable[EpisodeFacts], shown: Shown
+    ) -> None:
+        self._shown = shown
+        self._left = shown.caps.baseline
+        self._samples: Mapping[Key, list[Sample]] = defaultdict(list)
+        for sample in samples:
+            self._samples[sample.scenario_id, sample.agent].append(sample)
+        self._episodes: Mapping[Key, list[Numbered]] = defaultdict(list)
+        for number, facts in enumerate(episodes, start=1):
+            self._episodes[facts.scenario_id, facts.agent or None].append((number, facts))
+
+    def of(self, scenario: ScenarioComparison) -> dict[str, Any]:
+        """Return both as the page's script reads them; nothing where the base has none."""
+        sample = _of_base(self._of_base(scenario), scenario)
+        if sample is None:
+            return {}
+        now = _of_head(self._episodes.get(key_of(scenario), ()), scenario)
+        row = {
+            "iteration": sample.iteration,
+            "outcome": sample.outcome,
+            "turns": self._turns(sample),
+            "now": now,
+        }
+        return filled(row)
+
+    def _of_base(self, scenario: ScenarioComparison) -> Sequence[Sample]:
+        name = scenario.renamed_from or scenario.scenario_id
+        found = self._samples.get((name, scenario.agent), ())
+        # An agent that is called otherwise now is the same where it is the only one.
+        return found or [s for key, ss in self._samples.items() if key[0] == name for s in ss]
+
+    def _turns(self, sample: Sample) -> list[dict[str, Any]] | None:
+        if sample.turns is None or self._left <= 0:
+            self._shown.cut.conversations += 1
+            return None
+        turns = Conversation(self._shown).turns(json.loads(sample.turns))
+        self._left -= len(embedded_json(turns))
+        return turns
+
+
+def _fails_more(scenario: ScenarioComparison) -> tuple[bool, bool]:
+    """Say of which side the failing episodes are of interest."""
+    before, after = scenario.before, scenario.after
+    rates = (before.pass_rate if before else None, after.pass_rate if after else None)
+    was, now = (1.0 if rate is None else rate for rate in rates)
+    still_fails = after is not None and after.passing is False
+    return was < now or scenario.change == "still_failing", now < was or still_fails
+
+
+def _of_base(found: Sequence[Sample], scenario: ScenarioComparison) -> Sample | None:
+    failing = _fails_more(scenario)[0]
+    way = scenario.divergence.before if scenario.divergence else None
+    wanted = [s for s in found if (s.outcome == "failed") is failing] or found
+    same = (s for s in wanted if way is None or s.tools == way)
+    return next(same, next(iter(wanted), None))
+
+
+def _of_head(found: Sequence[Numbered], scenario: ScenarioComparison) -> int | None:
+    outcome = "failed" if _fails_more(scenario)[1] else "passed"
+    way = scenario.divergence.after if scenario.divergence else None
+    wanted = [one for one in found if one[1].outcome == outcome] or found
+    same = (n for n, f in wanted if way is None or tuple(s.tool for s in f.steps) == way)
+    return next(same, next((number for number, _ in wanted), None))

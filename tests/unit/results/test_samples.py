@@ -1,0 +1,64 @@
+"""A few conversations of a run are kept while it is read: few, whole, and without secrets."""
+
+from __future__ import annotations
+
+import json
+import random
+
+from ci_agent_eval.results import samples as module
+from ci_agent_eval.results.samples import MOST_WAYS, Samples
+from tests.builders import calling, episode, failing
+
+
+def listed(*episodes, redact=None, dropped=()):
+    samples = Samples()
+    for item in episodes:
+        place = samples.put(item)
+        if item not in dropped:
+            samples.keep(item.key, place)
+    return samples.listed(redact)
+
+
+def way(number, *names, **fields):
+    return calling(*names).model_copy(update={"iteration": number, **fields})
+
+
+def test_the_first_of_each_outcome_and_way_is_kept():
+    found = listed(
+        way(2, "a"), way(1, "a"), way(3, "b"), failing(iteration=4), failing(iteration=5)
+    )
+    assert [(one.outcome, one.iteration, one.tools) for one in found] == [
+        ("failed", 4, ()),
+        ("passed", 1, ("a",)),
+        ("passed", 3, ("b",)),
+    ]
+
+
+def test_what_says_nothing_of_the_agent_is_not_kept():
+    assert listed(episode(outcome="error", reason="429"), episode(outcome="skipped")) == ()
+    assert listed(episode(trajectory=None)) == ()
+
+
+def test_of_many_ways_the_earliest_few_are_kept_in_any_order():
+    ways = [way(number, f"tool_{number}") for number in range(1, 9)]
+    whole = listed(*ways)
+    assert [one.iteration for one in whole] == list(range(1, MOST_WAYS + 1))
+    random.Random(7).shuffle(ways)
+    assert listed(*ways) == whole
+
+
+def test_an_episode_that_another_replaced_is_not_listed():
+    old = way(1, "a")
+    assert listed(old, way(2, "b"), dropped=[old])[0].tools == ("b",)
+
+
+def test_turns_are_without_secrets_and_still_json():
+    said = way(1, {"name": "a", "arguments": {"key": 'hunter2"x'}})
+    (found,) = listed(said, redact=lambda text: text.replace("hunter2", "[redacted]"))
+    assert json.loads(found.turns)[1]["tool_calls"][0]["arguments"] == {"key": '[redacted]"x'}
+    assert "hunter2" not in repr(found)
+
+
+def test_a_conversation_that_is_too_long_is_noted_and_not_kept():
+    (found,) = listed(way(1, {"name": "a", "arguments": "x" * module.LONGEST}))
+    assert (found.tools, found.turns) == (("a",), None)
