@@ -32,6 +32,10 @@ RemarkKind = Literal[
 ]
 
 
+PUT_BACK = "put it back, or acknowledge it where this is meant"
+"""What to do about a downgrade."""
+
+
 @dataclass(frozen=True, slots=True)
 class Increases:
     """By which share cost and latency may rise; None: by any."""
@@ -77,14 +81,13 @@ def _of_scenario(scenario: ScenarioComparison) -> Iterator[Remark]:
         message = f"not comparable with the baseline: {_differences(scenario)}"
         yield Remark("not_comparable", message, scenario)
     elif scenario.change == "not_judged" and scenario.before and scenario.before.judged:
-        yield Remark("not_judged", f"not judged: {sides(scenario)}", scenario)
+        yield Remark("not_judged", unjudged(scenario), scenario)
     if scenario.differences and scenario.change != "not_comparable":
         message = f"{aside(scenario)}: {_differences(scenario)}"
         yield Remark("not_comparable", message, scenario)
     yield from _of_iterations(scenario)
     if scenario.downgraded:
-        advice = "put it back, or acknowledge it where this is meant"
-        yield Remark("downgraded", downgrade(scenario), scenario, advice)
+        yield Remark("downgraded", downgrade(scenario), scenario, PUT_BACK)
     if scenario.newly_over:
         budgets = ", ".join(scenario.newly_over)
         yield Remark("newly_over", f"newly over budget: {budgets}", scenario)
@@ -96,18 +99,35 @@ def _p_value(value: float | None) -> str:
 
 
 def _of_iterations(scenario: ScenarioComparison) -> Iterator[Remark]:
-    before, after = scenario.before, scenario.after
-    if before is None or after is None:
-        return
     if scenario.thinned:
-        were = "iteration was" if after.judged == 1 else "iterations were"
-        seen = f"{after.judged} {were} judged, {before.latest_judged} in the baseline's latest run"
-        message = f"{seen}: too few to show a drop; run as many as before"
-        yield Remark("fewer_iterations", message, scenario)
+        yield Remark("fewer_iterations", thinning(scenario), scenario)
     if scenario.flakier:
-        now, past = f"{after.flaky} of {after.judged}", f"{before.flaky} of {before.judged}"
-        message = f"{now} iterations passed only on a retry, {past} in the baseline"
-        yield Remark("flakier", message, scenario)
+        yield Remark("flakier", retries(scenario), scenario)
+
+
+def thinning(scenario: ScenarioComparison) -> str:
+    """Say how many fewer iterations were judged than before."""
+    before, after = scenario.before, scenario.after
+    usual, judged = before.latest_judged if before else 0, after.judged if after else 0
+    were = "iteration was" if judged == 1 else "iterations were"
+    seen = f"{judged} {were} judged, {usual} in the baseline's latest run"
+    return f"{seen}: too few to show a drop; run as many as before"
+
+
+def retries(scenario: ScenarioComparison) -> str:
+    """Say how many iterations passed only on a retry, on both sides."""
+    now, past = (
+        f"{one.flaky} of {one.judged}" if one else "none"
+        for one in (scenario.after, scenario.before)
+    )
+    return f"{now} iterations passed only on a retry, {past} in the baseline"
+
+
+def unjudged(scenario: ScenarioComparison) -> str:
+    """Say that nothing is known of a scenario of which something was."""
+    before = scenario.before
+    past = f"{before.passed} of {before.judged}" if before else "none"
+    return f"no iteration was judged, and {past} passed in the baseline"
 
 
 def _differences(scenario: ScenarioComparison) -> str:
@@ -135,7 +155,7 @@ def _are(one: Side) -> str:
 def downgrade(scenario: ScenarioComparison) -> str:
     """Say what less is required of it than in the base."""
     before, now = (
-        f"{(share or 0) * 100:.6g}%" for share in (scenario.demand_before, scenario.demand)
+        f"{(share or 0) * 100:.4g}%" for share in (scenario.demand_before, scenario.demand)
     )
     if scenario.demand is None:
         return f"it is advisory now, and {before} of its iterations had to pass in the baseline"

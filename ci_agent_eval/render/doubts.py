@@ -10,10 +10,15 @@ from typing import get_args
 
 from ci_agent_eval.comparison.model import Comparison, Movement, ScenarioComparison
 from ci_agent_eval.comparison.remarks import (
+    PUT_BACK,
     RemarkKind,
+    downgrade,
     enough,
     increase_of,
     least_increase,
+    retries,
+    thinning,
+    unjudged,
 )
 from ci_agent_eval.gate import Reason
 from ci_agent_eval.render import numbers
@@ -38,7 +43,14 @@ _TOLD_ELSEWHERE = frozenset({"not_comparable", "newly_over", "baseline"})
 _OF_A_RATE = frozenset({"regression", "undecided"})
 """Kinds that a scenario has in a note beside its name where it fails by itself."""
 
-_ORDER = ("increase", "regression", "vanished")
+_SENTENCES: dict[str, Callable[[ScenarioComparison], str]] = {
+    "fewer_iterations": thinning,
+    "flakier": retries,
+    "not_judged": unjudged,
+}
+"""What is said of a scenario by figures alone."""
+
+_ORDER = ("increase", "regression", "vanished", "downgraded")
 """What is worst stands first; `undecided` is last, all others are between."""
 
 
@@ -129,7 +141,12 @@ def _words(scenario: ScenarioComparison, reason: Reason) -> str | None:
         return ", ".join(part for part in ("regression", sureness(scenario)) if part)
     if reason.kind == "undecided":
         return f"{call_of(scenario) or 'not enough iterations to tell'}: {enough(scenario)}"
-    return "vanished: it did not run" if reason.kind == "vanished" else None
+    if reason.kind == "vanished":
+        return "vanished: it did not run"
+    if reason.kind == "downgraded":
+        return f"downgraded: {downgrade(scenario)}; {PUT_BACK}"
+    said = _SENTENCES.get(reason.kind)
+    return None if said is None else said(scenario)
 
 
 def _unknown(reason: Reason, *, gates: bool) -> Doubt:
