@@ -84,6 +84,7 @@ def test_it_steers_until_a_signal(tmp_path, number, code):
         headers = {"authorization": "Bearer SECRET"}
         got = post(url, headers=headers)
         assert got.json()["choices"][0]["message"]["content"] == MESSAGE
+        assert not {"server", "date"} & got.headers.keys()
         assert post(url, headers=headers).json() == FULL
         status, err = ended(process, number)
     assert status == code

@@ -604,7 +604,8 @@ def test_credentials_are_passed_on_and_never_logged(caplog, levels_restored):
     caplog.set_level(logging.DEBUG)
     headers = {"authorization": "Bearer SECRET-1", "x-api-key": "SECRET-2", "cookie": "c=SECRET-3"}
     cookie = [("set-cookie", "s=SECRET-4")]
-    whole, stream = answer(wire.chat_body(FULL), headers=cookie), events(STREAM["chat"](FULL))
+    secret = wire.bash("TOKEN=SECRET-7 pytest")
+    whole, stream = answer(wire.chat_body(secret), headers=cookie), events(STREAM["chat"](secret))
     broken = breaking([b"{"], [("content-type", JSON)])
     hush_libraries()
     ask = {**ASK, "messages": [{"role": "user", "content": "SECRET-6"}]}

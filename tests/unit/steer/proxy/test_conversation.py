@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.steer.proxy.conversation import session_of
+
+# Other tests keep the processors busy.
+calmly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 SYSTEM = {"role": "system", "content": "You fix bugs."}
 USER = {"role": "user", "content": "Fix it."}
@@ -157,17 +160,20 @@ def test_what_begins_with_nothing_has_no_session(body):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    st.none() | st.booleans() | st.integers(0, 2) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
     max_leaves=5,
 )
 
 
+@calmly
 @given(
     st.fixed_dictionaries(
         {},
         optional={
-            key: JSON | st.lists(st.fixed_dictionaries({"role": JSON, "content": JSON}))
+            key: JSON | st.lists(st.fixed_dictionaries({"role": JSON, "content": JSON}), max_size=3)
             for key in (
                 "messages",
                 "input",

@@ -7,7 +7,7 @@ import itertools
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.steer.proxy.calls import Calls, Gate
@@ -15,6 +15,9 @@ from ci_agent_eval.steer.proxy.rewriting import Answer, Events, api_of
 from ci_agent_eval.steer.proxy.sse import parse_data
 from ci_agent_eval.steering.model import Allow, Steer
 from tests import llm_wire as wire
+
+# Other tests keep the processors busy.
+calmly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 MESSAGE = "Run fewer tests."
 FULL, ONE, LS = wire.bash("pytest"), wire.bash("pytest tests/test_a.py"), wire.bash("ls")
@@ -478,6 +481,7 @@ def test_a_stream_that_ends_without_its_last_line(api):
 
 
 @pytest.mark.parametrize("api", APIS)
+@calmly
 @given(cuts=st.lists(st.integers(0, 4000), max_size=40))
 def test_any_chunking_gives_the_same_bytes(api, cuts):
     stream = b"".join(EVENTS[api](LS, FULL, READ, text="Grüße"))
@@ -579,6 +583,7 @@ def damaged(draw, bodies):
 
 
 @pytest.mark.parametrize("api", APIS)
+@calmly
 @given(st.data())
 def test_no_shape_of_a_body_breaks_the_rewriting(api, data):
     body = data.draw(damaged([BODIES[api](LS, FULL, READ, text="t")]))
@@ -586,6 +591,7 @@ def test_no_shape_of_a_body_breaks_the_rewriting(api, data):
 
 
 @pytest.mark.parametrize("api", APIS)
+@calmly
 @given(st.data())
 def test_no_shape_of_an_event_breaks_the_rewriting(api, data):
     events = EVENTS[api](LS, FULL, READ, text="t")

@@ -4,7 +4,7 @@ import itertools
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.steer.proxy.sse import (
@@ -15,6 +15,9 @@ from ci_agent_eval.steer.proxy.sse import (
     render_event,
 )
 
+# Other tests keep the processors busy.
+calmly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
 PIECES = st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b"data: {}", b"event: x", b":", b"\xff"]))
 
 
@@ -23,12 +26,14 @@ def cut(chunks):
     return [event for chunk in chunks for event in splitter.feed(chunk)], splitter.rest()
 
 
+@calmly
 @given(st.lists(st.binary()) | PIECES)
 def test_events_and_the_rest_are_the_stream(chunks):
     events, rest = cut(chunks)
     assert b"".join(events) + rest == b"".join(chunks)
 
 
+@calmly
 @given(PIECES.map(b"".join), st.lists(st.integers(0, 200)))
 def test_any_chunking_gives_the_same_data(stream, cuts):
     at = sorted({min(c, len(stream)) for c in cuts} | {0, len(stream)})
@@ -77,6 +82,7 @@ def test_no_json_breaks_the_parser():
     assert parse_object(b"\xff\xfe") is None
 
 
+@calmly
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.none()))
 def test_what_is_rendered_is_read_again(payload):
     assert parse_data(render_event(payload, name="x")) == payload
