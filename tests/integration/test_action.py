@@ -15,7 +15,8 @@ from ci_agent_eval.contract.results import Session
 from tests.archive_builders import zipped
 from tests.builders import episode, write_run
 from tests.github_fake import FakeGitHub
-from tests.integration.test_cli import clean_environ, mend
+from tests.integration.test_cli import mend
+from tests.processes import clean_environ
 
 ROOT = Path(__file__).parents[2]
 HEAD = "a" * 40

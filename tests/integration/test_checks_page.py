@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval import checks
-from tests.integration.test_cli import clean_environ
 from tests.model_server import ModelServer, Step
 from tests.model_server.script import call
+from tests.processes import clean_environ
 
 PAGE = (Path(__file__).parents[2] / "docs/checks.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

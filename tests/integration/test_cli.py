@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -12,29 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import clean_environ, run_agent_eval
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/refund_desk"
-
-
-def clean_environ(**extra):
-    """The environment without what GitHub's runner or a former test may have put there."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "INPUT_"))}
-    return {**kept, "PYTEST_ADDOPTS": "-p no:randomly", **extra}
 
 
 @pytest.fixture
 def agent_eval(tmp_path):
     def run(*arguments, cwd=tmp_path, **environ):
-        return subprocess.run(
-            [sys.executable, "-m", "ci_agent_eval", *map(str, arguments)],
-            cwd=cwd,
-            env=clean_environ(**environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
+        return run_agent_eval(*arguments, cwd=cwd, **environ)
 
     return run
 

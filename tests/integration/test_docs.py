@@ -14,7 +14,7 @@ import pytest
 
 from ci_agent_eval.contract.episode import StopReason
 from ci_agent_eval.settings import Settings, load_settings
-from tests.integration.test_cli import clean_environ
+from tests.processes import clean_environ, run_agent_eval, run_python
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -39,15 +39,7 @@ def blocks(language, text=README):
 def test_python_of_the_readme_runs(number, tmp_path):
     (tmp_path / "conftest.py").write_text(STUB_AGENT)
     (tmp_path / "test_readme.py").write_text(blocks("python")[number])
-    done = subprocess.run(
-        [sys.executable, "-m", "ci_agent_eval", "run", "test_readme.py", "--", "-W", "error"],
-        cwd=tmp_path,
-        env=clean_environ(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_agent_eval("run", "test_readme.py", "--", "-W", "error", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert "1 of 1 required scenario" in done.stdout
 
@@ -55,15 +47,7 @@ def test_python_of_the_readme_runs(number, tmp_path):
 def test_python_of_the_engine_s_page_declares_what_there_is(tmp_path):
     (text,) = blocks("python", (ROOT / "docs/engine.md").read_text())
     (tmp_path / "test_page.py").write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--collect-only", "test_page.py"],
-        cwd=tmp_path,
-        env=clean_environ(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-m", "pytest", "-q", "--collect-only", "test_page.py", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert "1 test collected" in done.stdout
 
@@ -126,15 +110,7 @@ CONVERSATIONS = (ROOT / "docs/conversations.md").read_text()
 @pytest.mark.parametrize("number", range(len(blocks("python", CONVERSATIONS))))
 def test_conversations_of_their_page_pass(number, tmp_path):
     (tmp_path / "test_page.py").write_text(blocks("python", CONVERSATIONS)[number])
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", "test_page.py"],
-        cwd=tmp_path,
-        env=clean_environ(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-m", "pytest", "-q", "-W", "error", "test_page.py", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert "1 episode: 1 passed" in done.stdout
 

@@ -4,9 +4,7 @@ are evaluations."""
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from ci_agent_eval.redact import REDACTED
 from ci_agent_eval.settings import Settings
 from tests.builders import episode, evaluated, write_run
 from tests.plugin.conftest import SCRIPTED_CLOCK
+from tests.processes import run_agent_eval
 
 SECRET = "hunter2-hunter2-hunter2"
 
@@ -41,19 +40,9 @@ def agent_eval(tmp_path: Path):
     """Run the program in a folder with an evaluation of which one of two conversations passes."""
     (tmp_path / "evals").mkdir()
     (tmp_path / "evals/diagram_eval.py").write_text(SUITE)
-    outer = ("GITHUB_", "INPUT_", "PYTEST_", "COV_", "COVERAGE_")
-    environ = {key: value for key, value in os.environ.items() if not key.startswith(outer)}
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "ci_agent_eval", *arguments],
-            cwd=tmp_path,
-            env={**environ, "PYTEST_ADDOPTS": "-p no:randomly -p no:hypothesispytest"},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
+        return run_agent_eval(*arguments, cwd=tmp_path)
 
     return run
 

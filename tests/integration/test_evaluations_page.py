@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from ci_agent_eval.settings import load_settings
-from tests.integration.test_cli import clean_environ
+from tests.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/evaluations.md").read_text()
@@ -23,15 +21,7 @@ CODE = dict(re.findall(r"^```python\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | r
 def run(folder, name, *arguments):
     # With the name's line: places in the output count it.
     (folder / name).write_text(f"# {name}\n{CODE[name]}")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", *arguments],
-        cwd=folder,
-        env=clean_environ(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-m", "pytest", "-q", "-W", "error", *arguments, cwd=folder)
     assert done.returncode == 0, done.stdout
     return done.stdout, json.loads((folder / "eval-results.json").read_text())
 

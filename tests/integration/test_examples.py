@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_cli import clean_environ
+from tests.processes import clean_environ, run_agent_eval, run_python
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -37,15 +37,7 @@ def test_banking_replays_without_a_key(tmp_path):
 
 def run_example(name, folder):
     """Run a copy of an example, as its README says; returns the process and the verdict."""
-    done = subprocess.run(
-        [sys.executable, "-m", "ci_agent_eval", "run", name],
-        cwd=folder,
-        env=clean_environ() | {"PATH": os.environ["PATH"]},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_agent_eval("run", name, cwd=folder)
     verdict = folder / "agent-eval-report/verdict.json"
     return done, json.loads(verdict.read_text()) if verdict.exists() else {}
 
@@ -111,13 +103,46 @@ def test_diagrams_are_tested_strictly_and_evaluated(diagrams):
     ],
 )
 def test_the_commands_of_the_diagrams_end_as_their_readme_says(diagrams, arguments, status):
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=diagrams,
-        env=clean_environ() | {"PATH": os.environ["PATH"]},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(*arguments, cwd=diagrams)
     assert done.returncode == status, done.stdout
+
+
+@pytest.fixture
+def coding(tmp_path):
+    shutil.copytree(EXAMPLES / "coding_agent", tmp_path / "coding")
+    return tmp_path
+
+
+def test_a_coding_agent_is_steered_and_the_report_says_what_that_saved(coding):
+    done, verdict = run_example("coding", coding)
+    assert done.returncode == 0, done.stdout
+    calls = verdict["summary"]["calls"]
+    assert (calls["live"], calls["scripted"]) == (0, 8)
+    results = json.loads((coding / "agent-eval-report/results.json").read_text())
+    mends, insists = sorted(results["episodes"], key=lambda episode: episode["scenario_id"])
+    assert [score["reason"] for score in (*mends["scores"], *insists["scores"])] == [
+        "it ran 1 of 295 tests",
+        "it ran 295 of 295 tests",
+    ]
+    measured = mends["metadata"]
+    assert (measured["tests_run_by_the_agent"], measured["tests_of_the_suite"]) == (1, 295)
+    held = [
+        call
+        for turn in mends["trajectory"]["turns"]
+        for call in turn.get("tool_calls", ())
+        if call.get("steered_by")
+    ]
+    assert [call["arguments"] for call in held] == [{"command": "pytest -q"}]
+    page = (coding / "agent-eval-report/report.html").read_text()
+    assert "it ran 1 of 295 tests" in page
+    assert "tests_run_by_the_agent" in page
+    assert "held back by pytest-full-suite" in page
+    readme = (EXAMPLES / "coding_agent/README.md").read_text()
+    assert all(f"| `{episode['scenario_id']}` |" in readme for episode in results["episodes"])
+
+
+def test_a_coding_agent_that_is_not_steered_runs_the_whole_suite(coding):
+    unsteered = ("--disable-pytest-full-suite-steering", "-k", "mends")
+    done = run_python("-m", "pytest", "-q", "coding", *unsteered, cwd=coding)
+    assert done.returncode == 1, done.stdout
+    assert "295 passed" in done.stdout

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.processes import run_agent_eval
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "tests/fixtures/interchange"
@@ -18,17 +17,7 @@ FILES = ROOT / "tests/fixtures/interchange"
 @pytest.fixture
 def agent_eval(tmp_path):
     def run(*arguments, **environ):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "INPUT_"))}
-        return subprocess.run(
-            [sys.executable, "-m", "ci_agent_eval", *map(str, arguments)],
-            cwd=tmp_path,
-            env={**kept, **environ},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
+        return run_agent_eval(*arguments, cwd=tmp_path, **environ)
 
     return run
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ import pytest
 from ci_agent_eval.results.importers.registry import IMPORTERS
 from ci_agent_eval.settings import Settings
 from tests.builders import episode, write_run
-from tests.integration.test_cli import clean_environ
+from tests.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "tests/fixtures/interchange"
@@ -31,16 +29,7 @@ NAMED = {
 
 
 def run(folder, *command):
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env=clean_environ(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
+    return run_python(*command, cwd=folder)
 
 
 def test_every_tool_has_its_section_and_command():

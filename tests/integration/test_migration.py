@@ -13,7 +13,7 @@ import pytest
 
 from ci_agent_eval import bridge
 from ci_agent_eval.pytest_plugin.linking import SETTINGS
-from tests.integration.test_cli import clean_environ
+from tests.processes import clean_environ
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/migration.md").read_text()

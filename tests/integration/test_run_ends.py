@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+
+from tests.processes import run_agent_eval
 
 
 @pytest.fixture
@@ -19,18 +18,7 @@ def report_of(tmp_path):
     def run(tests: str, *pytest_args: str) -> tuple[int, str, dict[str, Any]]:
         (tmp_path / "pytest.ini").write_text("[pytest]\n")
         (tmp_path / "test_suite.py").write_text(tests)
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "INPUT_"))}
-        environ = kept | {"PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:randomly"}
-        done = subprocess.run(
-            [sys.executable, "-m", "ci_agent_eval", "run", "test_suite.py", "--", *pytest_args],
-            cwd=tmp_path,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
+        done = run_agent_eval("run", "test_suite.py", "--", *pytest_args, cwd=tmp_path)
         written = (tmp_path / "agent-eval-report/verdict.json").read_text()
         return done.returncode, done.stdout, json.loads(written)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
+from tests.processes import run_agent_eval
 
 BANK = Path(__file__).parents[1] / "servers/bank.py"
 
@@ -116,23 +114,11 @@ SCRIPT = {
 @pytest.fixture(params=["-n0", "-n2"])
 def ran(request, tmp_path):
     """Run the suite as a person does; returns the process, and the requests to the model."""
-    outer = ("PYTEST_", "COV_", "COVERAGE_", "GITHUB_", "INPUT_")
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
-    environ |= {"PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:randomly", "DESK": OF_MODEL}
     options = [request.param, "--cassette=record", "--cassette-dir=cassettes", "-l", "-rA", "-vv"]
     (tmp_path / "pytest.ini").write_text("[pytest]\njunit_logging = all\n")
     with ModelServer(SCRIPT) as server:
         (tmp_path / "test_suite.py").write_text(SUITE.replace("THE-URL", server.base_url))
-        done = subprocess.run(
-            [sys.executable, "-m", "ci_agent_eval", "run", ".", "--", *options],
-            cwd=tmp_path,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
+        done = run_agent_eval("run", ".", "--", *options, cwd=tmp_path, DESK=OF_MODEL)
     assert done.returncode == 1, done.stdout + done.stderr
     return done, server.requests, tmp_path
 

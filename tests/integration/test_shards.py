@@ -5,13 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.integration.test_cli import clean_environ
+from tests.processes import run_agent_eval
 
 pytestmark = pytest.mark.timeout(400)  # the first test waits for all runs of all splits
 
@@ -80,23 +78,10 @@ SAME = (
 )
 
 
-def agent_eval(*arguments, cwd, **environ):
-    return subprocess.run(
-        [sys.executable, "-m", "ci_agent_eval", *map(str, arguments)],
-        cwd=cwd,
-        env=clean_environ(**environ),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-
-
 def run_shard(root: Path, index: int, count: int, *, into: str = "shards", **environ: str):
     folder = f"{into}/report-{count - index}"
     commit = environ.pop("commit", COMMIT)
-    return agent_eval(
+    return run_agent_eval(
         *("run", "--shard", f"{index}/{count}", "--report-dir", folder, "suite"),
         *("--", "-W", "error", f"--episode-commit={commit}"),
         cwd=root,
@@ -106,7 +91,7 @@ def run_shard(root: Path, index: int, count: int, *, into: str = "shards", **env
 
 def reported(root: Path, **environ: str):
     """Report on all shards; return the files that must be the same, and the process."""
-    done = agent_eval("report", "--results", "shards/*", cwd=root, **environ)
+    done = run_agent_eval("report", "--results", "shards/*", cwd=root, **environ)
     folder = root / "agent-eval-report"
     return {name: (folder / name).read_bytes() for name in SAME}, done
 
@@ -220,7 +205,7 @@ def test_an_end_that_only_the_process_shows_fails_the_report_of_all(tmp_path):
     for index in (1, 2):
         done = run_shard(tmp_path, index, 2)
         assert (done.returncode, said in done.stdout) == (1, True), done.stdout + done.stderr
-    done = agent_eval("report", "--results", "shards/*", cwd=tmp_path)
+    done = run_agent_eval("report", "--results", "shards/*", cwd=tmp_path)
     assert (done.returncode, said in done.stdout) == (1, True), done.stdout + done.stderr
 
 
@@ -238,14 +223,14 @@ def test_an_empty_shard_is_no_failure_of_its_job(tmp_path):
     assert other.returncode == 0, other.stdout
     assert "Agent evals passed: shard 1 of 2, 1 of 1 required scenario" in other.stdout
     # What is required of the whole suite is judged where the whole suite is.
-    done = agent_eval("report", "--results", "shards/*", cwd=tmp_path)
+    done = run_agent_eval("report", "--results", "shards/*", cwd=tmp_path)
     assert done.returncode == 1
     assert "no evaluation conversation was judged" in done.stdout
 
 
 @pytest.mark.parametrize("given", ["3/2", "0/2", "x", "1/2/3"])
 def test_a_shard_that_cannot_be_is_one_sentence(tmp_path, given):
-    done = agent_eval("run", "--shard", given, "suite", cwd=tmp_path)
+    done = run_agent_eval("run", "--shard", given, "suite", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.strip().endswith(
         f"option --shard: give a shard as INDEX/COUNT, such as 2/7 (got {given!r})"

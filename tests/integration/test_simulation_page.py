@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from ci_agent_eval.contract.scenario import ScenarioChecks, ScenarioEntry
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.scenario_files.load import parse_scenarios
 from ci_agent_eval.simulation.conversation import SimulationStop
-from tests.integration.test_cli import clean_environ
+from tests.processes import run_agent_eval
 
 PAGE = (Path(__file__).parents[2] / "docs/simulation.md").read_text()
 TESTS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -21,15 +19,7 @@ FILES = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOT
 
 
 def run(folder):
-    return subprocess.run(
-        [sys.executable, "-m", "ci_agent_eval", "run", "test_page.py", "--", "-W", "error"],
-        cwd=folder,
-        env=clean_environ(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_agent_eval("run", "test_page.py", "--", "-W", "error", cwd=folder)
 
 
 @pytest.fixture

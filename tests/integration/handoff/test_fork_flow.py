@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
 from tests.builders import episode, failing, junit_case, junit_xml
 from tests.github_fake import FakeGitHub
-from tests.integration.test_cli import clean_environ
+from tests.processes import run_agent_eval
 
 REPO, FORK = "octo/shop", "mallory/shop"
 HEAD, MERGE = "a" * 40, "c" * 40
@@ -119,16 +118,7 @@ class Flow:
             "GITHUB_WORKSPACE": str(work),
             "INPUT_GITHUB-TOKEN": token,
         }
-        return subprocess.run(
-            [sys.executable, "-m", "ci_agent_eval", "action"],
-            cwd=work,
-            env=clean_environ(**environ, **given),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
+        return run_agent_eval("action", cwd=work, **environ, **given)
 
     @property
     def comments(self):

@@ -17,7 +17,7 @@ import pytest
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.report_folder import write_report_folder
 from tests.integration.publish.rig import REPO, SHA, TOKEN, Rig, publication
-from tests.integration.test_cli import clean_environ
+from tests.processes import clean_environ
 from tests.render_reports import failing_over_budget
 
 ROOT = Path(__file__).parents[3]
