@@ -66,13 +66,17 @@ def _in_code(code: Code, scope: Scope, rules: Rules) -> Iterator[Run]:
 
 
 def _in_command(command: Command, scope: Scope, rules: Rules) -> Iterator[Run]:
+    aliased = _of_alias(command, scope, rules)
+    if aliased is not None:
+        yield from aliased
+        return
     shown = command
     for _ in range(_LAYERS):
         verdict = _verdict(command, scope, rules)
         if verdict is not None:
             yield Run(shown.shown, verdict)
             return
-        layers = _alias(command, scope) or unwrap(command, scope)
+        layers = unwrap(command, scope)
         if layers is None:
             _follow(command, scope)
             return
@@ -105,16 +109,22 @@ def _added(command: Command, scope: Scope) -> tuple[Word, ...]:
     return tuple(Word(text, value.known) for value in values for text in value.text.split())
 
 
-def _alias(command: Command, scope: Scope) -> list[Layer] | None:
-    """Return the text of the shell's alias that a command begins with."""
-    if not scope.aliases or not command.words:
-        return None
-    text = scope.aliases.get(command.words[0].text)
+def _of_alias(command: Command, scope: Scope, rules: Rules) -> Iterator[Run] | None:
+    """Return the runs of the shell's alias that a command begins with; None if it is none."""
+    name = command.words[0].text if command.words else ""
+    text = scope.aliases.get(name)
     if text is None or not _spend(text, scope):
         return None
     rest = " ".join(word.shown for word in command.words[1:])
-    del scope.aliases[command.words[0].text]  # an alias does not expand within itself
-    return [Text(f"{text} {rest}", same_shell=True, stdin=command.stdin)]
+    layer = Text(f"{text} {rest}", same_shell=True, stdin=command.stdin)
+    return _without_alias(name, layer, scope, rules)
+
+
+def _without_alias(name: str, layer: Text, scope: Scope, rules: Rules) -> Iterator[Run]:
+    """Read an alias's text, within which it does not expand itself."""
+    text = scope.aliases.pop(name)
+    yield from runs_in([layer], scope, rules)
+    scope.aliases.setdefault(name, text)
 
 
 def _follow(command: Command, scope: Scope) -> None:
