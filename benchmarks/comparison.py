@@ -101,7 +101,7 @@ def timed(folder: Path, runs: int) -> Figure:
     write_results(folder / "results.json", 2_000)
     for number in range(runs):
         (folder / f"base/run-{number}").mkdir(parents=True)
-        write_results(folder / f"base/run-{number}/results.json", 2_000, every=211)
+        write_results(folder / f"base/run-{number}/results.json", 2_000, every=211, run=number + 1)
     inputs = {"results": "results.json"} | ({"baseline": "base"} if runs else {})
     return median(lambda: action(folder, **inputs), 5)
 

@@ -31,17 +31,17 @@ def _junit(number: int, cases: int) -> str:
     )
 
 
-def write_results(path: Path, episodes: int, every: int = 97) -> None:
+def write_results(path: Path, episodes: int, every: int = 97, run: int = 0) -> None:
     """Write a `results.json` of two-turn episodes with tool calls, 20 iterations a scenario.
 
-    One of `every` so many failed.
+    One of `every` so many failed; latencies and costs are those of that `run`.
     """
-    lines = ",\n".join(_episode(number, every) for number in range(episodes))
+    lines = ",\n".join(_episode(number, every, run) for number in range(episodes))
     header = '{"schema_version":"1","suite":"default","episodes":['
     path.write_text(f"{header}\n{lines}\n]}}\n")
 
 
-def _episode(number: int, every: int) -> str:
+def _episode(number: int, every: int, run: int) -> str:
     scenario, iteration = divmod(number, 20)
     call = {"name": "lookup_order", "arguments": {"order_id": 1000 + scenario}, "result": "x" * 80}
     turns = [
@@ -50,9 +50,9 @@ def _episode(number: int, every: int) -> str:
             "role": "assistant",
             "content": "Your order is on its way back. " * 6,
             "tool_calls": [call, {**call, "name": "issue_refund"}],
-            "latency_ms": 400 + number % 300,
+            "latency_ms": 400 + (number * 7 + run * 31) % 300,
             "tokens": {"input": 900, "output": 120},
-            "cost_usd": 0.0041,
+            "cost_usd": round(0.0041 + (number * 3 + run) % 17 * 0.00001, 6),
             "source": "live",
         },
     ]

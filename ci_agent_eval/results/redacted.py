@@ -108,7 +108,9 @@ def _conditions(conditions: Conditions, redact: Redact) -> Conditions:
         "prices": _text(conditions.prices, redact),
         "judge": _text(conditions.judge, redact),
     }
-    return conditions.model_copy(update=update)
+    # Copies of thousands that are the same take longer than looking.
+    is_clean = all(getattr(conditions, name) == value for name, value in update.items())
+    return conditions if is_clean else conditions.model_copy(update=update)
 
 
 def _assertions(assertions: tuple[Assertion, ...], redact: Redact) -> tuple[Assertion, ...]:
