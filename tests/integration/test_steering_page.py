@@ -1,0 +1,118 @@
+"""docs/steering.md: its code runs, its commands answer what is shown, and it names all there is."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ci_agent_eval.steer.hook.agents import AGENTS
+from ci_agent_eval.steer.keys import KEYS
+from ci_agent_eval.steer.settings import parse_steering
+from ci_agent_eval.steering.arguments import SHELL_TOOLS
+from ci_agent_eval.steering.dangerous import DANGEROUS
+from ci_agent_eval.steering.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
+from tests.processes import run_agent_eval, run_python
+
+PAGE = (Path(__file__).parents[2] / "docs/steering.md").read_text()
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+SHOWN = [
+    shown
+    for block in blocks("console")
+    for shown in re.findall(r"^\$ (.+)\n((?:[^$].*\n)*)", block, re.MULTILINE)
+    if "steer check" in shown[0]
+]
+"""Commands with what they answer."""
+
+
+def test_the_episode_of_the_page_passes(tmp_path):
+    (code,) = blocks("python")
+    (tmp_path / "test_page.py").write_text(code)
+    done = run_python("-m", "pytest", "-q", "-W", "error", "test_page.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "1 episode: 1 passed" in done.stdout
+
+
+@pytest.mark.parametrize(("command", "answer"), SHOWN)
+def test_the_command_answers_what_is_shown(command, answer, tmp_path):
+    echoed, _, checked = (
+        command.rpartition(" | ") if command.startswith("echo") else ("", "", command)
+    )
+    script = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-m', "
+    script += f"'ci_agent_eval', *sys.argv[1:]], input={_said(echoed)!r}, text=True).returncode)"
+    done = run_python("-c", script, *shlex.split(checked)[1:], cwd=tmp_path)
+    assert done.stdout == answer
+    assert done.returncode == (1 if answer.startswith("full suite") else 0)
+
+
+def _said(echo):
+    return shlex.split(echo)[1] + "\n" if echo else ""
+
+
+def test_the_page_shows_commands():
+    assert len(SHOWN) == 3
+
+
+def test_the_file_is_read_and_names_every_key_with_its_default(tmp_path):
+    (text,) = blocks("yaml")
+    assert all(f"\n  {key}: " in text.replace(":\n", ": \n") for key in KEYS)
+    shown, default = parse_steering(text, "page"), SteeringSettings()
+    assert (shown.ttl, shown.priority) == (default.ttl, default.priority)
+    assert shown.rules.bare_directory_is_full is default.rules.bare_directory_is_full is False
+    assert shown.dangerous == tuple(DANGEROUS)
+    (rule,) = shown.general
+    plain = GeneralRule("a", "b", "c")
+    assert (rule.priority, rule.once) == (plain.priority, plain.once)
+
+
+def test_every_agent_s_configuration_runs_its_hook():
+    configured = {}
+    for block in blocks("json"):
+        json.loads(block)
+        (command,) = re.findall(r'"(agent-eval [^"]+)"', block)
+        *_, agent, flag = shlex.split(command)
+        configured[agent] = command
+        assert command == f"agent-eval steer hook --for {agent} {flag}"
+        assert flag == "--enable-pytest-full-suite-steering"
+    assert set(configured) == set(AGENTS) - {"claude-code"}
+
+
+@pytest.mark.parametrize("command", ["check", "hook", "install", "uninstall", "proxy"])
+def test_every_option_of_the_command_is_on_the_page(command, tmp_path):
+    shown = run_agent_eval("steer", command, "--help", cwd=tmp_path).stdout
+    options = set(re.findall(r"^ +(?:-h, )?(--[a-z-]+)", shown, re.MULTILINE)) - {"--help"}
+    options |= set(re.findall(r"/ +(--[a-z-]+)", shown))
+    assert options
+    missing = [option for option in options if not re.search(rf"{option}\b(?!-)", PAGE)]
+    assert missing == []
+
+
+def test_the_exit_codes_of_a_check_are_those_of_its_help(tmp_path):
+    shown = run_agent_eval("steer", "check", "--help", cwd=tmp_path).stdout
+    codes = re.findall(r"^ +(\d) +(\S.+)$", shown, re.MULTILINE)
+    assert len(codes) == 3
+    assert all(f"| {code} | {meaning} |" in PAGE for code, meaning in codes)
+
+
+def test_tools_and_the_message_are_named_as_they_are():
+    assert all(f"`{tool}`" in PAGE for tool in SHELL_TOOLS)
+    assert DEFAULT_MESSAGE in " ".join(PAGE.replace("\n> ", " ").split())
+
+
+def test_links_of_the_page_lead_somewhere():
+    headings = {
+        re.sub(r"[^\w -]", "", line).strip().lower().replace(" ", "-")
+        for line in re.findall(r"^##+ (.+)$", PAGE, re.MULTILINE)
+    }
+    targets = re.findall(r"\]\(([^)]+)\)", PAGE)
+    assert {target[1:] for target in targets if target.startswith("#")} <= headings
+    files = [target.partition("#")[0] for target in targets if not target.startswith("#")]
+    assert all((Path(__file__).parents[2] / "docs" / target).is_file() for target in files)
