@@ -191,6 +191,16 @@ def test_a_run_that_failed_passes_only_with_a_reason(flow, conclusion):
     assert said in " ".join(flow.comments[0].split())
 
 
+@pytest.mark.parametrize(("suite", "conclusion"), [("shop", "success"), ("desk", "failure")])
+def test_results_of_another_suite_answer_for_no_check(flow, suite, conclusion):
+    flow.upload(report_zip(commit=HEAD, suite=suite))
+    done = flow.privileged(suite="shop")
+    assert done.returncode == (conclusion == "failure"), done.stdout + done.stderr
+    assert flow.check_runs == [(HEAD, conclusion)]
+    told = "its results are of suite 'desk', this is suite 'shop'"
+    assert (told in flow.comments[0]) is (suite == "desk")
+
+
 def test_an_attempt_that_left_nothing_is_not_published_from_the_one_before(flow):
     """All jobs run again: the second attempt dies before it uploads, and GitHub says success."""
     flow.unprivileged(SUITE.replace("PASSES", "True"))
