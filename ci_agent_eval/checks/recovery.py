@@ -62,7 +62,7 @@ class ErrorRecovery(Named):
                     *turn.tool_calls[number:],
                     *(c for t in every[at + 1 :] for c in t.tool_calls),
                 )
-                worked = any(c.name == call.name and c.error is None for c in later)
+                worked = any(c.name == call.name and not c.failed for c in later)
                 yield call, worked or self._told(every[at:])
 
     def _told(self, since: Sequence[Turn]) -> bool:

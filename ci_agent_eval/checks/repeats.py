@@ -17,9 +17,9 @@ from ci_agent_eval.contract.trajectory import ToolCall
 class RepeatedCalls(Named):
     """The agent makes at most so many calls that it made before, arguments included.
 
-    A call after the same one failed is a retry and no repeat. Tools in `ignore` may be
-    called as often as one likes: what they tell changes. The score is the share of calls
-    that are no repeats.
+    A call after the same one failed, or was held back by steering, is a retry and no repeat.
+    Tools in `ignore` may be called as often as one likes: what they tell changes. The score
+    is the share of calls that are no repeats.
     """
 
     at_most: int = 0
@@ -36,7 +36,7 @@ class RepeatedCalls(Named):
         repeats = []
         for call in made:
             before = seen.get(_same(call))
-            if before is not None and before.error is None:
+            if before is not None and not before.failed:
                 repeats.append(called(call))
             seen[_same(call)] = call
         reason = (

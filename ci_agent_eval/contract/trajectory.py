@@ -41,6 +41,11 @@ class ToolCall(Frozen):
     steered_by: str | None = None
     """The handler of steering that held the call back: it never ran, `result` is its message."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether it did not do what it was asked: it broke, or it was held back."""
+        return self.error is not None or self.steered_by is not None
+
 
 class Turn(Frozen):
     """One message of the conversation; an agent's turn carries its cost and latency."""

@@ -26,6 +26,7 @@ def find(result="found", **arguments):
 
 
 FAILED = {"name": "find", "arguments": {}, "error": "timeout"}
+HELD = {"name": "find", "arguments": {}, "result": "found 39", "steered_by": "a-rule"}
 
 # Steps
 
@@ -246,3 +247,10 @@ def test_words_that_do_not():
 def test_what_means_nothing_is_refused(make, sentence):
     with pytest.raises(InputError, match=sentence):
         make()
+
+
+def test_what_steering_held_back_did_not_work():
+    held_then_made = calling(HELD, find("39"))
+    assert of(RepeatedCalls(), held_then_made) == (True, 1, "2 calls, none again")
+    assert of(CallsAfterAnswer("39"), held_then_made)[0] is True
+    assert of(ErrorRecovery(), calling(FAILED, HELD))[0] is False
