@@ -153,7 +153,7 @@ def test_a_missing_shard_fails_and_is_named(split, tmp_path):
     ((kind, message),) = findings(files)
     assert kind == "shards"
     assert message.startswith("shard 5 of 7 left no results; let every job of the matrix upload")
-    assert "the shards are not one whole run" in done.stdout
+    assert "shard 5 of 7 is missing" in done.stdout
 
 
 def test_a_doubled_shard_fails_and_is_named(split, tmp_path):
