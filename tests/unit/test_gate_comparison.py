@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from ci_agent_eval.comparison.model import NoBaseline
+from ci_agent_eval.comparison.model import Movement, NoBaseline
+from ci_agent_eval.comparison.remarks import is_certain
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy, is_passing
 from ci_agent_eval.render.document import parse_verdict, render_verdict
@@ -304,6 +305,21 @@ def test_a_rise_that_chance_may_explain_warns():
             f"cost per episode rose by 50.0%, {BY_CHANCE}; 10% allowed",
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("interval", "p_value", "expected"),
+    [
+        ((0.2, 0.9), 0.01, True),
+        ((0.2, 0.9), 0.05, False),
+        ((0.05, 0.9), 0.01, False),
+        (None, 0.01, True),
+        (None, 0.3, False),
+    ],
+)
+def test_a_rise_is_certain_where_both_the_test_and_the_interval_say_so(interval, p_value, expected):
+    moved = Movement(1.0, 1.5, 3, 3, interval, p_value)
+    assert is_certain(moved, 0.1, 0.05) is expected
 
 
 def test_single_iterations_of_many_scenarios_tell_a_rise():
