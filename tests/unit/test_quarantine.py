@@ -74,7 +74,7 @@ def test_after_the_day_it_gates_again_and_that_is_said():
 
 def test_what_comparing_finds_of_it_does_not_gate():
     bad = [failing(iteration=i, min_pass_rate=0.0) for i in range(1, 21)]
-    good = [episode(iteration=i) for i in range(1, 21)]
+    good = [episode(iteration=i, min_pass_rate=0.0) for i in range(1, 21)]
     rest = episode("other")
     assert not report(*bad, rest, baseline=baseline(good)).passed
     built = report(*bad, rest, baseline=baseline(good), quarantine=(in_quarantine(),))
