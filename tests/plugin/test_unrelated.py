@@ -92,6 +92,7 @@ def test_the_help_says_what_there_is(pytester):
         "--aitest-iterations",
         "--eval",
         "--eval-strict",
+        "--enable-pytest-full-suite-steering",
     ):
         assert name in shown
     markers = pytester.runpytest_inprocess("--markers").stdout.str()

@@ -125,6 +125,18 @@ def test_tool_calls_of_the_episode_go_to_the_open_turn():
     assert episode.turns[1].tool_calls[0].arguments == {"order": 7}
 
 
+def test_a_tool_call_that_was_held_back_says_by_whom():
+    episode = a_recorder()
+    with episode.turn("hi"):
+        episode.tool_call("bash", "pytest", "Run one test.", steered_by="pytest-full-suite")
+    (call,) = episode.turns[1].tool_calls
+    assert (call.result, call.steered_by, call.failed) == (
+        "Run one test.",
+        "pytest-full-suite",
+        True,
+    )
+
+
 def test_checks_go_on_and_fail_the_episode_at_its_end():
     places = iter([("tests/test_a.py", 3), ("tests/test_a.py", 4)])
     episode = a_recorder(locate=lambda: next(places))

@@ -193,3 +193,15 @@ def test_what_cannot_be_is_refused(given, settings, says):
 
     with pytest.raises(InputError, match=says):
         go(once())
+
+
+def test_without_the_grammar_a_run_that_asks_for_it_is_refused(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tree_sitter_bash", None)
+
+    async def once(settings):
+        async with session() as opened:
+            return await aitest_run(loop_of(Shell()), "hello", session=opened, steering=settings)
+
+    with pytest.raises(InputError, match=r"tree_sitter_bash.*pip install"):
+        go(once(ON))
+    assert go(once(SteeringSettings())).success

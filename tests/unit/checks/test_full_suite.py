@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from ci_agent_eval.checks import NoFullSuiteRun
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.model import Rules
 from tests.builders import calling, talk, turn
+
+ROOT = Path(__file__).parents[3]
 
 
 def bash(command, **overrides):
@@ -78,3 +84,21 @@ def test_of_many_runs_five_are_named_and_long_commands_are_cut():
 def test_what_means_nothing_is_refused(field, value):
     with pytest.raises(InputError, match=f"NoFullSuiteRun.{field}"):
         NoFullSuiteRun(**{field: value})
+
+
+def test_without_the_grammar_it_is_an_error_and_no_pass():
+    code = """
+import sys
+sys.modules["tree_sitter"] = None
+from ci_agent_eval.checks import NoFullSuiteRun
+from tests.builders import calling
+call = {"name": "bash", "arguments": {"command": "pytest"}}
+try:
+    print(NoFullSuiteRun().assertions(calling(call)))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("InputError NoFullSuiteRun needs tree_sitter, which")
