@@ -16,10 +16,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from markdown_it import MarkdownIt
+from palette import shrink
 from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs/pictures"
+MERMAID_ROOT = "scripts/mermaid"
+MERMAID = ROOT / MERMAID_ROOT / "node_modules/mermaid/dist/mermaid.min.js"
+"""What GitHub draws the charts of a comment with."""
 LARGEST = 200_000
 """Bytes of a picture; the repository keeps every version of it."""
 
@@ -29,6 +33,9 @@ SETTINGS = """
 suite = "support-desk"
 [gate]
 max_error_rate = 0.05
+[compare]
+baseline = "main"
+max_cost_increase = 0.25
 [budgets]
 total_cost_usd = 0.5
 total_tokens = {limit = 100000, hard = false}
@@ -56,8 +63,36 @@ tr:nth-child(2n) td { background: #f6f8fa; }
 code { padding: 2px 5px; border-radius: 6px; background: #818b981f; font-size: 12px; }
 code { font-family: "JetBrains Mono", monospace; }
 summary { margin-bottom: 10px; }
+pre { margin: 0 0 12px; padding: 12px; border-radius: 6px; background: #f6f8fa; }
+pre code { padding: 0; background: none; }
+.minus { background: #ffebe9; }
+.plus { background: #dafbe1; }
+.chart { display: inline-block; width: 400px; }
 </style><div class="box"><div class="head"><b>github-actions</b> <span>bot</span> commented</div>
 <div class="body">%s</div></div>"""
+
+
+AS_GITHUB = """async () => {
+  mermaid.initialize({ startOnLoad: false });
+  for (const folded of document.querySelectorAll("details")) {
+    folded.open = /^(What changed|Trend)/.test(folded.querySelector("summary").textContent);
+  }
+  for (const code of document.querySelectorAll(".language-diff")) {
+    code.replaceChildren(...code.textContent.trimEnd().split("\\n").map((line) => {
+      const shown = document.createElement("div");
+      shown.className = { "-": "minus", "+": "plus" }[line[0]] ?? "";
+      shown.textContent = line;
+      return shown;
+    }));
+  }
+  for (const [number, code] of [...document.querySelectorAll(".language-mermaid")].entries()) {
+    const chart = document.createElement("div");
+    chart.className = "chart";
+    chart.innerHTML = (await mermaid.render(`chart-${number}`, code.textContent)).svg;
+    code.parentElement.replaceWith(chart);
+  }
+}"""
+"""What GitHub does with a comment: it draws charts and colours diffs; and the folds of interest."""
 
 
 def main() -> int:
@@ -66,13 +101,19 @@ def main() -> int:
     if found is None:
         print("make pictures: there is no Chromium here; scripts/chromium installs it")
         return 1
+    if not MERMAID.exists():
+        print(f"make pictures: there is no Mermaid here; run: npm --prefix {MERMAID_ROOT} ci")
+        return 1
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         report = _report(Path(name))
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         _report_picture(browser, report / "report.html")
+        _changed_picture(browser, report / "report.html")
         _episode_picture(browser, report / "report.html")
         _comment_picture(browser, report / "comment.md")
+        for picture in sorted(PICTURES.glob("*.png")):
+            shrink(browser, picture)
         browser.close()
     return _measure()
 
@@ -106,9 +147,32 @@ def _opened(browser: Browser, file: Path, scheme: str, width: int, height: int) 
 
 
 def _report_picture(browser: Browser, file: Path) -> None:
-    """Show verdict, figures and scenarios."""
-    with _opened(browser, file, "light", 1180, 1330) as page:
-        page.screenshot(path=PICTURES / "report.png")
+    """Show verdict, figures, and what changed since the baseline."""
+    with _opened(browser, file, "light", 1180, 3200) as page:
+        height = _bottom(page, ".pair .ways:not(.talks)")
+        page.screenshot(path=PICTURES / "report.png", clip=_clip(0, height, 1180))
+
+
+def _changed_picture(browser: Browser, file: Path) -> None:
+    """Show a scenario that changed, its conversations side by side, in the dark scheme."""
+    with _opened(browser, file, "dark", 1180, 3200) as page:
+        page.locator("#baseline .talk").first.wait_for()
+        box = page.locator("#baseline .pair").first.bounding_box()
+        if box is None:
+            raise SystemExit("make pictures: the report shows no scenario that changed")
+        clip = _clip(box["y"] - 4, box["height"] + 8, 1180)
+        page.screenshot(path=PICTURES / "changed.png", clip=clip)
+
+
+def _clip(top: float, height: float, width: float) -> FloatRect:
+    return {"x": 0, "y": top, "width": width, "height": height}
+
+
+def _bottom(page: Page, selector: str) -> float:
+    box = page.locator(selector).first.bounding_box()
+    if box is None:
+        raise SystemExit(f"make pictures: the page shows no {selector}")
+    return box["y"] + box["height"] + PADDING
 
 
 def _episode_picture(browser: Browser, file: Path) -> None:
@@ -122,8 +186,7 @@ def _episode_picture(browser: Browser, file: Path) -> None:
         box = page.locator("#episodes").bounding_box()
         if box is None:
             raise SystemExit("make pictures: the report shows no episodes")
-        top, height = box["y"] - PADDING, box["height"] + 2 * PADDING
-        clip: FloatRect = {"x": 0, "y": top, "width": 1180, "height": height}
+        clip = _clip(box["y"] - PADDING, box["height"] + 2 * PADDING, 1180)
         page.screenshot(path=PICTURES / "episode.png", clip=clip)
 
 
@@ -134,6 +197,8 @@ def _comment_picture(browser: Browser, file: Path) -> None:
     text = markdown.render(file.read_text(encoding="utf-8"))
     shown.write_text(COMMENT % text, encoding="utf-8")
     with _opened(browser, shown, "light", 908, 500) as page:
+        page.add_script_tag(path=MERMAID)
+        page.evaluate(AS_GITHUB)
         page.screenshot(path=PICTURES / "comment.png", full_page=True)
 
 

@@ -2,22 +2,27 @@
 
     python scripts/pictures_data.py FOLDER
 
-writes `results.json` into the folder. It is data of the contract, not a run of an agent.
+writes `results.json` into the folder, and below `main/` those of the runs of the base that it is
+held against. It is data of the contract, not a run of an agent.
 """
 
 from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.results import Session
 
 ITERATIONS = 10
+COMMITS = ("c81e5a0", "9d0f3b7", "61ab0e2", "e5574cd", "b20c9f8", "4f2a91c")
+"""Of the runs of the base, the oldest first."""
+SUITE = "support-desk"
 FILE = "tests/episodes/test_support.py"
 
 
@@ -156,10 +161,23 @@ PLANS = (
 )
 
 
-def episodes() -> Iterator[Episode]:
+def plans_before(run: int) -> Iterator[Plan]:
+    """Yield how the scenarios went in a run of the base: it asked managers, and found orders."""
+    for plan in PLANS:
+        before = replace(plan, cost=plan.cost * (0.86 + run / 100), errors=())
+        if plan.scenario_id == "refund_over_limit":
+            before = replace(before, failures=(4,) if run == 2 else ())
+        elif plan.scenario_id == "refund_by_email":
+            before = replace(before, calls=(plan.calls[0], *plan.calls[3:]))
+        elif plan.scenario_id == "refund_within_limit":
+            before = replace(before, failures=(1, 8) if run == 2 else ())
+        yield before
+
+
+def episodes(plans: Iterable[Plan], seed: int) -> Iterator[Episode]:
     """Yield every episode, by scenario and iteration."""
-    chance = random.Random(7)  # noqa: S311 - figures for a picture
-    for plan in sorted(PLANS, key=lambda plan: plan.scenario_id):
+    chance = random.Random(seed)  # noqa: S311 - figures for a picture
+    for plan in sorted(plans, key=lambda plan: plan.scenario_id):
         for iteration in range(1, ITERATIONS + 1):
             yield _episode(plan, iteration, chance)
 
@@ -235,10 +253,25 @@ def _cost(plan: Plan, turns: int, chance: random.Random) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write the results."""
-    lines = (canonical_json(episode) for episode in episodes())
-    text = "".join(render_results("support-desk", lines))
-    (Path(sys.argv[1]) / "results.json").write_text(text, encoding="utf-8")
+    """Write the results of this run and of the base."""
+    folder = Path(sys.argv[1])
+    write(folder, episodes(PLANS, 7))
+    for run, commit in enumerate(COMMITS):
+        before = folder / "main" / f"run-{run + 1}"
+        before.mkdir(parents=True)
+        written = write(before, episodes(plans_before(run), run))
+        session = Session(
+            state="finished", selected=written, suite=SUITE, commit=commit.ljust(40, "0")
+        )
+        (before / "session.json").write_text(canonical_json(session), encoding="utf-8")
+
+
+def write(folder: Path, found: Iterator[Episode]) -> int:
+    """Write a run's `results.json`; return how many episodes it has."""
+    lines = [canonical_json(episode) for episode in found]
+    text = "".join(render_results(SUITE, lines))
+    (folder / "results.json").write_text(text, encoding="utf-8")
+    return len(lines)
 
 
 if __name__ == "__main__":

@@ -167,8 +167,8 @@ def _moved(
     else:
         yield replace(row, label=f"{row.label}, all")
         name = row.label.partition(" (")[0]
-        same = f"{name}, the {counted(moved.scenarios, 'scenario')} compared"
-        yield FigureRow(same, now, before, change)
+        which = f"the {counted(moved.scenarios, 'scenario')} compared"
+        yield FigureRow(f"{name}, {which}", now, before, change)
 
 
 def _repeated(found: Comparison) -> str:

@@ -20,7 +20,8 @@ from tests.unit.render.test_markdown import well_formed
 TEXT = r'"[^"\n]*"'
 NUMBER = r"\d+(?:\.\d+)?"
 GRAMMAR = re.compile(
-    rf"""xychart-beta
+    rf"""%%\{{init: \{{"themeVariables": \{{"xyChart": \{{"plotColorPalette": "#[0-9a-f]{{6}}"\}}\}}\}}\}}%%
+xychart-beta
     accDescr: [^\n]+
     title {TEXT}
     x-axis \[({TEXT}(?:, {TEXT})*)\]
