@@ -86,3 +86,42 @@ def test_a_stop_at_the_first_failure_is_named_as_such(report_of, workers):
     message = verdict["summary"]["findings"][0]["message"]
     assert message.startswith("pytest stopped early at a limit of its own, as with -x")
     assert "run the suite again" not in message
+
+
+ENDS_ITS_RUNNER = """
+import os, signal
+
+def test_one(episode): pass
+
+class Plugin:
+    def pytest_unconfigure(self):
+        os.kill(os.getppid(), signal.SIGKILL)
+
+import pytest
+
+@pytest.fixture(autouse=True, scope="session")
+def registered(pytestconfig):
+    pytestconfig.pluginmanager.register(Plugin())
+"""
+DIES_AT_ITS_END = ENDS_ITS_RUNNER.replace("os.getppid()", "os.getpid()")
+
+
+def test_a_runner_that_saw_no_end_of_its_suite_proves_nothing(tmp_path):
+    """A job is cancelled, or runs out of memory, once the tests have passed."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_suite.py").write_text(ENDS_ITS_RUNNER)
+    killed = run_agent_eval("run", "test_suite.py", cwd=tmp_path)
+    assert killed.returncode == -signal.SIGKILL
+    done = run_agent_eval("report", "--results", "agent-eval-report", cwd=tmp_path)
+    assert done.returncode == 1, done.stdout
+    assert "how pytest's process ended is not known" in " ".join(done.stdout.split())
+
+
+def test_a_suite_that_is_killed_at_its_end_fails_wherever_it_is_read(report_of, tmp_path):
+    status, out, verdict = report_of(DIES_AT_ITS_END)
+    assert (status, kinds(verdict)) == (1, ["disagreement"]), out
+    done = run_agent_eval("report", "--results", "agent-eval-report", cwd=tmp_path)
+    assert done.returncode == 1, done.stdout
+    said = "pytest ended with status 137, but its session says 0"
+    assert said in " ".join(out.split())
+    assert said in " ".join(done.stdout.split())
