@@ -86,17 +86,17 @@ def _row(item: Judged, links: Links) -> Sequence[str]:
 
 def _why(item: Judged) -> str:
     if item.passing:
-        return over_budget(item.scenario, cell=True) or ABSENT
+        names = hard_overruns(item.scenario)
+        shown = ", ".join(code_span(name, limit=ID_LIMIT, cell=True) for name in names)
+        return f"over budget: {shown}" if shown else ABSENT
     failing = item.judgement.status == "failing"
     cause = first_cause(item.scenario) if failing else error_cause(item.scenario)
     return cause_cell(cause, REASON_LIMIT, cell=True)
 
 
-def over_budget(scenario: ScenarioSummary, *, cell: bool = False) -> str:
-    """Name the hard budgets that a scenario is over; nothing where it is over none."""
-    names = [budget_label(f.violation) for f in scenario.violations if f.violation.hard]
-    shown = ", ".join(code_span(name, limit=ID_LIMIT, cell=cell) for name in names)
-    return f"over budget: {shown}" if shown else ""
+def hard_overruns(scenario: ScenarioSummary) -> Sequence[str]:
+    """Name the hard budgets that a scenario is over; a user's own name of one is hostile."""
+    return [budget_label(f.violation) for f in scenario.violations if f.violation.hard]
 
 
 def acceptances(report: Report) -> Sequence[Reason]:

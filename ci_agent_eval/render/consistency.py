@@ -128,6 +128,8 @@ def _against_success(report: Report) -> Iterator[str]:
         _MILDEST,
         eval_min_pass_rate=report.verdict.thresholds.min_pass_rate,
         eval_min_score=report.verdict.thresholds.min_score,
+        max_cost_increase=report.verdict.increases.cost,
+        max_latency_increase=report.verdict.increases.latency,
     )
     summary, acknowledged = report.summary, report.verdict.acknowledged
     for reason in decide(summary, policy, report.comparison, acknowledged).reasons:

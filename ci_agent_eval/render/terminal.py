@@ -11,6 +11,7 @@ from ci_agent_eval.gate import Reason
 from ci_agent_eval.render.agreed import (
     acceptances,
     acceptances_title,
+    hard_overruns,
     quarantine_title,
     until,
 )
@@ -134,7 +135,9 @@ def _quarantined(item: Judged) -> Entry:
     agreed = item.scenario.quarantine
     assert agreed is not None, "only what is in quarantine is shown"  # noqa: S101 - see above
     owner, reason = terminal(agreed.owner or "", NAME_LIMIT), terminal(agreed.reason)
-    text = f"until {until(agreed)}; owner {owner}: {reason}"
+    over = [terminal(name, NAME_LIMIT) for name in hard_overruns(item.scenario)]
+    why = f"over budget: {', '.join(over)}; " if over and item.passing else ""
+    text = f"{why}until {until(agreed)}; owner {owner}: {reason}"
     return Entry(_name(item), _passes(item), text, _place(item.scenario.file, item.scenario.line))
 
 

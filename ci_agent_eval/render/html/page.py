@@ -14,7 +14,13 @@ from markupsafe import Markup
 from ci_agent_eval.comparison.model import Sample
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.facts import EpisodeFacts
-from ci_agent_eval.render.agreed import acceptances, acceptances_title, quarantine_title, until
+from ci_agent_eval.render.agreed import (
+    acceptances,
+    acceptances_title,
+    hard_overruns,
+    quarantine_title,
+    until,
+)
 from ci_agent_eval.render.compared import key_of
 from ci_agent_eval.render.doubts import by_scenario
 from ci_agent_eval.render.headline import headline
@@ -96,6 +102,7 @@ def render_html(
         "reasons": told_reasons(report),
         "quarantine_title": quarantine_title(report),
         "until": until,
+        "hard_overruns": hard_overruns,
         "flaky": flaky(report),
         "links": _page_links(links),
         "scenarios": _data(

@@ -329,6 +329,7 @@ def test_a_quarantine_that_is_over_names_the_budget_that_is_exceeded():
         episode("refund", budgets=over), quarantine=(in_quarantine("refund", expired=True),)
     )
     assert "| over budget: `tool calls` | 2026-01-31, over: it gates again |" in comment(built)
+    assert "over budget: tool calls; until 2026-01-31, over: it gates again" in terminal(built)
 
 
 def test_the_columns_of_iterations_have_headings():

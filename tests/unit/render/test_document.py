@@ -17,7 +17,7 @@ from ci_agent_eval.facts import PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.document import parse_verdict, render_verdict
 from ci_agent_eval.render.headline import headline
-from tests.builders import episode, evaluated, failing, finding, report
+from tests.builders import baseline, episode, evaluated, failing, finding, report, turn
 from tests.render_reports import REPORTS, failing_over_budget, hostile
 
 
@@ -64,6 +64,15 @@ def test_a_file_without_a_commit_is_read():
     assert parse_verdict(json.dumps(document)) == failing_over_budget()
 
 
+DEAR = GatePolicy(max_cost_increase=0.5)
+
+
+def costing(cost):
+    """Six scenarios of three iterations that cost so much each."""
+    turns = {"turns": [turn(cost_usd=cost)]}
+    return [episode(f"s{n}", iteration=i, trajectory=turns) for n in range(6) for i in (1, 2, 3)]
+
+
 OVER = {"tool_calls": {"used": 6, "limit": 4}}
 
 NOT_PASSING = {
@@ -93,6 +102,10 @@ NOT_PASSING = {
     "a missed score": (
         report(evaluated("a", False), episode(), policy=GatePolicy(eval_min_score=0.5)),
         "the evaluations' average score is 0",
+    ),
+    "a cost that rose": (
+        report(*costing(0.02), baseline=baseline(costing(0.01)), policy=DEAR),
+        "cost per episode rose by",
     ),
     "nothing judged": (report(episode(outcome="skipped")), "no evidence: 1 episodes found"),
     "nothing at all": (report(), "no evidence: 0 episodes found"),
