@@ -75,9 +75,10 @@ def test_a_regression_is_found_on_a_laptop(agent_eval, base, tmp_path):
 def test_the_formats_of_compare(agent_eval, base, format_):
     done = agent_eval("compare", "base", "base", "--format", format_)
     assert done.returncode == 0, done.stderr
-    assert "Fisher's exact test, Benjamini-Hochberg at 5 % over 2 scenarios" in done.stdout.replace(
-        "\n", " "
+    test = (
+        "Fisher's exact test, one-sided, p adjusted by Benjamini-Hochberg at 5 % over 2 scenarios"
     )
+    assert test in done.stdout.replace("\n", " ")
 
 
 def test_run_reads_the_baseline_of_the_settings(agent_eval, base, tmp_path):
@@ -90,7 +91,7 @@ def test_run_reads_the_baseline_of_the_settings(agent_eval, base, tmp_path):
     page = (tmp_path / "agent-eval-report/report.html").read_text()
     comment = (tmp_path / "agent-eval-report/comment.md").read_text()
     assert "Against the baseline" in page
-    assert "- lookup_order → ask_manager\n+ lookup_order\n" in comment
+    assert "- lookup_order(order_id=0) → ask_manager\n+ lookup_order(order_id=10)\n" in comment
 
 
 def test_a_vanished_scenario_fails(agent_eval, base, tmp_path):
