@@ -73,12 +73,12 @@ def test_a_model_that_is_never_asked_needs_no_key(model):
     ("model", "said"),
     [
         ("nobody:m", "'nobody:m': Unknown provider: nobody"),
-        ("anthropic:claude", "'anthropic:claude': its library is not installed; run: pip install"),
+        ("groq:llama", "'groq:llama': its library is not installed; run: pip install"),
     ],
 )
 def test_a_provider_that_cannot_be_had_is_named(model, said):
     with pytest.raises(InputError, match=said):
-        build_model(Provider(model), {"ANTHROPIC_API_KEY": "k"})
+        build_model(Provider(model), {"GROQ_API_KEY": "k"})
 
 
 def test_only_what_is_set_is_a_setting():
