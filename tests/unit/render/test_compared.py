@@ -384,3 +384,19 @@ def test_the_raw_cost_of_an_episode_stands_beside_that_of_what_is_compared():
     assert row(comment(regressed()), "| cost per episode, all") == (
         "| cost per episode, all | $0.0066 | $0.004 | – |"
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "durations", "said"),
+    [
+        ("replayed", (1, 2, 3), "Baseline of 3 runs (2 repeated replays not counted);"),
+        ("replayed", (1, 1, 2), "Baseline of 3 runs (1 copy and 1 repeated replay not counted);"),
+        ("live", (1, 2, 3), "Baseline of 3 runs;"),
+    ],
+)
+def test_what_of_the_baseline_does_not_count_is_said(source, durations, said):
+    turns = {"trajectory": {"turns": [turn(source=source, latency_ms=81.5)]}}
+    runs = [[episode(duration_ms=number, **turns)] for number in durations]
+    built = report(episode(**turns), baseline=baseline(*runs))
+    for text in (comment(built), terminal(built)):
+        assert said in " ".join(text.split())
