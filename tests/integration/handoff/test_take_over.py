@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from ci_agent_eval.action import faults_refused
 from ci_agent_eval.errors import InputError, PublishError
 from ci_agent_eval.handoff import refuse, source_of, take_over
+from ci_agent_eval.pipeline import Job
 from ci_agent_eval.publish.client import Connection
 from ci_agent_eval.publish.event import Event, SourceRun
+from ci_agent_eval.settings import Settings
 from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
 from tests.builders import episode
 from tests.github_fake import FaultKind
@@ -183,3 +186,41 @@ def test_a_refusal_outlasts_what_goes_over_and_is_there_once(rig: Rig, kind: Fau
     refusal(rig, event, "no")
     refusal(rig, event, "no")
     assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
+
+
+def faulty(rig: Rig, error: BaseException, **publish: Any) -> None:
+    """Publish a run's results with a fault in between."""
+    settings = Settings.model_validate({"publish": publish})
+    job = Job(settings, root=rig.folder, environ={})
+    event = fork_event(rig, api_url=rig.fake.url)
+    with pytest.raises(type(error)) as caught, faults_refused(TOKEN, event, job, rig.log):
+        raise error
+    assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RecursionError("deep"), KeyError("what they wrote")]
+)
+def test_what_nobody_thought_of_fails_the_check(rig: Rig, error: Exception):
+    faulty(rig, error)
+    (run,) = rig.check_runs
+    assert (run.head_sha, run.conclusion) == (SHA, "failure")
+    assert f"an unexpected {type(error).__name__} ended the job" in run.summary
+    assert "what they wrote" not in run.summary
+
+
+@pytest.mark.parametrize("error", [InputError("said"), PublishError("said"), KeyboardInterrupt()])
+def test_what_was_thought_of_is_said_by_those_who_did(rig: Rig, error: BaseException):
+    faulty(rig, error)
+    assert rig.check_runs == []
+
+
+def test_a_fault_is_told_although_its_refusal_fails_too(rig: Rig):
+    rig.fake.faults.add("unprocessable", on="POST */check-runs", times=None)
+    faulty(rig, MemoryError())
+    assert rig.check_runs == []
+
+
+def test_no_check_run_is_made_where_none_is_wanted(rig: Rig):
+    faulty(rig, MemoryError(), check_run=False)
+    assert rig.fake.writes == []
