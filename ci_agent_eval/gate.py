@@ -110,7 +110,7 @@ class Verdict:
     judgements: tuple[Judgement, ...] = ()
     """One for each scenario, in the summary's order."""
     thresholds: Thresholds = Thresholds()
-    increases: Increases = Increases()
+    increases: Increases = Increases()  # noqa: RUF009 - frozen
     """By how much cost and latency were allowed to rise."""
     acknowledged: tuple[Agreement, ...] = ()
     """What was accepted of what comparing may find."""
