@@ -95,16 +95,20 @@ _MISSING = re.compile(
     re.ASCII,
 )
 """What `results.shards` says of shards that are missing; nothing else of it is repeated."""
+_DOUBLED = re.compile(r"shard (\d{1,6}) of (\d{1,6}) is there (\d{1,6}) times", re.ASCII)
 
 _MOST_NAMED = 5
 """Missing shards of which the sentence names every one."""
 
 
 def _broken(found: Sequence[Finding]) -> str:
-    """Say which shards are missing, where that is all that is wrong with them."""
+    """Say which shards are missing, or which is doubled, where that is all that is wrong."""
     said = [finding for finding in found if finding.kind == "shards"]
-    missing = _MISSING.match(said[0].message) if len(said) == 1 else None
-    if missing is None:
+    message = said[0].message if len(said) == 1 else ""
+    if (doubled := _DOUBLED.match(message)) is not None:
+        index, whole, times = (count(int(number)) for number in doubled.groups())
+        return f"shard {index} of {whole} is there {times} times"
+    if (missing := _MISSING.match(message)) is None:
         return _FINDINGS["shards"][0]
     indexes, whole = missing[1].split(", "), f"of {count(int(missing[3]))}"
     number = len(indexes) + int(missing[2] or 0)

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from ci_agent_eval.comparison.model import Divergence
+from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.annotations import annotations, noted
 from ci_agent_eval.render.ctrf import render_ctrf
@@ -16,6 +17,7 @@ from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.markdown import render_check_summary, render_comment
 from ci_agent_eval.render.terminal import render_terminal
 from ci_agent_eval.render.ways import place_of, ways_of
+from ci_agent_eval.results.load import load
 from tests.builders import (
     agreement,
     baseline,
@@ -27,6 +29,7 @@ from tests.builders import (
     report,
     tool_call,
     turn,
+    write_run,
 )
 from tests.render_reports import LINKS, regressed, shards_broken, steps
 
@@ -348,6 +351,7 @@ def test_the_columns_of_iterations_have_headings():
         ("shard 3 of 7 left no results; do", "shard 3 of 7 is missing"),
         ("shards 3, 5 of 7 left no results; do", "shards 3, 5 of 7 are missing"),
         ("shards 1, 2, 3, 4, 5, 6 of 9 left no results; do", "6 of 9 shards are missing"),
+        ("shard 2 of 7 is there 2 times; do", "shard 2 of 7 is there 2 times"),
         ("the shards are of different commits; do", "the shards are not one whole run"),
     ],
 )
@@ -356,6 +360,19 @@ def test_the_headline_names_the_shards_that_are_missing(message, said):
     assert headline(built) == f"Agent evals failed: {said}"
     assert "(empty)" not in comment(built) + terminal(built)
     assert not any(reason.message.startswith(":") for reason in built.verdict.reasons)
+
+
+def test_the_headline_knows_the_findings_of_the_loader(tmp_path):
+    """It reads their words, so they are held together here."""
+    session = Session(state="finished", selected=1, shard=Shard(index=1, count=3, run="7"))
+    for name in ("a", "b"):
+        write_run(tmp_path / name, episode(), session=session)
+    found = [f for f in load(["*"], [], root=tmp_path).findings if f.kind == "shards"]
+    said = {headline(report(episode(), findings=(one,))) for one in found}
+    assert said >= {
+        "Agent evals failed: shards 2, 3 of 3 are missing",
+        "Agent evals failed: shard 1 of 3 is there 2 times",
+    }
 
 
 def test_a_shard_that_was_run_again_is_no_fault():
