@@ -175,6 +175,7 @@ _COMPARED: tuple[tuple[ReasonKind, str, str], ...] = (
     ("regression", "regression", "regressions"),
     ("undecided", "drop with too few iterations to tell", "drops with too few iterations to tell"),
     ("increase", "increase over what is allowed", "increases over what is allowed"),
+    ("possible_increase", "possible increase over what is allowed", "possible increases"),
     ("not_judged", "scenario not judged any more", "scenarios not judged any more"),
     ("fewer_iterations", "scenario of too few iterations", "scenarios of too few iterations"),
     ("flakier", "scenario that needs more retries", "scenarios that need more retries"),

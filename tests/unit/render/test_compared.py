@@ -89,6 +89,24 @@ def test_a_figure_that_rose_is_noted_although_it_has_no_file(dearer):
     assert annotations(dearer) == ()
 
 
+def test_a_rise_that_may_be_chance_is_said_and_does_not_gate():
+    def one(dear):
+        turns = [{"turns": [turn(cost_usd=cost)]} for cost in (0.01, 0.01, 0.01, dear)]
+        return [episode(f"s{n}", trajectory=said) for n, said in enumerate(turns)]
+
+    policy = GatePolicy(max_cost_increase=0.5)
+    built = report(*one(0.05), policy=policy, baseline=baseline(one(0.01)))
+    (doubt,) = doubts(built)
+    assert (doubt.gates, doubt.what) == (
+        False,
+        "cost per episode rose by 100 %, which may be chance, 50 % allowed",
+    )
+    assert headline(built).endswith("1 possible increase over what is allowed (not gating)")
+    assert row(comment(built), "| cost per episode").endswith(
+        "| +100 % (too few iterations), 50 % allowed |"
+    )
+
+
 def test_a_figure_that_is_not_measured_everywhere_says_in_how_many_scenarios():
     base = [*costing(0.01, 5), *(episode("s5", iteration=i) for i in (1, 2, 3))]
     built = report(
