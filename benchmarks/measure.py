@@ -49,6 +49,8 @@ class Figure:
 
     seconds: float
     megabytes: float
+    cpu: float = 0.0
+    """Seconds of all its processes; a busy machine changes them less than the wall time."""
 
 
 def run(command: list[str], cwd: Path, env: dict[str, str], allowed: tuple[int, ...]) -> Figure:
@@ -65,7 +67,7 @@ def run(command: list[str], cwd: Path, env: dict[str, str], allowed: tuple[int, 
         sys.exit(
             f"{command} exited with {process.returncode}:\n{(cwd / 'benchmark.log').read_text()}"
         )
-    return Figure(seconds, usage.ru_maxrss / 1024)
+    return Figure(seconds, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime)
 
 
 def median(measure: Callable[[], Figure], runs: int = RUNS) -> Figure:
@@ -77,6 +79,7 @@ def _median(figures: Sequence[Figure]) -> Figure:
     return Figure(
         statistics.median(figure.seconds for figure in figures),
         max(figure.megabytes for figure in figures),
+        statistics.median(figure.cpu for figure in figures),
     )
 
 
@@ -190,6 +193,11 @@ def junit_rows(folder: Path) -> list[tuple[str, Figure, str]]:
             f"{whole.seconds / bare.seconds:.1f} ×; target under 1.2 s and 100 MB",
         ),
     ]
+
+
+def load_average() -> str:
+    """Say how many processes wanted to run in the last minute, ours among them."""
+    return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 
 def machine() -> str:
