@@ -408,6 +408,12 @@ def test_what_follows_from_broken_shards_is_folded_under_them():
     assert "and 12 findings that may follow from it, in verdict.json" in terminal(shards_broken())
 
 
+def test_a_fault_in_the_shards_is_the_first_finding():
+    found = (finding("collection_error"), finding("shards", message="shard 1 of 2 left no results"))
+    shown = comment(report(episode(), findings=found))
+    assert shown.index("- shards in") < shown.index("- collection error in")
+
+
 def test_without_a_fault_in_the_shards_every_disagreement_is_told():
     found = tuple(finding("disagreement", where=f"t{n}") for n in range(3))
     built = report(episode(), findings=found)
