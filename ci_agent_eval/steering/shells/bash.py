@@ -12,6 +12,7 @@ from ci_agent_eval.steering.shells.bash_words import Expansion, source
 from ci_agent_eval.steering.shells.documents import without_documents
 from ci_agent_eval.steering.shells.grammar import parse_tree
 from ci_agent_eval.steering.shells.output import output_of
+from ci_agent_eval.steering.shells.shielding import shielded, unshielded
 from ci_agent_eval.steering.words import Command, Scope, Word, program_of
 
 _GRAMMAR = "tree_sitter_bash"
@@ -69,7 +70,7 @@ class _Walk:
         """Parse a text, unless too many before it were broken."""
         if self.scope.effort.broken <= 0:
             return None
-        root = parse_tree(text.encode("utf-8", "replace"), _GRAMMAR)
+        root = parse_tree(shielded(text), _GRAMMAR)
         if root is None or root.has_error:
             self.scope.effort.broken -= 1
         self.scope.effort.unread |= root is None
@@ -185,7 +186,7 @@ class _Walk:
             + b" "
             + text[start.end_byte - offset : line_end if line_end >= 0 else None]
         )
-        again = self.parse(line.decode("utf-8", "replace"))
+        again = self.parse(unshielded(line))
         steps: list[_Step] = [_Visit(child) for child in body.children if child.is_named]
         if again is not None:
             steps.append(_Visit(again, self._given(visit.node, None), visit.extra))

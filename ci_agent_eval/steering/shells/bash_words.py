@@ -8,6 +8,7 @@ from itertools import islice, product
 
 from tree_sitter import Node
 
+from ci_agent_eval.steering.shells.shielding import unshielded
 from ci_agent_eval.steering.words import Scope, Word
 
 Printed = Callable[[Node], str | None]
@@ -150,7 +151,7 @@ class Expansion:
 
 def source(node: Node) -> str:
     """Return the text of a node."""
-    return (node.text or b"").decode("utf-8", "replace")
+    return unshielded(node.text or b"")
 
 
 def _length(node: Node) -> int:
@@ -170,7 +171,7 @@ def _is_list(node: Node) -> bool:
 
 
 def _literal(text: bytes) -> Word:
-    return Word(_ESCAPED_IN_STRING.sub(_in_string, text.decode("utf-8", "replace")))
+    return Word(_ESCAPED_IN_STRING.sub(_in_string, unshielded(text)))
 
 
 def _joined(words: Iterable[Word], between: str) -> Word:
