@@ -20,9 +20,13 @@ SHELL_TOOLS = frozenset(
         "bash", "cmd", "shell", "exec", "exec_command", "execute", "execute_command",
         "run_command", "run_shell_command", "run_terminal_cmd", "powershell", "pwsh",
         "executepwsh", "python", "terminal", "local_shell", "container.exec",
+        "bash_tool", "local_shell_call", "run_in_terminal", "run_terminal_command", "shell_command",
     }
 )  # fmt: skip
-"""The tools whose calls are looked at, in lower case; beside them one called `pytest`."""
+"""The tools whose calls are looked at, in lower case; beside them one called `pytest`.
+
+The document's, and in the last line those of other agents.
+"""
 
 MAX_DEPTH = 12
 """How many objects, lists and JSON strings may lie in one another."""
@@ -75,6 +79,8 @@ def _commands(call: ToolCall) -> tuple[tuple[Found, ...], bool]:
         return _bounded(_of_pytest(call.arguments))
     if tool not in SHELL_TOOLS:
         return (), False
+    if tool == "python" and (code := _code_in(call.arguments)) is not None:
+        return (Argv(("python", "-c", code)),), False
     found = _Reader(_SHELLS.get(tool, "bash")).of(call.arguments, 0)
     return _bounded(map(_completed, found) if tool == "python" else found)
 
@@ -91,8 +97,13 @@ def _bounded(commands: Iterable[Found]) -> tuple[tuple[Found, ...], bool]:
 
 
 def tool_name(name: object) -> str:
-    """Return a tool's name as it is compared: in lower case, without the MCP server's part."""
-    return str(name).strip().lower().rpartition("__")[2]
+    """Return a tool's name as it is compared: in lower case, without what it belongs to.
+
+    That stands before it with `__`, as of an MCP server, or with a dot: `functions.bash`.
+    """
+    plain = str(name).strip().lower().rpartition("__")[2]
+    last = plain.rpartition(".")[2]
+    return last if plain not in SHELL_TOOLS and last in {*SHELL_TOOLS, "pytest"} else plain
 
 
 def text_of(found: Found) -> str:
@@ -194,6 +205,15 @@ def _with_args(found: Found, args: object) -> Found:
     if isinstance(args, str):
         return ShellText(f"{found.text} {args}", found.shell)
     return ShellText(f"{found.text} {shlex.join(words or ())}", found.shell)
+
+
+def _code_in(arguments: object) -> str | None:
+    """Return the source that the tool `python` is to run, where it is given as such."""
+    if isinstance(arguments, str):
+        arguments = _json_in(arguments)
+    fields = _lowered(arguments) if isinstance(arguments, Mapping) else {}
+    code = fields.get("code")
+    return code if isinstance(code, str) else None
 
 
 def _completed(found: Found) -> Found:

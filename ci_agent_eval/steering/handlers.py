@@ -17,7 +17,7 @@ from ci_agent_eval.steering.arguments import (
 from ci_agent_eval.steering.dangerous import danger_in
 from ci_agent_eval.steering.model import Rules, Steer, ToolCall
 from ci_agent_eval.steering.sessions import WarnedCommands
-from ci_agent_eval.steering.settings import DANGEROUS_PRIORITY, GeneralRule
+from ci_agent_eval.steering.settings import DANGEROUS_PRIORITY, RESEND, GeneralRule
 
 FULL_SUITE = "pytest-full-suite"
 DANGEROUS_COMMANDS = "dangerous-commands"
@@ -40,7 +40,8 @@ class FullSuiteHandler:
             return None
         if not _is_first(self.memory, session, f"{self.name}\n{finding.normal}", now):
             return None
-        return Steer(self.message, _reason(finding.reason, session), self.name, finding.command)
+        message = self.message if session is not None else self.message.replace(RESEND, "")
+        return Steer(message, _reason(finding.reason, session), self.name, finding.command)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from ci_agent_eval.steering.model import Rules
 from ci_agent_eval.steering.sessions import DEFAULT_TTL
 
+RESEND = (
+    " If you still believe you need to run the whole test suite, please re-send your tool call "
+    "and it will be executed."
+)
+"""Left out where a call names no session: sent again it would be held back again."""
+
 DEFAULT_MESSAGE = (
     "You requested to run the whole test suite. This may be a lengthy process. "
-    "Please consider running only selected tests for optimal speed. If you still "
-    "believe you need to run the whole test suite, please re-send your tool call "
-    "and it will be executed."
+    f"Please consider running only selected tests for optimal speed.{RESEND}"
 )
 
 DEFAULT_PRIORITY = 95

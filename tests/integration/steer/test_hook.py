@@ -17,7 +17,7 @@ import pytest
 
 from ci_agent_eval.steer.hook.agents import AGENTS, recognised
 from ci_agent_eval.steer.hook.command import Options, options_of
-from ci_agent_eval.steering.settings import DEFAULT_MESSAGE
+from ci_agent_eval.steering.settings import DEFAULT_MESSAGE, RESEND
 
 FIXTURES = sorted(Path(__file__).with_name("fixtures").glob("*.json"))
 ENABLE = "--enable-pytest-full-suite-steering"
@@ -58,9 +58,10 @@ def decided(done):
     return json.loads(done.stdout) if done.stdout else ""
 
 
-def filled(expected, answer):
+def filled(expected, answer, *, names_session):
     """The documented answer with our words in it."""
-    text = json.dumps(expected).replace("{message}", DEFAULT_MESSAGE)
+    message = DEFAULT_MESSAGE if names_session else DEFAULT_MESSAGE.replace(RESEND, "")
+    text = json.dumps(expected).replace("{message}", message)
     if "{reason}" in text:
         text = text.replace("agent-eval held a command back: {reason}", answer["user_message"])
         assert answer["user_message"].startswith("agent-eval held a command back: no path, node id")
@@ -89,7 +90,7 @@ def test_a_full_run_is_denied_once_in_the_agents_format(hook, fixture, named):
     first = hook(fixture["event"], *options)
     second = hook(fixture["event"], *options)
 
-    assert decided(first) == filled(fixture["denied"], decided(first))
+    assert decided(first) == filled(fixture["denied"], decided(first), names_session=names_session)
     if names_session:
         assert second.stdout.decode() == fixture["allowed"]
     else:

@@ -31,7 +31,28 @@ def test_each_tool_of_the_document_is_looked_at_in_any_case(tool):
         assert is_full(name, {"command": "python -m pytest"}), name
 
 
-@pytest.mark.parametrize("tool", ["write_file", "grep", "bash_history", "", "edit"])
+@pytest.mark.parametrize(
+    "tool",
+    ["bash_tool", "local_shell_call", "run_in_terminal", "run_terminal_command", "shell_command"],
+)
+def test_each_tool_of_other_agents_is_looked_at(tool):
+    assert is_full(tool, {"command": "pytest"})
+
+
+@pytest.mark.parametrize("tool", ["functions.bash", "Functions.Exec_Command", "srv.pytest"])
+def test_what_a_tool_belongs_to_may_stand_before_it(tool):
+    assert is_full(tool, {"args": "-q"} if "pytest" in tool else {"command": "pytest"})
+
+
+@pytest.mark.parametrize("arguments", [{"code": "CODE"}, '{"code": "CODE"}', {"Code": "CODE"}])
+def test_source_for_the_tool_python_is_read(arguments):
+    code = "import subprocess; subprocess.run(['pytest'])"
+    given = json.loads(json.dumps(arguments).replace("CODE", code))
+    assert is_full("python", given)
+    assert not is_full("python", {"code": "print('pytest')"})
+
+
+@pytest.mark.parametrize("tool", ["write_file", "grep", "bash_history", "", "edit", "x.edit"])
 def test_other_tools_are_left_alone(tool):
     found = find(ToolCall(tool, {"command": "pytest"}), Rules())
 

@@ -44,6 +44,13 @@ def test_the_first_attempt_is_held_back_with_the_message():
     assert "the same call again in this session goes through" in decision.reason
 
 
+def test_without_a_session_nobody_is_told_that_sending_again_helps():
+    message = Chat().send("pytest", session=None).message
+    assert DEFAULT_MESSAGE.startswith(message)
+    assert "re-send" not in message
+    assert message.endswith("optimal speed.")
+
+
 def test_the_second_attempt_goes_through_and_so_do_all_after_it():
     assert Chat().steers("pytest", "pytest", "pytest") == [True, False, False]
 
