@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ci_agent_eval.steering.taking import Layer, take
 from ci_agent_eval.steering.words import Command, Scope, Text, Word, known
 from ci_agent_eval.steering.wrappers import WRAPPERS, Wrapper
@@ -16,11 +18,31 @@ def of_xargs(command: Command, _: Scope) -> list[Layer]:
     if taken is None or not taken.rest:
         return []
     arrived = (FROM_STDIN,) if command.stdin is None else known(*command.stdin.split())
-    replaced = tuple(
-        each for word in taken.rest for each in (arrived if word.text in {"{}", "%"} else (word,))
+    mark = _mark(command.words[1 : len(command.words) - len(taken.rest)])
+    if mark is None:
+        return [Command((*taken.rest, *arrived), command.environment)]
+    words = (each for word in taken.rest for each in _replaced(word, mark, arrived))
+    return [Command(tuple(words), command.environment)]
+
+
+def _mark(options: tuple[Word, ...]) -> str | None:
+    """Return the text that `xargs` replaces; None if it adds words at the end."""
+    mark = None
+    for at, word in enumerate(options):
+        found = re.match(r"^(?:-\w*?[IJ](.*)|-\w*?i(.*)|--replace(?:=(.*))?)$", word.text)
+        if found and found[1] is not None:
+            mark = found[1] or (options[at + 1].text if at + 1 < len(options) else None)
+        elif found:
+            mark = found[2] or found[3] or "{}"
+    return mark
+
+
+def _replaced(word: Word, mark: str, arrived: tuple[Word, ...]) -> tuple[Word, ...]:
+    if mark not in word.text:
+        return (word,)
+    return tuple(
+        Word(word.text.replace(mark, each.text), word.known and each.known) for each in arrived
     )
-    words = replaced if replaced != taken.rest else (*taken.rest, *arrived)
-    return [Command(words, command.environment)]
 
 
 def of_parallel(command: Command, _: Scope) -> list[Layer]:

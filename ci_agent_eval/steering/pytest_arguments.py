@@ -15,6 +15,7 @@ from ci_agent_eval.steering.pytest_options import (
     EXPRESSIONS,
     NARROWING,
     RUNS_NOTHING,
+    WIDE,
 )
 from ci_agent_eval.steering.words import Word
 
@@ -22,7 +23,7 @@ Reach = Literal["full", "targeted", "nothing"]
 
 _OPTIONS_BY_NAME = re.compile(r"^\"?\$\{?\w*(ARGS|OPTS|OPTIONS?|FLAGS?)\b", re.IGNORECASE)
 """Variables that by their name hold options, which narrow nothing."""
-_LOOKS_LIKE_PATH = re.compile(r"[/\\]|::|\.py$|^tests?$|^\.+$")
+_LOOKS_LIKE_PATH = re.compile(r"[/\\]|::|\.(?:py|ipynb|md|rst|txt|ya?ml)$|^tests?$|^\.+$")
 _DRIVE = re.compile(r"^[A-Za-z]:(?=/)")
 
 
@@ -87,6 +88,7 @@ def _narrowed(arguments: _Arguments) -> str | None:
         if value is not None and (value.text.strip() if name == "-k" else value.text):
             return f"{name} {value.shown} selects tests"
     cancelled = {CANCELS[name] for name in options if name in CANCELS}
+    cancelled |= {name for name, value in options.items() if value and value.text == WIDE.get(name)}
     parts = [name for name in options if name in NARROWING and name not in cancelled]
     return f"{parts[0]} runs a part of the tests" if parts else None
 

@@ -206,6 +206,9 @@ CANCELS = {
 }
 """Options that take back what another one narrowed."""
 
+WIDE = {"--picked": "first"}
+"""Values with which such an option only orders the run."""
+
 RUNS_NOTHING = frozenset(
     {
         "--co",

@@ -13,6 +13,8 @@ from ci_agent_eval.steering.wrappers import WRAPPERS, Wrapper
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash", "fish", "rbash"})
 _PYTHON = re.compile(r"^(python|pypy|ipython)[\d.]*w?$|^py(thonw)?$")
+_CMD = re.compile(r"^//?[ckr]", re.IGNORECASE)
+"""MSYS wants two slashes, of which it takes one away."""
 _SHELL_OPTIONS = Wrapper(
     frozenset({"-c", "-o", "-O", "+o", "+O", "--rcfile", "--init-file"}), script=frozenset({"-c"})
 )
@@ -158,12 +160,30 @@ def _hatch(command: Command, _: Scope) -> list[Layer] | None:
 
 def _cmd(command: Command, _: Scope) -> list[Layer]:
     words = command.words[1:]
-    at = next((at for at, w in enumerate(words) if w.text[:2].casefold() in {"/c", "/k", "/r"}), -1)
+    at = next((at for at, w in enumerate(words) if _CMD.match(w.text)), -1)
     if at < 0:
         return []
-    first = words[at].text[2:]
+    first = _CMD.sub("", words[at].text)
     text = " ".join([*([first] if first else []), *(word.text for word in words[at + 1 :])])
     return [Text(text, "cmd")]
+
+
+def _mise(command: Command, _: Scope) -> list[Layer] | None:
+    """Read `mise`, whose `exec` names tools, then `--`, then the command."""
+    texts = [word.text for word in command.words]
+    if "--" in texts and {"exec", "x"} & set(texts[: texts.index("--")]):
+        return [command.running(command.words[texts.index("--") + 1 :])]
+    taken = take(WRAPPERS["mise"], "mise", command.words[1:])
+    return None if taken is None else layers_of(taken, command)
+
+
+def _watch(command: Command, _: Scope) -> list[Layer]:
+    """Read a watcher of pytest, which may only be asked about itself."""
+    if any(word.text in {"--help", "-h", "--version"} for word in command.words[1:]):
+        return []
+    name = program_of(command.words[0])
+    taken = take(WRAPPERS[name], name, command.words[1:])
+    return [] if taken is None else layers_of(taken, command)
 
 
 def _powershell(command: Command, _: Scope) -> list[Layer]:
@@ -191,9 +211,12 @@ _SPECIAL: dict[str, Callable[[Command, Scope], list[Layer] | None]] = {
     "hatch": _hatch,
     "iex": _invoked,
     "invoke-expression": _invoked,
+    "mise": _mise,
     "parallel": of_parallel,
     "powershell": _powershell,
+    "ptw": _watch,
     "pwsh": _powershell,
+    "pytest-watch": _watch,
     "saps": _started,
     "start-process": _started,
     "source": _source,

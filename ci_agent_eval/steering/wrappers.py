@@ -110,6 +110,7 @@ WRAPPERS: dict[str, Wrapper] = {
     **dict.fromkeys(("!", "{", "do", "elif", "else", "if", "then", "until", "while"), _wrapper()),
     # limits, priorities, terminals
     "busybox": _wrapper(),
+    "caffeinate": _wrapper("-t -w"),
     "catchsegv": _wrapper(),
     "chronic": _wrapper(),
     "chroot": _wrapper("", 1),
@@ -120,6 +121,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "faketime": _wrapper("-f", 1),
     "firejail": _wrapper(),
     "flock": _wrapper("-w --wait --timeout -E --conflict-exit-code", 1, script="-c --command"),
+    "gdb": _wrapper("-ex -iex -x --command", 99, start="--args -args"),
     "gtime": _wrapper("-f --format -o --output"),
     "gtimeout": _wrapper("-s --signal -k --kill-after", 1),
     "hyperfine": _wrapper(
@@ -204,8 +206,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "infisical": _wrapper(group=True),
     "infisical run": _wrapper("-e --env -p --path --projectId", script="-c --command"),
     "mise": _wrapper("-C --cd -E --env", group=True),
-    "mise exec": _wrapper("-c --command -j --jobs", 0),
-    "mise x": _wrapper("-j --jobs"),
+    "mise exec": _wrapper("-j --jobs", 99, script="-c --command"),
+    "mise x": _wrapper("-j --jobs", 99, script="-c --command"),
     "op": _wrapper(group=True),
     "op run": _wrapper("--env-file --account"),
     "opentelemetry-instrument": _wrapper(),
@@ -273,6 +275,10 @@ WRAPPERS: dict[str, Wrapper] = {
     "pytest-watch": _wrapper("--ext --config --runner --afterrun --beforerun", runs="pytest"),
     "pytest-watcher": _wrapper("--delay --runner --patterns", 1, runs="pytest"),
     # containers, hosts
+    "devcontainer": _wrapper(group=True),
+    "devcontainer exec": _wrapper(
+        "--workspace-folder --config --container-id --id-label --remote-env --docker-path"
+    ),
     "docker": _wrapper(_DOCKER, group=True),
     "docker compose": _wrapper(_COMPOSE, group=True),
     "docker compose exec": _wrapper(_EXEC, 1),
@@ -330,7 +336,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "trace": _wrapper("-f --file -C --coverdir --ignore-module --ignore-dir", module="--module"),
     "torchrun": _wrapper("--nproc_per_node --nproc-per-node --nnodes", module="-m"),
     "xargs": _wrapper(
-        "-a --arg-file -d --delimiter -E -I -i -J -L -l -n --max-args -P --max-procs -R -s -S "
+        "-a --arg-file -d --delimiter -E -I -J -L -n --max-args -P --max-procs -R -s -S "
         "--max-lines --max-chars --process-slot-var"
     ),
 }
@@ -346,4 +352,4 @@ def _renamed(old: str, new: str) -> dict[str, Wrapper]:
 
 
 WRAPPERS |= _renamed("docker", "podman") | _renamed("docker", "nerdctl")
-WRAPPERS |= _renamed("docker-compose", "podman-compose")
+WRAPPERS |= _renamed("docker-compose", "podman-compose") | _renamed("kubectl", "oc")
