@@ -144,7 +144,10 @@ class _Walk:
     def _calls(self, command: Command) -> list[_Step]:
         """Return the body of the function that a command calls, or the command itself."""
         name = command.words[0].text if command.words else ""
-        if name in {"read", "mapfile", "readarray", "unset"}:
+        if name in {"read", "mapfile", "readarray"}:
+            for word in command.words[1:]:
+                self.scope.variables[word.text] = (Word("{…}", known=False),)
+        elif name == "unset":
             for word in command.words[1:]:
                 self.scope.variables.pop(word.text, None)
         body = self.scope.functions.get(name)

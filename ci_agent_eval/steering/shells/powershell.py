@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ci_agent_eval.steering.shells.output import output_of
 from ci_agent_eval.steering.words import Command, Scope, Word
@@ -22,6 +23,7 @@ _BLANK = re.compile(r"(?:[ \t\r\f\v]|`\r?\n)+")
 _OPEN = re.compile(r"[$@]?\(|@?\{")
 _REDIRECTION = re.compile(r"[\d*]?>&\d|[\d*]?>>?[ \t]*")
 _VARIABLE = re.compile(r"\$(?:\{(?:\w+:)?(\w+)\}|(?:\w+:)?(\w+)|[?^$])", re.ASCII)
+_SPLAT = re.compile(r"@(\w+)(?=[\s;|&)}]|$)")
 _VERBATIM = re.compile(r"--%([^\n|]*)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": ""}
 _BODIED = frozenset({"function", "filter"})
@@ -46,6 +48,17 @@ class _Open:
     stdin: str | None = None
     found: list[Command] = field(default_factory=list)
     """The commands of the block it stands in."""
+
+
+def _listed(block: _Open) -> Word | None:
+    """Return the list `'a', 'b'` of a block as one word with commas; None if it is another."""
+    words = block.words
+    pairs = pairwise(words)
+    if not block.expression or not all(word.known for word in words):
+        return None
+    if not all(a.text.endswith(",") or b.text.startswith(",") for a, b in pairs):
+        return None
+    return Word("".join(word.text for word in words)) if words else None
 
 
 class _Lexer:
@@ -106,6 +119,7 @@ class _Lexer:
 
     def _close(self) -> None:
         """End a block: what was found in it runs, or is kept as a function's body."""
+        values = _listed(self.open)
         self._end("")
         inner = self.open.found
         if not self.outer:
@@ -117,7 +131,7 @@ class _Lexer:
             self.open.words = []
             return
         self.open.expression |= not words
-        words.append(Word(_HELD, known=False))
+        words.append(values or Word(_HELD, known=False))
 
     def _argument(self) -> None:
         if self._take(_REDIRECTION):
@@ -137,11 +151,19 @@ class _Lexer:
             self._next_word()
 
     def _next_word(self) -> None:
+        splat = self._take(_SPLAT)
+        if splat:
+            self.open.words.extend(self._splatted(splat[1]))
+            return
         first = self.text[self.at]
         word = self._word()
         if not self.open.words:
             self.open.expression = first in "'\"@$[" and not self.open.called
         self.open.words.append(word)
+
+    def _splatted(self, name: str) -> list[Word]:
+        held = self.scope.value(name.casefold()) or (Word(f"${name}", known=False),)
+        return [Word(part, word.known) for word in held for part in word.text.split(",")]
 
     def _word(self) -> Word:
         """Read one word: quoted and bare parts up to a blank or an operator."""
