@@ -25,7 +25,9 @@ from ci_agent_eval.render.section import (
     REASON_LIMIT,
     SCENARIO,
     WHERE,
+    Body,
     Section,
+    of_blocks,
     of_list,
     of_table,
 )
@@ -55,8 +57,7 @@ def figures(report: Report) -> Section:
         "figures",
         "Figures",
         ("figure", "figures"),
-        len(rows),
-        body if found is None else lambda lines: f"{body(lines)}\n\n{method(found)}",
+        body if found is None else Body(len(rows), lambda n: f"{body.write(n)}\n\n{method(found)}"),
     )
 
 
@@ -86,7 +87,6 @@ def against(report: Report, links: Links) -> Section:
         "against",
         "Against the baseline",
         ("line against the baseline", "lines against the baseline"),
-        len(found),
         of_table(columns, found, row),
         folded=not any(doubt.gates for doubt in found),
     )
@@ -124,7 +124,6 @@ def moved(report: Report) -> Section:
         "moved",
         f"Since the baseline: {title}",
         ("change since the baseline", "changes since the baseline"),
-        len(lines),
         of_list(lines, lambda line: f"{line[0]}: {line[1]}"),
         folded=True,
     )
@@ -197,8 +196,7 @@ def changed_ways(report: Report) -> Section:
         "ways",
         f"What changed in {counted(len(changed), 'scenario')}",
         ("trajectory that changed", "trajectories that changed"),
-        len(changed),
-        lambda lines: "\n\n".join(_way(scenario) for scenario in changed[:lines]),
+        of_blocks(changed, _way),
         folded=True,
     )
 
@@ -212,8 +210,7 @@ def other_ways(report: Report) -> Section:
         "detours",
         f"{counted(len(passing), 'scenario')} {takes} another way",
         ("other way", "other ways"),
-        len(passing),
-        lambda lines: "\n\n".join(_way(scenario) for scenario in passing[:lines]),
+        of_blocks(passing, _way),
         folded=True,
         most=MOST_DETOURS,
     )

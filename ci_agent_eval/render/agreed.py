@@ -44,7 +44,6 @@ def quarantined(report: Report, links: Links) -> Section:
         "quarantined",
         quarantine_title(report),
         ("scenario in quarantine", "scenarios in quarantine"),
-        len(found),
         of_table(columns, found, lambda item: _row(item, links)),
         folded=all(item.scenario.in_quarantine for item in found),
     )
@@ -123,7 +122,6 @@ def acknowledged(report: Report) -> Section:
         "acknowledged",
         acceptances_title(report),
         ("acknowledgement", "acknowledgements"),
-        len(found),
         of_list(found, _line),
         folded=True,
     )

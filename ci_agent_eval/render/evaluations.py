@@ -37,7 +37,6 @@ def conversations(report: Report, links: Links) -> Section:
         "evaluations",
         evaluations_title(report),
         ("conversation", "conversations"),
-        len(found),
         of_table(columns, found, lambda item: _row(item, links)),
         folded=not report.misses_thresholds,
     )
@@ -74,7 +73,6 @@ def failures(report: Report, links: Links) -> Section:
         "measured",
         f"{title} of evaluations in full",
         ("failing assertion of evaluations", "failing assertions of evaluations"),
-        len(found),
         of_list(found, lambda pair: assertion_line(pair[0], pair[1], links)),
         folded=True,
     )

@@ -23,6 +23,7 @@ from ci_agent_eval.render.section import (
     are_rated,
     cause_cell,
     failing_table,
+    of_blocks,
     of_list,
     of_table,
     passes_cells,
@@ -47,7 +48,6 @@ def assertions(report: Report, links: Links) -> Section:
         "assertions",
         f"{title} in full",
         ("failing assertion", "failing assertions"),
-        len(found),
         of_list(found, lambda pair: assertion_line(pair[0], pair[1], links)),
         folded=True,
     )
@@ -78,8 +78,7 @@ def outputs(report: Report) -> Section:
         "outputs",
         f"Output of {counted(len(found), 'failing test')}",
         ("output of a test", "outputs of tests"),
-        len(found),
-        lambda lines: "\n\n".join(_output(case) for case in found[:lines]),
+        of_blocks(found, _output),
         folded=True,
     )
 
@@ -95,7 +94,6 @@ def advisory(report: Report, links: Links) -> Section:
         "advisory",
         f"Advisory, not gating: {counted(len(found), 'failing scenario')}",
         ("failing advisory scenario", "failing advisory scenarios"),
-        len(found),
         failing_table(found, links, notes(report)),
         folded=True,
     )
@@ -110,7 +108,6 @@ def warnings(report: Report, links: Links) -> Section:
         "warnings",
         counted(len(found), "warning"),
         ("warning", "warnings"),
-        len(found),
         of_list(found, lambda pair: _warning_line(pair, links)),
         folded=True,
     )
@@ -134,7 +131,6 @@ def flaky(report: Report, links: Links) -> Section:
         "flaky",
         f"{count(len(found))} flaky: passed only on a retry",
         ("flaky scenario or test", "flaky scenarios or tests"),
-        len(found),
         of_list(found, str),
         folded=True,
     )
@@ -172,7 +168,6 @@ def passing(report: Report, links: Links) -> Section:
         "passing",
         f"{title}, {count(over)} over budget" if over else title,
         ("passing scenario", "passing scenarios"),
-        len(found),
         of_table(columns, found, row),
         folded=True,
     )
@@ -207,7 +202,6 @@ def iterations(report: Report) -> Section:
         "iterations",
         f"Iterations of {counted(len(found), 'scenario')}, all together",
         ("scenario in iterations", "scenarios in iterations"),
-        len(found),
         of_table(columns, found, _iterations_row),
         folded=True,
     )
@@ -246,7 +240,6 @@ def sources(report: Report) -> Section:
         "sources",
         counted(len(found), "result file"),
         ("result file", "result files"),
-        len(found),
         of_table(columns, found, _source_row),
         folded=True,
     )

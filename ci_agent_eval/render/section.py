@@ -57,6 +57,16 @@ WHERE: Final = Column("where")
 
 
 @dataclass(frozen=True, slots=True)
+class Body:
+    """What a section holds."""
+
+    total: int
+    """How many lines."""
+    write: Callable[[int], str]
+    """Its Markdown with so many of them, at least one."""
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """A part of the report that can be shortened to its first lines, or left out."""
 
@@ -64,14 +74,16 @@ class Section:
     title: str
     noun: tuple[str, str]
     """What one of its lines is called, and several."""
-    total: int
-    """How many lines it has."""
-    body: Callable[[int], str]
-    """Its Markdown with that many lines, at least one."""
+    body: Body
     folded: bool = False
     """Whether it is folded in a report of a run that failed."""
     most: int | None = None
     """How many lines are shown where there is room for more; None: all."""
+
+    @property
+    def total(self) -> int:
+        """How many lines it has."""
+        return self.body.total
 
     def render(self, lines: int, *, folded: bool, whole: str) -> str:
         """Return the section with at most so many lines, saying how many more there are.
@@ -81,7 +93,7 @@ class Section:
         shown = min(lines, self.total, self.total if self.most is None else self.most)
         if not shown:
             return ""
-        body = self.body(shown)
+        body = self.body.write(shown)
         if rest := self.total - shown:
             body = f"{body}\n\nand {count(rest)} more; {whole}"
         if self.name == "figures":
@@ -91,19 +103,22 @@ class Section:
 
 def of_table(
     columns: Sequence[Column], found: Sequence[T], row: Callable[[T], Sequence[str]]
-) -> Callable[[int], str]:
+) -> Body:
     """Return a body that is a table with a row for each."""
-    return lambda lines: table(columns, [row(item) for item in found[:lines]])
+    return Body(len(found), lambda lines: table(columns, [row(item) for item in found[:lines]]))
 
 
-def of_list(found: Sequence[T], line: Callable[[T], str]) -> Callable[[int], str]:
+def of_list(found: Sequence[T], line: Callable[[T], str]) -> Body:
     """Return a body that is a list with a line for each."""
-    return lambda lines: items(line(item) for item in found[:lines])
+    return Body(len(found), lambda lines: items(line(item) for item in found[:lines]))
 
 
-def failing_table(
-    found: Sequence[Judged], links: Links, notes: Mapping[Key, str]
-) -> Callable[[int], str]:
+def of_blocks(found: Sequence[T], block: Callable[[T], str]) -> Body:
+    """Return a body of paragraphs, one or more for each."""
+    return Body(len(found), lambda lines: "\n\n".join(block(item) for item in found[:lines]))
+
+
+def failing_table(found: Sequence[Judged], links: Links, notes: Mapping[Key, str]) -> Body:
     """Return a body that is a table of failing scenarios and the first cause of each.
 
     `notes` are our own words about scenarios, from a comparison.

@@ -15,7 +15,7 @@ from ci_agent_eval.render.blocks import Column, table
 from ci_agent_eval.render.compared import comparison_of
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.numbers import ABSENT, counted
-from ci_agent_eval.render.section import ID_LIMIT, Section
+from ci_agent_eval.render.section import ID_LIMIT, Body, Section
 from ci_agent_eval.report import Report
 
 FEWEST = 2
@@ -37,8 +37,7 @@ def trend(report: Report) -> Section:
         "trend",
         f"Trend of the last {counted(runs, 'run')} of the baseline",
         ("run of the trend", "runs of the trend"),
-        len(points) if runs >= FEWEST else 0,
-        lambda lines: render_trend(points[-lines:]),
+        Body(len(points) if runs >= FEWEST else 0, lambda lines: render_trend(points[-lines:])),
         folded=True,
     )
 

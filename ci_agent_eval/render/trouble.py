@@ -18,6 +18,7 @@ from ci_agent_eval.render.section import (
     SCENARIO,
     WHERE,
     WHOLE_REASON_LIMIT,
+    Body,
     Section,
     cause_cell,
     failing_table,
@@ -36,7 +37,6 @@ def failing(report: Report, links: Links) -> Section:
         "failing",
         "Failing",
         ("failing scenario", "failing scenarios"),
-        len(found),
         failing_table(found, links, notes(report)),
     )
 
@@ -49,7 +49,6 @@ def tests(report: Report, links: Links) -> Section:
         "tests",
         "Failing tests",
         ("failing test", "failing tests"),
-        len(found),
         of_table(columns, found, lambda case: _test_row(case, links)),
     )
 
@@ -71,7 +70,6 @@ def errors(report: Report, links: Links) -> Section:
         "errors",
         "Ended in an error, not judged",
         ("scenario with errors", "scenarios with errors"),
-        len(found),
         of_table(columns, found, lambda item: _error_row(item, links)),
     )
 
@@ -100,7 +98,6 @@ def skipped(report: Report, links: Links) -> Section:
         "skipped",
         "Skipped",
         ("skipped scenario", "skipped scenarios"),
-        len(found),
         of_table(columns, found, lambda item: _skipped_row(item, links)),
         folded=not gating,
     )
@@ -130,7 +127,6 @@ def overruns(report: Report, links: Links) -> Section:
         "overruns",
         "Over budget",
         ("line of budgets", "lines of budgets"),
-        len(found),
         of_table(columns, found, lambda overrun: _overrun_row(overrun, links)),
         folded=not any(overrun.gates for overrun in found),
     )
@@ -161,7 +157,7 @@ def findings(report: Report) -> Section:
     found = views.findings_of(report)
     blocking = any(finding.blocking for finding in found.told)
 
-    def body(lines: int) -> str:
+    def write(lines: int) -> str:
         told, rest = found.told[:lines], lines - len(found.told)
         shown = items(map(_finding_line, told))
         if rest <= 0 or not found.consequences:
@@ -173,8 +169,7 @@ def findings(report: Report) -> Section:
         "findings",
         "Findings about the result files",
         ("finding", "findings"),
-        len(found.told) + len(found.consequences),
-        body,
+        Body(len(found.told) + len(found.consequences), write),
         folded=not blocking,
     )
 

@@ -91,7 +91,7 @@ def test_numbers_have_no_exponent():
 def test_fewer_lines_are_the_latest_runs():
     section = trend(trending())
     assert section.total == 7
-    body = section.body(3)
+    body = section.body.write(3)
     assert 'x-axis ["0c3d5e7", "4f2a91c", "this run"]' in body
 
 
