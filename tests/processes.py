@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 SECONDS = 200
@@ -39,3 +41,34 @@ def run_agent_eval(
 ) -> subprocess.CompletedProcess[str]:
     """Run `agent-eval` with these arguments and return what became of it."""
     return run_python("-m", "ci_agent_eval", *arguments, cwd=cwd, **environ)
+
+
+@contextmanager
+def started_python(
+    *arguments: object, cwd: Path, **environ: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Start Python with these arguments; what it writes is one stream, and it never outlives us."""
+    with subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env=clean_environ(**environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for(process: subprocess.Popen[str], words: str) -> None:
+    """Read until the program says these words; AssertionError if it ends without them."""
+    assert process.stdout is not None
+    said: list[str] = []
+    for line in process.stdout:
+        said.append(line)
+        if words in line:
+            return
+    raise AssertionError(f"{words!r} was never said: {''.join(said)}")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.processes import clean_environ, run_agent_eval
+from tests.processes import run_agent_eval, started_python, wait_for
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/refund_desk"
@@ -150,24 +148,20 @@ def test_a_suite_that_is_killed_half_way_is_reported_as_interrupted(agent_eval, 
     assert "interrupted" in [f["kind"] for f in document["summary"]["findings"]]
 
 
+def ended_by(number: signal.Signals, code: int, suite: str, *, folder: Path) -> None:
+    """Run a suite until it says that it is ready, and end it."""
+    with started_python("-m", "ci_agent_eval", "run", suite, "--", "-s", cwd=folder) as process:
+        wait_for(process, "READY")
+        process.send_signal(number)
+        rest = process.communicate(timeout=60)[0]
+    assert process.returncode == code, rest
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_a_report_of_what_finished_and_its_exit_code(tmp_path, number, code):
     suite = SLOW_SUITE.replace("os.kill({target}, signal.SIGKILL)", "print('READY', flush=True)")
     (tmp_path / "test_slow.py").write_text(suite)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ci_agent_eval", "run", "test_slow.py", "--", "-s"],
-        cwd=tmp_path,
-        env=clean_environ(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    for line in process.stdout:
-        if "READY" in line:
-            process.send_signal(number)
-            break
-    rest = process.communicate(timeout=60)[0]
-    assert process.returncode == code, rest
+    ended_by(number, code, "test_slow.py", folder=tmp_path)
     document = verdict(tmp_path)
     assert document["conclusion"] == "failure"
     assert document["counts"]["episodes"]["passed"] == 1
@@ -182,20 +176,7 @@ def test_a_signal_before_the_first_test_is_an_interruption(tmp_path, number, cod
         "signal.pause()\n"
     )
     (tmp_path / "test_it.py").write_text("def test_it(episode): pass\n")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ci_agent_eval", "run", ".", "--", "-s"],
-        cwd=tmp_path,
-        env=clean_environ(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    for line in process.stdout:
-        if "READY" in line:
-            process.send_signal(number)
-            break
-    rest = process.communicate(timeout=60)[0]
-    assert process.returncode == code, rest
+    ended_by(number, code, ".", folder=tmp_path)
     (finding,) = verdict(tmp_path)["summary"]["findings"]
     assert (finding["kind"], finding["message"]) == (
         "interrupted",

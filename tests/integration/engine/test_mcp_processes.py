@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import wait_for
 from tests.servers.rig import HERE, is_there, wait_until_gone
 
 PYTEST = ["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-p", "no:randomly", "-c"]
@@ -31,16 +32,6 @@ def suite(folder: Path, how: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def wait_for_word(process: subprocess.Popen[str]) -> None:
-    assert process.stdout is not None
-    said = []
-    for line in process.stdout:
-        said.append(line)
-        if "ready" in line:
-            return
-    pytest.fail(f"it ended before its servers were there: {''.join(said)}")
-
-
 def check_all_gone(folder: Path) -> None:
     pids = json.loads((folder / "pids.json").read_text())
     assert len(set(pids)) == 5
@@ -52,7 +43,7 @@ def check_all_gone(folder: Path) -> None:
 @pytest.mark.parametrize(("how", "code"), [("pass", 0), ("fail", 1)])
 def test_after_a_suite_that_ends_by_itself(tmp_path: Path, how: str, code: int) -> None:
     with suite(tmp_path, how) as process:
-        wait_for_word(process)
+        wait_for(process, "ready")
         assert process.wait(60) == code
         pids = json.loads((tmp_path / "pids.json").read_text())
         assert not any(map(is_there, pids)), "gone before the suite was, not some time later"
@@ -64,7 +55,7 @@ def test_after_a_suite_that_ends_by_itself(tmp_path: Path, how: str, code: int) 
 )
 def test_after_a_signal(tmp_path: Path, number: signal.Signals, code: int) -> None:
     with suite(tmp_path, "wait") as process:
-        wait_for_word(process)
+        wait_for(process, "ready")
         process.send_signal(number)
         assert process.wait(60) == code
         check_all_gone(tmp_path)
@@ -72,7 +63,7 @@ def test_after_a_signal(tmp_path: Path, number: signal.Signals, code: int) -> No
 
 def test_ctrl_c_twice_leaves_nothing_either(tmp_path: Path) -> None:
     with suite(tmp_path, "wait") as process:
-        wait_for_word(process)
+        wait_for(process, "ready")
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)
         process.wait(60)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +13,7 @@ import pytest
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.report_folder import write_report_folder
 from tests.integration.publish.rig import REPO, SHA, TOKEN, Rig, publication
-from tests.processes import clean_environ
+from tests.processes import started_python, wait_for
 from tests.render_reports import failing_over_budget
 
 ROOT = Path(__file__).parents[3]
@@ -48,36 +44,8 @@ STALLED = "waiting 60 s"
 """What a publish says once it waits for GitHub, where a test can send its signal."""
 
 
-@contextmanager
-def started(*command: str, **environ: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, *command],
-        cwd=ROOT,
-        env=clean_environ(**environ),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        with process:
-            yield process
-    finally:
-        process.kill()
-
-
 def publishing(rig: Rig, *, grace_s: float = 5.0) -> Any:
-    return started("-c", PUBLISH, rig.fake.url, str(grace_s), PYTHONPATH=str(ROOT))
-
-
-def wait_for(process: subprocess.Popen[str], words: str) -> None:
-    assert process.stdout is not None
-    said: list[str] = []
-    for line in process.stdout:
-        said.append(line)
-        if words in line:
-            return
-    raise AssertionError(f"{words!r} was never said: {said}")
+    return started_python("-c", PUBLISH, rig.fake.url, str(grace_s), cwd=ROOT, PYTHONPATH=str(ROOT))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -142,11 +110,12 @@ def test_the_command_line_ends_as_the_signal_asks(rig: Rig, tmp_path: Path, numb
     }
     (tmp_path / "event.json").write_text(json.dumps(event))
     rig.fake.faults.add("too_many_no_retry_after", on="PATCH *")
-    with started(
+    with started_python(
         "-m",
         "ci_agent_eval",
         "publish",
         str(tmp_path / "report"),
+        cwd=ROOT,
         GITHUB_API_URL=rig.fake.url,
         GITHUB_EVENT_NAME="pull_request",
         GITHUB_EVENT_PATH=str(tmp_path / "event.json"),
