@@ -1,0 +1,175 @@
+"""What ends an evaluation, what fails its test, and what does neither."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from ci_agent_eval.contract.evaluation import evaluation_report
+from tests.plugin.evaluations.rig import recorded
+
+
+def test_an_exception_ends_it_fails_the_test_and_keeps_what_was_asserted(measured):
+    ran = measured("""
+        import pytest
+
+        def connect():
+            raise ConnectionError("refused")
+
+        def test_errs():
+            assert 1 == 2
+            connect()
+            assert 0
+
+        def test_goes_on():
+            assert 1
+    """)
+    ran.result.assert_outcomes(failed=1, passed=1)
+    assert ran.result.ret == 1
+    errs = ran.episodes["test_errs"]
+    assert (errs.outcome, recorded(errs)) == ("error", [(7, False, "1 == 2")])
+    assert errs.reason == "ConnectionError: refused (chat_eval.py:4, called at chat_eval.py:8)"
+    assert ran.episodes["test_goes_on"].outcome == "passed"
+
+
+@pytest.mark.parametrize("mark", ["", "@pytest.mark.episode(gate='required')"])
+def test_one_that_asserts_nothing_has_measured_nothing(measured, mark):
+    ran = measured(f"""
+        import pytest
+
+        {mark}
+        def test_never_reached():
+            for call in []:
+                assert call
+
+        {mark}
+        def test_empty(): pass
+
+        {mark}
+        def test_one(): assert 1
+
+        {mark}
+        class TestOf:
+            @pytest.fixture(autouse=True)
+            def ready(self): assert 1
+            def test_in_setup(self): pass
+    """)
+    ran.result.assert_outcomes(passed=2, failed=2)
+    assert ran.result.ret == 1
+    for name in ("test_never_reached", "test_empty"):
+        episode = ran.episodes[name]
+        assert (episode.outcome, episode.assertions) == ("error", ())
+        assert episode.reason.startswith("it asserted nothing, so nothing was measured")
+    report = evaluation_report(ran.results.episodes)
+    assert (report.total_conversations, report.passed_conversations) == (4, 2)
+    ran.result.stdout.fnmatch_lines(
+        ["4 conversations: 2 passed (50.0 %), average score 1.00; 2 ended in an error, *"]
+    )
+
+
+def test_hard_budgets_fail_no_test_and_no_evaluation_passes_over_one(measured):
+    ran = measured("""
+        def test_long(episode):
+            with episode.turn("hi") as turn:
+                turn.tool_call("search")
+                turn.reply("done")
+            episode.budget("tool_calls", 0)
+            episode.check("polite", False, "rude")
+            assert 1
+    """)
+    ran.result.assert_outcomes(passed=1)
+    episode = ran.episodes["test_long"]
+    assert not episode.is_passing()
+    assert [(v.budget, v.hard) for v in episode.violations] == [("tool_calls", True)]
+    assert recorded(episode) == [(6, False, "polite"), (7, True, "1")]
+    assert (episode.outcome, episode.reason) == ("failed", "failed: polite")
+
+
+@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
+def test_failed_assertions_stop_no_run_and_errors_do(measured, option):
+    ran = measured(
+        """
+        def test_a(): assert 0
+        def test_b(): raise AssertionError
+        def test_c(subtests):
+            with subtests.test(): raise AssertionError
+        def test_d(): raise OSError
+        def test_e(): assert 0
+    """,
+        option,
+    )
+    assert ran.result.parseoutcomes()["failed"] == 1
+    assert sorted(ran.episodes) == ["test_a", "test_b", "test_c", "test_d"]
+
+
+def test_the_debugger_opens_on_errors_alone(suite):
+    suite.pytester.makepyfile(
+        chat_eval="""
+        import unittest
+
+        def test_a(): assert 0
+        def test_b(): raise AssertionError("by hand")
+        def test_c(subtests):
+            with subtests.test(): raise AssertionError("in a subtest")
+        class TestCase(unittest.TestCase):
+            def test_d(self): self.assertEqual(1, 2)
+        def test_e(): raise OSError("here")
+    """
+    )
+    suite.pytester.makeconftest("""
+        def pytest_exception_interact(node, call, report):
+            print(f"stops at {node.name}: {call.excinfo.value}")
+    """)
+    ran = suite.run("chat_eval.py", "-s")
+    said = [line.lstrip(".") for line in ran.result.outlines if "stops at" in line]
+    assert [line[line.index("stops at") :] for line in said] == ["stops at test_e: here"]
+
+
+def test_pdb_opens_in_strict_mode(suite):
+    suite.pytester.makepyfile(chat_eval="def test_a(): assert 0")
+    command = [sys.executable, "-m", "pytest", "--pdb", "chat_eval.py"]
+    measured = suite.pytester.run(*command, stdin=b"q\n")
+    measured.assert_outcomes(passed=1)
+    strict = suite.pytester.run(*command, "--eval-strict", stdin=b"q\n")
+    strict.stdout.fnmatch_lines(["*entering PDB*", "*chat_eval.py(1)test_a()"])
+
+
+def test_an_interruption_leaves_nothing_running(suite):
+    suite.pytester.makeconftest(
+        """
+        def pytest_unconfigure():
+            from ci_agent_eval.current import running_episode
+
+            print("running:", running_episode())
+        """
+    )
+    suite.pytester.makepyfile(
+        chat_eval="""
+        def test_a():
+            assert 0
+            raise KeyboardInterrupt
+        """
+    )
+    ran = suite.run_apart("chat_eval.py", "-s")
+    assert ran.result.ret == pytest.ExitCode.INTERRUPTED
+    ran.result.stdout.fnmatch_lines(["running: None"])
+    assert recorded(ran.journal[-1].episode) == [(2, False, "0")]
+
+
+def test_errors_show_locals_and_lines_as_ever(measured):
+    ran = measured(
+        """
+        def test_a():
+            first = 1
+            assert first == 2
+            second = 3
+            raise OSError("here")
+    """,
+        "--showlocals",
+    )
+    said = ran.result.stdout.str()
+    assert "@" not in said.partition("OSError: here")[2].partition("chat_eval.py:5: OSError")[0]
+    ran.result.stdout.fnmatch_lines(
+        ["first      = 1", "second     = 3", "", "chat_eval.py:5: OSError"], consecutive=True
+    )
