@@ -1,0 +1,151 @@
+"""Agents are cleaned up however their test ends."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.plugin.conversations.rig import outcomes
+
+
+class TestCleanUp:
+    def test_what_it_raises_is_the_episode_s_error_even_as_an_assertion(self, write):
+        ran = write("""
+class Leaks(Echo):
+    def close(self):
+        assert not "a connection is open"
+
+@conversation("leaks", Leaks)
+def test_leaks(agent):
+    agent.send("a")
+
+async def generated():
+    yield Echo()
+    raise OSError("the server is gone")
+
+@conversation("late", generated)
+async def test_late(agent):
+    await agent.send("a")
+    assert 1 == 2
+""").run()
+        ran.result.assert_outcomes(passed=1, failed=1, errors=2)
+        assert outcomes(ran) == {"test_leaks": "error", "test_late": "failed"}
+        assert "in teardown: AssertionError" in ran.episodes["test_leaks"].reason
+        reason = ran.episodes["test_late"].reason
+        assert reason.startswith("assert 1 == 2; then in teardown: OSError: the server is gone")
+
+    def test_a_reset_cleans_the_old_agent_up_and_goes_on_if_that_fails(self, write):
+        ran = write("""
+class Leaks(Echo):
+    def close(self):
+        log.append(self)
+        raise OSError(f"agent {len(log)} leaks")
+
+@conversation("two", Leaks)
+def test_two(agent):
+    agent.send("a")
+    agent.reset()
+    assert agent.send("b") == "you said b"
+    assert len(agent.conversation.messages) == 2
+""").run()
+        ran.result.assert_outcomes(passed=1, errors=1)
+        ran.result.stdout.fnmatch_lines(["*agent 1 leaks*"])
+        ran.result.stdout.fnmatch_lines(["*agent 2 leaks*"])
+        assert len(ran.episodes["test_two"].trajectory.agent_turns) == 2
+
+    def test_an_agent_that_is_none_is_cleaned_up_too(self, write):
+        ran = write("""
+class NoAgent:
+    def close(self):
+        log.append("closed")
+
+@conversation("none", NoAgent)
+def test_none(agent): pass
+
+def test_log():
+    assert log == ["closed"]
+""").run()
+        ran.result.assert_outcomes(passed=1, failed=1)
+
+    def test_what_needs_arguments_is_no_clean_up(self, write):
+        write("""
+class Broker(Echo):
+    def close(self, position):
+        raise AssertionError("sold")
+
+@conversation("broker", Broker)
+def test_broker(agent):
+    agent.send("hello")
+""").run().result.assert_outcomes(passed=1)
+
+    def test_a_skip_and_a_failure_clean_up(self, write):
+        ran = write("""
+@conversation("skips", AsyncEcho)
+async def test_skips(agent):
+    pytest.skip("not today")
+
+@conversation("fails", AsyncEcho)
+def test_fails(agent):
+    agent.send("x")
+    pytest.fail("no")
+
+def test_log():
+    assert log == ["closed"] * 2
+""").run()
+        ran.result.assert_outcomes(passed=1, skipped=1, failed=1)
+
+    def test_a_timeout_cleans_up_and_keeps_the_turns(self, write):
+        ran = write("""
+@pytest.mark.timeout(1)
+@conversation("hangs", AsyncEcho)
+async def test_hangs(agent):
+    await agent.send("a")
+    await agent.send("hang")
+
+@pytest.mark.timeout(1)
+@conversation("hangs in a plain test", AsyncEcho)
+def test_hangs_plainly(agent):
+    agent.send("a")
+    agent.send("hang")
+
+@conversation("asyncio's own", AsyncEcho)
+async def test_own(agent):
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await agent.send("hang")
+    assert await agent.send("b") == "you said b"
+
+def test_log():
+    assert log == ["closed"] * 3
+""").run()
+        ran.result.assert_outcomes(passed=2, failed=2)
+        for name, raised in (("test_hangs", "CancelledError"), ("test_hangs_plainly", "Failed")):
+            assert ran.episodes[name].outcome == "failed"
+            *turns, broke = [t.content for t in ran.episodes[name].trajectory.turns]
+            assert turns == ["a", "you said a", "hang"]
+            assert broke.startswith(f"the agent raised {raised}")
+
+    def test_ctrl_c_cleans_up_and_says_what_that_raised(self, write):
+        ran = write("""
+import os, signal
+
+class Leaks(AsyncEcho):
+    async def respond(self, message):
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+
+    async def aclose(self):
+        await asyncio.sleep(0)
+        raise OSError("the server is gone")
+
+@conversation("interrupted", Leaks)
+async def test_it(agent):
+    await agent.send("a")
+""").run_apart()
+        assert ran.result.ret == pytest.ExitCode.INTERRUPTED
+        ran.result.stdout.fnmatch_lines(["*test_it: cleaning up the agent failed: OSError: the*"])
+        (episode,) = ran.results.episodes
+        assert episode.outcome == "error"
+        assert episode.trajectory.turns[0].content == "a"
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
