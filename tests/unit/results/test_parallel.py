@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ci_agent_eval.baselines.parallel import mapped, processors
+from ci_agent_eval.results.parallel import mapped, processors
 
 forks = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
 
