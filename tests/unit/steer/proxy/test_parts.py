@@ -28,44 +28,38 @@ RESULT = {"type": "function_call_output", "call_id": "call_0", "output": "Fewer.
 # Headers
 
 
+def headers(*lines):
+    return [tuple(line.encode().split(b": ")) for line in lines]
+
+
 def test_headers_of_a_connection_stay_on_it():
-    given = [
-        (b"Connection", b"X-A, close"),
-        (b"X-A", b"1"),
-        (b"TE", b"x"),
-        (b"X-B", b"2"),
-        (b"x-b", b"3"),
-        (b"Transfer-Encoding", b"chunked"),
-    ]
-    assert end_to_end(given) == [(b"x-b", b"2"), (b"x-b", b"3")]
+    given = headers(
+        "Connection: X-A, close",
+        "X-A: 1",
+        "TE: x",
+        "X-B: 2",
+        "x-b: 3",
+        "Transfer-Encoding: chunked",
+    )
+    assert end_to_end(given) == headers("x-b: 2", "x-b: 3")
 
 
 def test_a_connection_header_cannot_take_the_length_away():
-    given = [(b"connection", b"content-length"), (b"content-length", b"3")]
-    assert end_to_end(given) == [(b"content-length", b"3")]
+    given = headers("connection: content-length", "content-length: 3")
+    assert end_to_end(given) == headers("content-length: 3")
 
 
 def test_the_provider_gets_neither_our_host_nor_a_coding_to_undo():
-    given = [
-        (b"host", b"proxy"),
-        (b"accept-encoding", b"gzip"),
-        (b"content-length", b"3"),
-        (b"a", b"b"),
-    ]
-    assert for_upstream(given, plain=True) == [(b"a", b"b"), (b"accept-encoding", b"identity")]
+    given = headers("host: proxy", "accept-encoding: gzip", "content-length: 3", "a: b")
+    assert for_upstream(given, plain=True) == headers("a: b", "accept-encoding: identity")
     assert for_upstream(given, plain=False) == given[1:]
 
 
 def test_other_bytes_have_another_description():
-    given = [
-        (b"etag", b"e"),
-        (b"content-encoding", b"gzip"),
-        (b"content-length", b"9"),
-        (b"a", b"b"),
-    ]
-    assert for_other_bytes(given) == [(b"a", b"b")]
-    assert for_other_bytes(given, 4) == [(b"a", b"b"), (b"content-length", b"4")]
-    assert value_of([(b"a", b"1"), (b"a", b"2")], b"a") == "1, 2"
+    given = headers("etag: e", "content-encoding: gzip", "content-length: 9", "a: b")
+    assert for_other_bytes(given) == headers("a: b")
+    assert for_other_bytes(given, 4) == headers("a: b", "content-length: 4")
+    assert value_of(headers("a: 1", "a: 2"), b"a") == "1, 2"
 
 
 # Memories
