@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ci_agent_eval.cli.steer_options import steering_options
+from ci_agent_eval.cli.steer_options import Decorator, steering_options
 from ci_agent_eval.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,8 +32,17 @@ Exit codes:
 """
 
 _MIB = 1024 * 1024
-_bytes = click.IntRange(min=1)
-_seconds = click.FloatRange(min=0, min_open=True)
+
+
+def _bytes(flag: str, says: str) -> Decorator:
+    return click.option(
+        flag, type=click.IntRange(min=1), default=64 * _MIB, show_default=True, help=says
+    )
+
+
+def _seconds(flag: str, default: float, says: str) -> Decorator:
+    above_0 = click.FloatRange(min=0, min_open=True)
+    return click.option(flag, type=above_0, default=default, show_default=True, help=says)
 
 
 @click.command(epilog=EXIT_CODES)
@@ -61,34 +70,10 @@ _seconds = click.FloatRange(min=0, min_open=True)
     type=click.Path(path_type=Path, dir_okay=False),
     help="File that remembers sessions beyond the end of the process; default: none.",
 )
-@click.option(
-    "--max-request-bytes",
-    type=_bytes,
-    default=64 * _MIB,
-    show_default=True,
-    help="Larger requests to a model are refused.",
-)
-@click.option(
-    "--max-response-bytes",
-    type=_bytes,
-    default=64 * _MIB,
-    show_default=True,
-    help="Larger answers pass without review.",
-)
-@click.option(
-    "--connect-timeout",
-    type=_seconds,
-    default=10.0,
-    show_default=True,
-    help="Seconds to reach the provider.",
-)
-@click.option(
-    "--timeout",
-    type=_seconds,
-    default=600.0,
-    show_default=True,
-    help="Seconds that the provider may say nothing.",
-)
+@_bytes("--max-request-bytes", "Larger requests to a model are refused.")
+@_bytes("--max-response-bytes", "Larger answers pass without review.")
+@_seconds("--connect-timeout", 10.0, "Seconds to reach the provider.")
+@_seconds("--timeout", 600.0, "Seconds that the provider may say nothing.")
 @steering_options
 def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **flags: Any) -> int:
     """Stand in front of a model, and hold back calls of tools in its answers.
