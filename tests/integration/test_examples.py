@@ -42,6 +42,21 @@ def run_example(name, folder):
     return done, json.loads(verdict.read_text()) if verdict.exists() else {}
 
 
+def passes_offline(name, folder, *, scripted):
+    """Run a copy of an example that passes without a model; returns the verdict and episodes."""
+    done, verdict = run_example(name, folder)
+    assert done.returncode == 0, done.stdout
+    calls = verdict["summary"]["calls"]
+    assert (calls["live"], calls["scripted"]) == (0, scripted)
+    results = json.loads((folder / "agent-eval-report/results.json").read_text())
+    return verdict, results["episodes"]
+
+
+def told_in_readme(example, episodes):
+    readme = (EXAMPLES / example / "README.md").read_text()
+    return all(f"| `{episode['scenario_id']}` |" in readme for episode in episodes)
+
+
 @pytest.fixture
 def support(tmp_path):
     shutil.copytree(EXAMPLES / "support_simulation", tmp_path / "support")
@@ -49,14 +64,9 @@ def support(tmp_path):
 
 
 def test_simulated_customers_are_served_offline(support):
-    done, verdict = run_example("support", support)
-    assert done.returncode == 0, done.stdout
+    verdict, episodes = passes_offline("support", support, scripted=23)
     assert verdict["counts"]["episodes"]["passed"] == 8
-    calls = verdict["summary"]["calls"]
-    assert (calls["live"], calls["scripted"]) == (0, 23)
-    readme = (EXAMPLES / "support_simulation/README.md").read_text()
-    results = json.loads((support / "agent-eval-report/results.json").read_text())
-    assert all(f"| `{episode['scenario_id']}` |" in readme for episode in results["episodes"])
+    assert told_in_readme("support_simulation", episodes)
 
 
 def test_a_desk_that_does_not_ask_fails_the_scenario_that_says_so(support):
@@ -114,12 +124,8 @@ def coding(tmp_path):
 
 
 def test_a_coding_agent_is_steered_and_the_report_says_what_that_saved(coding):
-    done, verdict = run_example("coding", coding)
-    assert done.returncode == 0, done.stdout
-    calls = verdict["summary"]["calls"]
-    assert (calls["live"], calls["scripted"]) == (0, 8)
-    results = json.loads((coding / "agent-eval-report/results.json").read_text())
-    mends, insists = sorted(results["episodes"], key=lambda episode: episode["scenario_id"])
+    _, episodes = passes_offline("coding", coding, scripted=8)
+    mends, insists = sorted(episodes, key=lambda episode: episode["scenario_id"])
     assert [score["reason"] for score in (*mends["scores"], *insists["scores"])] == [
         "it ran 1 of 295 tests",
         "it ran 295 of 295 tests",
@@ -137,8 +143,7 @@ def test_a_coding_agent_is_steered_and_the_report_says_what_that_saved(coding):
     assert "it ran 1 of 295 tests" in page
     assert "tests_run_by_the_agent" in page
     assert "held back by pytest-full-suite" in page
-    readme = (EXAMPLES / "coding_agent/README.md").read_text()
-    assert all(f"| `{episode['scenario_id']}` |" in readme for episode in results["episodes"])
+    assert told_in_readme("coding_agent", episodes)
 
 
 def test_a_coding_agent_that_is_not_steered_runs_the_whole_suite(coding):
