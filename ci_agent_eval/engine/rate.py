@@ -26,7 +26,8 @@ from pydantic_ai.settings import ModelSettings
 
 from ci_agent_eval.engine.record import Clock
 from ci_agent_eval.engine.stamp import stamp
-from ci_agent_eval.engine.windows import Concurrency, Entry, Window
+from ci_agent_eval.engine.windows import Concurrency, ProcessWindows, Windows
+from ci_agent_eval.run_ledger.sliding import Entry
 
 Sleep = Callable[[float], Awaitable[object]]
 """Waits so many seconds."""
@@ -80,24 +81,29 @@ class Limiter:
 
     clock: Clock
     sleep: Sleep
-    requests: Window | None = None
-    tokens: Window | None = None
+    windows: Windows
     concurrency: Concurrency = field(default_factory=Concurrency)
     open_requests: int = 0
     rate_limited: int = 0
-    _paused_until: float = float("-inf")
     _queue: asyncio.Lock = field(default_factory=asyncio.Lock)
     _freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod
-    def of(cls, clock: Clock, sleep: Sleep, rpm: int | None, tpm: int | None) -> Limiter:
-        """Return a limiter for so many requests and tokens a minute."""
-        return cls(
-            clock,
-            sleep,
-            requests=None if rpm is None else Window(rpm),
-            tokens=None if tpm is None else Window(tpm),
-        )
+    def of(
+        cls,
+        clock: Clock,
+        sleep: Sleep,
+        rpm: int | None = None,
+        tpm: int | None = None,
+        windows: Windows | None = None,
+    ) -> Limiter:
+        """Return a limiter for so many requests and tokens a minute.
+
+        `windows` are those that other processes know of; unset: this process's own.
+        """
+        windows = windows or ProcessWindows(clock)
+        windows.tighten(rpm, tpm)
+        return cls(clock, sleep, windows)
 
     @asynccontextmanager
     async def turn(self, estimated_tokens: float, tally: Tally) -> AsyncIterator[Entry]:
@@ -111,47 +117,47 @@ class Limiter:
         finally:
             self.open_requests -= 1
             self._freed.set()
+            if entry.amount != estimated_tokens:
+                self.windows.correct(entry)
 
     def too_many(self, started: float, pause_s: float) -> None:
         """Hold every request for a while, and let fewer through after it."""
         now = self.clock()
         self.rate_limited += 1
-        self._paused_until = max(self._paused_until, now + pause_s)
+        self.windows.pause(pause_s)
         self.concurrency.too_many(now, started, self.open_requests)
 
     async def _enter(self, amount: float, tally: Tally) -> Entry:
-        if self._queue.locked() or self._wait_s(amount) != 0:
-            with tally.waiting():
-                return await self._queued(amount)
-        return self._take(amount)
+        if not self._queue.locked() and isinstance(entry := self._taken(amount), Entry):
+            return entry
+        with tally.waiting():
+            return await self._queued(amount)
 
     async def _queued(self, amount: float) -> Entry:
         async with self._queue:
-            while wait_s := self._wait_s(amount):
-                if wait_s == _FOR_ROOM:
-                    self._freed.clear()
-                    await self._freed.wait()
-                else:
-                    await self.sleep(wait_s)
-            return self._take(amount)
+            try:
+                while not isinstance(taken := self._taken(amount), Entry):
+                    await self._wait(taken)
+            except BaseException:
+                self.windows.give_up()
+                raise
+            return taken
 
-    def _take(self, amount: float) -> Entry:
-        now = self.clock()
-        self.open_requests += 1
-        if self.requests is not None:
-            self.requests.add(now, 1)
-        return Entry(now, amount) if self.tokens is None else self.tokens.add(now, amount)
+    async def _wait(self, wait_s: float) -> None:
+        if wait_s == _FOR_ROOM:
+            self._freed.clear()
+            await self._freed.wait()
+        else:
+            await self.sleep(max(wait_s, SHORTEST_WAIT_S))
 
-    def _wait_s(self, amount: float) -> float:
-        """Return seconds to wait, 0 for none, `_FOR_ROOM` until an open request ends."""
-        now = self.clock()
+    def _taken(self, amount: float) -> Entry | float:
+        """Open a request, or return seconds to wait: `_FOR_ROOM` until an open one ends."""
         if not self.concurrency.has_room(self.open_requests):
             return _FOR_ROOM
-        waits = [self._paused_until - now]
-        waits += [self.requests.wait_s(now, 1)] if self.requests else []
-        waits += [self.tokens.wait_s(now, amount)] if self.tokens else []
-        longest = max(*waits, 0.0)
-        return max(longest, SHORTEST_WAIT_S) if longest > 0 else 0.0
+        taken = self.windows.take(amount)
+        if isinstance(taken, Entry):
+            self.open_requests += 1
+        return taken
 
 
 _FOR_ROOM = float("inf")
@@ -219,7 +225,7 @@ class RateLimitedModel(WrapperModel):
 
     def _estimate(self, messages: list[ModelMessage], settings: ModelSettings) -> float:
         """Guess the tokens of a request; corrected once the response says."""
-        if self.limiter.tokens is None:
+        if not self.limiter.windows.counts_tokens:
             return 0
         return _characters(messages) / CHARACTERS_PER_TOKEN + settings.get("max_tokens", 0)
 

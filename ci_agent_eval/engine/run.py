@@ -178,6 +178,9 @@ class _Run:
             raise
         except Exception as error:  # noqa: BLE001 - whatever broke, the episode is kept
             return self._broken(error)
+        finally:
+            # The observer is told next, and what it records counts from there on.
+            self.session.note_spent(self.episode_id, self, None)
 
     async def _in_time(self, toolsets: Sequence[Toolset]) -> Stop:
         deadline = asyncio.timeout(self.timeout_s)
@@ -210,6 +213,7 @@ class _Run:
         spent.tool_calls += len(response.tool_calls)
         spent.tokens += usage.total_tokens
         spent.cost_usd += float(usage.cost or 0)
+        self.session.note_spent(self.episode_id, self, spent)
         return limit_reached(self.limits, spent)
 
     @asynccontextmanager

@@ -15,12 +15,13 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from ci_agent_eval.engine.cassette.tape import CassetteMode, Tape
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
+from ci_agent_eval.engine.limits import Spent
 from ci_agent_eval.engine.model import build_model, model_settings
 from ci_agent_eval.engine.rate import Limiter, RateLimitedModel, Sleep, Tally
 from ci_agent_eval.engine.record import Clock
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.secrets import declared_secrets
-from ci_agent_eval.engine.windows import Window
+from ci_agent_eval.engine.windows import Windows
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.settings import SteeringSettings
 
@@ -108,9 +109,14 @@ class EngineSession:
     """Told of the secrets that agents declare, before they run; for those who write reports."""
     steering: SteeringSettings | None = None
     """Which calls are held back of agents that do not say it themselves; unset: none."""
+    windows: Callable[[str], Windows] | None = None
+    """Gives a provider, by what stands for it, windows that other processes know of."""
+    on_spent: Callable[[str, object, Spent | None], None] | None = None
+    """Told of an episode's run what it has spent, after each answer; None: the run has ended."""
     _secrets: set[str] = field(default_factory=set, init=False, repr=False)
     _models: dict[tuple[str | None, ...], Model] = field(default_factory=dict, init=False)
     _limiters: dict[tuple[str | None, ...], Limiter] = field(default_factory=dict, init=False)
+    _limits: set[object] = field(default_factory=set, init=False)
     _loops: dict[int, tuple[Agent, Loop[Any, str]]] = field(default_factory=dict, init=False)
     _stack: AsyncExitStack | None = field(default=None, init=False)
     _episodes: dict[str, _Episode] = field(default_factory=dict, init=False)
@@ -163,13 +169,14 @@ class EngineSession:
 
     def limiter(self, provider: Provider) -> Limiter:
         """Return the provider's limiter; of two declarations the tighter limits hold."""
-        key = _key(provider)
+        key, limits = _key(provider), (provider.rpm, provider.tpm)
         if key not in self._limiters:
-            self._limiters[key] = Limiter(self.clock, self.sleep)
-        limiter = self._limiters[key]
-        limiter.requests = _tighter(limiter.requests, provider.rpm)
-        limiter.tokens = _tighter(limiter.tokens, provider.tpm)
-        return limiter
+            shared = None if self.windows is None else self.windows(repr(key))
+            self._limiters[key] = Limiter.of(self.clock, self.sleep, windows=shared)
+        if (key, *limits) not in self._limits:
+            self._limits.add((key, *limits))
+            self._limiters[key].windows.tighten(*limits)
+        return self._limiters[key]
 
     @asynccontextmanager
     async def toolsets(self, agent: Agent, episode_id: str) -> AsyncIterator[Sequence[Toolset]]:
@@ -230,6 +237,11 @@ class EngineSession:
             return None
         return self.cassettes.tape(episode_id)
 
+    def note_spent(self, episode_id: str, run: object, spent: Spent | None) -> None:
+        """Tell `on_spent` what a run of an episode has spent so far; None: it has ended."""
+        if self.on_spent is not None:
+            self.on_spent(episode_id, run, spent)
+
     def cassette_counts(self, episode_id: str) -> CassetteCounts:
         """Return what the cassette did for one run; nothing without one."""
         return self.cassettes.counts(episode_id) if self.cassettes else CassetteCounts()
@@ -266,12 +278,3 @@ class EngineSession:
 
 def _key(provider: Provider) -> tuple[str | None, ...]:
     return (provider.model_id, provider.base_url, provider.api_key_env)
-
-
-def _tighter(window: Window | None, limit: int | None) -> Window | None:
-    if limit is None or (window is not None and window.limit <= limit):
-        return window
-    if window is None:
-        return Window(limit)
-    window.limit = limit
-    return window

@@ -1,4 +1,4 @@
-"""The arithmetic of rate limits: a sliding window, and a concurrency that adapts. Pure.
+"""The arithmetic of rate limits: sliding windows, and a concurrency that adapts. Pure.
 
 The libraries at hand (aiolimiter, PydanticAI's ConcurrencyLimiter) take no clock, cannot
 be corrected when a response says what a request really used, and have a fixed
@@ -8,17 +8,39 @@ concurrency; these two values are what is left without them.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
+
+from ci_agent_eval.run_ledger.sliding import Entry, wait_s
 
 MINUTE_S = 60.0
 
 
-@dataclass
-class Entry:
-    """What one request takes of a window; corrected once it is known."""
+class Windows(Protocol):
+    """The windows of one provider and its pause: of a process, or of all processes of a run."""
 
-    at: float
-    amount: float
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the tokens of requests count."""
+
+    def tighten(self, requests: int | None, tokens: int | None) -> None:
+        """Let the tighter of these limits and those that are known hold."""
+
+    def take(self, amount: float) -> Entry | float:
+        """Take a request of so many tokens, or return the seconds to wait before asking again.
+
+        Between the two it is the same request that asks, the only one that waits.
+        """
+
+    def correct(self, entry: Entry) -> None:
+        """Take notice that an entry's amount is known now."""
+
+    def give_up(self) -> None:
+        """Forget the request that waits."""
+
+    def pause(self, seconds: float) -> None:
+        """Hold every request for a while."""
 
 
 @dataclass
@@ -32,14 +54,7 @@ class Window:
     def wait_s(self, now: float, amount: float) -> float:
         """Return how long `amount` waits; what is beyond the limit waits for an empty window."""
         self._forget(now)
-        room = self.limit - sum(entry.amount for entry in self._entries)
-        if amount <= room or not self._entries:
-            return 0.0
-        for entry in self._entries:
-            room += entry.amount
-            if amount <= room:
-                return max(entry.at + self.span_s - now, 0.0)
-        return max(self._entries[-1].at + self.span_s - now, 0.0)
+        return wait_s(self._entries, self.limit, self.span_s, now, amount)
 
     def add(self, now: float, amount: float) -> Entry:
         """Take `amount` now; set the entry's `amount` when it is known better."""
@@ -50,6 +65,57 @@ class Window:
     def _forget(self, now: float) -> None:
         while self._entries and self._entries[0].at + self.span_s <= now:
             self._entries.popleft()
+
+
+@dataclass
+class ProcessWindows:
+    """The windows of one provider in the memory of one process."""
+
+    clock: Callable[[], float]
+    requests: Window | None = None
+    tokens: Window | None = None
+    _paused_until: float = float("-inf")
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the tokens of requests count."""
+        return self.tokens is not None
+
+    def tighten(self, requests: int | None, tokens: int | None) -> None:
+        """Let the tighter of these limits and those that are known hold."""
+        self.requests = _tighter(self.requests, requests)
+        self.tokens = _tighter(self.tokens, tokens)
+
+    def take(self, amount: float) -> Entry | float:
+        """Take a request of so many tokens, or return the seconds to wait before asking again."""
+        now = self.clock()
+        waits = [self._paused_until - now]
+        waits += [self.requests.wait_s(now, 1)] if self.requests else []
+        waits += [self.tokens.wait_s(now, amount)] if self.tokens else []
+        if (longest := max(waits)) > 0:
+            return longest
+        if self.requests is not None:
+            self.requests.add(now, 1)
+        return Entry(now, amount) if self.tokens is None else self.tokens.add(now, amount)
+
+    def correct(self, entry: Entry) -> None:
+        """Nothing: the entry is the window's own."""
+
+    def give_up(self) -> None:
+        """Nothing: who waits has taken no place."""
+
+    def pause(self, seconds: float) -> None:
+        """Hold every request for a while."""
+        self._paused_until = max(self._paused_until, self.clock() + seconds)
+
+
+def _tighter(window: Window | None, limit: int | None) -> Window | None:
+    if limit is None or (window is not None and window.limit <= limit):
+        return window
+    if window is None:
+        return Window(limit)
+    window.limit = limit
+    return window
 
 
 @dataclass

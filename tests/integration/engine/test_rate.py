@@ -142,8 +142,8 @@ def test_of_two_declarations_of_one_provider_the_tighter_holds():
     first = opened.limiter(Provider("openai:m", rpm=10))
     second = opened.limiter(Provider("openai/m", rpm=5, tpm=100))
     assert first is second
-    assert (first.requests.limit, first.tokens.limit) == (5, 100)
-    assert opened.limiter(Provider("openai:m", rpm=50)).requests.limit == 5
+    assert (first.windows.requests.limit, first.windows.tokens.limit) == (5, 100)
+    assert opened.limiter(Provider("openai:m", rpm=50)).windows.requests.limit == 5
     assert opened.limiter(Provider("openai:other")) is not first
 
 
@@ -190,7 +190,7 @@ def test_a_run_that_waits_can_be_cancelled_and_frees_its_place():
 
 def test_one_episodes_refusal_holds_the_next_ones_request_too():
     clock = Clock()
-    limiter = Limiter(clock, clock.sleep)
+    limiter = Limiter.of(clock, clock.sleep)
 
     async def next_one():
         limiter.too_many(started=clock(), pause_s=30)

@@ -1,0 +1,120 @@
+"""The budgets of a running suite: told what is spent, they say once that the run is to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from ci_agent_eval.run_ledger.limits import Spent, SuiteLimits
+
+Clock = Callable[[], float]
+"""Seconds, the same in all processes of the run."""
+
+Listener = Callable[[str], None]
+"""Is told the sentence that says which budget is exceeded."""
+
+
+class Spending(Protocol):
+    """Who keeps what the episodes of a run have spent, for one process or for all of them."""
+
+    def put(self, episode_id: str, spent: Spent) -> None:
+        """Set what an episode has spent so far, in place of what was set before."""
+
+    def total(self) -> Spent:
+        """Return what all episodes have spent."""
+
+    def stop(self, sentence: str) -> str:
+        """Say that the run is to stop; returns the sentence that was there first."""
+
+    def stopped(self) -> str | None:
+        """Return why the run is to stop; None while it may go on."""
+
+
+class ProcessSpending:
+    """In the memory of one process."""
+
+    def __init__(self) -> None:
+        self._episodes: dict[str, Spent] = {}
+        self._total = Spent()
+        self._sentence: str | None = None
+
+    def put(self, episode_id: str, spent: Spent) -> None:
+        """Set what an episode has spent so far, in place of what was set before."""
+        self._total += spent - self._episodes.get(episode_id, Spent())
+        self._episodes[episode_id] = spent
+
+    def total(self) -> Spent:
+        """Return what all episodes have spent."""
+        return self._total
+
+    def stop(self, sentence: str) -> str:
+        """Say that the run is to stop; returns the sentence that was there first."""
+        self._sentence = self._sentence or sentence
+        return self._sentence
+
+    def stopped(self) -> str | None:
+        """Return why the run is to stop; None while it may go on."""
+        return self._sentence
+
+
+class SuiteBudgets:
+    """What a run may spend, in the eyes of one of its processes."""
+
+    def __init__(
+        self, limits: SuiteLimits, spending: Spending, *, clock: Clock, started: float
+    ) -> None:
+        self._limits = limits
+        self._spending = spending
+        self._clock = clock
+        self._started = started
+        self._sentence: str | None = None
+        self._listeners: list[Listener] = []
+
+    def spend(self, episode_id: str, cost_usd: float, tokens: int) -> None:
+        """Say what an episode has spent so far, all in all: saying it again changes nothing.
+
+        Raises InputError where the processes of the run share a file that cannot be used.
+        """
+        self._spending.put(episode_id, Spent(cost_usd, tokens))
+        self.exceeded()
+
+    def exceeded(self) -> str | None:
+        """Return in one sentence which budget is exceeded; once it is, it stays so for all.
+
+        Raises InputError as `spend` does.
+        """
+        if self._sentence is None:
+            found = self._spending.stopped() or self._limits.exceeded(
+                self._spending.total(), self._elapsed_s()
+            )
+            if found is not None:
+                self._stop(self._spending.stop(found))
+        return self._sentence
+
+    def remaining(self) -> SuiteLimits:
+        """Return what is left of each budget."""
+        return self._limits.left(self._spending.total(), self._elapsed_s())
+
+    def deadline_s(self) -> float | None:
+        """Return the seconds until the time is over; None where it has no limit."""
+        limit = self._limits.total_wall_time_s
+        return None if limit is None else max(limit - self._elapsed_s(), 0.0)
+
+    def on_exceeded(self, listener: Listener) -> None:
+        """Have a listener told once, at once if it is too late already.
+
+        It is called where this process finds out: by `spend` or `exceeded`, on their thread.
+        """
+        if self._sentence is None:
+            self._listeners.append(listener)
+        else:
+            listener(self._sentence)
+
+    def _elapsed_s(self) -> float:
+        return self._clock() - self._started
+
+    def _stop(self, sentence: str) -> None:
+        self._sentence = sentence
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener(sentence)

@@ -1,0 +1,128 @@
+"""The file that the processes of one run share: a SQLite database in a folder of the run's own.
+
+Every write is one short transaction of the file's only writer, so that what was looked at is
+still so when it is changed. The system frees the locks of a process that dies, and what it had
+begun is undone. No text of a test, of an agent or of a provider is in the file: only digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ci_agent_eval.errors import InputError
+
+if TYPE_CHECKING:
+    import sqlite3
+
+NAME = "run.sqlite3"
+
+BUSY_S = 30.0
+"""How long a process waits for the others; each has the file for less than a millisecond."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS spent (
+    episode TEXT PRIMARY KEY, cost_usd REAL NOT NULL, tokens INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS run (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    cost_usd REAL NOT NULL DEFAULT 0,
+    tokens INTEGER NOT NULL DEFAULT 0,
+    stopped TEXT
+);
+INSERT OR IGNORE INTO run (one) VALUES (1);
+CREATE TABLE IF NOT EXISTS providers (
+    provider TEXT PRIMARY KEY, requests REAL, tokens REAL, paused_until REAL NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS requests (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    provider TEXT NOT NULL,
+    at REAL NOT NULL,
+    tokens REAL NOT NULL,
+    is_taken INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS requests_of_provider ON requests (provider, at);
+"""
+
+
+def digest(*parts: object) -> str:
+    """Return what stands for a name in the file: it may hold a secret."""
+    return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+class LedgerFile:
+    """One process's way to the file, which is made when it is first needed. Threads may share it.
+
+    Its methods raise InputError where the file cannot be used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / NAME
+        self._lock = threading.Lock()
+        self._opened: sqlite3.Connection | None = None
+        self._pid = 0
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Be the file's only writer; what is done is kept as a whole, or not at all."""
+        with self._held() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Look at what is in the file now, with one query."""
+        with self._held() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Let the file go; whoever asks again opens it again."""
+        with self._lock:
+            opened, self._opened = self._opened, None
+            if opened is not None and self._pid == os.getpid():
+                opened.close()
+
+    @contextmanager
+    def _held(self) -> Iterator[sqlite3.Connection]:
+        import sqlite3  # noqa: PLC0415 - most runs are of one process
+
+        with self._lock:
+            try:
+                yield self._connection()
+            except (OSError, sqlite3.Error) as error:
+                raise InputError(
+                    f"{self._path}: cannot be used, and the workers of this run share their "
+                    f"limits in it ({error}); make room in the folder of temporary files, or run "
+                    "without workers (-n 0)"
+                ) from None
+
+    def _connection(self) -> sqlite3.Connection:
+        """Return this process's own connection: one from before a fork is not to be used."""
+        if self._opened is None or self._pid != os.getpid():
+            self._opened, self._pid = _open(self._path), os.getpid()
+        return self._opened
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    import sqlite3  # noqa: PLC0415 - as above
+
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    connection = sqlite3.connect(
+        path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+    )
+    # Any death of a process leaves the file whole. A power cut ends the run as well.
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("PRAGMA journal_mode = TRUNCATE")
+    connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+    return connection

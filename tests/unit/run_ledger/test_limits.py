@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from ci_agent_eval.run_ledger.limits import Spent, SuiteLimits
+
+
+@pytest.mark.parametrize(
+    ("limits", "spent", "elapsed_s", "sentence"),
+    [
+        (SuiteLimits(5.0), Spent(5.02), 0, "total_cost_usd exceeded: $5.02 of $5.00"),
+        (SuiteLimits(5.0), Spent(5.0004), 0, "total_cost_usd exceeded: $5.0004 of $5.0000"),
+        (SuiteLimits(0.0005), Spent(3.0), 0, "total_cost_usd exceeded: $3.0000 of $0.0005"),
+        (SuiteLimits(0.0), Spent(1e-6), 0, "total_cost_usd exceeded: $0.000001 of $0.000000"),
+        (SuiteLimits(None, 100), Spent(0, 101), 0, "total_tokens exceeded: 101 of 100"),
+        (
+            SuiteLimits(None, None, 60),
+            Spent(),
+            60.26,
+            "total_wall_time_s exceeded: 60.3 s of 60.0 s",
+        ),
+        (SuiteLimits(5.0, 100), Spent(9.0, 101), 0, "total_cost_usd exceeded: $9.00 of $5.00"),
+    ],
+)
+def test_what_is_exceeded_is_said_with_its_figures(limits, spent, elapsed_s, sentence):
+    assert limits.exceeded(spent, elapsed_s) == f"suite budget {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("limits", "spent", "elapsed_s"),
+    [
+        (SuiteLimits(), Spent(1e9, 10**9), 1e9),
+        (SuiteLimits(5.0, 100, 60), Spent(5.0, 100), 60),
+        # As many small costs add up, whatever their order.
+        (SuiteLimits(5.0), Spent(sum([0.01] * 500)), 0),
+        (SuiteLimits(0.3), Spent(0.1 + 0.2), 0),
+    ],
+)
+def test_what_is_used_up_to_the_limit_is_not_exceeded(limits, spent, elapsed_s):
+    assert limits.exceeded(spent, elapsed_s) is None
+
+
+def test_what_is_left_is_never_less_than_nothing():
+    limits = SuiteLimits(5.0, 100, 60.0)
+    assert limits.left(Spent(2.0, 40), 10.0) == SuiteLimits(3.0, 60, 50.0)
+    assert limits.left(Spent(7.0, 400), 100.0) == SuiteLimits(0.0, 0, 0.0)
+    assert SuiteLimits().left(Spent(7.0, 400), 100.0) == SuiteLimits()
