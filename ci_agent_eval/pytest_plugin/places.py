@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType, TracebackType
@@ -32,11 +33,7 @@ class Places:
 
     def relative(self, path: str | Path) -> str | None:
         """Return the posix path below the root; None for a file of a library or elsewhere."""
-        try:
-            relative = Path(path).relative_to(self.root)
-        except ValueError:
-            return None
-        return None if "site-packages" in relative.parts else relative.as_posix()
+        return _relative(self.root, str(path))
 
     def of_item(self, item: pytest.Item) -> tuple[str | None, int | None]:
         """Return the file and the 1-based line of a test."""
@@ -61,6 +58,16 @@ class Places:
             if not _is_ours(frame) and (file := self.relative(frame.f_code.co_filename)):
                 return file, frame.f_lineno
         return None
+
+
+@lru_cache(4096)
+def _relative(root: Path, path: str) -> str | None:
+    """Return the posix path below the root: the same few files are asked for again and again."""
+    try:
+        relative = Path(path).relative_to(root)
+    except ValueError:
+        return None
+    return None if "site-packages" in relative.parts else relative.as_posix()
 
 
 def _is_ours(frame: FrameType) -> bool:

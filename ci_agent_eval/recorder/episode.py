@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any, Unpack
 
 from ci_agent_eval.contract.budgets import Budget, Budgets, LatencyBudget, Statistic
@@ -62,11 +63,14 @@ class EpisodeRecorder:
         locate: Locate = lambda: None,
         **fields: Unpack[EpisodeFields],
     ) -> None:
-        self._draft = draft_episode(scenario_id, **fields)
+        self._begin(draft_episode(scenario_id, **fields), clock, locate)
+
+    def _begin(self, draft: Episode, clock: Clock, locate: Locate) -> None:
+        self._draft = draft
         self.agent = self._draft.agent
         self.model = self._draft.model
         self.thread_id = self._draft.thread_id
-        self._metadata: dict[str, Any] = dict(self._draft.metadata)
+        self._metadata: dict[str, Any] = deepcopy(self._draft.metadata)
         self._budgets = self._draft.budgets
         self._locate = locate
         self._turns: list[Turn] = []
@@ -89,8 +93,9 @@ class EpisodeRecorder:
         cls, draft: Episode, *, clock: Clock, locate: Locate = lambda: None
     ) -> EpisodeRecorder:
         """Record the episode that `draft_episode` drew up."""
-        fields: Any = {name: getattr(draft, name) for name in EpisodeFields.__annotations__}
-        return cls(draft.scenario_id, clock=clock, locate=locate, **fields)
+        recorder = cls.__new__(cls)
+        recorder._begin(draft, clock, locate)  # noqa: SLF001 - its own; the draft is checked already
+        return recorder
 
     @property
     def scenario_id(self) -> str:
