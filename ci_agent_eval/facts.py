@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ci_agent_eval.contract.episode import (
     Assertion,
@@ -294,9 +294,6 @@ class PlainTests:
     """Failed and errored cases, ordered by title."""
     flaky: tuple[str, ...] = ()
     """Titles of cases that passed only on a rerun."""
-
-
-ResultFormat = Literal["episodes", "junit"]
 
 
 @dataclass(frozen=True, slots=True)

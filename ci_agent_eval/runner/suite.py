@@ -85,11 +85,6 @@ class SuiteRun:
     only: str | None = None
     """The argument for which pytest ran nothing, such as `--collect-only`."""
 
-    @property
-    def was_interrupted(self) -> bool:
-        """Whether the suite did not end by itself."""
-        return self.interrupted_by is not None or self.killed_by is not None
-
 
 def run_suite(
     command: SuiteCommand,

@@ -90,7 +90,6 @@ def test_a_run_leaves_its_files_and_says_how_it_went(run):
     ran = run(suite="desk")
     last = Progress(finished=3, selected=3, failed=1, errors=1, violations=1, cost_usd=0.5)
     assert ran == SuiteRun(exit_status=1, progress=last)
-    assert not ran.was_interrupted
     assert run.progress[-1] == last
     assert run.results.suite == "desk"
     assert len(run.results.episodes) == 3
@@ -311,7 +310,6 @@ print(ran.exit_status, ran.interrupted_by.name, ran.killed_by.name)
 def test_a_suite_that_kills_itself_is_told_apart_from_one_that_failed(run):
     ran = run(tests="import os\ndef test_one(episode): os.kill(os.getpid(), 9)\n")
     assert (ran.exit_status, ran.killed_by) == (137, signal.SIGKILL)
-    assert ran.was_interrupted
     assert run.session.state == "running"
     assert (run.session.watched, run.session.process_status) == (True, 137)
 

@@ -52,11 +52,6 @@ class Cut:
     """Episodes that are not listed."""
     scenarios: int = 0
 
-    @property
-    def anything(self) -> bool:
-        """Whether the page is not the whole."""
-        return any((self.texts, self.items, self.conversations, self.episodes, self.scenarios))
-
 
 @dataclass(frozen=True, slots=True)
 class Shown:

@@ -49,7 +49,7 @@ class Answering:
     _chained: Recent[str] = field(default_factory=lambda: Recent(REMEMBERED))
     _open_calls: OpenCalls = field(default_factory=OpenCalls)
 
-    def asked(self, api: Api | None, body: bytes) -> Asked:
+    def asked(self, api: Api, body: bytes) -> Asked:
         """Return what the provider gets: the same bytes, unless it waits for calls' results."""
         request = parse_object(body)
         if request is not None and api == "responses" and self._open_calls.answer(request):

@@ -64,7 +64,10 @@ class SteeringProxy:
     async def _answered(self, exchange: _Exchange) -> Complaint | None:
         """Answer a request; return what the client has to be told where that was not possible."""
         try:
-            await (self._passed if exchange.api is None else self._reviewed)(exchange)
+            if exchange.api is None:
+                await self._passed(exchange)
+            else:
+                await self._reviewed(exchange, exchange.api)
         except ClientGone:
             return None
         except TooLarge:
@@ -82,18 +85,18 @@ class SteeringProxy:
         async with aclosing(await self._asked(inbound, headers, content)) as answered:
             await Outbound(answered, exchange.send).passed()
 
-    async def _reviewed(self, exchange: _Exchange) -> None:
+    async def _reviewed(self, exchange: _Exchange, api: Api) -> None:
         """Pass on a request whose answer may hold calls, and review these."""
-        inbound, api = exchange.inbound, exchange.api
+        inbound = exchange.inbound
         body = await inbound.body(self.answering.limits.request)
         asked = self.answering.asked(api, body)
         headers = for_upstream(inbound.headers, plain=True)
         async with aclosing(await self._asked(inbound, headers, asked.body)) as answered:
             out = Outbound(answered, exchange.send)
-            if api is None or not answered.is_success:
-                await out.passed()
-            else:
+            if answered.is_success:
                 await self.answering.hand_on(out, api, inbound.texts, asked.request)
+            else:
+                await out.passed()
 
     async def _asked(
         self, inbound: Inbound, headers: Headers, content: bytes | AsyncIterator[bytes] | None

@@ -1,4 +1,4 @@
-"""The calls of one response: each is reviewed once, and what was steered is remembered."""
+"""The calls of one response: each is reviewed once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ class Calls:
     """
 
     gate: Gate
-    steered: list[Steer] = field(default_factory=list)
     _known: dict[tuple[str, bytes], str | None] = field(default_factory=dict)
 
     def concerns(self, tool: str) -> bool:
@@ -47,7 +46,6 @@ class Calls:
         decision = self.gate.review(call)
         if not isinstance(decision, Steer):
             return None
-        self.steered.append(decision)
         # An empty text block is refused by Anthropic's API when it comes back in the history.
         return decision.message if decision.message.strip() else f"Held back: {decision.reason}"
 

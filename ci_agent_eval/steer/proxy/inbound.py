@@ -58,8 +58,10 @@ class Inbound:
         """Return the whole body. Raises ClientGone, and TooLarge above `most` bytes."""
         if int(self.texts.get("content-length", "0")) > most:
             raise TooLarge
+        if not self.has_body:
+            return b""
         parts = bytearray()
-        async for chunk in self.chunks() if self.has_body else _nothing():
+        async for chunk in self.chunks():
             parts += chunk
             if len(parts) > most:
                 raise TooLarge
@@ -70,8 +72,3 @@ class Inbound:
         await self._complete.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
-
-
-async def _nothing() -> AsyncIterator[bytes]:
-    return
-    yield b""

@@ -36,10 +36,10 @@ class Serving:
 
     upstream: Upstream
     answering: Answering
-    host: str = "127.0.0.1"
-    port: int = 8787
-    connect_s: float = 10.0
-    silence_s: float = 600.0
+    host: str
+    port: int
+    connect_s: float
+    silence_s: float
 
 
 def warning_of(host: str) -> str | None:

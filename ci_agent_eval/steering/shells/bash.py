@@ -13,7 +13,7 @@ from ci_agent_eval.steering.shells.documents import without_documents
 from ci_agent_eval.steering.shells.grammar import parse_tree
 from ci_agent_eval.steering.shells.output import output_of
 from ci_agent_eval.steering.shells.shielding import shielded, unshielded
-from ci_agent_eval.steering.words import Command, Scope, Word, program_of
+from ci_agent_eval.steering.words import Command, Scope, Word
 
 _GRAMMAR = "tree_sitter_bash"
 _CONTINUED = re.compile(r"(?<=[\w'\"])\\\n(?=[\w'\"])")
@@ -295,8 +295,3 @@ def _behind_redirect(node: Node, expansion: Expansion) -> list[Word]:
     if destinations:
         expansion.one(destinations[0])  # for the substitutions in it
     return [word for each in destinations[1:] for word in expansion.words(each)]
-
-
-def program_in(command: Command) -> str:
-    """Return the program of a command; "" if it has none."""
-    return program_of(command.words[0]) if command.words else ""
