@@ -30,6 +30,8 @@ class SessionLoop:
         # one: that may be another plugin's, which would be lost unclosed.
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._closings: list[Callable[[], Awaitable[None]]] = []
+        self.running: list[asyncio.Task[Any]] = []
+        """The task of the coroutine that `run` runs, or has run last."""
 
     @classmethod
     def of(cls, config: pytest.Config) -> SessionLoop:
@@ -45,7 +47,7 @@ class SessionLoop:
         So does what a signal raises while the loop waits, such as pytest-timeout's: nobody
         else would let the coroutine clean up.
         """
-        held: list[asyncio.Task[Any]] = []
+        held = self.running = []
         try:
             return self._runner.run(_held(coroutine, held))
         except BaseException:
@@ -53,6 +55,11 @@ class SessionLoop:
                 held[0].cancel()
                 self._runner.run(_ended(held[0]))
             raise
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop itself, whether it runs now or not."""
+        return self._runner.get_loop()
 
     @property
     def is_running(self) -> bool:
