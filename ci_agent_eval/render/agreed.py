@@ -9,6 +9,7 @@ from ci_agent_eval.render.blocks import Column, place
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.numbers import ABSENT, count, counted
+from ci_agent_eval.render.overruns import budget_label
 from ci_agent_eval.render.section import (
     ID_LIMIT,
     REASON_LIMIT,
@@ -22,7 +23,7 @@ from ci_agent_eval.render.section import (
     passes_cells,
     scenario_cell,
 )
-from ci_agent_eval.render.views import budget_label, error_cause, first_cause
+from ci_agent_eval.render.views import error_cause, first_cause
 from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import ScenarioSummary
 from ci_agent_eval.waivers import Agreement

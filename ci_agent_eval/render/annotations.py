@@ -11,15 +11,14 @@ from ci_agent_eval.render.doubts import doubts
 from ci_agent_eval.render.escape import cut_bytes, many_lines, one_line
 from ci_agent_eval.render.links import line_number, repository_path
 from ci_agent_eval.render.numbers import NOT_MEASURED
+from ci_agent_eval.render.overruns import Overrun, overruns
 from ci_agent_eval.render.views import (
     NO_REASON,
     Cause,
-    Overrun,
     cause_of,
     causes,
     error_cause,
     of,
-    overruns,
     reason_of,
     title_of,
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ci_agent_eval.comparison.model import Comparison, NoBaseline, ScenarioComparison
-from ci_agent_eval.render.views import overruns
+from ci_agent_eval.render.overruns import overruns
 from ci_agent_eval.report import Report
 
 _DIGITS = 16

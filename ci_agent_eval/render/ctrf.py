@@ -22,14 +22,8 @@ from ci_agent_eval.render.doubts import Doubt, doubts
 from ci_agent_eval.render.escape import EMPTY, cut_bytes, many_lines, one_line
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import line_number, repository_path
-from ci_agent_eval.render.views import (
-    NO_REASON,
-    causes,
-    error_cause,
-    overruns,
-    reason_of,
-    title_of,
-)
+from ci_agent_eval.render.overruns import overruns
+from ci_agent_eval.render.views import NO_REASON, causes, error_cause, reason_of, title_of
 from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import ScenarioSummary
 

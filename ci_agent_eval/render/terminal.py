@@ -18,6 +18,7 @@ from ci_agent_eval.render.compared import (
 from ci_agent_eval.render.escape import terminal, without_commands
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.numbers import count
+from ci_agent_eval.render.overruns import overruns
 from ci_agent_eval.render.paper import (
     BOLD,
     DIM,
@@ -40,7 +41,6 @@ from ci_agent_eval.render.views import (
     finding_name,
     findings_of,
     flaky,
-    overruns,
     repeated,
 )
 from ci_agent_eval.report import Judged, Report

@@ -16,16 +16,9 @@ from ci_agent_eval.render.numbers import (
     money,
     score,
 )
+from ci_agent_eval.render.overruns import Overrun
 from ci_agent_eval.render.paper import Entry
-from ci_agent_eval.render.views import (
-    Cause,
-    Flaky,
-    Overrun,
-    error_cause,
-    first_cause,
-    rate_of,
-    title_of,
-)
+from ci_agent_eval.render.views import Cause, Flaky, error_cause, first_cause, rate_of, title_of
 from ci_agent_eval.report import Judged
 
 NAME_LIMIT = 60

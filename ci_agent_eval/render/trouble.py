@@ -12,6 +12,8 @@ from ci_agent_eval.render.compared import notes
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count, counted
+from ci_agent_eval.render.overruns import Overrun
+from ci_agent_eval.render.overruns import overruns as over_budget
 from ci_agent_eval.render.section import (
     ID_LIMIT,
     REASON_LIMIT,
@@ -25,7 +27,7 @@ from ci_agent_eval.render.section import (
     of_table,
     scenario_cell,
 )
-from ci_agent_eval.render.views import Overrun, error_cause, finding_name, of
+from ci_agent_eval.render.views import error_cause, finding_name, of
 from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import ScenarioSummary
 
@@ -114,7 +116,7 @@ def _skipped_row(item: Judged, links: Links) -> Sequence[str]:
 
 def overruns(report: Report, links: Links) -> Section:
     """Return the budgets that were exceeded or not measured."""
-    found = views.overruns(report)
+    found = over_budget(report)
     columns = (
         SCENARIO,
         Column("budget"),

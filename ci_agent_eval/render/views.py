@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.contract.findings import Finding, FindingKind
-from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.evaluations import EvaluationTally, SideTotals
 from ci_agent_eval.facts import Calls, Tally
 from ci_agent_eval.reliability import Reliability
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count, counted
+from ci_agent_eval.render.numbers import ABSENT, count, counted
 from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import FailedAssertion, ScenarioSummary, Totals, pass_interval
 
@@ -181,105 +180,6 @@ def tries(scenario: ScenarioSummary) -> Sequence[Reliability]:
     """
     few = [one for one in scenario.reliability if one.k <= FEW_TRIES][-1:]
     return [*few, *(one for one in scenario.reliability[-1:] if one not in few)]
-
-
-@dataclass(frozen=True, slots=True)
-class Overrun:
-    """One budget violation with its figures written out."""
-
-    scenario: ScenarioSummary | None
-    """None: a budget of the suite."""
-    label: str | None
-    """Our own name of the budget; None: it is one of the user's own."""
-    custom: str
-    """The user's name of the budget, hostile; empty if it is ours."""
-    hard: bool
-    gates: bool
-    limit: str
-    observed: str
-    over_by: str
-    iterations: int = 1
-
-    @property
-    def strength(self) -> str:
-        """Hard or soft."""
-        return "hard" if self.hard else "soft"
-
-
-def overruns(report: Report) -> tuple[Overrun, ...]:
-    """Every budget violation: the ones that gate first, the suite's before the scenarios'."""
-    found = [
-        _overrun(None, violation, gates=violation.hard)
-        for violation in report.summary.suite_violations
-    ]
-    found += [
-        _overrun(
-            scenario,
-            item.violation,
-            gates=item.violation.hard and scenario.gate == "required",
-            iterations=item.iterations,
-        )
-        for scenario, item in report.violations()
-    ]
-    return tuple(sorted(found, key=lambda overrun: not overrun.gates))
-
-
-_LABELS = {
-    "max_turns": "turns",
-    "tool_calls": "tool calls",
-    "latency_ms": "latency",
-    "token_usage": "tokens",
-    "cost_usd": "cost",
-    "total_cost_usd": "total cost",
-    "total_tokens": "total tokens",
-    "total_wall_time_s": "total wall time",
-}
-
-_WRITERS: dict[str, tuple[Callable[[float, int], str], int]] = {
-    "latency_ms": (numbers.milliseconds, 1),
-    "cost_usd": (numbers.money, numbers.SIGNIFICANT),
-    "total_cost_usd": (numbers.money, numbers.SIGNIFICANT),
-    "total_wall_time_s": (numbers.seconds, 1),
-}
-
-
-def _overrun(
-    scenario: ScenarioSummary | None,
-    violation: BudgetViolation,
-    *,
-    gates: bool,
-    iterations: int = 1,
-) -> Overrun:
-    ours = violation.budget in _LABELS
-    label = budget_label(violation)
-    limit, observed = budget_figures(violation)
-    return Overrun(
-        scenario=scenario,
-        label=label if ours else None,
-        custom="" if ours else label,
-        hard=violation.hard,
-        gates=gates,
-        limit=limit,
-        observed=observed,
-        over_by=numbers.overshoot(violation.over_by),
-        iterations=iterations,
-    )
-
-
-def budget_label(violation: BudgetViolation) -> str:
-    """Name a budget with its statistic or unit; hostile text where the budget is a user's own."""
-    label = _LABELS.get(violation.budget)
-    if label is None:
-        return f"{violation.budget} ({violation.unit})" if violation.unit else violation.budget
-    return f"{label}, {violation.statistic}" if violation.statistic else label
-
-
-def budget_figures(violation: BudgetViolation) -> tuple[str, str]:
-    """Write a budget's limit, and what was observed of it."""
-    write, digits = _WRITERS.get(violation.budget, (numbers.amount, numbers.SIGNIFICANT))
-    if violation.observed is None:
-        return write(violation.limit, digits), NOT_MEASURED
-    return numbers.told_apart(write, violation.limit, violation.observed, digits)
 
 
 def figures(report: Report) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from ci_agent_eval.contract.budgets import STATISTICS, SuiteBudgets
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.numbers import NOT_MEASURED
-from ci_agent_eval.render.views import budget_figures, budget_label
+from ci_agent_eval.render.overruns import budget_figures, budget_label
 from ci_agent_eval.summary import Totals
 
 Bar = dict[str, Any]
