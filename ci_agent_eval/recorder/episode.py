@@ -39,7 +39,9 @@ from ci_agent_eval.recorder.adopted import (
 )
 from ci_agent_eval.recorder.checked import Clock, checked, milliseconds
 from ci_agent_eval.recorder.draft import EpisodeFields, draft_episode
+from ci_agent_eval.recorder.spending import spent_by
 from ci_agent_eval.recorder.turn import TurnRecorder
+from ci_agent_eval.run_ledger.limits import Spent
 
 Locate = Callable[[], tuple[str, int] | None]
 """Finds the test's file (relative, posix) and line that called the recorder."""
@@ -54,6 +56,8 @@ class EpisodeRecorder:
     """Model the agent runs on."""
     thread_id: str | None
     """Id of the conversation in the agent's own system."""
+    on_spent: Callable[[Spent], None] | None = None
+    """Told what the episode has spent so far, each time that something is recorded."""
 
     def __init__(
         self,
@@ -150,6 +154,11 @@ class EpisodeRecorder:
     def _keep(self, turns: list[Turn]) -> None:
         self._turns += turns
         self._open = None
+        self._tell_spent()
+
+    def _tell_spent(self) -> None:
+        if self.on_spent is not None:
+            self.on_spent(spent_by(self._turns, self._judge, self._user))
 
     def tool_call(
         self,
@@ -239,6 +248,7 @@ class EpisodeRecorder:
         if episode.simulated_user is not self._user:
             self._user = added_usage(self._user, episode.simulated_user)
         self.note_conditions(**dict(episode.conditions))
+        self._tell_spent()
 
     @property
     def budgets(self) -> Budgets:
@@ -262,6 +272,7 @@ class EpisodeRecorder:
         self._stop_reason = stop_reason
         self._rate_limited += rate_limited
         self._cassette_misses += cassette_misses
+        self._tell_spent()
 
     def record_judge(
         self, tokens: TokenUsage, cost_usd: float | None, *, cassette_misses: int = 0
@@ -272,6 +283,7 @@ class EpisodeRecorder:
         values = {"calls": 1, "tokens": tokens, "cost_usd": cost_usd}
         call = checked("judge's call", SideUsage, **values)
         self._judge = added_usage(self._judge, call)
+        self._tell_spent()
 
     def record_simulated_user(
         self, calls: int, tokens: TokenUsage | None, cost_usd: float | None
@@ -281,6 +293,7 @@ class EpisodeRecorder:
         values = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd}
         used = checked("simulated user's calls", SideUsage, **values)
         self._user = added_usage(self._user, used)
+        self._tell_spent()
 
     def note_conditions(self, **known: object) -> None:
         """Say what the episode runs under: `tools`, `prices`, `judge`, as in `Conditions`.

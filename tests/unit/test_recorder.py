@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.jsonable import jsonable
-from ci_agent_eval.contract.trajectory import TokenUsage
+from ci_agent_eval.contract.trajectory import TokenUsage, Turn
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.places import Places
 from ci_agent_eval.recorder import EpisodeRecorder, complaints
+from ci_agent_eval.run_ledger.limits import Spent
 
 
 def stepping_clock(step: float = 0.1) -> Callable[[], float]:
@@ -358,3 +359,25 @@ def test_an_evaluation_keeps_the_error_that_ended_it():
     ended = recorder.finish("error", "ConnectionError: refused")
     assert (ended.outcome, ended.reason) == ("error", "ConnectionError: refused")
     assert [assertion.passed for assertion in ended.assertions] == [False]
+
+
+def test_who_asks_is_told_what_the_episode_has_spent_each_time_that_it_spends():
+    recorder, told = a_recorder(), []
+    recorder.on_spent = told.append
+    with recorder.turn("hi") as turn:
+        turn.reply("hello", tokens={"input": 10, "output": 5}, cost_usd=0.5)
+    recorder.record_judge(TokenUsage(input=100), 0.25)
+    recorder.record_simulated_user(2, TokenUsage(input=1, output=1), 0.125)
+    # What is not priced, or not told, is not known to be anything.
+    recorder.record_simulated_user(1, None, None)
+    priced = Turn(role="assistant", tokens=TokenUsage(output=7), cost_usd=1.0)
+    recorder.record_run([Turn(role="user"), priced], stop_reason="completed")
+    recorder.adopt(recorder.snapshot().model_copy(update={"judge": None, "simulated_user": None}))
+    assert told == [
+        Spent(0.5, 15),
+        Spent(0.75, 115),
+        Spent(0.875, 117),
+        Spent(0.75, 115),
+        Spent(1.75, 122),
+        Spent(1.75, 122),
+    ]
