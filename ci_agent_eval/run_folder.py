@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
+from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import (
     EVAL_RESULTS_NAME,
     JOURNAL_DIR,
@@ -23,6 +26,9 @@ from ci_agent_eval.contract.results import (
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.evaluation_file import is_own_evaluation_file
 from ci_agent_eval.regular_file import open_regular, replacing
+
+EpisodeKey = tuple[str, str, int, int]
+"""`Episode.key`: scenario, node id, iteration, attempt."""
 
 _JOURNAL_NAME = re.compile(r"(?:main|gw\d+)\.jsonl")
 _RESULTS_START = b'{"schema_version":'
@@ -39,8 +45,40 @@ class Journal:
 
     def write(self, line: JournalLine) -> None:
         """Append a line: one unbuffered write, so that a kill leaves whole lines behind."""
-        with self.path.open("ab", buffering=0) as file:
-            file.write(canonical_json(line).encode("ascii") + b"\n")
+        text = canonical_json(line).encode("ascii") + b"\n"
+        with FileIO(self.path, "a") as file:
+            file.write(text)
+
+
+class _Place(NamedTuple):
+    """Where a line stands, in bytes."""
+
+    file: Path
+    start: int
+    length: int
+    has_ended: bool
+    """It tells how the episode ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The one line of each episode that counts, by its place: the lines may be large, and many."""
+
+    places: Mapping[EpisodeKey, _Place]
+    unreadable: tuple[str, ...]
+    """The lines that could not be read, as `episodes/main.jsonl:2`."""
+
+    def episodes(self) -> Iterator[Episode]:
+        """Read the episodes in the order of their keys, one at a time."""
+        with ExitStack() as stack:
+            files: dict[Path, BinaryIO] = {}
+            for key in sorted(self.places):
+                place = self.places[key]
+                if place.file not in files:
+                    files[place.file] = stack.enter_context(place.file.open("rb"))
+                files[place.file].seek(place.start)
+                raw = files[place.file].read(place.length)
+                yield JournalLine.model_validate_json(raw).episode
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,29 +196,39 @@ class ReportFolder:
 
         `complete` is False where the run did not come to its end.
         """
-        merged, unreadable = self.merged()
-        complete = complete and not unreadable
-        ordered = (canonical_json(merged[key].episode) for key in sorted(merged))
+        merged = self.merged()
+        complete = complete and not merged.unreadable
+        ordered = map(canonical_json, merged.episodes())
         _replace(self.path / RESULTS_NAME, render_results(suite, ordered, complete=complete))
-        return unreadable
+        return merged.unreadable
 
-    def merged(self) -> tuple[dict[tuple[str, str, int, int], JournalLine], tuple[str, ...]]:
-        """Keep one line of each episode: an ended one before a started one, then the last."""
-        merged: dict[tuple[str, str, int, int], JournalLine] = {}
+    def merged(self) -> Merged:
+        """Find one line of each episode: an ended one before a started one, then the last."""
+        places: dict[EpisodeKey, _Place] = {}
         unreadable: list[str] = []
         for file in self._old_journals():
-            for number, raw in enumerate(file.read_bytes().splitlines(), start=1):
+            for number, (start, raw) in enumerate(_lines(file), start=1):
                 try:
                     line = JournalLine.model_validate_json(raw)
                 except ValueError:
                     unreadable.append(f"{JOURNAL_DIR}/{file.name}:{number}")
                     continue
                 if line.started_key is not None:
-                    merged.pop(line.started_key, None)
-                known = merged.get(line.episode.key)
-                if known is None or line.event == "ended" or known.event == "started":
-                    merged[line.episode.key] = line
-        return merged, tuple(unreadable)
+                    places.pop(line.started_key, None)
+                key, has_ended = line.episode.key, line.event == "ended"
+                if has_ended or key not in places or not places[key].has_ended:
+                    places[key] = _Place(file, start, len(raw), has_ended)
+        return Merged(places, tuple(unreadable))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield each line, and the byte it starts at, as `bytes.splitlines` tells lines apart."""
+    start = 0
+    with path.open("rb") as file:
+        for chunk in file:
+            for raw in chunk.splitlines(keepends=True):
+                yield start, raw.rstrip(b"\r\n")
+                start += len(raw)
 
 
 def _is_session(file: Path) -> bool:

@@ -59,8 +59,7 @@ class Run:
 
     def facts(self) -> list[dict[str, Any]]:
         """Return what the journals say of every episode, as data for the terminal summary."""
-        merged, _ = self._folder.merged()
-        return [summary_facts(merged[key].episode) for key in sorted(merged)]
+        return [summary_facts(episode) for episode in self._folder.merged().episodes()]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep what could not be collected; every xdist worker reports the same."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,21 @@ def test_a_cut_off_last_line_is_named_and_the_rest_kept(folder):
         file.write(b'{"episode":{"scen')
     assert folder.write_results("desk") == ("episodes/main.jsonl:2",)
     assert outcomes(folder) == [(1, "passed")]
+
+
+def test_episodes_are_merged_one_at_a_time(folder):
+    size, count = 100_000, 40
+    for number in range(count):
+        metadata = {"text": "x" * size}
+        folder.journal("main").write(a_line("passed", iteration=number, metadata=metadata))
+    tracemalloc.start()
+    try:
+        folder.write_results("desk")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(outcomes(folder)) == count
+    assert peak < size * count / 2
 
 
 def test_nothing_half_written_is_left_beside_the_results(folder):
