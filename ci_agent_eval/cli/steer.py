@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ci_agent_eval.cli.steer_options import config_option
+from ci_agent_eval.cli.steer_options import config_option, require_packages
 from ci_agent_eval.cli.steer_proxy import proxy
 from ci_agent_eval.errors import InputError
 
 if TYPE_CHECKING:
-    from ci_agent_eval.steering.model import Count, Rules
+    from ci_agent_eval.steering.model import Rules
     from ci_agent_eval.steering.settings import SteeringSettings
 
 CHECK_EXIT_CODES = """\b
@@ -46,17 +46,15 @@ def _settings(config: Path | None) -> SteeringSettings:
     return load_steering(root=Path.cwd(), environ=os.environ, config=config)
 
 
-def _counter(folder: Path) -> Count:
-    from ci_agent_eval.steer.collect import counter, suite_python
-
-    return counter(suite_python(os.environ), folder, os.environ)
-
-
 def _rules(config: Path | None) -> Rules:
     from dataclasses import replace
 
+    from ci_agent_eval.steer.collect import suite_counter
+
     rules = _settings(config).rules
-    return rules if rules.max_collected is None else replace(rules, count=_counter(Path.cwd()))
+    if rules.max_collected is None:
+        return rules
+    return replace(rules, count=suite_counter(Path.cwd(), os.environ))
 
 
 @steer.command(epilog=CHECK_EXIT_CODES)
@@ -84,7 +82,7 @@ def check(command: str | None, shell: Any, config: Path | None, *, jsonl: bool) 
     if jsonl is (command is not None):
         raise InputError("steer check: give either COMMAND or --jsonl")
     rules = _rules(config)
-    _require_grammar()
+    require_packages("steering", "steering", "tree_sitter", "tree_sitter_bash")
     if command is None:
         return _answer_lines(rules)
     from ci_agent_eval.steer.check import render_finding
@@ -93,17 +91,6 @@ def check(command: str | None, shell: Any, config: Path | None, *, jsonl: bool) 
     finding = detect(command, shell=shell, rules=rules)
     click.echo(render_finding(finding), nl=False)
     return 1 if finding.full_suite else 0
-
-
-def _require_grammar() -> None:
-    from importlib.util import find_spec
-
-    for module in ("tree_sitter", "tree_sitter_bash"):
-        if find_spec(module) is None:
-            raise InputError(
-                f"steering needs the package {module}, which is not installed; "
-                "run: pip install 'ci-agent-eval[steering]'"
-            )
 
 
 def _answer_lines(rules: Rules) -> int:

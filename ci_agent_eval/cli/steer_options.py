@@ -1,12 +1,15 @@
-"""The options that tell steering what to do, shared by the commands that steer."""
+"""What the commands that steer share: the options that tell it what to do, what it needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
+
+from ci_agent_eval.errors import InputError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -28,3 +31,13 @@ enabled_option = click.option(
 def steering_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--config` and the two flags: parameters `config` and `enabled`."""
     return config_option(enabled_option(command))
+
+
+def require_packages(what: str, extra: str, *modules: str) -> None:
+    """Raise InputError where a package that `what` needs is not installed."""
+    for module in modules:
+        if find_spec(module) is None:
+            raise InputError(
+                f"{what} needs the package {module}, which is not installed; "
+                f"run: pip install 'ci-agent-eval[{extra}]'"
+            )

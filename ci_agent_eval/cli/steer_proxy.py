@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ci_agent_eval.cli.steer_options import Decorator, steering_options
-from ci_agent_eval.errors import InputError
+from ci_agent_eval.cli.steer_options import Decorator, require_packages, steering_options
 
 if TYPE_CHECKING:
     from ci_agent_eval.steer.proxy.reviewing import Review
@@ -32,6 +31,7 @@ Exit codes:
 """
 
 _MIB = 1024 * 1024
+_PACKAGES = ("httpx2", "starlette", "tree_sitter", "tree_sitter_bash", "uvicorn")
 
 
 def _bytes(flag: str, says: str) -> Decorator:
@@ -86,7 +86,7 @@ def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **fl
     Answers of Chat Completions, Responses and Anthropic's Messages are reviewed, whole or
     streamed; all else passes as it is. Keys are passed on and never logged.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
-    _require_packages()
+    require_packages("the proxy", "proxy", *_PACKAGES)
     from ci_agent_eval.steer.proxy import serve
     from ci_agent_eval.steer.settings import load_steering
 
@@ -117,17 +117,6 @@ def _serving(review: Review, **flags: Any) -> Serving:
         connect_s=flags["connect_timeout"],
         silence_s=flags["timeout"],
     )
-
-
-def _require_packages() -> None:
-    from importlib.util import find_spec
-
-    for module in ("httpx2", "starlette", "tree_sitter", "tree_sitter_bash", "uvicorn"):
-        if find_spec(module) is None:
-            raise InputError(
-                f"the proxy needs the package {module}, which is not installed; "
-                "run: pip install 'ci-agent-eval[proxy]'"
-            )
 
 
 def _warning_of(settings: SteeringSettings) -> str | None:

@@ -30,6 +30,13 @@ def suite_python(environ: Mapping[str, str]) -> str:
     return str(Path(active) / "bin/python") if active else sys.executable
 
 
+def suite_counter(
+    folder: Path, environ: Mapping[str, str]
+) -> Callable[[tuple[str, ...]], int | None]:
+    """Return what asks the suite's own pytest, in a folder."""
+    return counter(suite_python(environ), folder, environ)
+
+
 def counter(
     python: str, folder: Path, environ: Mapping[str, str], *, time_limit: float = TIME_LIMIT_S
 ) -> Callable[[tuple[str, ...]], int | None]:

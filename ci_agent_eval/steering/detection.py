@@ -33,7 +33,7 @@ def detect(text: str, *, shell: Shell = "bash", rules: Rules = _NO_RULES) -> Fin
 
     Steering is no security boundary: what cannot be followed to its end counts as no full run.
     """
-    plain = _plain(text)
+    plain = plain_of(text)
     long = len(plain) > LONGEST
     if long and (shell != "bash" or not _is_mostly_documents(plain)):
         return _unread(plain)
@@ -47,14 +47,14 @@ def detect_argv(words: Sequence[str], *, rules: Rules = _NO_RULES) -> Finding:
     """Say what a program started with these words would do. Never raises."""
     if len(words) == 1 and " " in words[0].strip():
         return detect(words[0], rules=rules)
-    plain = [_plain(word) for word in words]
+    plain = [plain_of(word) for word in words]
     if sum(map(len, plain)) > LONGEST:
         return _unread(" ".join(plain))
     named = _is_named(" ".join(plain))
     return _finding([Command(known(*plain))], shlex.join(plain), rules, named=named)
 
 
-def _plain(text: str) -> str:
+def plain_of(text: str) -> str:
     """Return the text without what no shell can be given: NUL, and halves of surrogate pairs."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
 

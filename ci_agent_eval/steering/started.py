@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ci_agent_eval.steering.arguments import Found, ShellText, text_of
-from ci_agent_eval.steering.detection import LONGEST
+from ci_agent_eval.steering.detection import LONGEST, plain_of
 from ci_agent_eval.steering.shells import reader_of
 from ci_agent_eval.steering.taking import Layer
 from ci_agent_eval.steering.unwrap import unwrap
@@ -20,15 +20,10 @@ def commands_started(found: Found) -> Iterator[Command]:
         return
     first: Layer
     if isinstance(found, ShellText):
-        first = Text(_plain(found.text), found.shell, same_shell=True)
+        first = Text(plain_of(found.text), found.shell, same_shell=True)
     else:
-        first = Command(known(*map(_plain, found.words)))
+        first = Command(known(*map(plain_of, found.words)))
     yield from _of([first], Scope(), _LAYERS)
-
-
-def _plain(text: str) -> str:
-    """Return the text without what no shell can be given: NUL, and halves of surrogate pairs."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def _of(layers: Iterable[Layer], scope: Scope, depth: int) -> Iterator[Command]:

@@ -131,6 +131,6 @@ def _root(environ: Mapping[str, str]) -> Path:
 
 
 def _counter(folder: Path) -> Count:
-    from ci_agent_eval.steer.collect import counter, suite_python
+    from ci_agent_eval.steer.collect import suite_counter
 
-    return counter(suite_python(os.environ), folder, os.environ)
+    return suite_counter(folder, os.environ)
