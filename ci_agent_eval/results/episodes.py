@@ -8,8 +8,8 @@ wrote) as a whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -25,7 +25,11 @@ from ci_agent_eval.results.importers.registry import TOOLS, importer_of
 LARGEST_PIECE = 64 * 1024 * 1024
 """Bytes of the longest line, and of the largest file that is read as a whole."""
 
+LIST_END = b"]}"
+"""The last line of `results.json`."""
+
 _Model = TypeVar("_Model", Episode, JournalLine, Results)
+_Found = TypeVar("_Found")
 _LONGEST_PROBLEM = 300
 _LINES_SUFFIXES = (".jsonl", ".ndjson")
 _POSITION = re.compile(r" at line (\d+) column (\d+)$")
@@ -59,6 +63,21 @@ class Record(NamedTuple):
     """The suite that its file is of, where it says one."""
 
 
+class Head(NamedTuple):
+    """What tells an episode that was read from others."""
+
+    key: tuple[str, str, int, int]
+    """`Episode.key`."""
+    event: Literal["started", "ended"]
+    started_key: tuple[str, str, int, int] | None
+    suite: str | None
+
+
+def head_of(record: Record) -> Head:
+    """Return what a record is told from others by."""
+    return Head(record.episode.key, record.event, record.started_key, record.suite)
+
+
 class Problem(NamedTuple):
     """Something that is wrong in the file; reading goes on after it where it can."""
 
@@ -83,7 +102,31 @@ class MalformedError(ValueError):
         self.line = line
 
 
-def read_episodes(file: Lines, name: str) -> Iterator[Record | Problem]:
+class Part(NamedTuple, Generic[_Found]):
+    """Lines in the middle of a file that were read in another way."""
+
+    found: Sequence[_Found | Problem]
+    lines: int
+
+
+def _nothing_ahead(suite: str | None, *, is_list: bool) -> Part[Any]:  # noqa: ARG001 - a stand-in
+    return Part((), 0)
+
+
+class Ahead(Protocol[_Found]):
+    """Reads what it can of a file's whole lines, one episode each, from where the file stands."""
+
+    def __call__(self, suite: str | None, *, is_list: bool) -> Part[_Found]:
+        """Return it and move the file behind it; the lines after it are still to be read.
+
+        With `is_list` lines may end with a comma.
+        """
+        ...
+
+
+def read_episodes(
+    file: Lines, name: str, ahead: Ahead[_Found] = _nothing_ahead
+) -> Iterator[Record | Problem | _Found]:
     """Read every episode of a file; the layout is told by its first line and its name."""
     first = file.readline(LARGEST_PIECE).removeprefix(_BOM)
     if not first.strip():
@@ -93,14 +136,16 @@ def read_episodes(file: Lines, name: str) -> Iterator[Record | Problem]:
             return
         first += rest
     if first.rstrip().endswith(HEADER_END.encode()):
-        yield from _read_canonical(first, file)
+        yield from _read_canonical(first, file, ahead)
     elif name.lower().endswith(_LINES_SUFFIXES):
-        yield from _read_lines(first, file)
+        yield from _read_lines(first, file, ahead)
     else:
         yield from _read_whole(first, file)
 
 
-def _read_canonical(header: bytes, file: Lines) -> Iterator[Record | Problem]:
+def _read_canonical(
+    header: bytes, file: Lines, ahead: Ahead[_Found]
+) -> Iterator[Record | Problem | _Found]:
     try:
         results = _validated(Results, parsed(header.rstrip() + b"]}"))
     except MalformedError as error:
@@ -108,28 +153,40 @@ def _read_canonical(header: bytes, file: Lines) -> Iterator[Record | Problem]:
         return
     if not results.complete:
         yield INCOMPLETE
-    number, closed = 1, False
-    for number, line in _numbered_lines(file, 2):
-        if line is None:
-            yield _TOO_LONG._replace(line=number)
-        elif line.strip() == b"]}":
+    part = ahead(results.suite, is_list=True)
+    yield from part.found
+    number, closed = 1 + part.lines, False
+    for number, line in numbered_lines(file, 2 + part.lines):
+        if line is not None and line.strip() == LIST_END:
             closed = True
             break
-        elif line.endswith(b"\n"):  # else it is cut off in the middle: said below, once
-            yield _record_or_problem(line.strip().removesuffix(b","), number, results.suite)
+        if line is None or line.endswith(b"\n"):  # else it is cut off in the middle: said below
+            yield line_of_list(line, number, results.suite)
     if not closed:
         yield Problem("it is cut off before its list of episodes ends", number)
     elif file.read(LARGEST_PIECE).strip():
         yield Problem("it goes on after its end", number + 1)
 
 
-def _read_lines(first: bytes, file: Lines) -> Iterator[Record | Problem]:
-    yield from _one_line(first, 1)
-    for number, line in _numbered_lines(file, 2):
-        yield from _one_line(line, number)
+def line_of_list(line: bytes | None, number: int, suite: str | None) -> Record | Problem:
+    """Read an entry of a list, which a comma may follow; None is a line that was too long."""
+    if line is None:
+        return _TOO_LONG._replace(line=number)
+    return _record_or_problem(line.strip().removesuffix(b","), number, suite)
 
 
-def _one_line(line: bytes | None, number: int) -> Iterator[Record | Problem]:
+def _read_lines(
+    first: bytes, file: Lines, ahead: Ahead[_Found]
+) -> Iterator[Record | Problem | _Found]:
+    yield from one_line(first, 1)
+    part = ahead(None, is_list=False)
+    yield from part.found
+    for number, line in numbered_lines(file, 2 + part.lines):
+        yield from one_line(line, number)
+
+
+def one_line(line: bytes | None, number: int) -> Iterator[Record | Problem]:
+    """Read a line that is an episode for itself, or blank; None is one that was too long."""
     if line is None:
         yield _TOO_LONG._replace(line=number)
         return
@@ -141,7 +198,7 @@ def _one_line(line: bytes | None, number: int) -> Iterator[Record | Problem]:
     yield found
 
 
-def _numbered_lines(file: Lines, start: int) -> Iterator[tuple[int, bytes | None]]:
+def numbered_lines(file: Lines, start: int) -> Iterator[tuple[int, bytes | None]]:
     """Yield lines with their numbers; None for one over the limit, which is not kept."""
     number = start
     while line := file.readline(LARGEST_PIECE):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    # Most files are small and read by one process, which is not to import this.
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -21,11 +24,18 @@ FEWEST = 3
 def processors() -> int:
     """Return how many processes may work at once; 1 where forking is a risk.
 
-    A fork takes no other thread along, and the locks that one holds stay locked.
+    A fork takes no other thread along, and the locks that one holds stay locked. Nor does one
+    of these processes start more of them.
     """
-    if sys.platform != "linux" or threading.active_count() > 1:
+    if sys.platform != "linux" or threading.active_count() > 1 or _is_one_of_them():
         return 1
     return len(os.sched_getaffinity(0))
+
+
+def _is_one_of_them() -> bool:
+    from multiprocessing import current_process  # noqa: PLC0415 - as said above
+
+    return current_process().daemon
 
 
 def mapped(
@@ -50,8 +60,10 @@ def mapped(
 
 def _start(
     work: Callable[[_Item], _Result], items: Sequence[_Item]
-) -> tuple[multiprocessing.process.BaseProcess, Connection]:
-    fork = multiprocessing.get_context("fork")
+) -> tuple[BaseProcess, Connection]:
+    from multiprocessing import get_context  # noqa: PLC0415 - as said above
+
+    fork = get_context("fork")
     receiver, sender = fork.Pipe(duplex=False)
     process = fork.Process(target=_work, args=(work, items, sender), daemon=True)
     process.start()

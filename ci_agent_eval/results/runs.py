@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,8 +13,16 @@ from ci_agent_eval.contract.problems import describe_problem
 from ci_agent_eval.contract.results import JUNIT_NAME, Session
 from ci_agent_eval.facts import EpisodeFacts, facts_of
 from ci_agent_eval.regular_file import open_regular
-from ci_agent_eval.results.episodes import INCOMPLETE, Problem, Record, read_episodes
+from ci_agent_eval.results.episodes import (
+    INCOMPLETE,
+    Head,
+    Problem,
+    Record,
+    head_of,
+    read_episodes,
+)
 from ci_agent_eval.results.eval_archive import ZIP_BEGINNING, read_eval_archive
+from ci_agent_eval.results.pieces import Line, Pieces
 from ci_agent_eval.results.sources import Input, Run
 from ci_agent_eval.results.spool import EpisodeKey, Keeper, Place
 
@@ -182,13 +189,14 @@ def _read_session(file: Input, read: Read) -> Session | None:
 
 def _read_file(file: Input, read: Read, spool: Keeper | None, *, is_journal: bool) -> None:
     problems: list[Problem] = []
-    merge = functools.partial(_merge, file=file, read=read, spool=spool)
-    seen: dict[str, int] = {}
+    merging = _Merging(file, read, spool)
     try:
         with open_regular(file.path, follow=True) as opened:
-            for found in _records(opened, file.path):
+            for found in _records(opened, file.path, spool):
                 if isinstance(found, Record):
-                    merge(_numbered(found, seen))
+                    merging.add(found)
+                elif isinstance(found, Line):
+                    merging.add_line(found)
                 elif not _is_told_otherwise(found, read.session, is_journal=is_journal):
                     problems.append(found)
     except OSError as error:
@@ -196,10 +204,14 @@ def _read_file(file: Input, read: Read, spool: Keeper | None, *, is_journal: boo
     read.findings += _problem_findings(file, problems)
 
 
-def _records(opened: BinaryIO, path: Path) -> Iterator[Record | Problem]:
+def _records(
+    opened: BinaryIO, path: Path, spool: Keeper | None
+) -> Iterator[Record | Line | Problem]:
     is_archive = opened.read(len(ZIP_BEGINNING)) == ZIP_BEGINNING
     opened.seek(0)
-    return read_eval_archive(path) if is_archive else read_episodes(opened, path.name)
+    if is_archive:
+        return read_eval_archive(path)
+    return read_episodes(opened, path.name, Pieces(opened, spool))
 
 
 def _is_told_otherwise(problem: Problem, session: Session | None, *, is_journal: bool) -> bool:
@@ -209,31 +221,54 @@ def _is_told_otherwise(problem: Problem, session: Session | None, *, is_journal:
     return bool(session.state != "finished" or session.stopped or session.collection_errors)
 
 
-def _numbered(record: Record, seen: dict[str, int]) -> Record:
-    """Make the place of a repeat its iteration, where it names neither test nor iteration."""
-    if not record.unnumbered:
-        return record
-    scenario = record.episode.scenario_id
-    seen[scenario] = seen.get(scenario, 0) + 1
-    episode = record.episode.model_copy(update={"iteration": seen[scenario]})
-    return record._replace(episode=episode)
+@dataclass(slots=True)
+class _Merging:
+    """Adds a file's episodes to a run; a line that ended one replaces the line that began it."""
 
+    file: Input
+    read: Read
+    spool: Keeper | None
+    _seen: dict[str, int] = field(default_factory=dict)
+    """How many repeats of a scenario named neither test nor iteration."""
 
-def _merge(record: Record, *, file: Input, read: Read, spool: Keeper | None) -> None:
-    """Add an episode; a line that ended it replaces the line that started it."""
-    if record.suite is not None:
-        read.suites.add(record.suite)
-    key = record.episode.key
-    if record.started_key is not None:
-        read.entries.pop(record.started_key, None)
-    known = read.entries.get(key)
-    is_over = record.event == "ended"
-    if known is not None and known.is_over:
-        if is_over:
-            read.findings.append(duplicate(key, known.source.where, file.where))
-        return
-    place = spool.put(record.episode) if spool is not None else None
-    read.entries[key] = Entry(facts_of(record.episode), file, place, is_over)
+    def add(self, record: Record) -> None:
+        """Add an episode that was read here."""
+        record = self._numbered(record)
+        head = head_of(record)
+        if self._counts(head):
+            place = None if self.spool is None else self.spool.put(record.episode)
+            self._enter(head, facts_of(record.episode), place)
+
+    def add_line(self, line: Line) -> None:
+        """Add an episode that another process has read."""
+        if self._counts(line.head):
+            self._enter(line.head, line.facts, line.place)
+
+    def _numbered(self, record: Record) -> Record:
+        """Make the place of a repeat its iteration, where it names neither test nor iteration."""
+        if not record.unnumbered:
+            return record
+        scenario = record.episode.scenario_id
+        self._seen[scenario] = self._seen.get(scenario, 0) + 1
+        episode = record.episode.model_copy(update={"iteration": self._seen[scenario]})
+        return record._replace(episode=episode)
+
+    def _counts(self, head: Head) -> bool:
+        """Say whether an episode is to be entered: the first that ended is the one that counts."""
+        read = self.read
+        if head.suite is not None:
+            read.suites.add(head.suite)
+        if head.started_key is not None:
+            read.entries.pop(head.started_key, None)
+        known = read.entries.get(head.key)
+        if known is None or not known.is_over:
+            return True
+        if head.event == "ended":
+            read.findings.append(duplicate(head.key, known.source.where, self.file.where))
+        return False
+
+    def _enter(self, head: Head, facts: EpisodeFacts, place: Place | None) -> None:
+        self.read.entries[head.key] = Entry(facts, self.file, place, head.event == "ended")
 
 
 def duplicate(key: EpisodeKey, first: str, second: str) -> Finding:

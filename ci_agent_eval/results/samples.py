@@ -10,7 +10,7 @@ from ci_agent_eval.comparison.model import Sample
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode, Outcome
 from ci_agent_eval.results.redacted import EpisodeKey, Names, Redact, redacted_json
-from ci_agent_eval.results.spool import Place
+from ci_agent_eval.results.spool import Place, Writer
 
 MOST_WAYS = 3
 """Conversations of a scenario that are kept for each outcome, each of another way."""
@@ -67,6 +67,10 @@ class Samples:
             return None
         self._size += len(text)
         return text
+
+    def writers(self, count: int) -> Sequence[Writer]:  # noqa: ARG002 - as spools have it
+        """Return nothing: which conversation is the first of its way, one process has to tell."""
+        return ()
 
     def keep(self, key: EpisodeKey, place: Place) -> None:
         """Mark an episode as one that counts."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
@@ -14,7 +15,7 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.regular_file import replacing
 from ci_agent_eval.results.redacted import EpisodeKey, Names, Redact, redacted_json
 
-__all__ = ["EpisodeKey", "Keeper", "Place", "Spool", "write_results"]
+__all__ = ["EpisodeKey", "Keeper", "Place", "Spool", "Writer", "write_results"]
 
 
 class Place(NamedTuple):
@@ -22,6 +23,20 @@ class Place(NamedTuple):
 
     offset: int
     length: int
+    file: int = 0
+    """Number of the file, where several processes write."""
+
+
+class Writer(Protocol):
+    """Where one process puts episodes."""
+
+    def put(self, episode: Episode) -> Place:
+        """Take an episode; return what it is kept by."""
+        ...
+
+    def flush(self) -> None:
+        """Let other processes see what was put."""
+        ...
 
 
 class Keeper(Protocol):
@@ -31,20 +46,62 @@ class Keeper(Protocol):
         """Take an episode; return what it is kept by."""
         ...
 
+    def writers(self, count: int) -> Sequence[Writer]:
+        """Return one for each of so many processes; nothing where they cannot put episodes."""
+        ...
+
     def keep(self, key: EpisodeKey, place: Place) -> None:
         """Mark the episode at the place as the one that counts for the key."""
         ...
+
+
+class _Lines:
+    """The canonical lines of episodes in a temporary file, one after the other."""
+
+    def __init__(self, number: int, redact: Redact | None) -> None:
+        self._number = number
+        self._redact = redact
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._end: int | None = None
+        """None: another process may have written since."""
+
+    def put(self, episode: Episode) -> Place:
+        line = self._line(episode).encode()
+        if self._end is None:
+            self._end = self._file.seek(0, os.SEEK_END)
+        place = Place(self._end, len(line), self._number)
+        self._file.write(line)
+        self._end += len(line)
+        return place
+
+    def _line(self, episode: Episode) -> str:
+        line = canonical_json(episode)
+        # Most lines hold no secret, and looking at the whole line at once is cheap.
+        if self._redact is None or self._redact(line) == line:
+            return line
+        clean = redacted_json(json.loads(line), self._redact)
+        return canonical_json(Episode.model_validate(clean))
+
+    def flush(self) -> None:
+        self._file.flush()
+        self._end = None
+
+    def read(self, place: Place) -> str:
+        """Return a line that any process has written and flushed."""
+        return os.pread(self._file.fileno(), place.length, place.offset).decode()
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class Spool:
     """The canonical lines of episodes on disk; only those kept are written out, by key."""
 
     def __init__(self, redact: Redact | None = None) -> None:
-        """Spool to a temporary file; `redact` takes secrets out of every text."""
+        """Spool to temporary files; `redact` takes secrets out of every text."""
         self._redact = redact
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._files = [_Lines(0, redact)]
         self._kept: list[tuple[EpisodeKey, Place]] = []
-        self._end = 0
 
     def __enter__(self) -> Self:
         return self
@@ -59,23 +116,20 @@ class Spool:
 
     def close(self) -> None:
         """Give the disk space back."""
-        self._file.close()
+        for file in self._files:
+            file.close()
 
     def put(self, episode: Episode) -> Place:
         """Append the episode's line; it is written out only if its place is kept."""
-        line = self._line(episode).encode()
-        place = Place(self._end, len(line))
-        self._file.write(line)
-        self._end += len(line)
-        return place
+        return self._files[0].put(episode)
 
-    def _line(self, episode: Episode) -> str:
-        line = canonical_json(episode)
-        # Most lines hold no secret, and looking at the whole line at once is cheap.
-        if self._redact is None or self._redact(line) == line:
-            return line
-        clean = redacted_json(json.loads(line), self._redact)
-        return canonical_json(Episode.model_validate(clean))
+    def writers(self, count: int) -> Sequence[Writer]:
+        """Return one for each of so many processes: each has a file of its own."""
+        while len(self._files) < count:
+            self._files.append(_Lines(len(self._files), self._redact))
+        for file in self._files:
+            file.flush()  # a process that is forked now would have what is held back, too
+        return self._files[:count]
 
     def keep(self, key: EpisodeKey, place: Place) -> None:
         """Mark the line at the place as the one that counts for the key."""
@@ -84,11 +138,11 @@ class Spool:
     def lines(self) -> Iterator[str]:
         """Yield the kept lines in the order of their keys as they are written."""
         names = Names.of((key for key, _ in self._kept), self._redact or str)
+        for file in self._files:
+            file.flush()
         for key, place, full in sorted((names.of_key(k), place, k) for k, place in self._kept):
-            self._file.seek(place.offset)
-            line = self._file.read(place.length).decode()
+            line = self._files[place.file].read(place)
             yield line if key == full else _renamed(line, key)
-        self._file.seek(self._end)
 
 
 def _renamed(line: str, key: EpisodeKey) -> str:
