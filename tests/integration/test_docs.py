@@ -100,7 +100,9 @@ def test_every_command_and_exit_code_is_in_the_readme():
 
     for command in set(cli.commands) - {"action"}:
         assert f"$ agent-eval {command}" in README
-    for code, meaning in re.findall(r"^  (\d+) +(.+)$", EXIT_CODES, re.MULTILINE):
+    codes = re.findall(r"^  (\d+) +(.+)$", EXIT_CODES, re.MULTILINE)
+    assert [code for code, _ in codes] == ["0", "1", "2", "3", "130", "143"]
+    for code, meaning in codes:
         assert f"| {code} | {meaning} |" in README
 
 

@@ -151,7 +151,9 @@ def damaged(draw, bodies):
 @given(st.data())
 def test_no_shape_of_a_body_breaks_the_rewriting(api, data):
     body = data.draw(damaged([BODIES[api](LS, FULL, READ, text="t")]))
-    answer_of(api).rewrite(json.dumps(body).encode())
+    answer = answer_of(api)
+    answer.rewrite(json.dumps(body).encode())
+    assert answer.given_up is None
 
 
 @pytest.mark.parametrize("api", APIS)
