@@ -1,12 +1,16 @@
 """The episode that is running in this process: whom an assertion tells what it found.
 
 A plain `assert` and `check(...)` are called with nothing in hand that leads to their episode.
-pytest runs one test at a time in a process, so the plugin says here which one it is.
+Of episodes that run side by side each has a context (`contextvars`) that says which one it is.
+Elsewhere it is that of the one test that pytest has at hand: the plugin says which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -35,6 +39,8 @@ class RunningEpisode:
     """What was asserted after the episode had ended."""
     unawaited: list[Callable[[], str]] = field(default_factory=list)
     """Checks that are still to be awaited: each gives itself up, and says where it was made."""
+    outside: int = 0
+    """How many fixtures of wider scope are at work in a context of its own, see `step_out`."""
 
     def keep(self, assertion: Assertion) -> None:
         """Record an assertion, whichever phase the test is in."""
@@ -46,17 +52,31 @@ class RunningEpisode:
             self.recorder.keep(assertion)
 
 
+_own: ContextVar[RunningEpisode | None] = ContextVar("ci_agent_eval_episode", default=None)
+
+
 class _Stage:
-    """Holds the one episode that is running."""
+    """Holds the one episode whose turn it is."""
 
     episode: RunningEpisode | None = None
     outside: int = 0
     """How many fixtures of wider scope are being set up or torn down, one within the other."""
+    accompanied: bool = False
+    """Others run beside it: a thread that has no context may be anyone's."""
 
 
 def running_episode() -> RunningEpisode | None:
-    """Return the episode that is running, or None outside of any."""
-    return None if _Stage.outside else _Stage.episode
+    """Return the episode that is running here, or None outside of any."""
+    own = _own.get()
+    if own is not None:
+        return None if own.outside else own
+    if _Stage.outside or (_Stage.accompanied and not _is_main_thread()):
+        return None
+    return _Stage.episode
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def is_evaluating() -> bool:
@@ -75,11 +95,34 @@ def leave() -> None:
     _Stage.episode = None
 
 
+def belong_to(episode: RunningEpisode) -> None:
+    """Say that this context is an episode's, which runs beside others."""
+    _own.set(episode)
+
+
+@contextmanager
+def standing_in(episode: RunningEpisode | None) -> Iterator[None]:
+    """Say that what comes is done for an episode before its turn."""
+    before = _Stage.episode, _Stage.outside
+    _Stage.episode, _Stage.outside = episode, 0
+    try:
+        yield
+    finally:
+        _Stage.episode, _Stage.outside = before
+
+
+def accompanied(others: bool) -> None:
+    """Say whether other episodes run beside the one whose turn it is."""
+    _Stage.accompanied = others
+
+
 def step_out() -> None:
     """Say that what comes belongs to several tests: a fixture of theirs is at work."""
-    _Stage.outside += 1
+    holder = _own.get() or _Stage
+    holder.outside += 1
 
 
 def step_in() -> None:
     """Say that what comes belongs to the running test again."""
-    _Stage.outside = max(_Stage.outside - 1, 0)
+    holder = _own.get() or _Stage
+    holder.outside = max(holder.outside - 1, 0)

@@ -24,6 +24,7 @@ from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeRepo
 
 if TYPE_CHECKING:
     from ci_agent_eval.pytest_plugin.agents import RecordedRuns
+    from ci_agent_eval.pytest_plugin.concurrent.lanes import Lanes
     from ci_agent_eval.pytest_plugin.session import EpisodeSession
     from ci_agent_eval.recorder import EpisodeRecorder
 
@@ -36,6 +37,11 @@ _INTERRUPTIONS = (KeyboardInterrupt, pytest.exit.Exception)
 def episode_clock() -> Callable[[], float]:
     """Clock of the `episode` fixture, in seconds; override it to script the time."""
     return time.perf_counter
+
+
+@pytest.fixture
+def episode_alone() -> None:
+    """Ask to run alone: a test or fixture that changes what the whole process has once."""
 
 
 @pytest.fixture(name=detection.RECORDER)
@@ -75,6 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", options.MARKER_HELP)
     # A setting that means nothing is said before anything runs.
     options.iterations(config)
+    options.concurrency(config)
     options.cassette_mode(config)
     linking.configure(config)
     if not options.is_worker(config):
@@ -201,6 +208,12 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     items = [item for item in session.items if detection.is_episode(item)]
     if any(detection.EPISODE not in item.stash for item in items):
         _select(session.config, items)
+    if items and (concurrency := options.concurrency(session.config)) > 1:
+        from ci_agent_eval.pytest_plugin.concurrent.lanes import (  # noqa: PLC0415 - inert until used
+            Lanes,
+        )
+
+        Lanes.start(session, concurrency, _episodes(session.config))
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -222,7 +235,10 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     """Write the episode down as started before anything of the test runs."""
     if detection.EPISODE not in item.stash:
         return (yield)
-    _episodes(item.config).begin(item)
+    if (lanes := _lanes(item)) is not None and lanes.is_begun(item):
+        _episodes(item.config).enter(item)
+    else:
+        _episodes(item.config).begin(item)
     try:
         result = yield
     except _INTERRUPTIONS as interruption:
@@ -236,6 +252,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run an `async def` test of ours, unless another plugin has claimed it."""
     is_ours = detection.EPISODE in pyfuncitem.stash or detection.is_linked(pyfuncitem)
     if is_ours and detection.is_unclaimed_coroutine(pyfuncitem):
+        if (lanes := _lanes(pyfuncitem)) is not None:
+            lanes.run(pyfuncitem)
+            return True
         from ci_agent_eval.pytest_plugin.coroutines import (  # noqa: PLC0415 - inert until used
             run_coroutine_test,
         )
@@ -271,6 +290,8 @@ def pytest_runtest_makereport(
     """Write the episode down as it ended, and hand its figures to JUnit and the summary."""
     if detection.EPISODE in item.stash:
         _episodes(item.config).measure(item, call)
+        if (lanes := _lanes(item)) is not None:
+            lanes.retime(item, call)
     report = yield
     if detection.EPISODE in item.stash:
         _episodes(item.config).record(item, call, report)
@@ -278,6 +299,11 @@ def pytest_runtest_makereport(
     if SESSION in item.config.stash:
         item.config.stash[SESSION].clean(report)
     return report
+
+
+def _lanes(item: pytest.Item) -> Lanes | None:
+    lanes: Lanes | None = item.config.stash.get(options.LANES, None)
+    return lanes
 
 
 def _select(config: pytest.Config, items: list[pytest.Item]) -> None:

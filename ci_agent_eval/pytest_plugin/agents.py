@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin import options, suite_budgets
+from ci_agent_eval.pytest_plugin.coroutines import AT_END
 from ci_agent_eval.pytest_plugin.loop import SessionLoop
 from ci_agent_eval.pytest_plugin.session import EpisodeSession
 from ci_agent_eval.recorder import EpisodeRecorder
@@ -50,6 +51,31 @@ class AgentRunError(Exception):
         self.result = result
 
 
+@dataclass
+class Held:
+    """The servers that an episode holds: given back when its test has ended."""
+
+    engine: EngineSession
+    episode_id: str
+    _gone: bool = False
+    _error: Exception | None = None
+
+    async def give_back(self) -> None:
+        """Give them back now; what goes wrong is the teardown's to tell."""
+        try:
+            await self.given_back()
+        except Exception as error:  # noqa: BLE001 - see above
+            self._error = error
+
+    async def given_back(self) -> None:
+        """Give them back, unless they are; raises what went wrong then or before."""
+        if self._error is not None:
+            raise self._error
+        if not self._gone:
+            self._gone = True
+            await self.engine.end_episode(self.episode_id)
+
+
 @contextmanager
 def recorded_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[RecordedRuns]:
     """Give the fixture's runs on the process's one engine session, and hold their cassette."""
@@ -60,10 +86,13 @@ def recorded_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[Reco
     folder = options.cassette_dir(config, item.path)
     with engine.shelf.episode(item.nodeid, folder, recorder.scenario_id, recorder.iteration):
         engine.session.begin_episode(item.nodeid)
+        held = Held(engine.session, item.nodeid)
+        # Another episode may wait for its servers, and this one's teardown for its turn.
+        item.stash.setdefault(AT_END, []).append(held.give_back)
         try:
             yield RecordedRuns(recorder, engine.session, loop, item.nodeid)
         finally:
-            loop.run(engine.session.end_episode(item.nodeid))
+            loop.run(held.given_back())
 
 
 def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:
@@ -84,6 +113,8 @@ def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:
             environ=os.environ,
             enabled=config.option.pytest_full_suite_steering,
         ),
+        windows=suite_budgets.windows(config),
+        on_spent=suite_budgets.on_spent(config),
     )
     # A test that runs on the loop already may be the first to ask for the engine.
     session.open()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context
 from typing import Any, TypeVar
 
 import pytest
@@ -41,15 +42,15 @@ class SessionLoop:
             config.add_cleanup(config.stash[LOOP].close)
         return config.stash[LOOP]
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end; Ctrl-C cancels it.
+    def run(self, coroutine: Coroutine[Any, Any, T], context: Context | None = None) -> T:
+        """Run a coroutine to its end, in a context of its own if one is given; Ctrl-C cancels it.
 
         So does what a signal raises while the loop waits, such as pytest-timeout's: nobody
         else would let the coroutine clean up.
         """
         held = self.running = []
         try:
-            return self._runner.run(_held(coroutine, held))
+            return self._runner.run(_held(coroutine, held), context=context)
         except BaseException:
             if held and not held[0].done():
                 held[0].cancel()

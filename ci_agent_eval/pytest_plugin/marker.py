@@ -25,6 +25,7 @@ ARGUMENTS = (
     "model",
     "metadata",
     "was",
+    "alone",
 )
 _MERGED = ("budgets", "metadata")
 
@@ -41,6 +42,7 @@ def draft_from_marker(
         gate = {"gate": "advisory"} if is_advisory(arguments, identity.get("mode")) else {}
         values = {"scenario_id": scenario_id, **gate, **arguments}
         _check_iterations(values.pop(ARGUMENT, 1))
+        _check_alone(values.pop("alone", None))
         _check_reach(item, arguments)
         if isinstance(values.get("was"), str):
             values["was"] = (values["was"],)
@@ -58,6 +60,11 @@ def is_advisory(arguments: Mapping[str, Any], mode: str | None) -> bool:
 def _check_iterations(given: object) -> None:
     if not is_number(given):
         raise InputError(f"{ARGUMENT}: must be a whole number, 1 or more (got {given!r})")
+
+
+def _check_alone(given: object) -> None:
+    if given is not None and not isinstance(given, bool):
+        raise InputError(f"alone: must be True or False (got {given!r})")
 
 
 def _check_reach(item: pytest.Item | pytest.Collector, given: Mapping[str, Any]) -> None:

@@ -14,13 +14,17 @@ WORKER_DIR = "episode_report_dir"
 SHARD = pytest.StashKey[Any]()
 """The shard that this process runs, a `contract.results.Shard`."""
 
+LANES = pytest.StashKey[Any]()
+"""What runs the episodes of this process side by side, a `concurrent.lanes.Lanes`."""
+
 CASSETTE_MODES = ("off", "record", "replay", "auto")
 
 MARKER_HELP = (
     "episode(scenario_id=None, budgets=None, gate='required', min_pass_rate=None, "
-    "min_passes=None, iterations=None, agent=None, model=None, metadata=None, was=None): an agent "
-    "episode; scenario_id defaults to the node id, gate is 'required' or 'advisory', iterations "
-    "to --aitest-iterations, was names the scenario ids it had before (ci-agent-eval)"
+    "min_passes=None, iterations=None, agent=None, model=None, metadata=None, was=None, "
+    "alone=None): an agent episode; scenario_id defaults to the node id, gate is 'required' or "
+    "'advisory', iterations to --aitest-iterations, was names the scenario ids it had before, "
+    "alone=True lets no other run beside it, False lets any (ci-agent-eval)"
 )
 
 
@@ -47,6 +51,12 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="N",
         type=whole_number,
         help="run each episode N times, and other tests once (default: 1)",
+    )
+    group.addoption(
+        "--episode-concurrency",
+        metavar="N",
+        type=whole_number,
+        help="run up to N async episodes at once in each process (default: 1)",
     )
     group.addoption(
         "--cassette",
@@ -115,6 +125,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("episode_report_dir", "as --episode-report-dir", default="")
     parser.addini("episode_suite", "as --episode-suite", default="default")
     parser.addini("aitest_iterations", "as --aitest-iterations", default="1")
+    parser.addini("episode_concurrency", "as --episode-concurrency", default="1")
 
 
 def whole_number(text: str) -> int:
@@ -146,13 +157,27 @@ def iterations(config: pytest.Config) -> int:
 
     Raises pytest.UsageError where the ini setting is no such number.
     """
-    given: int | None = config.option.aitest_iterations
+    return _count(config, "aitest_iterations")
+
+
+def concurrency(config: pytest.Config) -> int:
+    """Return how many episodes may run at once in a process; raises pytest.UsageError.
+
+    It is one where a debugger, or what shows each test's setup, has to see them one by one.
+    """
+    asked = _count(config, "episode_concurrency")
+    one_by_one = ("usepdb", "trace", "setupshow", "setuponly", "setupplan")
+    return 1 if any(config.getoption(name, default=False) for name in one_by_one) else asked
+
+
+def _count(config: pytest.Config, name: str) -> int:
+    given: int | None = getattr(config.option, name)
     if given is not None:
         return given
     try:
-        return whole_number(str(config.getini("aitest_iterations")).strip())
+        return whole_number(str(config.getini(name)).strip())
     except argparse.ArgumentTypeError as error:
-        raise pytest.UsageError(f"ini setting aitest_iterations: {error}") from None
+        raise pytest.UsageError(f"ini setting {name}: {error}") from None
 
 
 def is_worker(config: pytest.Config) -> bool:

@@ -121,8 +121,11 @@ class EpisodeSession:
         if self._has_learned:
             clean(report, self._redactor.text)
 
-    def begin(self, item: pytest.Item) -> None:
-        """Write down that the episode has started, as it would be if nothing more came."""
+    def begin(self, item: pytest.Item, *, ahead: bool = False) -> None:
+        """Write down that the episode has started, as it would be if nothing more came.
+
+        One that is started ahead is not entered: its turn is to come.
+        """
         state = item.stash[EPISODE]
         # pytest-rerunfailures counts in `execution_count`, also over a worker that crashed.
         state.attempt = max(state.attempt + 1, getattr(item, "execution_count", 1))
@@ -132,11 +135,17 @@ class EpisodeSession:
         state.subtest_failures.clear()
         state.draft = self._draft(item, state)
         state.running = RunningEpisode(state.draft.mode, locate=self._places.of_frame)
-        if measuring.runs_often(item, state):
+        if not ahead:
+            self.enter(item)
+        self._write("started", _lost(state.draft))
+
+    def enter(self, item: pytest.Item) -> None:
+        """Let what is asserted from now on be the item's, whose turn it is."""
+        state = item.stash[EPISODE]
+        if measuring.runs_often(item, state) or state.running is None:
             leave()
         else:
             enter(state.running)
-        self._write("started", _lost(state.draft))
 
     def confirm(self, item: pytest.Item) -> None:
         """End the setup of a test whose marker cannot be read with the reason."""
@@ -217,11 +226,14 @@ class EpisodeSession:
         raise EpisodeFailed(_sentence(state.ended, lines), pytrace=False) from None
 
     def interrupt(self, item: pytest.Item, interruption: BaseException) -> None:
-        """Write down what there is of an episode that Ctrl-C or `pytest.exit` ended.
+        """Write down what there is of an episode that Ctrl-C or `pytest.exit` ended."""
+        self.cut_off(item, f"interrupted: {type(interruption).__name__}")
+
+    def cut_off(self, item: pytest.Item, reason: str) -> None:
+        """Write down what there is of an episode that ended for a reason outside of it.
 
         No report will come of it, so the terminal summary is told here.
         """
-        reason = f"interrupted: {type(interruption).__name__}"
         state = item.stash[EPISODE]
         ended = _end(state, Ending("error", reason))
         # It has not ended: this says more of it than the line of its start.

@@ -90,6 +90,7 @@ class EpisodeRecorder:
         self._open: TurnRecorder | None = None
         self._ended = False
         self._clock = clock
+        self._stopped: float | None = None
         self._started = clock()
 
     @classmethod
@@ -338,6 +339,10 @@ class EpisodeRecorder:
         budget = checked(f"budget {name!r}", kind.model_validate, obj=values)
         self._budgets = _with_budget(self._budgets, clean_text(name), budget)
 
+    def stop(self) -> None:
+        """Count no time from now on: the test has ended, and is judged later."""
+        self._stopped = self._clock()
+
     def finish(
         self,
         outcome: Outcome = "passed",
@@ -350,7 +355,8 @@ class EpisodeRecorder:
         A failed check makes any outcome `failed`, and the reason then says both; but an
         evaluation that ended in an error was not measured. A budget never changes it.
         """
-        duration = milliseconds(self._clock() - self._started)
+        ended = self._clock() if self._stopped is None else self._stopped
+        duration = milliseconds(ended - self._started)
         if self._open is not None:
             self._open.close(broken=True)
         self._ended = True

@@ -1,0 +1,66 @@
+"""A timeout of the item whose turn it is, such as pytest-timeout's, ends that item alone.
+
+Such a signal raises in whatever code runs when it comes, which may be a step of another episode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+GRACE_S = 5.0
+"""Seconds after which an episode that holds the event loop up is itself at fault."""
+
+_SIGNAL = getattr(signal, "SIGALRM", None)
+
+
+@contextmanager
+def guarded(
+    is_others: Callable[[asyncio.Task[Any] | None], bool],
+    loop: asyncio.AbstractEventLoop,
+    interrupt: Callable[[BaseException], None],
+) -> Iterator[None]:
+    """Hand what an alarm raises to `interrupt`, where it comes in a step of another task."""
+    handler = None if _SIGNAL is None else signal.getsignal(_SIGNAL)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    alarm = _Alarm(handler, is_others, loop, interrupt)
+    assert _SIGNAL is not None  # noqa: S101 - it has a handler
+    signal.signal(_SIGNAL, alarm)
+    try:
+        yield
+    finally:
+        if signal.getsignal(_SIGNAL) is alarm:
+            signal.signal(_SIGNAL, handler)
+
+
+class _Alarm:
+    def __init__(
+        self,
+        handler: Callable[[int, FrameType | None], Any],
+        is_others: Callable[[asyncio.Task[Any] | None], bool],
+        loop: asyncio.AbstractEventLoop,
+        interrupt: Callable[[BaseException], None],
+    ) -> None:
+        self._handler = handler
+        self._is_others = is_others
+        self._loop = loop
+        self._interrupt = interrupt
+        self._waits = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self._waits or not self._is_others(asyncio.current_task(self._loop)):
+            self._handler(number, frame)
+            return
+        self._waits = True
+        try:
+            self._handler(number, frame)
+        except BaseException as error:  # noqa: BLE001 - it is raised where it belongs
+            self._interrupt(error)
+            signal.setitimer(signal.ITIMER_REAL, GRACE_S)

@@ -1,0 +1,114 @@
+"""Fixtures of an episode that is started ahead: those of its own function, and those it shares.
+
+pytest keeps a fixture's value in its definition, one at a time. So a started episode gets
+definitions of its own for its function-scoped fixtures; the wider ones stay shared.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from _pytest.scope import Scope
+
+_NODES: dict[Scope, type] = {Scope.Class: pytest.Class, Scope.Module: pytest.Module}
+
+
+class OwnDefinitions(dict[str, Sequence[Any]]):
+    """An item's fixture definitions by name, its function-scoped ones being its own.
+
+    Those that a test asks for while it runs are made its own when they are first looked up.
+    """
+
+    def __init__(self, item: pytest.Function) -> None:
+        super().__init__()
+        self._item = item
+        # pytest has no public way to say which definitions an item has.
+        for name, definitions in item._fixtureinfo.name2fixturedefs.items():  # noqa: SLF001 - see above
+            self[name] = [_own(item, definition) for definition in definitions]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the definitions of a name, looked up now if they are not known."""
+        if name not in self:
+            item = self._item
+            manager = item.session._fixturemanager  # noqa: SLF001 - as pytest's own look-up
+            found = manager.getfixturedefs(name, item)
+            if found is None:
+                return default
+            self[name] = [_own(item, definition) for definition in found]
+        return self[name]
+
+    def copy(self) -> OwnDefinitions:
+        """Return itself: a request of pytest 8.0 takes a copy, and must not lose this class."""
+        return self
+
+
+def _own(item: pytest.Function, definition: Any) -> Any:
+    if effective_scope(item, definition) is not Scope.Function:
+        return definition
+    own = copy.copy(definition)
+    own.cached_result = None
+    own._finalizers = []  # noqa: SLF001 - a definition's state is this and the result
+    return own
+
+
+def effective_scope(item: pytest.Function, definition: Any) -> Scope:
+    """Return a fixture's scope in an item: its parametrization may widen it."""
+    scopes: dict[str, Scope] = getattr(getattr(item, "callspec", None), "_arg2scope", {})
+    found: Scope = scopes.get(definition.argname, definition._scope)  # noqa: SLF001 - the scope as pytest compares it
+    return found
+
+
+def make_own(item: pytest.Function) -> Any:
+    """Give the item definitions of its own; return what it had before, for `give_back`."""
+    before = item._fixtureinfo  # noqa: SLF001 - see OwnDefinitions
+    item._fixtureinfo = dataclasses.replace(before, name2fixturedefs=OwnDefinitions(item))  # noqa: SLF001 - as above
+    item._initrequest()  # noqa: SLF001 - as pytest's own runner does before a rerun
+    return before
+
+
+def give_back(item: pytest.Function, before: Any) -> None:
+    """Take the item's own definitions away again."""
+    item._fixtureinfo = before  # noqa: SLF001 - see make_own
+
+
+def wide_names(item: pytest.Function) -> Iterator[str]:
+    """Yield the names of the item's fixtures that other tests share, widest first."""
+    for name in item.fixturenames:
+        if any(effective_scope(item, d) is not Scope.Function for d in _definitions(item, name)):
+            yield name
+
+
+def _definitions(item: pytest.Function, name: str) -> Sequence[Any]:
+    found: Sequence[Any] = item._fixtureinfo.name2fixturedefs.get(name, ())  # noqa: SLF001 - see OwnDefinitions
+    return found
+
+
+def needs(item: pytest.Function) -> dict[str, object]:
+    """Return what the item shares, and with whom: no two values of a key can be had at once.
+
+    A fixture of class, module or package scope lives as long as its node, and one that is
+    parametrized has one value at a time.
+    """
+    found: dict[str, object] = {}
+    callspec = getattr(item, "callspec", None)
+    for name in item.fixturenames:
+        for definition in _definitions(item, name):
+            scope = effective_scope(item, definition)
+            if scope is Scope.Function:
+                continue
+            if scope is not Scope.Session:
+                found[scope.value] = _node(item, scope)
+            if callspec is not None and name in callspec.params:
+                found[f"[{name}]"] = callspec.indices[name]
+    return found
+
+
+def _node(item: pytest.Function, scope: Scope) -> object:
+    kind = _NODES.get(scope)
+    if kind is None:
+        return item.path.parent  # a package's fixtures live as long as its folder
+    return item.getparent(kind) or item.getparent(pytest.Module)
