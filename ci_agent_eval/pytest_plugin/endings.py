@@ -34,8 +34,15 @@ class EpisodeFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  
     """Raised after the test returned, over failed checks and hard budgets not kept."""
 
 
+class EpisodeStopped(pytest.fail.Exception):  # type: ignore[name-defined,misc]  # a class at run time
+    """Raised in place of what cancelling a test's task makes: the run is to stop, and says why.
+
+    The episode is an error, whatever the test says of exceptions.
+    """
+
+
 # As pytest does for its own outcomes: reports then show the bare name.
-EpisodeFailed.__module__ = "builtins"
+EpisodeFailed.__module__ = EpisodeStopped.__module__ = "builtins"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,8 @@ def ending_of(
     call: pytest.CallInfo[None], report: pytest.TestReport, places: Places, test_file: str | None
 ) -> Ending:
     """Return how the phase of a test, which stands in `test_file`, ended for the episode."""
+    if call.excinfo is not None and isinstance(call.excinfo.value, EpisodeStopped):
+        return Ending("error", str(call.excinfo.value))
     expected = getattr(report, "wasxfail", None)
     if report.skipped and expected is not None:
         # Older pytest puts a word of its own before what `pytest.xfail` was told.
@@ -71,6 +80,8 @@ def is_failure(error: BaseException) -> bool:
     """Say whether an exception is a failed assertion, or a group of nothing else."""
     if isinstance(error, BaseExceptionGroup):
         return all(is_failure(inner) for inner in error.exceptions)
+    if isinstance(error, EpisodeStopped):
+        return False
     return isinstance(error, AssertionError | pytest.fail.Exception)
 
 

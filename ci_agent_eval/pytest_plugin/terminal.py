@@ -55,6 +55,11 @@ class EpisodeReports:
         else:
             self._facts[nodeid or scenario, iteration] = facts
 
+    @property
+    def count(self) -> int:
+        """How many episodes there is a report of, whatever the number of its attempts."""
+        return len(self._facts) + len({key[:2] for key in self.evaluated})
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take up the notes of an xdist worker; all of them collected the same."""

@@ -91,6 +91,13 @@ class SuiteBudgets:
                 self._stop(self._spending.stop(found))
         return self._sentence
 
+    def stopped(self) -> str | None:
+        """Return why the run was stopped, by any of its processes; None where it was not.
+
+        Unlike `exceeded` it finds nothing new: the time after the last episode does not count.
+        """
+        return self._sentence or self._spending.stopped()
+
     def remaining(self) -> SuiteLimits:
         """Return what is left of each budget."""
         return self._limits.left(self._spending.total(), self._elapsed_s())

@@ -1,0 +1,190 @@
+"""What the processes of a run share: its options, and what leads the others to it.
+
+Imported at every start of pytest, so that it brings nothing along but what an unrelated suite
+has anyway. `docs/decisions/0027-run-ledger.md` says why there is a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import math
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from ci_agent_eval.pytest_plugin.options import is_worker
+
+if TYPE_CHECKING:
+    from ci_agent_eval.engine.limits import Spent
+    from ci_agent_eval.pytest_plugin.budget_stop import BudgetStop
+    from ci_agent_eval.run_ledger.budgets import SuiteBudgets
+    from ci_agent_eval.run_ledger.file import LedgerFile
+    from ci_agent_eval.run_ledger.shared import SharedWindows
+
+NAME = "ci_agent_eval_suite_budgets"
+"""What pytest knows the object by that keeps the budgets of the suite."""
+
+WORKER_LEDGER = "agent_eval_ledger"
+"""Key under which an xdist worker is told where the run's file is, and when the run began."""
+
+FOLDER = pytest.StashKey[Path]()
+"""The folder of the run's file; on the main process, once there is a worker to tell."""
+FILE = pytest.StashKey["LedgerFile"]()
+STARTED = pytest.StashKey[float]()
+"""When the session began, on the clock that all processes of a machine have in common."""
+
+clock = time.monotonic
+
+
+def amount(text: str) -> float:
+    """Return an amount; raises argparse's error, which pytest prints as usage."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or number < 0:
+        raise argparse.ArgumentTypeError(f"give a number, 0 or more (got {text!r})")
+    return number
+
+
+def whole_amount(text: str) -> int:
+    """Return a whole amount; raises as `amount` does."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"give a whole number, 0 or more (got {text!r})")
+    return int(text)
+
+
+class Setting(NamedTuple):
+    """One budget of the suite: its ini setting, and what its option takes."""
+
+    ini: str
+    read: Callable[[str], float]
+    metavar: str
+    help: str
+
+    @property
+    def option(self) -> str:
+        """Its option."""
+        return "--" + self.ini.replace("_", "-")
+
+
+SETTINGS = (
+    Setting(
+        "total_cost_usd",
+        amount,
+        "USD",
+        "stop the run when its episodes, their judges and simulated users have cost more",
+    ),
+    Setting("total_tokens", whole_amount, "N", "stop the run when they have used more tokens"),
+    Setting("total_wall_time_s", amount, "SECONDS", "stop the run when it has taken longer"),
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add an option and an ini setting for each budget of the suite."""
+    group = parser.getgroup("episodes")
+    for setting in SETTINGS:
+        group.addoption(
+            setting.option, metavar=setting.metavar, type=setting.read, help=setting.help
+        )
+        parser.addini(setting.ini, f"as {setting.option}", default="")
+
+
+def configure(config: pytest.Config) -> None:
+    """Keep the budgets of the suite where there are any. Raises pytest.UsageError."""
+    given = {setting.ini: _given(config, setting) for setting in SETTINGS}
+    if config.option.collectonly or all(value is None for value in given.values()):
+        return
+    from ci_agent_eval.pytest_plugin.budget_stop import BudgetStop  # noqa: PLC0415 - if needed
+    from ci_agent_eval.run_ledger.limits import SuiteLimits  # noqa: PLC0415 - as above
+
+    limits: Any = given
+    config.pluginmanager.register(BudgetStop(config, SuiteLimits(**limits)), NAME)
+
+
+def _given(config: pytest.Config, setting: Setting) -> float | None:
+    option: float | None = getattr(config.option, setting.ini)
+    if option is not None:
+        return option
+    text = str(config.getini(setting.ini)).strip()
+    try:
+        return setting.read(text) if text else None
+    except argparse.ArgumentTypeError as error:
+        raise pytest.UsageError(f"ini setting {setting.ini}: {error}") from None
+
+
+def tell_worker(node: Any) -> None:
+    """Tell an xdist worker where the run's file is; it is made by whoever needs it first."""
+    config: pytest.Config = node.config
+    if FOLDER not in config.stash:
+        folder = Path(tempfile.mkdtemp(prefix="agent-eval-run-"))
+        config.stash[FOLDER] = folder
+        config.add_cleanup(functools.partial(shutil.rmtree, folder, ignore_errors=True))
+    told = {"folder": str(config.stash[FOLDER]), "started": config.stash.get(STARTED, None)}
+    node.workerinput[WORKER_LEDGER] = told
+
+
+def started(config: pytest.Config) -> float:
+    """Return when the session began, the main process's; now, on another machine."""
+    if is_worker(config) and ledger_file(config) is not None:
+        told: float = _told(config)["started"]
+        return told
+    return config.stash.setdefault(STARTED, clock())
+
+
+def ledger_file(config: pytest.Config) -> LedgerFile | None:
+    """Return the file that this process shares with others; None where it is alone.
+
+    A worker on another machine is alone, too.
+    """
+    if FILE in config.stash:
+        return config.stash[FILE]
+    folder = config.stash.get(FOLDER, None)
+    if is_worker(config):
+        folder = Path(_told(config)["folder"])
+    if folder is None or not folder.is_dir():
+        return None
+    from ci_agent_eval.run_ledger.file import LedgerFile  # noqa: PLC0415 - inert until used
+
+    config.stash[FILE] = LedgerFile(folder)
+    config.add_cleanup(config.stash[FILE].close)
+    return config.stash[FILE]
+
+
+def _told(config: pytest.Config) -> dict[str, Any]:
+    told: dict[str, Any] = config.workerinput[WORKER_LEDGER]  # type: ignore[attr-defined]
+    return told
+
+
+def windows(config: pytest.Config) -> Callable[[str], SharedWindows] | None:
+    """Return what makes the rate limits of a provider; None where no other process has any."""
+    file = ledger_file(config)
+    if file is None:
+        return None
+    from ci_agent_eval.run_ledger.shared import SharedWindows  # noqa: PLC0415 - inert until used
+
+    return lambda provider: SharedWindows(file, provider, clock)
+
+
+def stop_of(config: pytest.Config) -> BudgetStop | None:
+    """Return what stops the run at its budgets; None where it has none."""
+    found: BudgetStop | None = config.pluginmanager.get_plugin(NAME)
+    return found
+
+
+def on_spent(config: pytest.Config) -> Callable[[str, object, Spent | None], None] | None:
+    """Return what the engine tells of each answer; None where nobody asks."""
+    found = stop_of(config)
+    return None if found is None else found.accounts.run
+
+
+def of(config: pytest.Config) -> SuiteBudgets | None:
+    """Return the budgets of the running suite; None where it has none."""
+    found = stop_of(config)
+    return None if found is None else found.budgets
