@@ -120,7 +120,7 @@ def _serving(review: Review, **flags: Any) -> Serving:
 
 
 def _warning_of(settings: SteeringSettings) -> str | None:
-    if settings.enabled or settings.dangerous or settings.general:
+    if not settings.is_idle:
         return None
     return (
         "steering is off, so that every answer passes as it is; "

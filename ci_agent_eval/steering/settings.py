@@ -54,3 +54,8 @@ class SteeringSettings:
     dangerous: tuple[str, ...] = ()
     """Names of sets of dangerous commands, of `dangerous.DANGEROUS`; empty: none is held back."""
     general: tuple[GeneralRule, ...] = ()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is held back at all."""
+        return not (self.enabled or self.dangerous or self.general)

@@ -10,6 +10,7 @@ import json
 import shlex
 from collections.abc import Iterator
 from pathlib import PurePath
+from typing import NamedTuple
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steer.hook.json_edit import appended, member, members, removed
@@ -31,7 +32,7 @@ def with_hook(text: str, command: str) -> str:
         whole = {HOOKS: {EVENT: [_group(command)]}}
         return json.dumps(whole, indent=2) + "\n"
     _require_settings(text)
-    if _commands(text) == [command]:
+    if [place.command for place in _places(text)] == [command]:
         return text
     return _added(without_hook(text), command)
 
@@ -45,7 +46,7 @@ def without_hook(text: str) -> str:
         return text
     _require_settings(text)
     while (place := next(_places(text), None)) is not None:
-        text = _without(text, *place)
+        text = _without(text, place)
     return text
 
 
@@ -94,22 +95,17 @@ def _added(text: str, command: str) -> str:
     return appended(text, event.value, _group(command))
 
 
-def _commands(text: str) -> list[str]:
-    """Return the commands of ours that are in the settings."""
-    found = []
-    for _, inner, at in _places(text):
-        hook = json.loads(text[inner : members_end(text, inner)])[at]
-        found.append(str(hook["command"]))
-    return found
+class _Place(NamedTuple):
+    """A hook of ours: its group's position, its list's start, its position in it."""
+
+    group: int
+    inner: int
+    at: int
+    command: str
 
 
-def members_end(text: str, start: int) -> int:
-    """Return where the value that starts at `start` ends."""
-    return json.JSONDecoder().raw_decode(text, start)[1]
-
-
-def _places(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield each hook of ours: its group's position, its list's start, its position in it."""
+def _places(text: str) -> Iterator[_Place]:
+    """Yield each hook of ours."""
     hooks = member(text, _start(text), HOOKS)
     event = hooks and member(text, hooks.value, EVENT)
     for number, group in enumerate(members(text, event.value) if event else ()):
@@ -120,20 +116,20 @@ def _places(text: str) -> Iterator[tuple[int, int, int]]:
             continue
         for at, item in enumerate(json.loads(text[inner.value : inner.end])):
             if isinstance(item, dict) and is_ours(item.get("command")):
-                yield number, inner.value, at
+                yield _Place(number, inner.value, at, item["command"])
 
 
-def _without(text: str, group: int, inner: int, at: int) -> str:
+def _without(text: str, place: _Place) -> str:
     """Take out one hook, and each thing around it that held nothing else."""
-    if len(members(text, inner)) > 1:
-        return removed(text, inner, at)
+    if len(members(text, place.inner)) > 1:
+        return removed(text, place.inner, place.at)
     root = _start(text)
     hooks = member(text, root, HOOKS)
     event = hooks and member(text, hooks.value, EVENT)
     if hooks is None or event is None:
         return text
     for start, position in (
-        (event.value, group),
+        (event.value, place.group),
         (hooks.value, _position(text, hooks.value, EVENT)),
         (root, _position(text, root, HOOKS)),
     ):

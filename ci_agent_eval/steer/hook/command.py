@@ -105,7 +105,7 @@ def _review(
 ) -> Decision:
     if options.problem is not None:
         raise InputError(options.problem)
-    from ci_agent_eval.steer.hook.review import is_idle, reviewer
+    from ci_agent_eval.steer.hook.review import reviewer
     from ci_agent_eval.steer.settings import load_steering
     from ci_agent_eval.steer.store import default_store
 
@@ -116,7 +116,7 @@ def _review(
         enabled=options.enabled,
         config=root / options.config if options.config else None,
     )
-    if is_idle(settings):
+    if settings.is_idle:
         raise InputError(f"steering is off; switch it on with {ENABLE}")
     store = options.store or default_store(environ, Path.home())
     return reviewer(settings, store, time.time, _counter)(asked, agent, event)

@@ -33,11 +33,6 @@ def reviewer(
     return review
 
 
-def is_idle(settings: SteeringSettings) -> bool:
-    """Say whether the settings hold nothing back at all."""
-    return not (settings.enabled or settings.dangerous or settings.general)
-
-
 def _folder(event: Event) -> Path:
     """Return where the agent's command would run."""
     given = event.get("cwd")
