@@ -40,14 +40,16 @@ _MARKER_LIMIT = 60
 
 def one_line(text: str, limit: int) -> str:
     """Return the text on one line, every character seen, at most `limit` of them and a count."""
-    shown = _LINE_ENDS.sub("⏎", _seen(text[:limit])).replace("\t", " ")
-    return shown + more_characters(len(text) - limit)
+    text, whole = text[:limit], len(text)
+    shown = text if _is_plain(text) else _LINE_ENDS.sub("⏎", _seen(text)).replace("\t", " ")
+    return shown + more_characters(whole - limit)
 
 
 def many_lines(text: str, limit: int) -> str:
     """Return the text with its line ends as newlines, every other character seen, and cut."""
-    shown = _LINE_ENDS.sub("\n", _seen(text[:limit]))
-    return shown + more_characters(len(text) - limit)
+    text, whole = text[:limit], len(text)
+    shown = text if _is_plain(text) else _LINE_ENDS.sub("\n", _seen(text))
+    return shown + more_characters(whole - limit)
 
 
 def more_characters(left_out: int) -> str:
@@ -100,6 +102,11 @@ def comment_token(text: str) -> str:
         return word
     digest = hashlib.sha256(word.encode()).hexdigest()[:16]
     return f"{word[:40].rstrip('%')}.{digest}"
+
+
+def _is_plain(text: str) -> bool:
+    """Say whether every character is a printable one of ASCII, which is told at once."""
+    return text.isascii() and text.isprintable()
 
 
 def _seen(text: str) -> str:

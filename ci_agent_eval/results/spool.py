@@ -102,6 +102,8 @@ class Spool:
         self._redact = redact
         self._files = [_Lines(0, redact)]
         self._kept: list[tuple[EpisodeKey, Place]] = []
+        self._ordered: list[tuple[EpisodeKey, Place, EpisodeKey]] | None = None
+        """What is kept in the order it is written, by the key it is written with; None: not yet."""
 
     def __enter__(self) -> Self:
         return self
@@ -134,13 +136,16 @@ class Spool:
     def keep(self, key: EpisodeKey, place: Place) -> None:
         """Mark the line at the place as the one that counts for the key."""
         self._kept.append((key, place))
+        self._ordered = None
 
     def lines(self) -> Iterator[str]:
         """Yield the kept lines in the order of their keys as they are written."""
-        names = Names.of((key for key, _ in self._kept), self._redact or str)
         for file in self._files:
             file.flush()
-        for key, place, full in sorted((names.of_key(k), place, k) for k, place in self._kept):
+        if self._ordered is None:
+            names = Names.of((key for key, _ in self._kept), self._redact or str)
+            self._ordered = sorted((names.of_key(key), place, key) for key, place in self._kept)
+        for key, place, full in self._ordered:
             line = self._files[place.file].read(place)
             yield line if key == full else _renamed(line, key)
 

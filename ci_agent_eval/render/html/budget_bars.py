@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from ci_agent_eval.contract.budgets import STATISTICS, SuiteBudgets
@@ -21,10 +22,11 @@ MOST_SHARE = 99.0
 
 def episode_bars(budgets: Mapping[str, Any], shown: Shown) -> list[Bar]:
     """Return the budgets of an episode as canonical JSON holds them."""
-    return [_bar(violation, shown) for violation in _of_episode(budgets, shown)]
+    return [_named(*_known(*figure), shown) for figure in _of_episode(budgets, shown)]
 
 
-def _of_episode(budgets: Mapping[str, Any], shown: Shown) -> Iterator[BudgetViolation]:
+def _of_episode(budgets: Mapping[str, Any], shown: Shown) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of a `BudgetViolation` for each budget, exceeded or not."""
     for name in ("max_turns", "tool_calls", "latency_ms", "token_usage", "cost_usd"):
         if name in budgets:
             yield _figure(name, budgets[name])
@@ -33,11 +35,11 @@ def _of_episode(budgets: Mapping[str, Any], shown: Shown) -> Iterator[BudgetViol
         yield _figure(name, budget)
 
 
-def _figure(name: str, budget: Mapping[str, Any]) -> BudgetViolation:
+def _figure(name: str, budget: Mapping[str, Any]) -> tuple[Any, ...]:
     statistic = next((known for known in STATISTICS if known in budget), None)
     used = budget.get(statistic) if statistic else budget.get("used")
     hard = bool(budget.get("hard", True))
-    return BudgetViolation(name, budget["limit"], used, hard, statistic, budget.get("unit"))
+    return name, budget["limit"], used, hard, statistic, budget.get("unit")
 
 
 def suite_bars(budgets: SuiteBudgets, totals: Totals, shown: Shown) -> list[Bar]:
@@ -48,15 +50,26 @@ def suite_bars(budgets: SuiteBudgets, totals: Totals, shown: Shown) -> list[Bar]
         ("total_wall_time_s", budgets.total_wall_time_s, totals.wall_time_s),
     )
     return [
-        _bar(BudgetViolation(name, budget.limit, used, budget.hard), shown)
+        _named(*_bar(BudgetViolation(name, budget.limit, used, budget.hard)), shown)
         for name, budget, used in pairs
         if budget is not None
     ]
 
 
-def _bar(figure: BudgetViolation, shown: Shown) -> Bar:
+def _named(label: str, bar: Bar, shown: Shown) -> Bar:
+    return {"name": shown.name(label), **bar}
+
+
+@lru_cache(4096, typed=True)
+def _known(*figure: Any) -> tuple[str, Bar]:
+    """Return the bar of these values; thousands of episodes have the same few."""
+    return _bar(BudgetViolation(*figure))
+
+
+def _bar(figure: BudgetViolation) -> tuple[str, Bar]:
+    """Return a budget's label, as its test may have named it, and the rest of its bar."""
     limit, used = budget_figures(figure)
-    bar: Bar = {"name": shown.name(budget_label(figure)), "used": used, "limit": limit}
+    bar: Bar = {"used": used, "limit": limit}
     if figure.observed is not None:
         bar["share"] = _share(figure.observed, figure.limit)
         if figure.observed > figure.limit:
@@ -65,7 +78,7 @@ def _bar(figure: BudgetViolation, shown: Shown) -> Bar:
         bar["used"] = NOT_MEASURED
     if not figure.hard:
         bar["soft"] = True
-    return bar
+    return budget_label(figure), bar
 
 
 def _share(used: float, limit: float) -> float:
