@@ -86,6 +86,7 @@ async def aitest_run(
             tape=session.tape(episode_id),
             observer=observer,
             guard=guard,
+            connections=session.connections,
         )
     run = _Run(
         agent=agent,

@@ -13,6 +13,7 @@ from pydantic_ai import Agent as Loop
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
+from ci_agent_eval.engine.adapters.connections import Connections
 from ci_agent_eval.engine.cassette.tape import CassetteMode, Tape
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
 from ci_agent_eval.engine.limits import Spent
@@ -118,6 +119,8 @@ class EngineSession:
     _limiters: dict[tuple[str | None, ...], Limiter] = field(default_factory=dict, init=False)
     _limits: set[object] = field(default_factory=set, init=False)
     _loops: dict[int, tuple[Agent, Loop[Any, str]]] = field(default_factory=dict, init=False)
+    connections: Connections = field(default_factory=Connections, init=False, repr=False)
+    """Of the models that agents of PydanticAI bring with them."""
     _stack: AsyncExitStack | None = field(default=None, init=False)
     _episodes: dict[str, _Episode] = field(default_factory=dict, init=False)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -125,6 +128,7 @@ class EngineSession:
     def open(self) -> None:
         """Open it where nothing can be awaited; a pool of `servers` needs `async with`."""
         self._stack = AsyncExitStack()
+        self._stack.push_async_callback(self.connections.close)
 
     async def __aenter__(self) -> Self:
         self.open()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +78,8 @@ class LoopAgent:
         """Run the agent; every message it exchanged becomes part of a turn."""
         record, spent = RunRecord(work.clock), Spent()
         try:
-            async with self._model(work) as model:
+            model = self._model(work)
+            async with self._open(model, work):
                 await self._run(work, model, record, spent)
         except UserError as error:
             raise InputError(f"agent {self.label!r}: {error}") from error
@@ -99,6 +101,12 @@ class LoopAgent:
         if work.tape is None:
             return TimedModel(infer_model(model), work.clock)
         return CassetteModel(_maker(model, work), work.tape)
+
+    def _open(self, model: Model, work: Work) -> AbstractAsyncContextManager[object]:
+        """Hold the model's connections; of an agent that has a name alone they are this run's."""
+        if work.connections is None or not isinstance(self.agent.model, Model):
+            return model
+        return work.connections.using(model)
 
     async def _run(self, work: Work, model: Model, record: RunRecord, spent: Spent) -> None:
         run: AgentRun[Any, Any] | None = None

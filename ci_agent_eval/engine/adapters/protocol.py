@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from ci_agent_eval.contract.episode import StopReason
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
+from ci_agent_eval.engine.adapters.connections import Connections
 from ci_agent_eval.engine.cassette.tape import Tape
 from ci_agent_eval.engine.limits import RunLimits, Stop
 from ci_agent_eval.engine.record import Clock
@@ -46,6 +47,8 @@ class Work:
     """The episode's recording, for agents whose model can be put on it."""
     guard: Guard | None = None
     """Who reviews the episode's tool calls, for agents whose calls can be held back."""
+    connections: Connections | None = None
+    """Of models that agents bring; unset: closed with the run."""
     turns: Sequence[Turn] = ()
     """The agent's turns so far, set anew as they come."""
     messages: Sequence[Any] | None = None

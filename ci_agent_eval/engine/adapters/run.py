@@ -13,6 +13,7 @@ from pydantic_ai.agent import AbstractAgent
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine import fields
+from ci_agent_eval.engine.adapters.connections import Connections
 from ci_agent_eval.engine.adapters.function import FunctionAgent
 from ci_agent_eval.engine.adapters.loop import LoopAgent
 from ci_agent_eval.engine.adapters.protocol import COMPLETED, AgentAdapter, Work
@@ -53,6 +54,7 @@ async def run_adapted(
     tape: Tape | None = None,
     observer: Callable[[AgentResult], None] | None = None,
     guard: Guard | None = None,
+    connections: Connections | None = None,
 ) -> AgentResult:
     """Run an agent of any making until it answers, or is stopped; return all that happened.
 
@@ -64,7 +66,13 @@ async def run_adapted(
     if timeout_s is not None:
         fields.number("aitest_run", "timeout_s", timeout_s, least=0, above=True)
     work = Work(
-        clean_text(prompt), tuple(messages or ()), clock, limits or RunLimits(), tape, guard
+        clean_text(prompt),
+        tuple(messages or ()),
+        clock,
+        limits or RunLimits(),
+        tape,
+        guard,
+        connections,
     )
     seen = observer or (lambda _: None)
     try:

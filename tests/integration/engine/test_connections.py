@@ -1,0 +1,121 @@
+"""The connections of agents' own models: kept between runs, closed with the session."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from ci_agent_eval.engine.adapters.connections import MOST_IDLE
+from ci_agent_eval.engine.run import aitest_run
+from ci_agent_eval.engine.session import EngineSession
+from tests.model_server import ModelServer
+
+
+def on_a_loop(test):
+    @functools.wraps(test)
+    def run(*arguments, **named):
+        asyncio.run(test(*arguments, **named))
+
+    return run
+
+
+def a_model(server: ModelServer) -> OpenAIChatModel:
+    return OpenAIChatModel("m", provider=OpenAIProvider(base_url=server.base_url, api_key="k"))
+
+
+def client_of(model: OpenAIChatModel):
+    return model.client._client
+
+
+def a_session() -> EngineSession:
+    return EngineSession({}, time.monotonic)
+
+
+async def ask(session: EngineSession, model) -> None:
+    result = await aitest_run(Agent(model), "hello", session=session)
+    assert result.final_response == "hi", result
+
+
+@on_a_loop
+async def test_runs_one_after_the_other_use_the_same_client():
+    with ModelServer(["hi"]) as server:
+        model = a_model(server)
+        client = client_of(model)
+        async with a_session() as session:
+            for _ in range(3):
+                await ask(session, model)
+                assert client_of(model) is client
+                assert not client.is_closed
+        assert client.is_closed
+
+
+@on_a_loop
+async def test_of_models_that_are_used_once_only_the_last_stay_open():
+    with ModelServer(["hi"]) as server:
+        models = [a_model(server) for _ in range(MOST_IDLE + 2)]
+        async with a_session() as session:
+            for model in models:
+                await ask(session, model)
+            assert [client_of(m).is_closed for m in models] == [True] * 2 + [False] * MOST_IDLE
+        assert all(client_of(model).is_closed for model in models)
+
+
+@on_a_loop
+async def test_a_model_that_is_in_use_is_not_closed():
+    with ModelServer([{"text": "hi", "hang": True}]) as server:
+        model = a_model(server)
+        async with a_session() as session:
+            first = asyncio.create_task(ask(session, model))
+            await server.requests_arrived(1)
+            server.release()
+            others = [a_model(server) for _ in range(MOST_IDLE + 1)]
+            await asyncio.gather(first, *(ask(session, other) for other in others))
+
+
+async def entered(model) -> str:
+    async with model:
+        return (await Agent(model).run("hello")).output
+
+
+def test_a_model_may_be_used_on_another_loop_between_two_runs():
+    with ModelServer(["hi"]) as server, asyncio.Runner() as runner:
+        model = a_model(server)
+        session = a_session()
+        session.open()
+        runner.run(ask(session, model))
+        first = client_of(model)
+        assert asyncio.run(entered(model)) == "hi"
+        runner.run(ask(session, model))
+        runner.run(session.__aexit__(None, None, None))
+        assert client_of(model).is_closed
+        # PydanticAI leaves the one behind whose loop stood still meanwhile.
+        runner.run(first.aclose())
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@on_a_loop
+async def test_a_model_with_an_entrance_of_its_own_is_entered_for_each_run(times):
+    seen = []
+
+    class Entered(WrapperModel):
+        async def __aenter__(self):
+            seen.append("in")
+            return await super().__aenter__()
+
+        async def __aexit__(self, *error):
+            seen.append("out")
+            return await super().__aexit__(*error)
+
+    with ModelServer(["hi"]) as server:
+        model = Entered(a_model(server))
+        async with a_session() as session:
+            for _ in range(times):
+                await ask(session, model)
+            assert seen == ["in", "out"] * times
