@@ -101,6 +101,17 @@ def interrupted() -> Report:
     )
 
 
+def stopped() -> Report:
+    said = "suite budget total_cost_usd exceeded: $5.02 of $5.00"
+    told = f"6 of 9 selected episodes did not run, because the run was stopped ({said}); raise the budget"
+    return report(
+        episode("a"),
+        episode("b"),
+        episode("c", outcome="error", reason=f"stopped: {said}"),
+        findings=(finding("stopped", where="session.json", message=told),),
+    )
+
+
 def no_results() -> Report:
     told = "no file matched; check that the tests ran and where they write"
     where = "agent-eval-report/results.json"
@@ -150,7 +161,7 @@ def everything_wrong() -> Report:
     """Every kind of reason and of finding in one report."""
     kinds = (
         "unreadable_file", "repaired_file", "declared_counts_differ", "disagreement",
-        "collection_error", "interrupted", "duplicate",
+        "collection_error", "interrupted", "duplicate", "stopped",
     )  # fmt: skip
     return report(
         failing(
@@ -512,6 +523,7 @@ REPORTS = {
     "passing": passing,
     "failing": failing_over_budget,
     "interrupted": interrupted,
+    "stopped": stopped,
     "no_results": no_results,
     "junit_only": junit_only,
     "errors_only": errors_only,

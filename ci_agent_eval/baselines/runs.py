@@ -22,7 +22,9 @@ _ADVICE = "name a baseline of the same suite"
 
 _BROKEN: frozenset[FindingKind] = frozenset({"unreadable_file", "duplicate", "shards"})
 """Findings after which a run of the base is not to be trusted."""
-_PARTIAL: frozenset[FindingKind] = frozenset({"interrupted", "collection_error", "repaired_file"})
+_PARTIAL: frozenset[FindingKind] = frozenset(
+    {"interrupted", "stopped", "collection_error", "repaired_file"}
+)
 """Findings after which what it has still counts, and this is said."""
 
 

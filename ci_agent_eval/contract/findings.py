@@ -13,6 +13,7 @@ FindingKind = Literal[
     "disagreement",  # JSON and JUnit of one run say different things
     "collection_error",  # pytest could not collect a file
     "interrupted",  # the run ended before its episodes did
+    "stopped",  # the run was stopped at a budget of the suite
     "install_failed",  # the suite could not be set up
     "shared_scenario",  # two tests under one scenario id
     "shards",  # a shard is missing, doubled, or of another run

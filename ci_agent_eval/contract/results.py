@@ -21,6 +21,9 @@ MOST_SHARDS: Final = 9999
 UNNAMED_SUITE = "default"
 """What results are called whose run was given no suite: they may be of any."""
 
+SUITE_BUDGET: Final = "suite budget"
+"""Begins `stopped` in `session.json` where a budget of the suite is why the run was stopped."""
+
 SessionState = Literal["running", "finished", "interrupted"]
 
 

@@ -19,6 +19,7 @@ from ci_agent_eval.report import Judged, Report
 _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "no_results": ("no results were found", "no results were found"),
     "interrupted": ("the run was interrupted", "the run was interrupted"),
+    "stopped": ("a suite budget stopped the run", "suite budgets stopped {} runs"),
     "collection_error": ("1 collection error", "{} collection errors"),
     "shards": ("the shards are not one whole run", "the shards are not one whole run"),
     "unreadable_file": ("1 result file cannot be read", "{} result files cannot be read"),
@@ -83,6 +84,8 @@ def _findings(report: Report, *, blocking: bool) -> Iterator[str]:
     for kind, (one, many) in _FINDINGS.items():
         if kind == "shards" and kinds[kind]:
             yield _broken(found) if blocking else _run_again(kinds[kind])
+        elif kind == "stopped" and kinds[kind] == 1:
+            yield f"{one}{_left_out(found)}"
         elif kind == "interrupted" and kinds[kind] and report.summary.tally.total:
             finished = report.summary.tally.judged
             yield f"{one} ({counted(finished, 'episode')} judged)"
@@ -96,6 +99,9 @@ _MISSING = re.compile(
 )
 """What `results.shards` says of shards that are missing; nothing else of it is repeated."""
 _DOUBLED = re.compile(r"shard (\d{1,6}) of (\d{1,6}) is there (\d{1,6}) times", re.ASCII)
+
+_LEFT_OUT = re.compile(r"(\d{1,9}) of (\d{1,9}) selected episodes did not run", re.ASCII)
+"""What `results.runs` says of a run that was stopped."""
 
 _MOST_NAMED = 5
 """Missing shards of which the sentence names every one."""
@@ -117,6 +123,15 @@ def _broken(found: Sequence[Finding]) -> str:
     if number > _MOST_NAMED:
         return f"{count(number)} {whole} shards are missing"
     return f"shards {', '.join(indexes)} {whole} are missing"
+
+
+def _left_out(found: Sequence[Finding]) -> str:
+    """Say how many episodes a run did not come to that was stopped."""
+    message = next(finding.message for finding in found if finding.kind == "stopped")
+    if (counts := _LEFT_OUT.match(message)) is None:
+        return ""
+    left, selected = map(int, counts.groups())
+    return f" ({count(left)} of {counted(selected, 'episode')} did not run)"
 
 
 def _run_again(number: int) -> str:

@@ -23,6 +23,7 @@ FEW_TRIES = 3
 FINDING_KINDS: dict[FindingKind, str] = {
     "no_results": "no results",
     "interrupted": "interrupted",
+    "stopped": "stopped",
     "collection_error": "collection error",
     "install_failed": "set-up failed",
     "unreadable_file": "unreadable file",

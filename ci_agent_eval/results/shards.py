@@ -73,7 +73,9 @@ def incomplete_findings(runs: Mapping[int, Read]) -> Iterator[Finding]:
     is_of_all = len(found) == len(told) and all(map(is_shard, told))
     if is_of_all and len({(one.reason, one.advice) for one in found}) == 1:
         over, selected = sum(one.over for one in found), sum(one.selected or 0 for one in found)
-        yield replace(found[0], where=SESSION_NAME, over=over, selected=selected).finding
+        begun = sum(one.begun for one in found)
+        whole = replace(found[0], where=SESSION_NAME, over=over, selected=selected, begun=begun)
+        yield whole.finding
         return
     for run in runs.values():
         if run.incomplete is not None:

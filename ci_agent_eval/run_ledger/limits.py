@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-SUITE_BUDGET = "suite budget"
-"""Begins every sentence that says why a run was stopped; readers of `session.json` look for it."""
+from ci_agent_eval.contract.results import SUITE_BUDGET
 
 ROUNDING = 1e-9
 """Share by which a sum of many small costs may be off. What is over by less is the gate's alone."""

@@ -106,6 +106,18 @@ CASES = (JUnitCase("c", "a", "failed"), JUnitCase("c", "b", "error"))
             "failed: the run was interrupted (1 episode judged), 2 result files cannot be read",
         ),
         (
+            lambda: report(episode(), findings=(finding("stopped", message="6 of 1234 selected episodes did not run, because ..."),)),
+            "failed: a suite budget stopped the run (6 of 1,234 episodes did not run)",
+        ),
+        (
+            lambda: report(episode(), findings=(finding("stopped", message="the run was stopped (...)"),)),
+            "failed: a suite budget stopped the run",
+        ),
+        (
+            lambda: report(episode(), findings=(finding("stopped"), finding("stopped", where="b"))),
+            "failed: suite budgets stopped 2 runs",
+        ),
+        (
             lambda: report(episode(), findings=(finding("repaired_file", blocking=False),)),
             "passed: 1 of 1 required scenario, 1 episode, 1 result file was repaired",
         ),
@@ -121,7 +133,7 @@ def test_every_kind_of_reason_is_named():
         "finding", "scenario", "error_budget", "skipped", "tests", "budget", "suite_budget",
     }  # fmt: skip
     for part in (
-        "interrupted", "collection error", "cannot be read", "disagreement", "misstates", "duplicate",
+        "interrupted", "suite budget stopped the run", "collection error", "cannot be read", "disagreement", "misstates", "duplicate",
         "repaired", "1 of 4 required scenarios fails", "1 was not judged", "1 was skipped",
         "1 episode ended in an error", "1 of 3 tests failed", "1 of 3 tests ended in an error",
         "2 budgets exceeded", "1 budget not measured", "1 suite budget exceeded", "1 suite budget not measured",

@@ -182,6 +182,29 @@ def test_a_stop_at_a_limit_is_named_even_where_it_cost_no_episode(
     )
 
 
+@pytest.mark.parametrize(
+    ("selected", "said"),
+    [
+        (9, "7 of 9 selected episodes did not run, because the run was stopped ({})"),
+        (2, "0 of 2 selected episodes did not run, because the run was stopped ({})"),
+        (None, "the run was stopped ({})"),
+    ],
+)
+def test_a_run_that_a_suite_budget_stopped_fails_and_says_how_many_did_not_run(
+    tmp_path: Path, selected: int | None, said: str
+) -> None:
+    stopped = "suite budget total_cost_usd exceeded: $5.02 of $5.00"
+    session = ended(selected=selected, stopped=stopped)
+    ended_early = episode("b", outcome="error", reason=f"stopped: {stopped}")
+    write_run(tmp_path / "run", episode("a", outcome="passed"), ended_early, session=session)
+    (finding,) = loaded_from(tmp_path).findings
+    assert (finding.kind, finding.blocking) == ("stopped", True)
+    assert finding.message == (
+        f"{said.format(stopped)}; raise the budget or let the episodes take less, "
+        "then run the suite again"
+    )
+
+
 def test_what_fails_in_an_evaluation_explains_no_failing_run(tmp_path: Path) -> None:
     measured, strict = evaluated("a", False), episode()
     junit = junit_xml(junit_case_of(measured), junit_case_of(strict))
