@@ -1,0 +1,76 @@
+"""What comparing found, each with whether it fails the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ci_agent_eval.acknowledgement import ACCEPTABLE, accepted, needless
+from ci_agent_eval.comparison.model import Comparison, NoBaseline
+from ci_agent_eval.comparison.remarks import Increases, Remark, RemarkKind, remarks
+from ci_agent_eval.gate.model import (
+    GatePolicy,
+    Judgement,
+    Reason,
+    Status,
+)
+from ci_agent_eval.waivers import Agreement
+
+
+def weighed_remarks(
+    comparison: Comparison | NoBaseline | None,
+    judgements: tuple[Judgement, ...],
+    policy: GatePolicy,
+    acknowledged: tuple[Agreement, ...],
+) -> Iterator[tuple[Reason, bool]]:
+    """Yield what comparing found, each with whether it gates."""
+    if comparison is None:
+        return
+    told = {(j.scenario_id, j.agent): _tells(j.status, policy) for j in judgements}
+    increases = Increases(policy.max_cost_increase, policy.max_latency_increase)
+    found = tuple(remarks(comparison, increases))
+    for remark in found:
+        scenario = remark.scenario
+        name = (None, None) if scenario is None else (scenario.scenario_id, scenario.agent)
+        if scenario is None or remark.kind != told.get((scenario.scenario_id, scenario.agent)):
+            yield _weighed(remark, name, policy, acknowledged)
+    if isinstance(comparison, Comparison):
+        acceptable = [r.scenario for r in found if r.scenario and r.kind in ACCEPTABLE]
+        for message in needless(acceptable, acknowledged):
+            yield Reason("acknowledged", message), False
+
+
+def _tells(status: Status, policy: GatePolicy) -> RemarkKind | None:
+    """Return the remark that a scenario's status makes needless: it says the same by itself."""
+    if status == "failing":
+        return "undecided"
+    is_told = status == "errored" or (status == "skipped" and not policy.allow_skipped)
+    return "not_judged" if is_told else None
+
+
+def _weighed(
+    remark: Remark,
+    name: tuple[str | None, str | None],
+    policy: GatePolicy,
+    acknowledged: tuple[Agreement, ...],
+) -> tuple[Reason, bool]:
+    """Return a remark as a reason or a warning, with what was agreed about it."""
+    gates, agreed = _gates(remark, policy), accepted(remark, acknowledged)
+    if agreed is None:
+        message = f"{remark.message}; {remark.advice}" if remark.advice else remark.message
+        return Reason(remark.kind, message, *name), gates
+    if agreed.holds:
+        return Reason("acknowledged", agreed.message, *name), False
+    return Reason(remark.kind, agreed.message, *name), gates
+
+
+def _gates(remark: Remark, policy: GatePolicy) -> bool:
+    """Say whether a remark is a reason, not a warning: of a scenario only where it is required.
+
+    One of which less is required now was required in the base, and counts as such.
+    """
+    if remark.kind == "downgraded":
+        return True
+    is_required = remark.scenario is None or remark.scenario.required
+    if remark.kind in {"regression", "undecided"}:
+        return is_required and policy.regressions == "fail"
+    return is_required and remark.kind in {"vanished", "increase"}

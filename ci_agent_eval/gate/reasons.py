@@ -1,0 +1,182 @@
+"""Why the gate does not open, and what is worth saying beside it: from the summary alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.evaluations import EvaluationTally
+from ci_agent_eval.gate.model import (
+    GatePolicy,
+    Judgement,
+    Reason,
+    Shortfall,
+    Thresholds,
+    share_of,
+)
+from ci_agent_eval.summary import ScenarioSummary, Summary
+
+
+def reasons_of(
+    summary: Summary, judgements: tuple[Judgement, ...], policy: GatePolicy
+) -> Iterator[Reason]:
+    """Yield every reason that the summary gives against the run."""
+    yield from _finding_reasons(summary, blocking=True)
+    yield from _no_evidence(summary)
+    for scenario, judgement in zip(summary.scenarios, judgements, strict=True):
+        if judgement.gate == "required":
+            yield from _scenario_reasons(scenario, judgement, policy)
+    yield from _error_reasons(summary, policy)
+    yield from _evaluation_reasons(summary.gating_evaluations, policy)
+    yield from _test_reasons(summary)
+    yield from _budget_reasons(summary, hard=True)
+
+
+def warnings_of(
+    summary: Summary, judgements: tuple[Judgement, ...], policy: GatePolicy
+) -> Iterator[Reason]:
+    """Yield what does not gate, and is worth saying."""
+    yield from _finding_reasons(summary, blocking=False)
+    for scenario, judgement in zip(summary.scenarios, judgements, strict=True):
+        if judgement.gate == "advisory" and scenario.mode == "evaluation":
+            yield from _evaluation_warnings(scenario, judgement, policy)
+        elif judgement.gate == "advisory":
+            yield from _scenario_reasons(scenario, judgement, policy)
+    yield from _ended_quarantines(summary)
+    yield from _budget_reasons(summary, hard=False)
+
+
+def _ended_quarantines(summary: Summary) -> Iterator[Reason]:
+    for scenario in summary.scenarios:
+        agreed = scenario.quarantine
+        if agreed is not None and agreed.expired:
+            message = (
+                f"its quarantine ended on {agreed.until}, so it gates again "
+                f"(owner: {agreed.owner}; reason: {agreed.reason})"
+            )
+            yield Reason("quarantine", message, scenario.scenario_id, scenario.agent)
+
+
+def _finding_reasons(summary: Summary, *, blocking: bool) -> Iterator[Reason]:
+    for finding in summary.findings:
+        if finding.blocking is blocking:
+            where = f"{finding.where}: " if finding.where else ""
+            yield Reason("finding", f"{where}{finding.message}")
+
+
+def _no_evidence(summary: Summary) -> Iterator[Reason]:
+    """Nothing judged is nothing proved, whatever else is green."""
+    if summary.tally.judged:
+        return
+    if summary.shard is not None and summary.shard.empty and not summary.tally.total:
+        return
+    if summary.expects_episodes or not summary.tests.tally.judged:
+        counted = f"{summary.tally.total} episodes found, none passed or failed"
+        yield Reason("no_evidence", f"no evidence: {counted}")
+
+
+def _scenario_reasons(
+    scenario: ScenarioSummary, judgement: Judgement, policy: GatePolicy
+) -> Iterator[Reason]:
+    tally = scenario.tally
+    name, agent = scenario.scenario_id, scenario.agent
+    if judgement.status == "failing":
+        needs = _needs(judgement)
+        message = f"{tally.passed} of {tally.judged} iterations pass, {needs}"
+        yield Reason("scenario", message, name, agent)
+    elif judgement.status == "errored":
+        message = f"not judged: all {tally.ran} iterations ended in an error"
+        yield Reason("scenario", message, name, agent)
+    elif judgement.status == "skipped" and not policy.allow_skipped:
+        yield Reason("skipped", "not judged: every iteration was skipped", name, agent)
+
+
+def _needs(judgement: Judgement) -> str:
+    if judgement.required_passes is not None:
+        return f"{judgement.required_passes} required"
+    return f"{judgement.required_pass_rate * 100:.6g}% required"
+
+
+def _error_reasons(summary: Summary, policy: GatePolicy) -> Iterator[Reason]:
+    gated = summary.gated
+    if gated.error > share_of(policy.max_error_rate, gated.ran):
+        allowed = f"{policy.max_error_rate:.1%} allowed"
+        message = f"{gated.error} of {gated.ran} required episodes ended in an error, {allowed}"
+        yield Reason("error_budget", message)
+
+
+def _evaluation_warnings(
+    scenario: ScenarioSummary, judgement: Judgement, policy: GatePolicy
+) -> Iterator[Reason]:
+    """Say of an evaluation what it measured: nothing was required of it."""
+    if judgement.status != "failing":
+        yield from _scenario_reasons(scenario, judgement, policy)
+        return
+    found = scenario.evaluations
+    score = "" if found.mean_score is None else f", average score {found.mean_score:g}"
+    message = f"{found.passed} of {found.conversations} conversations passed{score}"
+    yield Reason("evaluation", message, scenario.scenario_id, scenario.agent)
+
+
+def shortfalls(found: EvaluationTally, thresholds: Thresholds) -> Iterator[Shortfall]:
+    """Yield what the evaluations fall short of; what was not measured is below any threshold."""
+    rate, score = thresholds.min_pass_rate, thresholds.min_score
+    if not thresholds.are_set:
+        return
+    if found.mean_score is None:
+        yield "measurement"
+        return
+    if rate is not None and found.passed < share_of(rate, found.conversations):
+        yield "pass_rate"
+    if score is not None and found.mean_score < score:
+        yield "score"
+
+
+def _evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iterator[Reason]:
+    rate, score = policy.eval_min_pass_rate, policy.eval_min_score
+    whole, errors = found.conversations, found.tally.error
+    counts = f"{errors} errored, {found.tally.skipped} skipped"
+    messages = {
+        "measurement": f"no evaluation conversation was judged ({counts}), but a threshold is set",
+        "pass_rate": f"{found.passed} of {whole} evaluation conversations passed, "
+        f"{(rate or 0) * 100:.6g}% required",
+        "score": f"the evaluations' average score is {found.mean_score or 0:g}, "
+        f"{score or 0:g} required",
+    }
+    for shortfall in shortfalls(found, Thresholds(rate, score)):
+        yield Reason("evaluation", messages[shortfall])
+    # The rate counts an error as no pass; the average is only of those that are left.
+    if score is not None and found.tally.judged and errors > share_of(policy.max_error_rate, whole):
+        message = (
+            f"{errors} of {whole} evaluation conversations have no score: they ended in an error"
+        )
+        yield Reason("evaluation", f"{message}, {policy.max_error_rate:.1%} allowed")
+
+
+def _test_reasons(summary: Summary) -> Iterator[Reason]:
+    tally = summary.tests.tally
+    if tally.failed or tally.error:
+        counts = f"{tally.failed} failed, {tally.error} errored"
+        yield Reason("tests", f"{counts} of {tally.total} tests that are no episodes")
+
+
+def _budget_reasons(summary: Summary, *, hard: bool) -> Iterator[Reason]:
+    for scenario in summary.scenarios:
+        for item in scenario.violations:
+            # A budget of a scenario that only informs never gates.
+            gates = item.violation.hard and scenario.gate == "required"
+            if gates is hard:
+                message = _budget_message(item.violation)
+                yield Reason("budget", message, scenario.scenario_id, scenario.agent)
+    for violation in summary.suite_violations:
+        if violation.hard is hard:
+            yield Reason("suite_budget", _budget_message(violation))
+
+
+def _budget_message(violation: BudgetViolation) -> str:
+    name = violation.budget
+    if violation.statistic:
+        name = f"{name} {violation.statistic}"
+    if violation.observed is None:
+        return f"{name}: not measured, limit {violation.limit:g}"
+    return f"{name}: {violation.observed:g} over limit {violation.limit:g}"
