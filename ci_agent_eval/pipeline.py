@@ -271,6 +271,7 @@ def run_and_report(
         shard=shard,
         suite=job.settings.suite,
         commit=job.links.sha,
+        budgets=job.settings.budgets,
         cwd=job.root,
     )
     folder = ReportFolder(job.folder)

@@ -6,6 +6,7 @@ without secrets, and secrets are taken out of the JUnit file that pytest itself 
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
+from ci_agent_eval.contract.budgets import Budget, SuiteBudgets
 from ci_agent_eval.contract.results import JUNIT_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redact import Redactor
@@ -66,6 +68,8 @@ class SuiteCommand:
     suite: str | None = None
     commit: str | None = None
     """The commit that the results are about, a pull request's head; kept in `session.json`."""
+    budgets: SuiteBudgets = field(default_factory=SuiteBudgets)
+    """The run is stopped at those that are hard."""
     cwd: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables set for the suite on top of the inherited ones."""
@@ -125,7 +129,8 @@ def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
 
     Evaluations below the paths run, too: the plugin that is named, and lent where the suite
     has none, knows the option for it.
-    Ours stand behind the user's: of an option that is given twice the last one counts.
+    Ours stand behind the user's: of an option that is given twice the last one counts. Where
+    the user stops the run at a budget of his own, that is the one.
     """
     options, paths = _parted(command.pytest_args)
     report_dir = command.report_dir.absolute()
@@ -140,7 +145,18 @@ def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
     if command.commit is not None:
         ours.append(f"--episode-commit={command.commit}")
     program = (command.python, "-u", "-m", "pytest", "-p", plugin)
-    return [*program, *options, *ours, "--", *paths, *command.paths]
+    budgets = _budget_options(command.budgets)
+    return [*program, *budgets, *options, *ours, "--", *paths, *command.paths]
+
+
+def _budget_options(budgets: SuiteBudgets) -> Iterator[str]:
+    """Yield the plugin's options for what the gate does not forgive."""
+    for name in SuiteBudgets.model_fields:
+        budget: Budget | None = getattr(budgets, name)
+        if budget is not None and budget.hard:
+            is_count = name == "total_tokens"
+            limit = math.floor(budget.limit) if is_count else budget.limit
+            yield f"--{name.replace('_', '-')}={limit}"
 
 
 def _parted(pytest_args: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:

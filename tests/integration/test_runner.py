@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.results import Results, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redact import Redactor
@@ -181,6 +182,21 @@ def test_a_former_runs_files_are_gone_even_if_pytest_never_starts(run):
 def test_paths_are_never_options(run, tmp_path):
     arguments = suite_arguments(SuiteCommand(tmp_path, ["--exitfirst"]), "plugin")
     assert arguments[-2:] == ["--", "--exitfirst"]
+
+
+def test_a_run_is_stopped_at_the_hard_budgets_of_its_suite_unless_the_user_says_where(tmp_path):
+    budgets = SuiteBudgets.model_validate(
+        {
+            "total_cost_usd": 0.25,
+            "total_tokens": {"limit": 1000.5},
+            "total_wall_time_s": {"limit": 60, "hard": False},
+        }
+    )
+    command = SuiteCommand(tmp_path, ["."], ["--total-cost-usd=9"], budgets=budgets)
+    arguments = suite_arguments(command, "plugin")
+    given = [argument for argument in arguments if argument.startswith("--total")]
+    # Of an option that is given twice the last one counts.
+    assert given == ["--total-cost-usd=0.25", "--total-tokens=1000", "--total-cost-usd=9"]
 
 
 def test_our_options_stand_behind_the_users_and_before_paths(tmp_path):
