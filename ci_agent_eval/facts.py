@@ -163,11 +163,13 @@ def _evaluated(episode: Episode) -> Evaluated:
     return Evaluated(score_of(episode), len(episode.assertions), passed)
 
 
+_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
+
+
 def _steps(trajectory: Trajectory) -> Iterator[Step]:
     for number, turn in enumerate(trajectory.agent_turns, start=1):
         for call in turn.tool_calls:
-            given = json.dumps(call.arguments, sort_keys=True, ensure_ascii=False)
-            yield Step(number, call.name, given[:MAX_ARGUMENTS])
+            yield Step(number, call.name, _encode(call.arguments)[:MAX_ARGUMENTS])
 
 
 _T = TypeVar("_T", Calls, Conditions, tuple[Step, ...])
