@@ -133,7 +133,14 @@ def test_many_writes_are_a_second_apart(rig: Rig):
 
     writes = len(rig.fake.writes)
     assert writes == 1 + 10 + 1 + 1
-    assert rig.naps == [1.0] * (writes - 4)
+    assert rig.naps == [1.0] * (writes - 10)
+
+
+def test_300_annotations_are_sent_without_a_pause(rig: Rig):
+    rig.publish(publication(annotations=annotations(300)))
+
+    assert len(rig.fake.writes) == 1 + 6 + 1 + 1
+    assert rig.naps == []
 
 
 def test_a_personal_token_comments_under_its_own_name(rig: Rig):
