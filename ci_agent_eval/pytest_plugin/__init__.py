@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ci_agent_eval.pytest_plugin import detection, iterations, linking, options, simulating
+from ci_agent_eval.pytest_plugin import (
+    detection,
+    iterations,
+    linking,
+    options,
+    simulating,
+    suite_budgets,
+)
 from ci_agent_eval.pytest_plugin.conversing import _conversation  # noqa: F401 - a fixture
 from ci_agent_eval.pytest_plugin.evaluation import files
 from ci_agent_eval.pytest_plugin.evaluation_report import EvaluationReports
@@ -73,6 +80,7 @@ def aitest_run(
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of episodes."""
     options.add_options(parser)
+    suite_budgets.add_options(parser)
     linking.add_experiment_options(parser)
 
 
@@ -84,6 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
     options.concurrency(config)
     options.cassette_mode(config)
     linking.configure(config)
+    suite_budgets.configure(config)
     if not options.is_worker(config):
         reports = EpisodeReports()
         EvaluationReports.start(config, reports)
@@ -106,6 +115,20 @@ def pytest_configure_node(node: Any) -> None:
     directory = options.report_dir(node.config)
     node.workerinput[options.WORKER_DIR] = None if directory is None else str(directory)
     linking.tell_worker(node)
+    suite_budgets.tell_worker(node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Have workers that run several episodes at once given more of them at once."""
+    concurrency = options.concurrency(config)
+    if concurrency == 1:
+        return None
+    from ci_agent_eval.pytest_plugin.concurrent.scheduling import (  # noqa: PLC0415 - needs xdist
+        scheduling,
+    )
+
+    return scheduling(config, log, concurrency)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -15,9 +15,9 @@ import pytest
 
 from ci_agent_eval.pytest_plugin import suite_budgets
 from ci_agent_eval.pytest_plugin.detection import EPISODE, RECORDER
-from ci_agent_eval.pytest_plugin.endings import EpisodeStopped
+from ci_agent_eval.pytest_plugin.endings import stopped
 from ci_agent_eval.pytest_plugin.loop import SessionLoop
-from ci_agent_eval.pytest_plugin.options import is_worker
+from ci_agent_eval.pytest_plugin.options import LANES, is_worker
 from ci_agent_eval.pytest_plugin.spending import Accounts
 from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports, printable
 from ci_agent_eval.run_ledger.budgets import ProcessSpending, Spending, SuiteBudgets
@@ -73,9 +73,13 @@ class BudgetStop:
         self._selected = sum(1 for item in session.items if EPISODE in item.stash)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self) -> bool | None:
-        """Start nothing any more once a budget is exceeded."""
-        return None if self.budgets.exceeded() is None else True
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """Start nothing any more once a budget is exceeded; what was started has its turn."""
+        return None if self._is_begun(item) or self.budgets.exceeded() is None else True
+
+    def _is_begun(self, item: pytest.Item) -> bool:
+        lanes = self._config.stash.get(LANES, None)
+        return lanes is not None and lanes.is_begun(item)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(
@@ -90,7 +94,9 @@ class BudgetStop:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Begin no further attempt at an episode that was stopped."""
-        if EPISODE in item.stash and (sentence := self.budgets.exceeded()) is not None:
+        if EPISODE not in item.stash or self._is_begun(item):
+            return
+        if (sentence := self.budgets.exceeded()) is not None:
             raise stopped(sentence)
 
     @pytest.hookimpl(wrapper=True)
@@ -157,6 +163,9 @@ class BudgetStop:
 
     def _stop(self, sentence: str) -> None:
         """Let pytest stop after the item that it is at, and end what this one waits for."""
+        lanes = self._config.stash.get(LANES, None)
+        if lanes is not None and lanes.end_all(sentence):
+            return
         if self._session is not None:
             self._session.shouldstop = sentence
         if self._watched is None:
@@ -214,8 +223,3 @@ class Watch:
         deadline = self._budgets.deadline_s()
         # A moment later than the deadline, so that it is exceeded and not just reached.
         return LOOK_S if deadline is None else min(deadline + 0.001, LOOK_S)
-
-
-def stopped(sentence: str) -> EpisodeStopped:
-    """Return what an episode is to raise that is ended because the run is to stop."""
-    return EpisodeStopped(f"stopped: {sentence}", pytrace=False)

@@ -45,6 +45,11 @@ class EpisodeStopped(pytest.fail.Exception):  # type: ignore[name-defined,misc] 
 EpisodeFailed.__module__ = EpisodeStopped.__module__ = "builtins"
 
 
+def stopped(sentence: str) -> EpisodeStopped:
+    """Return what an episode is to raise that is ended because the run is to stop."""
+    return EpisodeStopped(f"stopped: {sentence}", pytrace=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """An outcome, why, and the assertion that failed, if one did."""

@@ -97,7 +97,7 @@ class EpisodeSession:
         if self._folder is not None:
             self._folder.note_selected(len(items), deselected, shard)
         if items:
-            found = notes(items, options.iterations(items[0].config))
+            found = [*notes(items, options.iterations(items[0].config)), *_alone(items)]
             self.notes = tuple(self._redactor.text(note) for note in found)
 
     def _take_up(self, item: pytest.Item, state: EpisodeItem) -> None:
@@ -322,6 +322,17 @@ class EpisodeSession:
                 event=event, episode=redacted(episode, self._redactor), started_as=started_as
             )
             self._journal.write(line)
+
+
+def _alone(items: Sequence[pytest.Item]) -> Sequence[str]:
+    """Say which episodes run alone, where others are asked to run side by side."""
+    if options.concurrency(items[0].config) == 1:
+        return ()
+    from ci_agent_eval.pytest_plugin.concurrent.eligible import (  # noqa: PLC0415 - inert until used
+        alone_notes,
+    )
+
+    return alone_notes(items)
 
 
 def _sentence(episode: Episode, lines: Sequence[str]) -> str:

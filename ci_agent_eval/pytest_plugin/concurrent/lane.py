@@ -15,6 +15,7 @@ from ci_agent_eval.pytest_plugin.concurrent import fixtures, stacks
 from ci_agent_eval.pytest_plugin.concurrent.output import Sink, keep_in, kept_in
 from ci_agent_eval.pytest_plugin.coroutines import called, release
 from ci_agent_eval.pytest_plugin.detection import EPISODE, EpisodeItem
+from ci_agent_eval.pytest_plugin.endings import stopped
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -53,6 +54,8 @@ class Lane:
     task: asyncio.Task[None] | None = None
     exit: SystemExit | None = None
     """Raised by the test; a task would hand it to the loop, and so to another test."""
+    ended: str | None = None
+    """Why its task was cancelled by the run, if it was."""
     times: dict[str, Times] = field(default_factory=dict)
     before: Any = None
     """The item's shared fixture definitions, while it has some of its own."""
@@ -125,12 +128,24 @@ class Lane:
                 recorder.stop()
             await release(self.item)
 
+    def end(self, why: str) -> None:
+        """Cancel its task, if that is at work, from any thread."""
+        if self.task is not None and not self.task.done():
+            self.ended = self.ended or why
+            loop = self.task.get_loop()
+            loop.call_soon_threadsafe(self.task.cancel)
+
     def result(self) -> None:
-        """Raise what the test raised."""
+        """Raise what the test raised; EpisodeStopped where the run has ended it."""
         if self.exit is not None:
             raise self.exit
         assert self.task is not None  # noqa: S101 - it was awaited
-        self.task.result()
+        try:
+            self.task.result()
+        except (Exception, asyncio.CancelledError):
+            if self.ended is None:
+                raise
+            raise stopped(self.ended) from None
 
     def tear_down(self) -> list[BaseException]:
         """Tear down what is the item's own, whose turn does not come; return what that raises."""

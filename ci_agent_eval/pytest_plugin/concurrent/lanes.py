@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 
 from ci_agent_eval.current import accompanied
-from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin import options, suite_budgets
 from ci_agent_eval.pytest_plugin.concurrent import alarm, stacks
 from ci_agent_eval.pytest_plugin.concurrent.eligible import obstacle
 from ci_agent_eval.pytest_plugin.concurrent.lane import Lane
@@ -57,6 +57,8 @@ class Lanes:
         self._pending: BaseException | None = None
         """Raised by an alarm for the item whose turn it is, in a step of another one."""
         self._interruption: BaseException | None = None
+        self._stop: str | None = None
+        """Why no episode is started any more."""
         stack = session._setupstate.stack  # noqa: SLF001 - pytest has no public name for it
         self._stacks = stacks.Stacks(stack, self._begun, self._before_teardown)
 
@@ -84,10 +86,25 @@ class Lanes:
             if self._current is not None:
                 self._current.close()
             self._turn = self._current = None
+            if self._stop is not None and not self._ahead:
+                self._session.shouldstop = self._stop
 
     def is_begun(self, item: pytest.Item) -> bool:
         """Say whether the item's episode was started ahead, and its turn has only now come."""
         return item in self._ahead
+
+    def end_all(self, why: str) -> bool:
+        """Start none any more, and end all that are at work; each is told of in its turn.
+
+        Returns False where there is none, and the run may stop at once.
+        """
+        lanes = [lane for lane in (self._current, *self._ahead.values()) if lane is not None]
+        if not lanes:
+            return False
+        self._stop = why
+        for lane in lanes:
+            lane.end(why)
+        return True
 
     def retime(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         """Let pytest report how long a phase took, and not how long its turn did."""
@@ -171,13 +188,19 @@ class Lanes:
     def _refill(self) -> None:
         """Start episodes ahead while there is room, in order, up to one that has to wait."""
         while (
-            self._at_work < self._concurrency
+            not self._is_to_stop()
+            and self._at_work < self._concurrency
             and len(self._ahead) < AHEAD * self._concurrency
             and (item := next(self._order.upcoming(len(self._ahead)), None)) is not None
             and self._admitted(item)
         ):
             pass
         accompanied(bool(self._ahead))
+
+    def _is_to_stop(self) -> bool:
+        """Say whether a budget of the suite is exceeded, which may be found out just now."""
+        budgets = suite_budgets.of(self._session.config)
+        return self._stop is not None or (budgets is not None and budgets.exceeded() is not None)
 
     def _admitted(self, item: pytest.Item) -> bool:
         if obstacle(item) is not None or not isinstance(item, pytest.Function):
