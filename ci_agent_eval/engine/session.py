@@ -76,16 +76,23 @@ class _Episode:
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     held: list[tuple[Server, Toolset]] = field(default_factory=list)
     guards: dict[SteeringSettings, Guard | None] = field(default_factory=dict)
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def toolsets(
         self, servers: Servers, wanted: Sequence[Server], episode_id: str
     ) -> Sequence[Toolset]:
         """Return the tools of the servers, in order; take those that are not held yet."""
+        if any(self._of(server) is None for server in wanted):
+            # Of two runs at once that need the same server, the second finds it held.
+            async with self.asking:
+                await self._take(servers, wanted, episode_id)
+        return [toolset for server in wanted if (toolset := self._of(server)) is not None]
+
+    async def _take(self, servers: Servers, wanted: Sequence[Server], episode_id: str) -> None:
         missing = [server for server in wanted if self._of(server) is None]
         if missing:
             entered = await self.stack.enter_async_context(servers.toolsets(missing, episode_id))
             self.held += zip(missing, entered, strict=True)
-        return [toolset for server in wanted if (toolset := self._of(server)) is not None]
 
     def _of(self, server: Server) -> Toolset | None:
         return next((toolset for known, toolset in self.held if known == server), None)

@@ -13,6 +13,7 @@ from ci_agent_eval.engine.declarations import CLIServer, MCPServer
 from ci_agent_eval.engine.faults import ServerError
 from ci_agent_eval.engine.servers.cli import cli_toolset
 from ci_agent_eval.engine.servers.mcp import EpisodeToolset
+from ci_agent_eval.engine.servers.queue import Queue
 from ci_agent_eval.engine.servers.running import RunningServer
 from ci_agent_eval.engine.servers.shared import SharedServer, filled_in, reset
 
@@ -32,6 +33,7 @@ class ServerPool:
         self._environ = environ
         self._shared: list[SharedServer] = []
         self._cli: list[tuple[CLIServer, AbstractToolset[Any]]] = []
+        self._queue = Queue()
         self._asking = asyncio.Lock()
         self._starts = asyncio.Semaphore(STARTS_AT_ONCE)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -72,7 +74,8 @@ class ServerPool:
         """Give an episode the toolsets of its servers, in their order.
 
         Servers that only one episode may use at a time are waited for in the same order by
-        everyone, so that no two episodes wait for each other. Raises ServerError.
+        everyone, so that no two episodes wait for each other; one that holds some already and
+        could only wait for ever gets an InputError. Raises ServerError.
         """
         distinct = [server for at, server in enumerate(servers) if server not in servers[:at]]
         toolsets: dict[int, AbstractToolset[Any]] = {}
@@ -117,7 +120,7 @@ class ServerPool:
 
     @asynccontextmanager
     async def _alone(self, shared: SharedServer, episode_id: str) -> AsyncIterator[EpisodeToolset]:
-        async with shared.alone:
+        async with self._queue.turn(shared, episode_id):
             running = await shared.ready(probe=shared.server.command is None)
             if shared.used:
                 await reset(running)
