@@ -27,8 +27,8 @@ from ci_agent_eval.run_ledger.shared import SharedSpending
 LOOK_S = 0.2
 """Seconds between two looks at what the other processes have spent, while an episode waits."""
 
-SELECTED = "agent_eval_selected"
-"""Key under which an xdist worker hands over how many episodes were selected."""
+COUNTS = "agent_eval_counts"
+"""Key under which an xdist worker hands over how many episodes were selected, and have begun."""
 
 
 class BudgetStop:
@@ -41,6 +41,7 @@ class BudgetStop:
         self._watched: SessionLoop | None = None
         self._ended: list[str] = []
         self._selected: int | None = None
+        self._begun = 0
 
     @functools.cached_property
     def budgets(self) -> SuiteBudgets:
@@ -131,16 +132,18 @@ class BudgetStop:
                 session.shouldstop = sentence
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Hand the number of selected episodes to the main process."""
+        """Hand the numbers of episodes to the main process."""
         if is_worker(session.config):
             output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
-            output[SELECTED] = self._selected
+            output[COUNTS] = (self._selected or 0, self.accounts.count)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take up what a worker says: all of them collected the same."""
         output = getattr(node, "workeroutput", None) or {}
-        self._selected = output.get(SELECTED) or self._selected
+        selected, begun = output.get(COUNTS, (0, 0))
+        self._selected = selected or self._selected
+        self._begun += begun
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -153,7 +156,8 @@ class BudgetStop:
         reports = self._config.pluginmanager.get_plugin(PLUGIN_NAME)
         if self._selected is None or not isinstance(reports, EpisodeReports):
             return ""
-        missing = max(self._selected - reports.count, 0)
+        # Of those that a worker cut off there is no report.
+        missing = max(self._selected - max(reports.count, self._begun), 0)
         return f"; {missing} of {self._selected} selected episodes did not run"
 
     @property

@@ -58,13 +58,20 @@ class Accounts:
     def __init__(self, budgets: SuiteBudgets) -> None:
         self._budgets = budgets
         self._open: dict[str, Account] = {}
+        self._begun: set[str] = set()
 
     def open(self, item: pytest.Item, recorder: EpisodeRecorder) -> None:
         """Keep account of an attempt at an episode, which begins now."""
         state = item.stash[EPISODE]
+        self._begun.add(f"{item.nodeid}\n{state.iteration}")
         name = f"{item.nodeid}\n{state.iteration}\n{state.attempt}"
         self._open[item.nodeid] = account = Account(self._budgets, name)
         recorder.on_spent = account.record
+
+    @property
+    def count(self) -> int:
+        """How many episodes have begun, whatever the number of their attempts."""
+        return len(self._begun)
 
     def run(self, episode_id: str, run: object, spent: SpentByRun | None) -> None:
         """Say what a run has spent so far of the episode that the engine knows by its id."""

@@ -1,0 +1,192 @@
+"""The run stops when its episodes, their judges and simulated users have cost too much."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests.plugin.budget_suite import COST_USD, asking, stopped
+
+EPISODES = """
+@pytest.mark.parametrize("number", range(12))
+async def test_asks(aitest_run, number):
+    await aitest_run(agent, f"first {number}")
+    await aitest_run(agent, f"second {number}")
+"""
+
+
+def spent(episodes):
+    return sum(e.trajectory.cost_usd for e in episodes if e.trajectory)
+
+
+def test_no_episode_starts_once_it_is_exceeded_and_the_running_ones_end(suite, workers):
+    with asking(suite, EPISODES) as server:
+        ran = suite.run_apart("--total-cost-usd=0.00035", workers)
+    stopped(ran, "total_cost_usd exceeded: $0.000")
+    episodes = ran.results.episodes
+    assert len(episodes) < 12
+    left = 12 - len(episodes)
+    ran.result.stdout.fnmatch_lines([f"STOPPED *; {left} of 12 selected episodes did not run"])
+    # What was begun is recorded, and nothing was asked of which there is no record.
+    assert {e.outcome for e in episodes} == {"passed", "error"}
+    cut = [e for e in episodes if e.outcome == "error"]
+    assert any(e.trajectory and e.trajectory.agent_turns for e in cut)
+    assert {e.stop_reason for e in cut if e.trajectory} <= {"completed", "cancelled"}
+    # Over by the answers at most that were under way, one in each process.
+    assert 0.00035 < spent(episodes) < 0.00035 + 2 * COST_USD + 1e-9
+    assert len(server.requests) <= 7
+
+
+def test_within_the_budget_everything_runs(suite, workers):
+    with asking(suite, EPISODES):
+        ran = suite.run_apart(f"--total-cost-usd={24 * COST_USD}", workers)
+    ran.result.assert_outcomes(passed=12)
+    assert ran.result.ret == 0
+    assert ran.session.stopped is None
+
+
+def test_an_episode_that_asks_again_and_again_is_ended_in_the_midst_of_its_run(suite):
+    from tests.model_server.script import Step, call
+
+    tests = """
+import sys
+from ci_agent_eval.engine import MCPServer
+
+clerk = Agent(
+    provider=agent.provider,
+    mcp_servers=[MCPServer(command=[sys.executable, {bank!r}])],
+)
+
+async def test_runs_away(aitest_run):
+    await aitest_run(clerk, "balance?")
+
+async def test_is_next(aitest_run):
+    await aitest_run(clerk, "balance?")
+"""
+    from tests.plugin.test_aitest_run import BANK
+
+    forever = [Step(tool_calls=[call("get_balance", account="checking")])] * 20
+    with asking(suite, tests.replace("{bank!r}", repr(str(BANK))), forever) as server:
+        ran = suite.run_apart(f"--total-cost-usd={3.5 * COST_USD}")
+    stopped(ran, "total_cost_usd exceeded: ")
+    (episode,) = ran.results.episodes
+    assert (episode.outcome, episode.stop_reason) == ("error", "cancelled")
+    assert len(episode.trajectory.agent_turns) == 4
+    assert len(server.requests) <= 5
+
+
+def test_judges_and_turns_recorded_by_hand_count(suite):
+    tests = """
+from ci_agent_eval.contract.trajectory import TokenUsage
+
+@pytest.mark.parametrize("number", range(3))
+def test_by_hand(episode, number):
+    with episode.turn("hi") as turn:
+        turn.reply("hello", cost_usd=0.25)
+    episode.record_judge(TokenUsage(), 0.25)
+    episode.record_simulated_user(1, TokenUsage(), 0.25)
+"""
+    with asking(suite, tests):
+        ran = suite.run("--total-cost-usd=1")
+    # The second episode goes over it; a plain test has no task that could be ended.
+    stopped(ran, "total_cost_usd exceeded: $1.25 of $1.00")
+    assert [e.outcome for e in ran.results.episodes] == ["passed", "passed"]
+
+
+def test_an_agent_that_was_skipped_in_the_end_does_not_count_as_in_the_report(suite):
+    tests = """
+@pytest.mark.parametrize("number", range(5))
+def test_skips(episode, number):
+    with episode.turn("hi") as turn:
+        turn.reply("hello", cost_usd=0.9)
+    pytest.skip("no account")
+"""
+    with asking(suite, tests):
+        ran = suite.run("--total-cost-usd=1")
+    ran.result.assert_outcomes(skipped=5)
+
+
+RERUNS = """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    for _ in range(4):
+        item._initrequest()
+        runtestprotocol(item, nextitem=nextitem)
+    return True
+"""
+"""As pytest-rerunfailures runs a test again, which is not here."""
+
+
+def test_every_attempt_counts_and_none_begins_after_the_stop(suite):
+    tests = """
+def test_again(episode):
+    with episode.turn("hi") as turn:
+        turn.reply("hello", cost_usd=0.4)
+    assert False
+"""
+    suite.write(tests, conftest=RERUNS)
+    ran = suite.run("--total-cost-usd=1")
+    assert ran.session.stopped == "suite budget total_cost_usd exceeded: $1.20 of $1.00"
+    endings = [(e.attempt, e.outcome, e.trajectory is None) for e in ran.results.episodes]
+    assert endings == [
+        (1, "failed", False),
+        (2, "failed", False),
+        (3, "failed", False),
+        (4, "error", True),
+    ]
+
+
+def test_what_is_marked_to_fail_is_an_error_all_the_same(suite):
+    tests = """
+@pytest.mark.xfail
+async def test_fails(aitest_run):
+    await aitest_run(agent, "one")
+    await aitest_run(agent, "two")
+"""
+    with asking(suite, tests):
+        ran = suite.run_apart("--total-cost-usd=0.00001")
+    (episode,) = ran.results.episodes
+    assert episode.outcome == "error"
+    assert episode.reason.startswith("stopped: suite budget")
+
+
+def test_the_ini_setting_stands_where_the_option_does_not(suite, pytester):
+    tests = EPISODES
+    pytester.makeini("[pytest]\ntotal_cost_usd = 0.00035\n")
+    with asking(suite, tests):
+        stopped(suite.run_apart(), "total_cost_usd exceeded")
+        ran = suite.run_apart("--total-cost-usd=1")
+    assert ran.result.ret == 0
+
+
+@pytest.mark.parametrize("given", ["-1", "nan", "inf", "much"])
+def test_what_is_no_amount_is_a_usage_error(suite, pytester, given):
+    pytester.makepyfile("def test_one(): pass")
+    result = pytester.runpytest_subprocess(f"--total-cost-usd={given}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--total-cost-usd: give a number, 0 or more*"])
+    pytester.makeini(f"[pytest]\ntotal_cost_usd = {given}\n")
+    result = pytester.runpytest_subprocess()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*ini setting total_cost_usd: give a number, 0 or more*"])
+
+
+def test_a_stopped_run_ends_in_a_report_that_fails_and_names_the_budget(suite, pytester):
+    """From `agent-eval run` to its report: the gate's own budget stops the suite."""
+    with asking(suite, EPISODES):
+        done = pytester.run(
+            *(sys.executable, "-m", "ci_agent_eval", "run", "--max-cost-usd=0.00035"),
+            *("--report-dir=report", "."),
+        )
+    assert done.ret == 1
+    text = " ".join(done.outlines)
+    assert "a suite budget stopped the run (" in text
+    assert "of 12 episodes did not run" in text
+    document = json.loads((pytester.path / "report/verdict.json").read_text())
+    kinds = [reason["kind"] for reason in document["verdict"]["reasons"]]
+    assert {"finding", "suite_budget"} <= set(kinds)
+    page = (pytester.path / "report/report.html").read_text()
+    assert "selected episodes did not run, because the run was stopped" in page

@@ -1,0 +1,132 @@
+"""The run stops when it has taken too long, also in the midst of an episode."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+from tests.plugin.budget_suite import asking, stopped
+
+EPISODES = """
+@pytest.mark.parametrize("number", range(4))
+async def test_waits(aitest_run, number):
+    await aitest_run(agent, f"question {number}")
+    await asyncio.sleep(60)
+"""
+
+
+def test_what_runs_is_ended_when_the_time_is_over(suite, workers):
+    with asking(suite, EPISODES):
+        ran = suite.run_apart("--total-wall-time-s=6", workers)
+    stopped(ran, "total_wall_time_s exceeded: 6.")
+    assert ran.session.wall_time_s < 30
+    episodes = ran.results.episodes
+    assert 1 <= len(episodes) <= 2
+    assert all(len(e.trajectory.agent_turns) == 1 for e in episodes)
+
+
+def test_a_model_that_does_not_answer_is_not_waited_for(suite):
+    tests = """
+async def test_waits(aitest_run):
+    await aitest_run(agent, "hello?", timeout_s=None)
+"""
+    from tests.model_server.script import Step
+
+    with asking(suite, tests, [Step(hang=True)]):
+        ran = suite.run_apart("--total-wall-time-s=4")
+    stopped(ran, "total_wall_time_s exceeded: 4.")
+    (episode,) = ran.results.episodes
+    assert (episode.outcome, episode.stop_reason) == ("error", "cancelled")
+    assert [turn.role for turn in episode.trajectory.turns] == ["user"]
+
+
+def test_plain_code_ends_by_itself_and_nothing_starts_after_it(suite):
+    tests = """
+def test_works(episode):
+    time.sleep(0.3)
+
+def test_is_next(episode):
+    pass
+"""
+    with asking(suite, tests):
+        ran = suite.run("--total-wall-time-s=0.2")
+    stopped(ran, "total_wall_time_s exceeded: ")
+    assert [e.outcome for e in ran.results.episodes] == ["passed"]
+    ran.result.stdout.fnmatch_lines(["STOPPED *; 1 of 2 selected episodes did not run"])
+
+
+def test_a_stopped_episode_tears_its_fixtures_down(suite):
+    tests = """
+from pathlib import Path
+
+@pytest.fixture(scope="module")
+def module():
+    yield
+    Path("module").touch()
+
+@pytest.fixture
+def own():
+    yield
+    Path("own").touch()
+
+async def test_waits(episode, module, own):
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0)
+        Path("test").touch()
+
+async def test_is_next(episode, module): pass
+"""
+    with asking(suite, tests):
+        ran = suite.run_apart("--total-wall-time-s=1.5")
+    stopped(ran, "total_wall_time_s exceeded: ")
+    assert all((suite.pytester.path / name).exists() for name in ("module", "own", "test"))
+
+
+def test_collecting_alone_takes_its_time(suite):
+    with asking(suite, EPISODES):
+        result = suite.pytester.runpytest_subprocess("--collect-only", "--total-wall-time-s=0")
+    assert result.ret == 0
+
+
+def test_nothing_is_left_behind_after_ctrl_c(suite, tmp_path):
+    """The file that workers share lies in a folder of the run's own, and goes with it."""
+    tests = """
+from pathlib import Path
+
+@pytest.mark.parametrize("number", range(2))
+async def test_waits(aitest_run, number):
+    await aitest_run(agent, f"question {number}")
+    Path(f"asked-{number}").touch()
+    await asyncio.sleep(60)
+"""
+    with asking(suite, tests):
+        environ = {**os.environ, "TMPDIR": str(tmp_path)}
+        arguments = ["-n2", "--total-cost-usd=5", "-p", "no:cacheprovider"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *arguments],
+            cwd=suite.pytester.path,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        wait_for(lambda: len(list(suite.pytester.path.glob("asked-*"))) == 2, process)
+        (folder,) = tmp_path.glob("agent-eval-run-*")
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert (folder / "run.sqlite3").exists()
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=60)
+    assert not list(tmp_path.glob("agent-eval-run-*"))
+
+
+def wait_for(is_so, process):
+    """Wait until it is so, while the process lives."""
+    tick = iter(range(600))
+    while not is_so():
+        assert process.poll() is None, process.communicate()[0]
+        assert next(tick, None) is not None, "it takes too long"
+        signal.sigtimedwait([], 0.1)
