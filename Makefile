@@ -16,6 +16,10 @@ LINT_STAMP := $(VENV)/.stamp-lint-$(call content,requirements/dev.txt requiremen
 LOCK_STAMP := $(VENV)/.stamp-lock-$(call content,requirements/lock.txt)
 # $(call compat,NAME): the stamp of the environment that requirements/compat-NAME.txt describes.
 compat = $(VENV)-compat-$(1)/.stamp-$(call content,requirements/compat-$(1).txt pyproject.toml)
+# $(call bench,NAME): the stamp of the environment of peers that requirements/bench-NAME.txt describes.
+bench = $(VENV)-bench-$(1)/.stamp-$(call content,requirements/bench-$(1).txt)
+BENCHES := pytest inspect deepeval junit
+BENCH_NODE := benchmarks/peers/node
 WORKFLOWS := $(wildcard .github/workflows/*.yml docs/workflows/*.yml)
 
 .PHONY: help
@@ -62,6 +66,10 @@ bench: $(STAMP) ## Measure what the pages in benchmarks/ record
 	@$(BIN)/python benchmarks/engine.py
 	@$(BIN)/python benchmarks/steering.py
 	@$(BIN)/python benchmarks/steering_hook.py
+
+.PHONY: bench-peers
+bench-peers: $(STAMP) $(foreach name,$(BENCHES),$(call bench,$(name))) $(BENCH_NODE)/node_modules/.package-lock.json
+	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
 .PHONY: pictures
 pictures: $(STAMP) ## Make the pictures of docs/pictures anew (needs Chromium)
@@ -113,6 +121,8 @@ lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that
 	$(call compile,lock,--group lock)
 	$(call compile,compat-newest,--group compat-newest -c requirements/dev.txt)
 	$(call compile,compat-oldest,--group compat-oldest --resolution lowest-direct)
+	$(call compile,bench-pytest,requirements/bench-pytest.in -c requirements/dev.txt)
+	$(foreach name,$(filter-out pytest,$(BENCHES)),$(call compile,bench-$(name),requirements/bench-$(name).in -c requirements/bench-pytest.txt) && ) true
 
 # $(call compile,NAME,SOURCES): one lock, with hashes and without the name of any index. All but
 # the first are held to the versions of the first, so that they agree wherever they meet; the
@@ -123,7 +133,7 @@ compile = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 
 .PHONY: clean
 clean: ## Remove all that make made
-	rm -rf $(VENV) $(VENV)-compat-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules
+	rm -rf $(VENV) $(VENV)-compat-* $(VENV)-bench-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules $(BENCH_NODE)/node_modules
 	find ci_agent_eval tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): requirements/dev.txt
@@ -148,13 +158,32 @@ $(call compat,oldest) $(call compat,newest):
 	@rm -f $(@D)/.stamp-*
 	@touch $@
 
+# One rule for each environment of peers; they do without this package.
+define bench_rule
+$(call bench,$(1)): requirements/bench-$(1).txt
+	$$(call bare_venv,$$(@D),$$<)
+	@rm -f $$(@D)/.stamp-*
+	@touch $$@
+
+endef
+$(foreach name,$(BENCHES),$(eval $(call bench_rule,$(name))))
+
+$(BENCH_NODE)/node_modules/.package-lock.json: $(BENCH_NODE)/package-lock.json
+	@echo 'Installing the pinned npm packages into $(BENCH_NODE)'
+	@npm ci --prefix $(BENCH_NODE) --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
 # $(call venv,DIR,LOCK): an environment with what the lock names and this package. Hashes are
 # checked; the lock is whole, so nothing is sought beside it. The package itself is installed
 # editable, built by the pinned flit_core.
 define venv
+$(call bare_venv,$(1),$(2))
+	@$(1)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --no-index --editable .
+endef
+
+define bare_venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make: Python >= 3.11 is needed; say which with make PYTHON=/path/to/python3.x")'
 	@echo 'Installing the pinned dependencies into $(1)'
 	@$(PYTHON) -m venv $(1)
 	@$(1)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes --requirement $(2)
-	@$(1)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --no-index --editable .
 endef
