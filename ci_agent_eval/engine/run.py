@@ -26,8 +26,6 @@ from ci_agent_eval.engine.rate import Tally
 from ci_agent_eval.engine.record import RunRecord, describe, seen_by
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.session import EngineSession, Toolset
-from ci_agent_eval.engine.skill_files import skill_toolset
-from ci_agent_eval.engine.skills import Skill
 from ci_agent_eval.engine.steering import Guard, steering_of
 from ci_agent_eval.engine.stops import stop_for
 from ci_agent_eval.engine.stopwatch import Stopwatch
@@ -285,5 +283,10 @@ class _Run:
 
 def _of_skill(agent: Agent) -> Sequence[Toolset]:
     """Return the tool that reads a skill's files; the agent's allowed tools do not take it away."""
+    if agent.skill is None:
+        return ()
+    from ci_agent_eval.engine.skill_files import skill_toolset  # noqa: PLC0415 - most have none
+    from ci_agent_eval.engine.skills import Skill  # noqa: PLC0415 - as above
+
     toolset = skill_toolset(agent.skill) if isinstance(agent.skill, Skill) else None
     return () if toolset is None else (toolset,)

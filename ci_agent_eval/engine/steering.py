@@ -16,7 +16,6 @@ from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.record import Clock, RunRecord
 from ci_agent_eval.engine.servers.arguments import split_arguments
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.build import reactor_of
 from ci_agent_eval.steering.model import Steer, ToolCall
 from ci_agent_eval.steering.reactor import Reactor
 from ci_agent_eval.steering.sessions import InMemoryWarnedCommands, WarnedCommands
@@ -78,6 +77,8 @@ def guard_for(settings: SteeringSettings, episode_id: str, clock: Clock) -> Guar
             f"steering needs the package {missing[0]}, which is not installed; "
             "run: pip install 'ci-agent-eval[steering]'"
         )
+    from ci_agent_eval.steering.build import reactor_of  # noqa: PLC0415 - most need none
+
     warned = WarnedOnceHeard(InMemoryWarnedCommands(settings.ttl))
     return Guard(reactor_of(settings, warned), warned, episode_id, clock)
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -24,8 +24,6 @@ from ci_agent_eval.contract.jsonable import jsonable
 Json = dict[str, Any]
 Redact = Callable[[Any], Any]
 """Returns a JSON value without its secrets."""
-
-_PARAMETERS: TypeAdapter[ModelRequestParameters] = TypeAdapter(ModelRequestParameters)
 
 PARTS_LEFT_OUT = frozenset(
     {
@@ -93,6 +91,12 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@cache
+def _parameters() -> TypeAdapter[ModelRequestParameters]:
+    """Return what writes parameters as JSON; it takes a while to make, and most need none."""
+    return TypeAdapter(ModelRequestParameters)
+
+
 def canonical_request(
     model_id: str,
     messages: Sequence[ModelMessage],
@@ -101,7 +105,7 @@ def canonical_request(
     redact: Redact,
 ) -> Request:
     """Return a request as it is about to go to a model, without secrets."""
-    asked = _PARAMETERS.dump_python(parameters, mode="json", fallback=jsonable)
+    asked = _parameters().dump_python(parameters, mode="json", fallback=jsonable)
     head = {
         "model": model_id,
         "settings": _settings(settings),

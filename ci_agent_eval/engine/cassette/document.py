@@ -13,7 +13,6 @@ from typing import Any
 
 from ci_agent_eval.engine.cassette.canonical import Json, Request, digest
 from ci_agent_eval.engine.cassette.responses import as_message
-from ci_agent_eval.engine.cassette.yaml_text import parse_yaml, render_yaml
 from ci_agent_eval.errors import InputError
 
 VERSION = 1
@@ -58,6 +57,8 @@ def render_cassette(cassette: Cassette) -> str:
         for name, tools in ((_name(e.request), e.request.tools) for e in take)
         if tools
     }
+    from ci_agent_eval.engine.cassette.yaml_text import render_yaml  # noqa: PLC0415 - most need no YAML
+
     return render_yaml(
         {
             "cassette": VERSION,
@@ -70,6 +71,8 @@ def render_cassette(cassette: Cassette) -> str:
 
 def parse_cassette(text: str, source: str) -> Cassette:
     """Parse a cassette; `source` names it in errors. Raises InputError."""
+    from ci_agent_eval.engine.cassette.yaml_text import parse_yaml  # noqa: PLC0415 - most need no YAML
+
     try:
         data = parse_yaml(text)
         _check_version(data["cassette"])

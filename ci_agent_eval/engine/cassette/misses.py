@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from ci_agent_eval.engine.cassette.canonical import Json, Request
-from ci_agent_eval.engine.cassette.yaml_text import render_yaml
 from ci_agent_eval.engine.faults import ModelError
 
 MOST_LINES = 16
@@ -139,6 +138,8 @@ def _diff(old: object, new: object) -> str:
 def _lines(value: object) -> list[str]:
     if value is None:
         return []
+    from ci_agent_eval.engine.cassette.yaml_text import render_yaml  # noqa: PLC0415 - most need no YAML
+
     return (value if isinstance(value, str) else render_yaml(value)).splitlines()
 
 

@@ -38,6 +38,19 @@ def test_a_run_needs_no_mcp_library_until_a_server_is_asked_for():
     )
 
 
+RARE = ("yaml", "ci_agent_eval.steering.build", "pydantic_ai.models.function")
+"""What only cassettes, steering and scripted agents need."""
+
+
+def test_a_plain_run_loads_nothing_that_few_need():
+    code = "from ci_agent_eval.engine import aitest_run, EngineSession, RunLimits\nimport sys\n"
+    script = f"{code}print([m for m in {RARE!r} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
 def test_every_public_name_is_there():
     for name in engine.__all__:
         assert getattr(engine, name).__name__ == name
