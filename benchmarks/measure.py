@@ -20,6 +20,7 @@ from pathlib import Path
 from time import perf_counter
 
 from data import write_junit, write_results
+from starting import Image, Imports, image, imports, process_start
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = 7
@@ -153,9 +154,58 @@ def small_file(folder: Path) -> Figure:
     return median(lambda: run(command, folder, dict(os.environ), (1,)), 3 * RUNS)
 
 
+@dataclass(frozen=True)
+class Start:
+    """How long it takes until the program does something."""
+
+    imports: dict[str, Imports]
+    """By command."""
+    process: float
+    """Seconds from the action's start to its first request."""
+    image: Image | str
+    """A sentence where it could not be measured."""
+
+
+def measure_start(folder: Path) -> Start:
+    """Measure imports, and the way to the first request, of a report of one small file."""
+    folder.mkdir()
+    write_junit(folder, 1, 5)
+    commands = {"--version": ["--version"], "report": ["report", "--junit", "junit-*.xml"]}
+
+    def environ(api: str) -> dict[str, str]:
+        return workspace_env(folder, api) | {"INPUT_JUNIT": "junit-*.xml"}
+
+    return Start(
+        {name: imports(words, folder) for name, words in commands.items()},
+        process_start(folder, environ),
+        image(folder, environ),
+    )
+
+
+def start_lines(start: Start) -> Iterator[str]:
+    """Render how long it takes until the program does something."""
+    yield from ("| what | time | remark |", "|---|---:|---|")
+    for command, of in start.imports.items():
+        yield (
+            f"| imports of `agent-eval {command}` (`-X importtime`) | {of.milliseconds:.0f} ms "
+            f"| {of.modules} modules: {of.shown} |"
+        )
+    yield f"| `agent-eval action` to its first request | {start.process:.2f} s | no container |"
+    found = start.image
+    if isinstance(found, str):
+        yield f"| the image | not measured | {found} |"
+        return
+    layers = ", ".join(f"{name} {size:.0f} MB" for name, size in found.layers)
+    yield f"| `docker run` to the first request | {found.seconds:.2f} s | the image was there |"
+    yield (
+        f"| size of the image | {found.megabytes:.0f} MB | {found.of_base:.0f} MB of them are "
+        f"the base's; {layers} |"
+    )
+
+
 def measure_all(folder: Path) -> list[tuple[str, Figure, str]]:
     """Measure everything; each row is a name, its figure, and a remark."""
-    for name in ("plugin", "small", "junit", "episodes"):
+    for name in ("plugin", "small", "junit", "episodes", "compared"):
         (folder / name).mkdir()
     rows: list[tuple[str, Figure, str]] = []
     without, with_it = plugin_cost(folder / "plugin")
@@ -173,7 +223,19 @@ def measure_all(folder: Path) -> list[tuple[str, Figure, str]]:
     rows.append(
         ("20,000 episodes of JSON, load to published comment", episodes, f"{size:.0f} MB of JSON")
     )
+    rows += compared_rows(folder / "compared")
     return rows
+
+
+def compared_rows(folder: Path) -> list[tuple[str, Figure, str]]:
+    """Measure 100 scenarios of 20 iterations against ten runs of the base; see COMPARISON.md."""
+    write_results(folder / "results.json", 2_000)
+    for number in range(1, 11):
+        (folder / f"base/run-{number}").mkdir(parents=True)
+        write_results(folder / f"base/run-{number}/results.json", 2_000, every=211, run=number)
+    figure = median(lambda: action(folder, results="results.json", baseline="base"), 5)
+    name = "2,000 episodes against 10 runs of 2,000, load to published comment"
+    return [(name, figure, "target under 2 s")]
 
 
 def junit_rows(folder: Path) -> list[tuple[str, Figure, str]]:
@@ -210,7 +272,7 @@ def machine() -> str:
     )
 
 
-def table(rows: list[tuple[str, Figure, str]]) -> str:
+def table(rows: list[tuple[str, Figure, str]], start: Start) -> str:
     """Render the page that records the figures."""
     lines = [
         f"| {name} | {f.seconds:.3f} s | {f.megabytes:.0f} MB | {note} |" for name, f, note in rows
@@ -221,11 +283,20 @@ def table(rows: list[tuple[str, Figure, str]]) -> str:
             "",
             f"Measured by `make bench` on: {machine()}. Whole processes, start-up included;",
             "medians of alternating runs, peaks of memory. The published runs talk to a fake of",
-            "GitHub on loopback, in a process of its own that is not counted.",
+            "GitHub on loopback, in a process of its own that is not counted. A long file of",
+            "episodes is read on all cores; the peak of memory is that of the first process alone.",
             "",
             "| what | wall time | peak memory | remark |",
             "|---|---:|---:|---|",
             *lines,
+            "",
+            "## Start",
+            "",
+            "One JUnit file of 5 cases. The imports are those of the fastest of 7 runs, with what",
+            "`-X importtime` adds to each; the rest medians of 7, from the start of a process to",
+            "the first byte that GitHub's address receives.",
+            "",
+            *start_lines(start),
             "",
         ]
     )
@@ -234,7 +305,7 @@ def table(rows: list[tuple[str, Figure, str]]) -> str:
 def main() -> None:
     """Measure, print and record."""
     with tempfile.TemporaryDirectory() as folder:
-        page = table(measure_all(Path(folder)))
+        page = table(measure_all(Path(folder)), measure_start(Path(folder) / "start"))
     print(page)
     (ROOT / "benchmarks/RESULTS.md").write_text(page)
 
