@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS requests (
     tokens REAL NOT NULL,
     is_taken INTEGER NOT NULL
 );
-CREATE INDEX IF NOT EXISTS requests_of_provider ON requests (provider, at);
+CREATE INDEX IF NOT EXISTS requests_of_provider ON requests (provider, at, is_taken, tokens);
 """
 
 

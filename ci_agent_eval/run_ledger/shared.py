@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ci_agent_eval.run_ledger.budgets import Clock
 from ci_agent_eval.run_ledger.file import LedgerFile, digest
@@ -73,6 +74,10 @@ class _Limits:
     requests: float | None
     tokens: float | None
     paused_until: float
+
+    def admit(self, requests: int, tokens: float) -> bool:
+        """Say whether one window holds so much."""
+        return requests <= (self.requests or math.inf) and tokens <= (self.tokens or math.inf)
 
 
 class SharedWindows:
@@ -165,15 +170,11 @@ class SharedWindows:
     def _earliest(self, connection: sqlite3.Connection, now: float, amount: float) -> float:
         """Return when the request fits behind all that are taken, and all that came before it."""
         limits = self._limits(connection)
-        before = [
-            Entry(at, tokens)
-            for at, tokens in connection.execute(
-                "SELECT at, tokens FROM requests WHERE provider = ? AND id != ? "
-                "AND (is_taken OR id < ?) ORDER BY at, id",
-                (self._provider, self._place or 0, self._place or 2**62),
-            )
-        ]
-        start = max([now, limits.paused_until, *(entry.at for entry in before[-1:])])
+        count, used, latest = self._before(connection, "count(*), total(tokens), max(at)")[0]
+        start = max(now, limits.paused_until, latest or now)
+        if limits.admit(count + 1, used + amount):
+            return start
+        before = [Entry(*row) for row in self._before(connection, "at, tokens")]
         waits = [0.0]
         if limits.requests is not None:
             ones = [Entry(entry.at, 1) for entry in before]
@@ -181,6 +182,14 @@ class SharedWindows:
         if limits.tokens is not None:
             waits.append(self._wait_s(before, limits.tokens, start, amount))
         return start + max(waits)
+
+    def _before(self, connection: sqlite3.Connection, what: str) -> list[tuple[Any, ...]]:
+        """Return figures of the requests that come first, in the order of their time."""
+        return connection.execute(
+            f"SELECT {what} FROM requests WHERE provider = ? AND id != ? "  # noqa: S608 - our own words
+            "AND (is_taken OR id < ?) ORDER BY at, id",
+            (self._provider, self._place or 0, self._place or 2**62),
+        ).fetchall()
 
     def _wait_s(self, entries: Sequence[Entry], limit: float, now: float, amount: float) -> float:
         left = [entry for entry in entries if entry.at + self._span_s > now]
