@@ -157,9 +157,11 @@ _TABLE = """
 # this plugin
 --enable-pytest-full-suite-steering --disable-pytest-full-suite-steering
 --aitest-iterations= --cassette-dir= --cassette= --episode-artifact --episode-artifact-path=
---episode-commit= --episode-report-dir= --episode-suite= --episode-watched --eval
---eval-results= --eval-strict --experiment-dataset= --experiment-prefix= --experiment-score=
+--episode-commit= --episode-concurrency= --episode-report-dir= --episode-suite=
+--episode-watched --eval --eval-results= --eval-strict --experiment-dataset= --experiment-prefix= --experiment-score=
 --experiment-server= --experiment-store= --experiment= --shard-durations= --shard=
+--total-cost-usd= --total-tokens= --total-wall-time-s=
+--total-cost-usd= --total-tokens= --total-wall-time-s=
 # pytester, which is a part of pytest
 --lsof --runpytest=
 # options of older versions
