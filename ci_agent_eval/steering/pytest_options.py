@@ -158,8 +158,8 @@ _TABLE = """
 --enable-pytest-full-suite-steering --disable-pytest-full-suite-steering
 --aitest-iterations= --cassette-dir= --cassette= --episode-artifact --episode-artifact-path=
 --episode-commit= --episode-concurrency= --episode-report-dir= --episode-suite=
---episode-watched --eval --eval-results= --eval-strict --experiment-dataset= --experiment-prefix= --experiment-score=
---experiment-server= --experiment-store= --experiment= --shard-durations= --shard=
+--episode-watched --eval --eval-results= --eval-strict --experiment-dataset=
+--experiment-prefix= --experiment-score= --experiment-server= --experiment-store= --experiment= --shard-durations= --shard=
 --total-cost-usd= --total-tokens= --total-wall-time-s=
 --total-cost-usd= --total-tokens= --total-wall-time-s=
 # pytester, which is a part of pytest
