@@ -159,9 +159,8 @@ _TABLE = """
 --aitest-iterations= --cassette-dir= --cassette= --episode-artifact --episode-artifact-path=
 --episode-commit= --episode-concurrency= --episode-report-dir= --episode-suite=
 --episode-watched --eval --eval-results= --eval-strict --experiment-dataset=
---experiment-prefix= --experiment-score= --experiment-server= --experiment-store= --experiment= --shard-durations= --shard=
---total-cost-usd= --total-tokens= --total-wall-time-s=
---total-cost-usd= --total-tokens= --total-wall-time-s=
+--experiment-prefix= --experiment-score= --experiment-server= --experiment-store= --experiment=
+--shard-durations= --shard= --total-cost-usd= --total-tokens= --total-wall-time-s=
 # pytester, which is a part of pytest
 --lsof --runpytest=
 # options of older versions
