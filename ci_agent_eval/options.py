@@ -87,19 +87,19 @@ OPTIONS: tuple[Option, ...] = (
         "max-cost-usd",
         ("budgets", "total_cost_usd"),
         "number",
-        "Hard budget of the whole suite, in US dollars.",
+        "Hard budget of the whole suite, in US dollars; the run stops at it.",
     ),
     Option(
         "max-tokens",
         ("budgets", "total_tokens"),
         "count",
-        "Hard budget of the whole suite, in tokens.",
+        "Hard budget of the whole suite, in tokens; the run stops at it.",
     ),
     Option(
         "max-wall-time-s",
         ("budgets", "total_wall_time_s"),
         "number",
-        "Hard budget of the whole suite, in seconds.",
+        "Hard budget of the whole suite, in seconds; the run stops at it.",
     ),
     Option(
         "baseline",
