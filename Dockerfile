@@ -9,11 +9,14 @@ FROM ${BASE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
 COPY requirements/ requirements/
+# PyGithub signs what GitHub Apps send with cryptography: nobody does here, and its import alone
+# takes a sixth of PyGithub's time. So it goes, as NumPy's tests do.
 RUN python3 -m venv /build \
     && /build/bin/pip install --quiet --require-hashes --requirement requirements/build.txt \
     && python3 -m venv --without-pip /opt/agent-eval \
     && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --require-hashes --requirement requirements/action.txt \
     && find /opt/agent-eval/lib/python3*/site-packages/numpy -type d -name tests -prune -exec rm -r {} + \
+    && /build/bin/pip --python /opt/agent-eval/bin/python uninstall --quiet --yes cryptography \
     && python3 -m venv /opt/suite \
     && /build/bin/pip --python /opt/suite/bin/python install --quiet --no-compile --require-hashes --requirement requirements/suite.txt
 COPY pyproject.toml README.md LICENSE ./
@@ -24,17 +27,33 @@ RUN /build/bin/pip wheel --quiet --no-deps --no-build-isolation --no-index --whe
     && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --no-deps --no-index dist/*.whl \
     && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt
 
+# A baseline may be in the history (git:REF:PATH), and `install` may clone what the suite needs.
+# Debian's package of git brings Perl with it, a hundred megabytes in all: this takes what those
+# two need, with the libraries that the base has not.
+FROM ${BASE} AS git
+SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
+# Debian keeps one version of a package only, so that a pinned one is soon not there.
+# hadolint ignore=DL3008
+RUN find /usr/lib -name '*.so.*' -printf '%f\n' >/libraries-of-base \
+    && apt-get update \
+    && apt-get install --yes --no-install-recommends git
+WORKDIR /usr/lib/git-core
+RUN mkdir /git \
+    && cp --parents --no-dereference /usr/bin/git{,-upload-pack} "$PWD"/git-remote-{http,https} \
+        "$PWD"/git-submodule "$PWD"/git-sh-{setup,i18n,i18n--envsubst} /git \
+    && cp --parents --recursive /usr/share/git-core/templates /git \
+    && ldd git-remote-http | awk '$3 ~ "^/" { print $3 }' | while read -r library; do \
+        grep --quiet --line-regexp --fixed-strings "${library##*/}" /libraries-of-base && continue; \
+        place="/git/usr${library#/usr}"; \
+        mkdir --parents "${place%/*}"; \
+        cp --dereference "$library" "$place"; \
+    done
+
 FROM ${BASE}
 LABEL org.opencontainers.image.title="agent-eval" \
       org.opencontainers.image.description="Agent tests as a required status check" \
       org.opencontainers.image.licenses="MIT"
-# A baseline may be in the history (git:REF:PATH). Debian keeps one version of a package only, so
-# that a pinned one is soon not there.
-# hadolint ignore=DL3008
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends git \
-    && apt-get clean \
-    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin
+COPY --from=git /git /
 COPY --from=build /opt /opt
 # Official slim images carry no bytecode of the standard library: this import leaves what we use.
 RUN ["/opt/agent-eval/bin/python", "-c", "import asyncio, sqlite3, ci_agent_eval.cli, ci_agent_eval.action, ci_agent_eval.publish.client"]
