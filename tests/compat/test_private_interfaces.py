@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import inspect
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,10 @@ PLUGIN = PACKAGE / "pytest_plugin"
 
 ASSERTS = ("evaluation/explained.py", "evaluation/recording.py")
 DECISION = "docs/decisions/0010-evaluation-asserts.md says what to weigh"
+WITHOUT_CONCURRENCY = (
+    "docs/decisions/0028-concurrent-episodes.md says what it is for; without it episodes run one "
+    "by one"
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,79 @@ def _xfailed(request):
     return request.node.stash.get(xfailed_key, "nothing") is None
 
 
+def _skipping():
+    from _pytest import skipping
+
+    return skipping
+
+
+def _own_copy(definition):
+    own = copy.copy(definition)
+    own.cached_result, own._finalizers = None, []
+    return own.func is definition.func and definition._finalizers is not own._finalizers
+
+
+def _setup_state(request):
+    from _pytest.runner import SetupState
+
+    state = request.session._setupstate
+    finalizers, error = state.stack[request.node]
+    asked = {name for name in dir(SetupState) if not name.startswith("__")}
+    return (
+        isinstance(state, SetupState)
+        and isinstance(finalizers, list)
+        and error is None
+        and asked <= {"setup", "addfinalizer", "teardown_exact", "is_node_active"}
+    )
+
+
+def looked_up(item, name):
+    from ci_agent_eval.pytest_plugin.concurrent.fixtures import looked_up
+
+    return looked_up(item, name)
+
+
+def _initrequest(request):
+    source = inspect.getsource(type(request.node)._initrequest)
+    return "self.funcargs" in source and "self._request = fixtures." in source
+
+
+def _scopes(request):
+    from _pytest.scope import Scope
+
+    definition = request.node._fixtureinfo.name2fixturedefs["seen"][-1]
+    return (
+        definition._scope is Scope.Function
+        and request.node.callspec._arg2scope == {"parameter": Scope.Function}
+        and {scope.value for scope in Scope} >= {"session", "package", "module", "class"}
+    )
+
+
+def _shown_warnings():
+    with warnings.catch_warnings(record=True) as log:
+        warnings.simplefilter("always")
+        shown = warnings._showwarnmsg_impl
+        warnings.warn("seen", UserWarning, stacklevel=1)
+    return shown == log.append and len(log) == 1
+
+
+def _load_scheduling():
+    from xdist.scheduler import LoadScheduling
+
+    asked = ("node2pending", "pending", "collection", "shutting_down")
+    source = inspect.getsource(LoadScheduling)
+    return all(name in source for name in asked) and _signature(
+        LoadScheduling._send_tests, ["self", "node", "num"]
+    )
+
+
+def _queue():
+    from xdist import remote
+
+    source = inspect.getsource(remote)
+    return "self.torun" in source and ("queue.Queue()" in source or "self._items" in source)
+
+
 def _unittest_errors():
     from _pytest import unittest
 
@@ -150,6 +229,77 @@ INTERFACES = [
         ("measuring.py",),
         lambda request, _: _xfailed(request),
         "look at the item's xfail markers and at what `pytest.xfail` raises",
+    ),
+    Interface(
+        "Session._setupstate, a SetupState whose methods look at its `stack` alone",
+        ("concurrent/stacks.py",),
+        lambda request, _: _setup_state(request),
+        WITHOUT_CONCURRENCY,
+        ("SetupState",),
+    ),
+    Interface(
+        "Session._setupstate",
+        ("concurrent/lanes.py",),
+        lambda request, _: _setup_state(request),
+        WITHOUT_CONCURRENCY,
+    ),
+    Interface(
+        "Function._initrequest",
+        ("concurrent/fixtures.py",),
+        lambda request, _: _initrequest(request),
+        WITHOUT_CONCURRENCY,
+    ),
+    Interface(
+        "FixtureDef.cached_result and FixtureDef._finalizers, which are all of its state",
+        ("concurrent/fixtures.py",),
+        lambda request, _: _own_copy(request.node._fixtureinfo.name2fixturedefs["seen"][-1]),
+        WITHOUT_CONCURRENCY,
+        ("cached_result", "_finalizers"),
+    ),
+    Interface(
+        "FixtureDef._scope and CallSpec2._arg2scope",
+        ("concurrent/fixtures.py",),
+        lambda request, _: _scopes(request),
+        WITHOUT_CONCURRENCY,
+        ("Scope", "_scope", "_arg2scope"),
+    ),
+    Interface(
+        "Session._fixturemanager.getfixturedefs",
+        ("concurrent/fixtures.py",),
+        lambda request, _: looked_up(request.node, "seen")[-1].argname == "seen",
+        WITHOUT_CONCURRENCY,
+        ("_fixturemanager",),
+    ),
+    Interface(
+        "_pytest.skipping.evaluate_skip_marks and evaluate_xfail_marks",
+        ("concurrent/eligible.py",),
+        lambda request, _: (
+            _skipping().evaluate_skip_marks(request.node) is None
+            and _skipping().evaluate_xfail_marks(request.node) is None
+        ),
+        "let every episode run alone that bears one of these marks",
+        ("skipping",),
+    ),
+    Interface(
+        "warnings._showwarnmsg_impl, which is Python's",
+        ("concurrent/output.py",),
+        lambda *_: _shown_warnings(),
+        "let warnings belong to the test whose turn it is",
+        ("_showwarnmsg_impl",),
+    ),
+    Interface(
+        "LoadScheduling._send_tests, which is xdist's",
+        ("concurrent/scheduling.py",),
+        lambda *_: _load_scheduling(),
+        "leave xdist's own scheduling in place",
+        ("_send_tests",),
+    ),
+    Interface(
+        "WorkerInteractor.torun, which is xdist's",
+        ("concurrent/order.py",),
+        lambda *_: _queue(),
+        "start no more than pytest's `nextitem` ahead",
+        ("torun", "_items"),
     ),
     Interface(
         "TestCaseFunction._excinfo",
@@ -233,8 +383,8 @@ INTERFACES = [
     ),
 ]
 
-NO_INTERFACE = {"_getframe", "_pytest"}
-"""Of Python's documented `sys`, and the name of pytest's package in a traceback."""
+NO_INTERFACE = {"_getframe", "_pytest", "_hypothesis_pytestplugin"}
+"""Of Python's documented `sys`, and the names of packages that own a frame or a hook."""
 
 
 def pytest_generate_tests(metafunc):

@@ -49,7 +49,7 @@ EXCLUSIVE = frozenset(
 """Fixtures of pytest and of well-known plugins that hold something no two tests can have."""
 
 HARMLESS = (
-    "_hypothesis",
+    "_hypothesis_pytestplugin",
     "_pytest",
     "allure_pytest",
     "anyio",

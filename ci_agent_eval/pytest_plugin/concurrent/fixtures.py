@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -33,17 +34,25 @@ class OwnDefinitions(dict[str, Sequence[Any]]):
     def get(self, name: str, default: Any = None) -> Any:
         """Return the definitions of a name, looked up now if they are not known."""
         if name not in self:
-            item = self._item
-            manager = item.session._fixturemanager  # noqa: SLF001 - as pytest's own look-up
-            found = manager.getfixturedefs(name, item)
+            found = looked_up(self._item, name)
             if found is None:
                 return default
-            self[name] = [_own(item, definition) for definition in found]
+            self[name] = [_own(self._item, definition) for definition in found]
         return self[name]
 
     def copy(self) -> OwnDefinitions:
         """Return itself: a request of pytest 8.0 takes a copy, and must not lose this class."""
         return self
+
+
+def looked_up(item: pytest.Function, name: str) -> Sequence[Any] | None:
+    """Return the definitions of a fixture that an item can see, as pytest's own look-up does."""
+    manager = item.session._fixturemanager  # noqa: SLF001 - there is no public way
+    # pytest 8.0 asks for the id of a node in place of the node.
+    asks_for_id = "nodeid" in inspect.signature(manager.getfixturedefs).parameters
+    where: Any = item.parent.nodeid if asks_for_id and item.parent is not None else item
+    found: Sequence[Any] | None = manager.getfixturedefs(name, where)
+    return found
 
 
 def _own(item: pytest.Function, definition: Any) -> Any:
