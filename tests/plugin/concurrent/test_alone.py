@@ -1,0 +1,188 @@
+"""What cannot run beside others runs alone; what is not to run is never started."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plugin.conftest import SCRIPTED_CLOCK
+
+ALONE = """
+import asyncio
+import pytest
+from meeting import Crowd, let_others_work, meet
+{head}
+crowd = Crowd()
+told = []
+
+@pytest.mark.parametrize("number", range(3))
+async def test_before(episode, number):
+    with crowd.among():
+        await meet(3, "before")
+        told.append("together")
+
+{alone}
+
+@pytest.mark.parametrize("number", range(3))
+async def test_after(episode, number):
+    with crowd.among():
+        await meet(3, "after")
+
+def test_told():
+    assert told == ["together"] * 3 + ["alone"]
+"""
+
+BODY = """
+    with crowd.among():
+        await let_others_work()
+        assert crowd.most == 3
+        assert crowd.now == 1
+        told.append("alone")
+"""
+
+
+def run(suite, alone, head="", conftest=SCRIPTED_CLOCK, arguments=()):
+    suite.write(ALONE.format(head=head, alone=alone), conftest=conftest)
+    ran = suite.run("--episode-concurrency=4", *arguments)
+    ran.result.assert_outcomes(passed=8)
+    return ran
+
+
+@pytest.mark.parametrize(
+    "fixture",
+    [
+        "monkeypatch",
+        "capsys",
+        "capfd",
+        "caplog",
+        "recwarn",
+        "record_xml_attribute",
+        "episode_alone",
+    ],
+)
+def test_one_that_asks_for_what_there_is_once(suite, fixture):
+    alone = f"async def test_alone(episode, {fixture}):{BODY}"
+    ran = run(
+        suite, alone, arguments=("-o", "junit_family=xunit1", "-W", "ignore::pytest.PytestWarning")
+    )
+    reason = f"it uses the fixture {fixture}"
+    ran.result.stdout.fnmatch_lines([f"note: 1 of the episodes run alone (1: {reason})"])
+
+
+def test_one_whose_fixture_asks_for_it(suite):
+    head = """
+@pytest.fixture
+def desk(bank): pass
+
+@pytest.fixture
+def bank(episode_alone): pass
+"""
+    run(suite, f"async def test_alone(episode, desk):{BODY}", head)
+
+
+@pytest.mark.parametrize(
+    "alone",
+    [
+        f"@pytest.mark.episode(alone=True)\nasync def test_alone(episode):{BODY}",
+        f"@pytest.mark.filterwarnings('ignore')\nasync def test_alone(episode):{BODY}",
+        "def test_alone(episode):\n    assert crowd.now == 0\n    told.append('alone')",
+        "def test_alone():\n    assert crowd.now == 0\n    told.append('alone')",
+        f"""@pytest.mark.episode(alone=True)
+class TestAlone:
+  @pytest.mark.episode(scenario_id='a')
+  async def test_alone(self, episode):{BODY}""",
+    ],
+    ids=["marker", "filter", "plain", "no-episode", "class"],
+)
+def test_one_that_says_so(suite, alone):
+    run(suite, alone)
+
+
+def test_a_whole_module_that_says_so(suite):
+    suite.write("""
+        import pytest
+        from meeting import Crowd, let_others_work
+
+        pytestmark = pytest.mark.episode(alone=True)
+        crowd = Crowd()
+
+        @pytest.mark.parametrize("number", range(4))
+        async def test_alone(episode, number):
+            with crowd.among():
+                await let_others_work()
+                assert crowd.most == 1
+
+        @pytest.mark.episode(alone=False)
+        @pytest.mark.parametrize("number", range(4))
+        async def test_meet(episode, number):
+            from meeting import meet
+            await meet(4)
+    """)
+    ran = suite.run("--episode-concurrency=4")
+    ran.result.assert_outcomes(passed=8)
+    ran.result.stdout.fnmatch_lines(
+        ["note: 4 of the episodes run alone (4: its marker says alone=True)"]
+    )
+
+
+def test_without_concurrency_nothing_is_said_of_it(suite):
+    suite.write("async def test_one(episode, monkeypatch): pass")
+    ran = suite.run()
+    ran.result.assert_outcomes(passed=1)
+    assert "alone" not in ran.result.stdout.str()
+
+
+@pytest.mark.parametrize("value", ["'no'", "1", "[]"])
+def test_a_value_that_is_neither_is_refused(suite, value):
+    suite.write(f"""
+        import pytest
+
+        @pytest.mark.episode(alone={value})
+        async def test_one(episode): pass
+    """)
+    ran = suite.run("--episode-concurrency=4")
+    assert ran.result.ret != 0
+    assert "alone" in ran.result.stdout.str()
+
+
+def test_async_tests_of_others_run_alone_by_their_own_rules(suite):
+    suite.write("""
+        import asyncio
+        import pytest
+        from meeting import Crowd, meet
+
+        crowd = Crowd()
+
+        async def test_a(episode):
+            with crowd.among():
+                await meet(2)
+
+        async def test_b(episode):
+            with crowd.among():
+                await meet(2)
+
+        @pytest.mark.anyio
+        @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+        async def test_c(episode, anyio_backend):
+            assert crowd.now == 0
+    """)
+    suite.run("--episode-concurrency=4").result.assert_outcomes(passed=3)
+
+
+def test_unittest_and_hypothesis_run_alone(suite):
+    suite.write("""
+        import unittest
+        import pytest
+        from hypothesis import given, settings, strategies
+
+        class TestDesk(unittest.IsolatedAsyncioTestCase):
+            @pytest.mark.episode
+            async def test_a(self): pass
+
+        @settings(max_examples=3)
+        @given(strategies.integers())
+        def test_b(episode, number): pass
+
+        async def test_c(episode): pass
+    """)
+    ran = suite.run("--episode-concurrency=4", "-W", "ignore")
+    ran.result.assert_outcomes(passed=3)

@@ -1,0 +1,165 @@
+"""Up to N episodes at once: no fewer where there are as many, and never more."""
+
+from __future__ import annotations
+
+import pytest
+
+MEET = """
+import pytest
+from meeting import Crowd, let_others_work, meet
+
+crowd = Crowd()
+
+@pytest.mark.parametrize("number", range(12))
+async def test_meet(episode, number):
+    with crowd.among():
+        await let_others_work()
+        await meet({parties})
+        await let_others_work()
+
+def test_at_last():
+    assert (crowd.now, crowd.most) == (0, {parties})
+"""
+
+SLOW = """
+import asyncio
+import pytest
+from meeting import until
+
+last_has_run = asyncio.Event()
+
+async def test_slow(episode):
+    await until(last_has_run)
+
+@pytest.mark.parametrize("number", range({others}))
+async def test_quick(episode, number):
+    if number == {others} - 1:
+        last_has_run.set()
+"""
+
+
+@pytest.mark.parametrize("parties", [2, 3, 6])
+def test_as_many_are_at_work_as_was_asked_for_and_no_more(suite, parties):
+    suite.write(MEET.format(parties=parties))
+    ran = suite.run(f"--episode-concurrency={parties}")
+    ran.result.assert_outcomes(passed=13)
+
+
+def test_the_ini_setting_says_it_too_and_the_option_overrides_it(suite):
+    suite.pytester.makeini("[pytest]\nepisode_concurrency = 3")
+    suite.write(MEET.format(parties=3))
+    suite.run().result.assert_outcomes(passed=13)
+    suite.write(MEET.format(parties=2))
+    suite.run("--episode-concurrency=2").result.assert_outcomes(passed=13)
+
+
+def test_without_it_they_run_one_by_one(suite):
+    suite.write(MEET.format(parties=1))
+    suite.run().result.assert_outcomes(passed=13)
+
+
+@pytest.mark.parametrize(
+    ("said", "arguments"),
+    [("--episode-concurrency", ("--episode-concurrency=0",)), ("episode_concurrency", ())],
+)
+def test_a_number_that_means_nothing_is_refused_before_anything_runs(suite, said, arguments):
+    suite.pytester.makeini("[pytest]\nepisode_concurrency = many")
+    suite.write("async def test_one(episode): pass")
+    ran = suite.run(*arguments)
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    ran.result.stderr.fnmatch_lines([f"*{said}*"])
+    assert not (ran.folder / "results.json").exists()
+
+
+@pytest.mark.parametrize(("concurrency", "others"), [(2, 8), (4, 16)])
+def test_a_slow_one_whose_turn_it_is_does_not_keep_the_others_waiting(suite, concurrency, others):
+    suite.write(SLOW.format(others=others))
+    ran = suite.run(f"--episode-concurrency={concurrency}")
+    ran.result.assert_outcomes(passed=1 + others)
+
+
+def test_those_that_wait_for_their_turn_do_not_pile_up(suite):
+    suite.write("""
+        import asyncio
+        import pytest
+        from meeting import let_others_work
+
+        begun = []
+
+        async def test_slow(episode):
+            await let_others_work(500)
+            assert len(begun) == 2 * 4
+
+        @pytest.mark.parametrize("number", range(30))
+        async def test_quick(episode, number):
+            begun.append(number)
+
+        def test_order():
+            assert begun == list(range(30))
+    """)
+    suite.run("--episode-concurrency=2").result.assert_outcomes(passed=32)
+
+
+def test_workers_have_as_many_each(suite):
+    suite.write("""
+        import pytest
+        from meeting import meet
+
+        @pytest.mark.parametrize("number", range(80))
+        async def test_meet(episode, number):
+            if number < 4:
+                await meet(2)
+    """)
+    ran = suite.run_apart("-n2", "--dist=load", "--episode-concurrency=4")
+    ran.result.assert_outcomes(passed=80)
+    assert len(ran.results.episodes) == 80
+
+
+@pytest.mark.parametrize("option", ["--setup-show", "--setup-only", "--setup-plan"])
+def test_what_shows_each_setup_sees_them_one_by_one(suite, option):
+    suite.write(MEET.format(parties=1).replace("== (0, 1)", "in [(0, 1), (0, 0)]"))
+    ran = suite.run(option, "--episode-concurrency=4", "-k", "test_meet")
+    lines = [line.split()[0] for line in ran.result.outlines if line.lstrip().startswith("SETUP")]
+    assert len(lines) > 12
+    assert ran.result.ret == 0
+
+
+def test_iterations_run_beside_each_other(suite):
+    suite.write("""
+        from meeting import meet
+
+        async def test_meet(episode):
+            await meet(4)
+    """)
+    ran = suite.run("--episode-concurrency=4", "--aitest-iterations=4")
+    ran.result.assert_outcomes(passed=4)
+    assert [e.iteration for e in ran.results.episodes] == [1, 2, 3, 4]
+
+
+def test_several_modules_and_classes_run_together(suite):
+    suite.write("""
+        from meeting import meet
+
+        class TestDesk:
+            async def test_meet(self, episode): await meet(6)
+
+        class TestBank:
+            async def test_meet(self, episode): await meet(6)
+            async def test_again(self, episode): await meet(6)
+    """)
+    suite.pytester.makepyfile(
+        **{
+            f"test_{name}": "from meeting import meet\nasync def test_meet(episode): await meet(6)"
+            for name in ("one", "two", "three")
+        }
+    )
+    suite.run("--episode-concurrency=6").result.assert_outcomes(passed=6)
+
+
+def test_items_of_folders_run_together(suite):
+    test = "from meeting import meet\nasync def test_meet(episode): await meet(3)"
+    for folder in ("one", "two", "three"):
+        made = suite.pytester.mkdir(folder)
+        (made / f"test_{folder}.py").write_text(test)
+    suite.pytester.makeconftest("import sys, pathlib\nsys.path.insert(0, str(pathlib.Path.cwd()))")
+    suite.run("--episode-concurrency=3").result.assert_outcomes(passed=3)

@@ -1,0 +1,256 @@
+"""Fixtures of function scope belong to their own episode, and are torn down in its teardown."""
+
+from __future__ import annotations
+
+from tests.plugin.conftest import SCRIPTED_CLOCK
+
+HEAD = """
+import asyncio
+import pytest
+from meeting import let_others_work, meet
+
+told = []
+"""
+
+TOLD = """
+def test_told():
+    expected = []
+    for name in "{names}".split():
+        expected += [f"up {{name}}", f"down {{name}}"]
+    assert sorted(told) == sorted(expected)
+    downs = [entry for entry in told if entry.startswith("down")]
+    assert downs == [entry for entry in expected if entry.startswith("down")]
+"""
+
+
+def run(suite, tests, conftest=SCRIPTED_CLOCK, arguments=(), **outcomes):
+    """Run at both: the same has to hold for episodes one by one, where they need not meet."""
+    suite.write(HEAD + tests, conftest=conftest)
+    ran = suite.run("--episode-concurrency=8", *arguments)
+    ran.result.assert_outcomes(**outcomes)
+    suite.write(HEAD + "async def meet(parties): pass\n" + tests, conftest=conftest)
+    suite.run("--episode-concurrency=1", *arguments).result.assert_outcomes(**outcomes)
+    return ran
+
+
+def test_each_has_its_own_value_until_its_own_teardown(suite):
+    tests = """
+@pytest.fixture
+def desk(request):
+    mine = {"of": request.node.name}
+    told.append("up " + request.node.name)
+    yield mine
+    told.append("down " + request.node.name)
+    assert mine == {"of": request.node.name, "seen": True}
+
+@pytest.mark.parametrize("number", range(4))
+async def test_meet(episode, desk, number, request):
+    assert desk == {"of": request.node.name}
+    desk["seen"] = True
+    await meet(4)
+    assert "down " + request.node.name not in told
+"""
+    names = " ".join(f"test_meet[{n}]" for n in range(4))
+    run(suite, tests + TOLD.format(names=names), passed=5)
+
+
+def test_those_that_fixtures_ask_for_too(suite):
+    tests = """
+@pytest.fixture
+def room(): return []
+
+@pytest.fixture
+def desk(room):
+    room.append("desk")
+    return room
+
+@pytest.fixture(autouse=True)
+def lamp(room): room.append("lamp")
+
+@pytest.fixture
+def chair(room): room.append("chair")
+
+@pytest.mark.usefixtures("chair")
+@pytest.mark.parametrize("number", range(4))
+async def test_meet(desk, room, episode, number):
+    assert desk is room
+    assert sorted(room) == ["chair", "desk", "lamp"]
+    await meet(4)
+    assert len(room) == 3
+"""
+    run(suite, tests, passed=4)
+
+
+def test_one_that_is_asked_for_while_the_test_runs(suite):
+    tests = """
+@pytest.fixture
+def desk(request):
+    told.append("up " + request.node.name)
+    yield [request.node.name]
+    told.append("down " + request.node.name)
+
+@pytest.fixture
+def indirectly(request):
+    return request.getfixturevalue("desk")
+
+@pytest.mark.parametrize("number", range(4))
+async def test_meet(episode, request, number):
+    await meet(4)
+    found = request.getfixturevalue("indirectly")
+    assert found == [request.node.name]
+    await meet(4)
+    assert request.getfixturevalue("desk") is found
+    assert "down " + request.node.name not in told
+"""
+    names = " ".join(f"test_meet[{n}]" for n in range(4))
+    run(suite, tests + TOLD.format(names=names), passed=5)
+
+
+def test_one_that_overrides_its_own_name(suite):
+    conftest = (
+        SCRIPTED_CLOCK
+        + """
+@pytest.fixture
+def desk(request): return ["conftest", request.node.name]
+"""
+    )
+    tests = """
+@pytest.fixture
+def desk(desk): return [*desk, "module"]
+
+class TestDesk:
+    @pytest.fixture
+    def desk(self, desk): return [*desk, "class"]
+
+    @pytest.mark.parametrize("number", range(3))
+    async def test_meet(self, episode, desk, number, request):
+        await meet(4)
+        assert desk == ["conftest", request.node.name, "module", "class"]
+
+    async def test_late(self, episode, request):
+        await meet(4)
+        assert request.getfixturevalue("desk") == ["conftest", "test_late", "module", "class"]
+"""
+    run(suite, tests, conftest, passed=4)
+
+
+def test_parametrized_ones_direct_and_indirect(suite):
+    tests = """
+@pytest.fixture(params=["gold", "basic"])
+def tier(request): return [request.param]
+
+@pytest.fixture
+def desk(request): return [request.param]
+
+@pytest.mark.parametrize("desk", ["left", "right"], indirect=True)
+async def test_meet(episode, tier, desk, request):
+    await meet(4)
+    assert request.node.callspec.params == {"tier": tier[0], "desk": desk[0]}
+"""
+    run(suite, tests, passed=4)
+
+
+def test_an_instance_and_its_setup_method(suite):
+    tests = """
+class TestDesk:
+    def setup_method(self, method):
+        self.number = [method.__name__]
+        told.append("up " + method.__name__)
+
+    def teardown_method(self, method):
+        assert self.number == [method.__name__, "seen"]
+        told.append("down " + method.__name__)
+
+    @pytest.fixture(autouse=True)
+    def bound(self): self.bound = id(self)
+
+    async def test_one(self, episode):
+        await meet(2)
+        assert self.number == ["test_one"]
+        assert self.bound == id(self)
+        self.number.append("seen")
+
+    async def test_two(self, episode):
+        await meet(2)
+        assert self.number == ["test_two"]
+        assert self.bound == id(self)
+        self.number.append("seen")
+
+def setup_function(function): told.append("up " + function.__name__)
+def teardown_function(function): told.append("down " + function.__name__)
+
+async def test_three(episode): assert told.count("up test_three") == 1
+def test_four(): pass
+"""
+    names = "test_one test_two test_three test_four"
+    tests += TOLD.format(names=names).replace(
+        "def test_told():", "def test_told():\n    told.pop()"
+    )
+    run(suite, tests, passed=5)
+
+
+def test_its_folder(suite):
+    tests = """
+@pytest.mark.parametrize("number", range(4))
+async def test_meet(episode, tmp_path, number, request):
+    (tmp_path / "number").write_text(str(number))
+    await meet(4)
+    assert [path.read_text() for path in tmp_path.iterdir()] == [str(number)]
+    assert request.getfixturevalue("tmp_path") == tmp_path
+"""
+    run(suite, tests, passed=4)
+
+
+def test_what_the_request_knows_of_the_test(suite):
+    tests = """
+@pytest.fixture
+def desk(request):
+    request.addfinalizer(lambda: told.append("down " + request.node.name))
+    told.append("up " + request.node.name)
+    return request.function.__name__, request.node.name, request.instance, request.param_index
+
+@pytest.mark.parametrize("number", range(3))
+async def test_meet(episode, desk, request, number):
+    await meet(3)
+    assert desk[:2] == ("test_meet", request.node.name)
+    request.addfinalizer(lambda: told.append("late"))
+    request.node.user_properties.append(("number", number))
+"""
+    tests += """
+def test_late():
+    assert told.count("late") == 3
+    told[:] = [entry for entry in told if entry != "late"]
+"""
+    names = " ".join(f"test_meet[{n}]" for n in range(3))
+    ran = run(suite, tests + TOLD.format(names=names), passed=5)
+    for number in range(3):
+        # pytest writes a test's own properties beside ours.
+        assert f'name="number" value="{number}"' in (ran.folder / "junit.xml").read_text()
+
+
+def test_a_fixture_of_a_value_that_a_wider_parametrization_gives_is_shared(suite):
+    tests = """
+@pytest.fixture
+def desk(request): return []
+
+@pytest.mark.parametrize("desk", ["left", "right"], indirect=True, scope="module")
+class TestDesk:
+    async def test_one(self, episode, desk): desk.append(1)
+    async def test_two(self, episode, desk): assert desk == [1]
+"""
+    run(suite, tests, passed=4)
+
+
+def test_the_same_file_twice_has_two_sets_of_them(suite):
+    tests = """
+@pytest.fixture
+def desk(): return []
+
+async def test_meet(episode, desk):
+    await meet(2)
+    desk.append(1)
+    assert desk == [1]
+"""
+    arguments = ("--keep-duplicates", "test_suite.py", "test_suite.py")
+    ran = run(suite, tests, arguments=arguments, passed=2)
+    assert [e.iteration for e in ran.results.episodes] == [1, 2]
