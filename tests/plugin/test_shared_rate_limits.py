@@ -1,0 +1,53 @@
+"""A provider's rate limits hold over all workers together."""
+
+from __future__ import annotations
+
+from tests.model_server.script import Step
+from tests.plugin.budget_suite import asking, stopped
+
+LIMITED = """
+limited = Agent(provider=Provider("openai:gpt-5-mini", base_url=agent.provider.base_url, rpm=3))
+
+@pytest.mark.parametrize("number", range(8))
+async def test_asks(aitest_run, number):
+    await aitest_run(limited, f"question {number}", timeout_s=None)
+"""
+
+REFUSED = """
+from pathlib import Path
+
+async def until(name):
+    while not Path(name).exists():
+        await asyncio.sleep(0.05)
+
+async def test_is_refused(aitest_run):
+    asked = asyncio.create_task(aitest_run(agent, "refused", timeout_s=None))
+    await asyncio.sleep(2)
+    Path("refused").touch()
+    await until("seen")
+    asked.cancel()
+
+async def test_asks_next(aitest_run):
+    await until("refused")
+    asked = asyncio.create_task(aitest_run(agent, "next", timeout_s=None))
+    await asyncio.sleep(2)
+    Path("seen").touch()
+    assert not asked.done()
+    asked.cancel()
+"""
+
+
+def test_workers_ask_no_more_than_one_process_may(suite, workers):
+    with asking(suite, LIMITED) as server:
+        ran = suite.run_apart("--total-wall-time-s=10", workers)
+    stopped(ran, "total_wall_time_s exceeded: ")
+    assert len(server.requests) == 3
+    assert sum(e.outcome == "passed" for e in ran.results.episodes) == 3
+
+
+def test_a_refusal_that_one_worker_hears_holds_the_others(suite):
+    script = {"refused": [Step(status=429, retry_after="60"), "hi"], "next": ["hi"]}
+    with asking(suite, REFUSED, script) as server:
+        ran = suite.run_apart("-n2")
+    ran.result.assert_outcomes(passed=2)
+    assert len(server.requests) == 1
