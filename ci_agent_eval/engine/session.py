@@ -29,6 +29,9 @@ from ci_agent_eval.steering.settings import SteeringSettings
 if TYPE_CHECKING:
     from ci_agent_eval.engine.steering import Guard
 
+MOST_LOOPS = 256
+"""Declarations whose agent of PydanticAI is kept; each takes a few kilobytes."""
+
 Toolset = AbstractToolset[Any]
 Server = MCPServer | CLIServer
 
@@ -174,6 +177,8 @@ class EngineSession:
                 model_settings=model_settings(agent.provider),
                 retries=agent.retries,
             )
+            if len(self._loops) >= MOST_LOOPS:  # tests that declare their agents themselves
+                del self._loops[next(iter(self._loops))]
             # The declaration is kept with it, so that its id stays its own.
             self._loops[id(agent)] = (agent, loop)
         return self._loops[id(agent)][1]

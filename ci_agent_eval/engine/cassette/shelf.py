@@ -30,6 +30,10 @@ class _Place:
     tape: Tape
 
 
+MOST_READ = 128
+"""Cassettes that stay in memory once they were read; a suite may have thousands."""
+
+
 @dataclass
 class CassetteShelf:
     """Opens a tape for each episode; what was recorded is written when the episode closes."""
@@ -114,7 +118,10 @@ class CassetteShelf:
         known = self._read.get(path)
         if known is None or state is None or known[0] != state:
             known = (state, load_cassette(path, scenario))
+            self._read.pop(path, None)
             self._read[path] = known
+            if len(self._read) > MOST_READ:
+                del self._read[next(iter(self._read))]
         return known[1]
 
 

@@ -1,0 +1,32 @@
+"""What a session keeps of thousands of episodes: no more than of a few."""
+
+from __future__ import annotations
+
+import gc
+import time
+import weakref
+
+from ci_agent_eval.engine.cassette.shelf import MOST_READ, CassetteShelf
+from ci_agent_eval.engine.declarations import Agent, Provider
+from ci_agent_eval.engine.session import MOST_LOOPS, EngineSession
+from ci_agent_eval.redact import Redactor
+
+
+def test_declarations_that_tests_make_themselves_are_not_all_kept():
+    session = EngineSession({}, time.monotonic)
+    provider = Provider("openai:m", base_url="http://localhost")
+    first = Agent(provider)
+    loop = weakref.ref(session.loop_of(first))
+    assert session.loop_of(first) is loop()
+    for _ in range(MOST_LOOPS):
+        session.loop_of(Agent(provider))
+    gc.collect()
+    assert loop() is None
+
+
+def test_cassettes_that_were_read_are_not_all_kept(tmp_path):
+    shelf = CassetteShelf("replay", Redactor())
+    for number in range(MOST_READ + 5):
+        with shelf.episode(f"episode {number}", tmp_path, f"scenario {number}"):
+            pass
+    assert len(shelf._read) == MOST_READ
