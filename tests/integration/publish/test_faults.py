@@ -189,14 +189,14 @@ def test_every_request_fails_once(rig: Rig):
 
 
 def test_an_interrupted_publish_completes_its_check_run(rig: Rig):
-    rig.interrupt_at = 1  # the pause before the fifth write: the third batch is out
+    rig.interrupt_at = 1  # the pause before the eleventh write: the ninth batch is out
 
     with pytest.raises(KeyboardInterrupt) as caught:
         rig.publish(publication(annotations=annotations(500)))
 
     (run,) = rig.check_runs
     assert (run.status, run.conclusion) == ("completed", "failure")
-    assert len(run.annotations) == 150
+    assert len(run.annotations) == 450
     assert run.title == "Not published completely: 1 of 3 scenarios fails"
     assert "`Publishing was cut short by KeyboardInterrupt.`" in run.summary
     assert caught.value.__notes__ == ["The check run was completed as failed and says why."]
@@ -240,7 +240,7 @@ WAITS: list[tuple[FaultKind, str, list[float]]] = [
     ("too_many_no_retry_after", "POST *", [60]),
     ("server_error", "GET *", [1]),
     ("cut_before", "GET *", [1]),
-    ("server_error", "PATCH *", [1, 1]),  # the second for the pace: it is the fifth write
+    ("server_error", "PATCH *", [1]),
 ]
 
 
