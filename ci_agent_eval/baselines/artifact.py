@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from ci_agent_eval.artifacts import fetch, is_results, list_artifacts
@@ -24,6 +26,8 @@ from ci_agent_eval.publish.event import Event
 from ci_agent_eval.publish.failures import GoneError, NotAllowedError
 from ci_agent_eval.publish.publish import pulls_of
 from ci_agent_eval.publish.runs import RunsApi, WorkflowRun
+from ci_agent_eval.publish.together import AT_ONCE, together
+from ci_agent_eval.results.parallel import mapped, processors
 
 OpenApi = Callable[[], AbstractContextManager[RunsApi]]
 """Opens GitHub; called only where a baseline is asked for."""
@@ -131,35 +135,59 @@ class _Try:
 def _read_all(
     api: RunsApi, runs: Iterable[WorkflowRun], wanted: Wanted, name: str, into: Path
 ) -> list[_Try]:
-    """Read runs, the latest first, until there are enough or too many in a row were of no use."""
+    """Read runs, the latest first, until there are enough or too many in a row were of no use.
+
+    A few are asked for at once, and never one of which it may turn out that it is not needed.
+    """
     tries: list[_Try] = []
     found = misses = 0
-    for run in runs:
-        tries.append(_read(api, run, wanted, name, into))
-        found, misses = (found, misses + 1) if tries[-1].run is None else (found + 1, 0)
-        if found == wanted.runs or misses == MOST_MISSES:
-            break
+    left = iter(runs)
+    while few := list(islice(left, min(AT_ONCE, wanted.runs - found, MOST_MISSES - misses))):
+        for one in _read_few(api, few, wanted, name, into):
+            tries.append(one)
+            found, misses = (found, misses + 1) if one.run is None else (found + 1, 0)
     return tries
 
 
-def _read(api: RunsApi, run: WorkflowRun, wanted: Wanted, name: str, into: Path) -> _Try:
+def _read_few(
+    api: RunsApi, runs: Sequence[WorkflowRun], wanted: Wanted, name: str, into: Path
+) -> list[_Try]:
+    """Fetch runs at once, then read what came on all processors."""
+    with ExitStack() as stack:
+        folders = [Path(stack.enter_context(tempfile.TemporaryDirectory(dir=into))) for _ in runs]
+        pairs = list(zip(runs, folders, strict=True))
+        fetched = together(partial(_fetch, api, name=name), pairs)
+        there = [pair for pair, why_not in zip(pairs, fetched, strict=True) if why_not is None]
+        read = iter(mapped(partial(_load, wanted=wanted), there, processes=processors()))
+        return [why_not or next(read) for why_not in fetched]
+
+
+def _fetch(api: RunsApi, run_and_folder: tuple[WorkflowRun, Path], *, name: str) -> _Try | None:
+    """Write a run's files into its folder; return what is to be said where there are none."""
+    run, folder = run_and_folder
     try:
         artifacts = list_artifacts(api, run.id, name)
         if not artifacts:
             return _Try()
         if any(artifact.is_expired for artifact in artifacts):
             return _Try(has_expired=True)
-        with tempfile.TemporaryDirectory(dir=into) as folder:
-            root = Path(folder)
-            fetch(api, artifacts, root, run_id=run.id, head_sha=run.head_sha, wanted=is_results)
-            return _load(run, wanted, root)
+        fetch(api, artifacts, folder, run_id=run.id, head_sha=run.head_sha, wanted=is_results)
     except GoneError:
         return _Try(has_expired=True)
     except InputError as error:
         return _Try(refused=str(error))
+    return None
 
 
-def _load(run: WorkflowRun, wanted: Wanted, root: Path) -> _Try:
+def _load(run_and_folder: tuple[WorkflowRun, Path], *, wanted: Wanted) -> _Try:
+    run, folder = run_and_folder
+    try:
+        return _loaded(run, wanted, folder)
+    except InputError as error:
+        return _Try(refused=str(error))
+
+
+def _loaded(run: WorkflowRun, wanted: Wanted, root: Path) -> _Try:
     label = f"run {run.id}"
     found = load_baseline_runs(
         label,

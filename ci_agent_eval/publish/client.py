@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from github.GithubRetry import GithubRetry
 from github.IssueComment import IssueComment
 from github.PaginatedList import PaginatedList
 from github.PullRequest import PullRequest
+from github.Repository import Repository
 from github.WorkflowRun import WorkflowRun as GithubWorkflowRun
 from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError
@@ -33,8 +34,11 @@ from ci_agent_eval.publish.failures import (
     Purpose,
     failure,
     one_line,
+    unanswered,
+    unreadable,
 )
 from ci_agent_eval.publish.runs import Artifact, WorkflowRun
+from ci_agent_eval.publish.together import OfThread
 from ci_agent_eval.publish.waiting import (
     TRIES,
     Clock,
@@ -71,22 +75,24 @@ def connect(connection: Connection, *, sleep: Sleep, clock: Clock, log: Log) -> 
     # On import PyGithub starts to print every refused request to standard error.
     github.set_log_level(logging.WARNING)
     patience = Patience(connection.patience_s, sleep, log)
-    session = github.Github(
-        auth=github.Auth.Token(connection.token),
-        base_url=connection.api_url,
-        timeout=connection.timeout_s,
-        user_agent="ci-agent-eval",
-        per_page=100,
-        retry=_Retry(patience=patience, clock=clock),
-        # PyGithub's own pauses use the real clock and slow every run; `Pace` stands in for them.
-        seconds_between_requests=None,
-        seconds_between_writes=None,
-        lazy=True,
-    )
-    try:
+    with ExitStack() as opened:
+
+        def session() -> github.Github:
+            one = github.Github(
+                auth=github.Auth.Token(connection.token),
+                base_url=connection.api_url,
+                timeout=connection.timeout_s,
+                user_agent="ci-agent-eval",
+                per_page=100,
+                retry=_Retry(patience=patience, clock=clock),
+                # PyGithub's own pauses use the real clock and slow every run; `Pace` stands in.
+                seconds_between_requests=None,
+                seconds_between_writes=None,
+                lazy=True,
+            )
+            return opened.enter_context(one)
+
         yield GitHubApi(session, connection, patience, Pace(clock, sleep), clock)
-    finally:
-        session.close()
 
 
 class _Retry(GithubRetry):
@@ -166,14 +172,13 @@ class GitHubApi:
 
     def __init__(
         self,
-        session: github.Github,
+        session: Callable[[], github.Github],
         connection: Connection,
         patience: Patience,
         pace: Pace,
         clock: Clock,
     ) -> None:
-        self._session = session
-        self._repository = session.get_repo(connection.repository)
+        self._sessions = OfThread(session)  # a session's connection holds the request it is at
         self._path = f"/repos/{connection.repository}"
         self._connection = connection
         self._secret = connection.token
@@ -290,6 +295,14 @@ class GitHubApi:
         self._patience.wait(seconds, why)
 
     @property
+    def _session(self) -> github.Github:
+        return self._sessions.own
+
+    @property
+    def _repository(self) -> Repository:
+        return self._session.get_repo(self._connection.repository)  # lazy: nothing is asked yet
+
+    @property
     def _requester(self) -> github.Requester.Requester:
         return self._session.requester
 
@@ -303,9 +316,9 @@ class GitHubApi:
         except github.GithubException as error:
             raise self._refused(purpose, error) from None
         except requests.RequestException as error:
-            raise PublishError(self._unanswered(purpose, error)) from None
+            raise unanswered(purpose, error, secret=self._secret) from None
         except Exception as error:  # noqa: BLE001 - a proxy's page may fail PyGithub in any way
-            raise PublishError(self._unreadable(purpose, error)) from None
+            raise unreadable(purpose, error, secret=self._secret) from None
 
     def _send(self, write: Write, read: Callable[[dict[str, Any], Any], T]) -> T:
         """Send a write; whatever does not tell that nothing was done is ambiguous."""
@@ -321,31 +334,20 @@ class GitHubApi:
         except github.GithubException as error:
             raise self._refused(write.purpose, error, is_write=True) from None
         except requests.RequestException as error:
-            raise AmbiguousWriteError(self._unanswered(write.purpose, error)) from None
+            raise AmbiguousWriteError(
+                str(unanswered(write.purpose, error, secret=self._secret))
+            ) from None
         except Exception as error:  # noqa: BLE001 - as in _reading
-            raise AmbiguousWriteError(self._unreadable(write.purpose, error)) from None
+            raise AmbiguousWriteError(
+                str(unreadable(write.purpose, error, secret=self._secret))
+            ) from None
 
     def _refused(
         self, purpose: Purpose, error: github.GithubException, *, is_write: bool = False
     ) -> PublishError:
         refusal = failure(purpose, error.status, error.data, secret=self._secret)
-        if is_write and error.status >= 500:
-            return AmbiguousWriteError(str(refusal))
-        return refusal
-
-    def _unanswered(self, purpose: Purpose, error: Exception) -> str:
-        return (
-            f"Could not {purpose.what}: no answer from GitHub "
-            f"({one_line(str(error), secret=self._secret)}). "
-            "Check the network, and GITHUB_API_URL where GitHub is your own server."
-        )
-
-    def _unreadable(self, purpose: Purpose, error: Exception) -> str:
-        shown = one_line(f"{type(error).__name__}: {error}", secret=self._secret)
-        return (
-            f"Could not {purpose.what}: the answer is not GitHub's ({shown}). "
-            "Check GITHUB_API_URL and any proxy on the way."
-        )
+        is_unclear = is_write and error.status >= 500
+        return AmbiguousWriteError(str(refusal)) if is_unclear else refusal
 
 
 def _comment(one: IssueComment) -> Comment:

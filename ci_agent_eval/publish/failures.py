@@ -120,3 +120,21 @@ def one_line(text: str, *, secret: str = "") -> str:
     flat = "".join(char if char.isprintable() else " " for char in shown)
     short = " ".join(flat.split())
     return short if len(short) <= _SHOWN else f"{short[:_SHOWN]}…"
+
+
+def unanswered(purpose: Purpose, error: Exception, *, secret: str) -> PublishError:
+    """Say that no answer came."""
+    return PublishError(
+        f"Could not {purpose.what}: no answer from GitHub "
+        f"({one_line(str(error), secret=secret)}). "
+        "Check the network, and GITHUB_API_URL where GitHub is your own server."
+    )
+
+
+def unreadable(purpose: Purpose, error: Exception, *, secret: str) -> PublishError:
+    """Say that an answer came that is not GitHub's."""
+    shown = one_line(f"{type(error).__name__}: {error}", secret=secret)
+    return PublishError(
+        f"Could not {purpose.what}: the answer is not GitHub's ({shown}). "
+        "Check GITHUB_API_URL and any proxy on the way."
+    )

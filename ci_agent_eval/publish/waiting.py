@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from email.utils import mktime_tz, parsedate_tz
 from typing import Literal, TypeVar
@@ -31,9 +32,14 @@ class Patience:
         self._sleep = sleep
         self._log = log
         self._spent_s = 0.0
+        self._one_at_a_time = threading.Lock()
 
     def wait(self, seconds: float, why: str) -> None:
         """Wait and say so; OutOfPatienceError when that would be more than a run may wait."""
+        with self._one_at_a_time:
+            self._wait(seconds, why)
+
+    def _wait(self, seconds: float, why: str) -> None:
         if self._spent_s + seconds > self._limit_s:
             raise OutOfPatienceError(
                 f"{why}, which asks for {seconds:.0f} s of waiting; this run may wait "

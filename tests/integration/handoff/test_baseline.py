@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from ci_agent_eval.baselines import artifact
 from ci_agent_eval.baselines.artifact import artifact_source
 from ci_agent_eval.baselines.found import Found, Wanted
 from ci_agent_eval.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.publish.client import Connection
 from ci_agent_eval.publish.event import Event, SourceRun
+from ci_agent_eval.publish.together import together
 from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
 from tests.builders import episode
 from tests.github_fake import FaultKind
@@ -245,3 +247,26 @@ def test_a_fault_that_lasts_is_no_baseline_and_no_pass(rig: Rig, kind: FaultKind
     else:
         assert why_none(found)
         assert [finding.blocking for finding in found.findings] == [True]
+
+
+def test_several_runs_are_asked_for_at_once_and_come_in_order(rig: Rig, monkeypatch):
+    made = [base_run(rig, f"scenario_{number}") for number in range(9)]
+    asked: list[int] = []
+
+    def counted(work: Any, items: Any) -> Any:
+        asked.append(len(items))
+        return together(work, items)
+
+    monkeypatch.setattr(artifact, "together", counted)
+    found = find(rig, on_main(rig), runs=6)
+    assert ids(found) == [f"run {run}" for run in made[:2:-1]]
+    assert asked == [4, 2]
+
+
+def test_no_run_is_asked_for_that_is_not_needed(rig: Rig):
+    made = [base_run(rig) for _ in range(4)]
+    base_run(rig, data=b"no archive")
+    rig.fake.add_workflow_run(REPO)
+    assert ids(find(rig, on_main(rig), runs=3)) == [f"run {run}" for run in made[:0:-1]]
+    listed = [r.path for r in rig.fake.requests if r.path.endswith("/artifacts")]
+    assert not any(f"/{made[0]}/" in path for path in listed)
