@@ -21,11 +21,14 @@ RUN python3 -m venv /build \
     && /build/bin/pip --python /opt/suite/bin/python install --quiet --no-compile --require-hashes --requirement requirements/suite.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY ci_agent_eval/ ci_agent_eval/
-# Bytecode that is never checked against its source starts fastest, and nothing here changes.
+# Bytecode that is never checked against its source starts fastest, and nothing here changes. The
+# page's template is compiled, too.
 # The build backend comes from /build, so that it is not in the image.
 RUN /build/bin/pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir dist . \
     && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --no-deps --no-index dist/*.whl \
-    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt
+    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt \
+    && (cd /opt/agent-eval/lib/python3*/site-packages/ci_agent_eval/render/html/assets && mkdir compiled) \
+    && /opt/agent-eval/bin/python -I -c 'from ci_agent_eval.render.html import assets; assets.template()'
 
 # A baseline may be in the history (git:REF:PATH), and `install` may clone what the suite needs.
 # Debian's package of git brings Perl with it, a hundred megabytes in all: this takes what those

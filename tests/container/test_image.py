@@ -96,3 +96,18 @@ def test_bytecode_is_there_and_never_checked_against_its_source(image):
     )
 
     assert inside(image, "/opt/agent-eval/bin/python", "-c", script).strip() == "1"
+
+
+def test_the_template_of_the_page_is_compiled(image):
+    script = (
+        "from pathlib import Path; from ci_agent_eval.render.html import assets\n"
+        "folder = Path(assets.__file__).with_name('assets') / 'compiled'\n"
+        "before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}\n"
+        "assets.template()\n"
+        "after = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}\n"
+        "print(len(before), before == after)"
+    )
+
+    found, same = inside(image, "/opt/agent-eval/bin/python", "-c", script).split()
+    assert int(found) >= 1
+    assert same == "True"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-from jinja2 import DictLoader, Environment, StrictUndefined, Template
+from jinja2 import DictLoader, Environment, FileSystemBytecodeCache, StrictUndefined, Template
 from markupsafe import Markup
 
 TEMPLATES = ("page.html", "parts.html")
@@ -32,8 +32,15 @@ def template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         auto_reload=False,
+        bytecode_cache=_compiled(),
     )
     return environment.get_template(TEMPLATES[0])
+
+
+def _compiled() -> FileSystemBytecodeCache | None:
+    """Return where the image keeps templates compiled; elsewhere it takes a tenth of the start."""
+    folder = resources.files("ci_agent_eval.render.html").joinpath("assets", "compiled")
+    return FileSystemBytecodeCache(str(folder)) if folder.is_dir() else None
 
 
 @cache
