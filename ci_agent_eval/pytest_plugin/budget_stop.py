@@ -20,7 +20,7 @@ from ci_agent_eval.pytest_plugin.loop import SessionLoop
 from ci_agent_eval.pytest_plugin.options import LANES, is_worker
 from ci_agent_eval.pytest_plugin.spending import Accounts
 from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports, printable
-from ci_agent_eval.run_ledger.budgets import ProcessSpending, Spending, SuiteBudgets
+from ci_agent_eval.run_ledger.budgets import Listener, ProcessSpending, Spending, SuiteBudgets
 from ci_agent_eval.run_ledger.limits import SuiteLimits
 from ci_agent_eval.run_ledger.shared import SharedSpending
 
@@ -31,17 +31,16 @@ COUNTS = "agent_eval_counts"
 """Key under which an xdist worker hands over how many episodes were selected, and have begun."""
 
 
-class BudgetStop:
-    """Watches what the run spends, and stops it; one for each process of the run."""
+class Kept:
+    """What one process keeps of the suite's budgets, made when it is first asked for.
 
-    def __init__(self, config: pytest.Config, limits: SuiteLimits) -> None:
+    Not a part of the plugin object: of that pytest asks every attribute when it is registered.
+    """
+
+    def __init__(self, config: pytest.Config, limits: SuiteLimits, stop: Listener) -> None:
         self._config = config
         self._limits = limits
-        self._session: pytest.Session | None = None
-        self._watched: SessionLoop | None = None
-        self._ended: list[str] = []
-        self._selected: int | None = None
-        self._begun = 0
+        self._stop = stop
 
     @functools.cached_property
     def budgets(self) -> SuiteBudgets:
@@ -62,6 +61,19 @@ class BudgetStop:
         """What the episodes of this process spend."""
         return Accounts(self.budgets)
 
+
+class BudgetStop:
+    """Watches what the run spends, and stops it; one for each process of the run."""
+
+    def __init__(self, config: pytest.Config, limits: SuiteLimits) -> None:
+        self._config = config
+        self.kept = Kept(config, limits, self._stop)
+        self._session: pytest.Session | None = None
+        self._watched: SessionLoop | None = None
+        self._ended: list[str] = []
+        self._selected: int | None = None
+        self._begun = 0
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Take the time before anything else does, and before a worker is told of it."""
@@ -76,7 +88,7 @@ class BudgetStop:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
         """Start nothing any more once a budget is exceeded; what was started has its turn."""
-        return None if self._is_begun(item) or self.budgets.exceeded() is None else True
+        return None if self._is_begun(item) or self.kept.budgets.exceeded() is None else True
 
     def _is_begun(self, item: pytest.Item) -> bool:
         lanes = self._config.stash.get(LANES, None)
@@ -89,7 +101,7 @@ class BudgetStop:
         """Keep account of an episode from the moment on that its recorder is there."""
         made = yield
         if fixturedef.argname == RECORDER:
-            self.accounts.open(request.node, made)
+            self.kept.accounts.open(request.node, made)
         return made
 
     @pytest.hookimpl(tryfirst=True)
@@ -97,7 +109,7 @@ class BudgetStop:
         """Begin no further attempt at an episode that was stopped."""
         if EPISODE not in item.stash or self._is_begun(item):
             return
-        if (sentence := self.budgets.exceeded()) is not None:
+        if (sentence := self.kept.budgets.exceeded()) is not None:
             raise stopped(sentence)
 
     @pytest.hookimpl(wrapper=True)
@@ -119,23 +131,28 @@ class BudgetStop:
         report = yield
         state = item.stash.get(EPISODE, None)
         if state is not None and state.ended is not None and report.when == "teardown":
-            self.accounts.close(item, state.ended)
+            self.kept.accounts.close(item, state.ended)
         return report
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Let the session of the main process say, too, why its workers have stopped."""
+        """Let the session of the main process end, too, because its workers have stopped."""
         try:
-            return (yield)
+            result = yield
         finally:
-            if self._is_controller and (sentence := self.budgets.stopped()) is not None:
+            sentence = self.kept.budgets.stopped() if self._is_controller else None
+            if sentence is not None:
                 session.shouldstop = sentence
+        if sentence is not None:
+            # xdist does so itself, but for older ones.
+            raise session.Interrupted(sentence)
+        return result
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Hand the numbers of episodes to the main process."""
         if is_worker(session.config):
             output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
-            output[COUNTS] = (self._selected or 0, self.accounts.count)
+            output[COUNTS] = (self._selected or 0, self.kept.accounts.count)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -148,7 +165,7 @@ class BudgetStop:
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say that the run was stopped, why, and how many episodes did not run."""
-        if (sentence := self.budgets.stopped()) is not None:
+        if (sentence := self.kept.budgets.stopped()) is not None:
             told = f"STOPPED {sentence}{self._left_out()}"
             terminalreporter.write_line(printable(told))
 
@@ -196,7 +213,7 @@ class BudgetStop:
         """While a test runs, look again and again, and let it be cancelled."""
         self._ended.clear()
         self._watched = SessionLoop.of(self._config)
-        watch = Watch(self.budgets, self._watched.loop)
+        watch = Watch(self.kept.budgets, self._watched.loop)
         try:
             yield
         finally:

@@ -181,10 +181,10 @@ def stop_of(config: pytest.Config) -> BudgetStop | None:
 def on_spent(config: pytest.Config) -> Callable[[str, object, Spent | None], None] | None:
     """Return what the engine tells of each answer; None where nobody asks."""
     found = stop_of(config)
-    return None if found is None else found.accounts.run
+    return None if found is None else found.kept.accounts.run
 
 
 def of(config: pytest.Config) -> SuiteBudgets | None:
     """Return the budgets of the running suite; None where it has none."""
     found = stop_of(config)
-    return None if found is None else found.budgets
+    return None if found is None else found.kept.budgets

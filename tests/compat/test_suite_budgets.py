@@ -1,0 +1,62 @@
+"""Budgets of a suite stop a run of any pytest, with workers, reruns and other people's loops."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import pytest
+
+SUITE = """
+import asyncio
+import pytest
+
+@pytest.mark.parametrize("number", range(12))
+async def test_costs(episode, number):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi", tokens=10, cost_usd=0.25)
+    await asyncio.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize("arguments", [(), ("-n2",)], ids=["alone", "workers"])
+def test_a_run_stops_at_its_budget_and_says_so(suite, arguments):
+    suite.write(test_suite=SUITE)
+    ran = suite.run("--total-cost-usd=1", *arguments, plugins=("xdist",))
+    assert ran.status == 2, ran.output
+    assert ran.session["stopped"] == "suite budget total_cost_usd exceeded: $1.25 of $1.00"
+    # Those that are side by side have begun together.
+    assert 5 <= len(ran.episodes) <= 12
+    left = 12 - len(ran.episodes)
+    assert f"{left} of 12 selected episodes did not run" in ran.output
+    assert "error" in ran.outcomes.values()
+
+
+def test_within_it_everything_runs(suite):
+    suite.write(test_suite=SUITE)
+    ran = suite.run("--total-cost-usd=3", "--total-tokens=120", "-n2", plugins=("xdist",))
+    assert ran.status == 0, ran.output
+
+
+def test_an_attempt_after_the_stop_spends_nothing(suite):
+    suite.write(
+        test_suite="""
+        def test_again(episode):
+            with episode.turn("Hello") as turn:
+                turn.reply("Hi", cost_usd=0.25)
+            assert False
+        """
+    )
+    ran = suite.run("--total-cost-usd=0.4", "--reruns=4", plugins=("rerunfailures",))
+    assert ran.status == 2, ran.output
+    priced = [e for e in ran.episodes if e.get("trajectory")]
+    assert len(priced) == 2
+
+
+def test_a_test_that_another_plugin_runs_ends_by_itself_and_is_the_last(suite):
+    suite.write(test_suite=SUITE)
+    is_old = version("pytest-asyncio").startswith("0.23.")
+    scope = {} if is_old else {"asyncio_default_fixture_loop_scope": "function"}
+    suite.configure(asyncio_mode="auto", **scope)
+    ran = suite.run("--total-cost-usd=0.3", plugins=("pytest_asyncio.plugin",))
+    assert ran.status == 2, ran.output
+    assert list(ran.outcomes.values()) == ["passed", "passed"]
