@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from contextvars import Context
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import Context, copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -23,13 +25,21 @@ CLEAN_UP_S = 60.0
 LOOP = pytest.StashKey["SessionLoop"]()
 
 
+class ContextExecutor(ThreadPoolExecutor):
+    """Runs each call in its caller's context, so that it is known whose episode it is of."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Submit a call, as `asyncio.to_thread` does it."""
+        return super().submit(partial(copy_context().run, fn), *args, **kwargs)
+
+
 class SessionLoop:
     """One runner for all async episodes, and what is to be closed with it."""
 
     def __init__(self) -> None:
         # With a factory the runner does not put its loop in the place of the thread's current
         # one: that may be another plugin's, which would be lost unclosed.
-        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._runner = asyncio.Runner(loop_factory=_new_loop)
         self._closings: list[Callable[[], Awaitable[None]]] = []
         self.running: list[asyncio.Task[Any]] = []
         """The task of the coroutine that `run` runs, or has run last."""
@@ -81,6 +91,12 @@ class SessionLoop:
                 self._runner.run(_awaited(closing))
         finally:
             self._runner.close()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(ContextExecutor(thread_name_prefix="asyncio"))
+    return loop
 
 
 async def _held(coroutine: Coroutine[Any, Any, T], held: list[asyncio.Task[Any]]) -> T:

@@ -33,8 +33,8 @@ class Sink:
     phase: Phase = "setup"
     live: bool = False
     """It is its turn: what comes goes where pytest looks for it."""
-    printed: dict[Phase, list[tuple[str, str]]] = field(default_factory=dict)
-    """Names of streams, and what was written to them."""
+    printed: dict[Phase, list[tuple[str, str | bytes]]] = field(default_factory=dict)
+    """Names of streams, and what was written to them, or to their buffers."""
     logged: dict[Phase, list[tuple[logging.Handler, logging.LogRecord]]] = field(
         default_factory=dict
     )
@@ -42,8 +42,9 @@ class Sink:
 
     def tell(self, phase: Phase) -> None:
         """Print, log and warn what was kept of a phase; afterwards, if it is the call, at once."""
-        for name, text in self.printed.pop(phase, ()):
-            getattr(sys, name).write(text)
+        for name, said in self.printed.pop(phase, ()):
+            stream = getattr(sys, name)
+            (stream.buffer if isinstance(said, bytes) else stream).write(said)
         for handler, record in self.logged.pop(phase, ()):
             handler.handle(record)
         kept, self.warned = self.warned, []
@@ -77,7 +78,7 @@ class RoutedStream:
     """Stands in the place of a stream, and asks whose text it is that is written."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.stands_for = name
         self.target: Any = None
 
     def write(self, text: str) -> int:
@@ -86,7 +87,7 @@ class RoutedStream:
         if sink is None:
             written: int = self.target.write(text)
             return written
-        sink.printed.setdefault(sink.phase, []).append((self._name, text))
+        sink.printed.setdefault(sink.phase, []).append((self.stands_for, text))
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -111,11 +112,13 @@ class RoutedBytes:
 
     def write(self, data: bytes) -> int:
         """Write bytes to the episode's sink, or to the stream's buffer."""
-        if current_sink() is None:
+        sink = current_sink()
+        if sink is None:
             written: int = self._text.target.buffer.write(data)
             return written
-        self._text.write(bytes(data).decode(self._text.target.encoding or "utf-8", "replace"))
-        return len(data)
+        kept = bytes(data)
+        sink.printed.setdefault(sink.phase, []).append((self._text.stands_for, kept))
+        return len(kept)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._text.target.buffer, name)
