@@ -55,7 +55,8 @@ class Lanes:
         self._at_work = 0
         self._waits: asyncio.Event | None = None
         self._pending: BaseException | None = None
-        """Raised by an alarm for the item whose turn it is, in a step of another one."""
+        """Raised for the item whose turn it is by an alarm in a step of another one, or by
+        another one for the whole run."""
         self._interruption: BaseException | None = None
         self._stop: str | None = None
         """Why no episode is started any more."""
@@ -119,9 +120,13 @@ class Lanes:
             run_coroutine_test(item)
             return
         lane.sink.tell("call")
-        with self._routing.on():
-            self._await(lane)
-        lane.result()
+        try:
+            with self._routing.on():
+                self._await(lane)
+            lane.result()
+        except (KeyboardInterrupt, pytest.exit.Exception) as interruption:
+            self._interruption = interruption
+            raise
 
     def _taken(self, item: pytest.Function) -> Lane | None:
         """Return the item's lane, started now if it was not before; None if it is to be alone."""
@@ -142,8 +147,11 @@ class Lanes:
         self._at_work += 1
         lane.task.add_done_callback(self._ended)
 
-    def _ended(self, _: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[None]) -> None:
         self._at_work -= 1
+        if not task.cancelled() and isinstance(error := task.exception(), pytest.exit.Exception):
+            # The run ends now, as it does at a KeyboardInterrupt, and not at that item's turn.
+            self._pending = error
         if self._waits is not None:
             self._waits.set()
 
@@ -159,9 +167,7 @@ class Lanes:
                 while lane.is_at_work:
                     self._refill()
                     self._loop.run(self._step(lane))
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt | pytest.exit.Exception):
-                self._interruption = error
+        except BaseException:
             if lane.task is not None and not lane.task.done():
                 lane.task.cancel()
                 self._loop.run(_all_ended([lane.task]))
@@ -176,11 +182,11 @@ class Lanes:
             self._loop.loop.call_soon_threadsafe(self._waits.set)
 
     async def _step(self, lane: Lane) -> None:
-        if not lane.is_at_work:
+        if lane.is_at_work:
+            self._waits = asyncio.Event()
+            await self._waits.wait()
+        else:
             await asyncio.sleep(0)
-            return
-        self._waits = asyncio.Event()
-        await self._waits.wait()
         if self._pending is not None:
             error, self._pending = self._pending, None
             raise error
