@@ -10,10 +10,21 @@ import pytest
 from tests.model_server import ModelServer
 from tests.plugin.conftest import Ran, Suite
 
+LATE = """
+import time
+from pathlib import Path
+from ci_agent_eval.pytest_plugin import suite_budgets
+
+late = Path(__file__).with_name("late")
+suite_budgets.clock = lambda: time.monotonic() + (9000 if late.exists() else 0)
+"""
+"""A conftest under which time is over when a file is there; not for runs in this process."""
+
 HEAD = """
 import asyncio
 import time
 import pytest
+from pathlib import Path
 from ci_agent_eval.engine import Agent, Provider
 
 agent = Agent(provider=Provider("openai:gpt-5-mini", base_url={url!r}))
@@ -24,10 +35,12 @@ COST_USD = 0.000065
 
 
 @contextmanager
-def asking(suite: Suite, tests: str, script: object = ("answer",) * 9) -> Iterator[ModelServer]:
+def asking(
+    suite: Suite, tests: str, script: object = ("answer",) * 9, conftest: str = ""
+) -> Iterator[ModelServer]:
     """Write tests whose `agent` asks a server that answers by the script."""
     with ModelServer(script if isinstance(script, dict) else list(script)) as server:
-        suite.write(HEAD.format(url=server.base_url) + tests, conftest="")
+        suite.write(HEAD.format(url=server.base_url) + tests, conftest=conftest)
         yield server
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.model_server.script import Step
-from tests.plugin.budget_suite import asking, stopped
+from tests.plugin.budget_suite import LATE, asking, stopped
 
 LIMITED = """
 limited = Agent(provider=Provider("openai:gpt-5-mini", base_url=agent.provider.base_url, rpm=3))
@@ -11,11 +11,13 @@ limited = Agent(provider=Provider("openai:gpt-5-mini", base_url=agent.provider.b
 @pytest.mark.parametrize("number", range(8))
 async def test_asks(aitest_run, number):
     await aitest_run(limited, f"question {number}", timeout_s=None)
+    Path(f"answered-{number}").touch()
+    if len(list(Path().glob("answered-*"))) == 3:
+        await asyncio.sleep(3)
+        Path("late").touch()
 """
 
 REFUSED = """
-from pathlib import Path
-
 async def until(name):
     while not Path(name).exists():
         await asyncio.sleep(0.05)
@@ -38,11 +40,11 @@ async def test_asks_next(aitest_run):
 
 
 def test_workers_ask_no_more_than_one_process_may(suite, workers):
-    with asking(suite, LIMITED) as server:
-        ran = suite.run_apart("--total-wall-time-s=10", workers)
+    with asking(suite, LIMITED, conftest=LATE) as server:
+        ran = suite.run_apart("--total-wall-time-s=1000", workers)
     stopped(ran, "total_wall_time_s exceeded: ")
     assert len(server.requests) == 3
-    assert sum(e.outcome == "passed" for e in ran.results.episodes) == 3
+    assert sum(bool(e.trajectory and e.trajectory.agent_turns) for e in ran.results.episodes) == 3
 
 
 def test_a_refusal_that_one_worker_hears_holds_the_others(suite):
