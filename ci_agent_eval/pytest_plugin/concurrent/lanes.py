@@ -248,33 +248,36 @@ class Lanes:
 
         Raises what the teardown of an item raises whose turn it is.
         """
-        if nextitem is not None:
-            if self._turn in self._ahead:
-                self._raise(self._ended_early([self._ahead.pop(self._turn)]))
+        ended = [i for i in self._ahead if nextitem is None or i is self._turn]
+        if not ended:
             return
-        lanes, self._ahead = list(self._ahead.values()), {}
-        errors = self._ended_early(lanes)
-        for lane in lanes:
-            said = "".join(f"; then in teardown: {_told(e)}" for e in errors.get(lane.item, ()))
-            if lane.item is not self._turn:
-                self._episodes.cut_off(lane.item, f"{self._reason()}{said}")
+        lanes = [self._ahead.pop(item) for item in ended]
+        errors: dict[pytest.Item, list[BaseException]] = {item: [] for item in ended}
+        try:
+            self._end_early(lanes, errors)
+        finally:  # a second Ctrl-C may come
+            for item in ended:
+                if item is not self._turn:
+                    said = "".join(f"; then in teardown: {_told(e)}" for e in errors[item])
+                    self._episodes.cut_off(item, f"{self._reason()}{said}")
+        _raise(errors.get(self._turn, []) if self._turn is not None else [])
 
-    def _ended_early(self, lanes: list[Lane]) -> dict[pytest.Item, list[BaseException]]:
-        """Cancel tasks, tear down what is theirs alone; return what that raised, by item."""
+    def _end_early(self, lanes: list[Lane], errors: dict[pytest.Item, list[BaseException]]) -> None:
+        """Cancel tasks, tear down what is theirs alone; note what that raised, by item."""
         accompanied(bool(self._ahead))
         tasks = [lane.task for lane in lanes if lane.task is not None]
         for task in tasks:
             task.cancel()
-        errors: dict[pytest.Item, list[BaseException]] = {}
         with self._routing.on():
-            if tasks:
-                self._loop.run(_all_ended(tasks))
-            for lane in reversed(lanes):
-                errors[lane.item] = lane.tear_down()
-                self._window.remove(lane.item)
-            for lane in reversed(lanes):
-                errors[lane.item] += self._tear_down_nodes(lane)
-        return errors
+            try:
+                if tasks:
+                    self._loop.run(_all_ended(tasks))
+            finally:
+                for lane in reversed(lanes):
+                    errors[lane.item] += lane.tear_down()
+                    self._window.remove(lane.item)
+                for lane in reversed(lanes):
+                    errors[lane.item] += self._tear_down_nodes(lane)
 
     def _tear_down_nodes(self, lane: Lane) -> list[BaseException]:
         """Tear down the modules and classes that were begun by those that were started ahead."""
@@ -285,18 +288,18 @@ class Lanes:
                 errors += stacks.tear_down(lane.stack or {}, node)
         return errors
 
-    def _raise(self, errors: dict[pytest.Item, list[BaseException]]) -> None:
-        raised = [error for found in errors.values() for error in found]
-        if len(raised) == 1:
-            raise raised[0]
-        if raised:
-            raise BaseExceptionGroup("errors during test teardown", raised)
-
     def _reason(self) -> str:
         if self._interruption is not None:
             return f"interrupted: {type(self._interruption).__name__}"
         why = self._session.shouldfail or self._session.shouldstop
         return f"cancelled: the run stopped before its turn{f' ({why})' if why else ''}"
+
+
+def _raise(errors: list[BaseException]) -> None:
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise BaseExceptionGroup("errors during test teardown", errors)
 
 
 def _told(error: BaseException) -> str:

@@ -169,3 +169,15 @@ def test_an_expected_failure_runs_beside_others(suite, run):
         ran.result.assert_outcomes(passed=2, failed=1)
     else:
         ran.result.assert_outcomes(passed=2, xfailed=1)
+
+
+def test_what_tearing_it_down_raises_is_told_though_it_is_the_last_one(suite):
+    text = OVERRIDDEN.replace("CONCURRENT", "True").partition("def test_told")[0]
+    text = text.replace(
+        '    told.append("down " + request.node.name)\n',
+        '    if "hooked" in request.node.name: raise OSError("jammed")\n',
+    )
+    suite.write(text, conftest=HOOKED)
+    ran = suite.run("--episode-concurrency=2")
+    ran.result.assert_outcomes(passed=1, skipped=1, errors=1)
+    ran.result.stdout.fnmatch_lines(["ERROR *test_hooked*jammed*"])

@@ -1,0 +1,193 @@
+"""A signal at a moment when several are at work: they end, clean up and are recorded."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from contextlib import contextmanager
+
+import pytest
+
+from tests.plugin.conftest import Ran
+from tests.processes import started_python, wait_for
+
+WORKING = """
+import asyncio
+import os
+import pytest
+from pathlib import Path
+from meeting import meet
+
+def tell(*words):
+    with Path("told.txt").open("a") as file:
+        print(*words, file=file)
+
+@pytest.fixture(scope="module")
+def floor():
+    tell("up floor")
+    yield
+    tell("down floor")
+
+@pytest.fixture
+def desk(request, floor):
+    tell("up", request.node.name)
+    yield
+    tell("down", request.node.name)
+
+@pytest.mark.parametrize("number", range(6))
+async def test_work(episode, desk, number):
+    with episode.turn("Hello") as turn:
+        turn.tool_call("lookup")
+    if number == 0:
+        return
+    try:
+        await meet(PARTIES)
+        if number == 1:
+            os.write(1, b"\\nall are at work\\n")
+        BODY
+    finally:
+        tell("cleaned", number)
+"""
+
+
+@contextmanager
+def working(suite, concurrency, body="await asyncio.Event().wait()"):
+    """Run the suite in a process of its own, up to the moment when all are at work."""
+    suite.write(WORKING.replace("PARTIES", str(concurrency)).replace("BODY", body))
+    arguments = (
+        *("-m", "pytest", "-s", "--episode-report-dir=report", "--junit-xml=report/junit.xml"),
+        f"--episode-concurrency={concurrency}",
+    )
+    with started_python(*arguments, cwd=suite.pytester.path) as process:
+        wait_for(process, "all are at work")
+        yield process
+
+
+def ended(process) -> int:
+    """Return the exit status; the time is one that only a hung run reaches."""
+    try:
+        process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        pytest.fail("the run hangs")
+    return process.returncode
+
+
+def left(suite) -> Ran:
+    return Ran(pytest.RunResult(0, [], [], 0), suite.pytester.path / "report")
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_ctrl_c(suite, concurrency):
+    with working(suite, concurrency) as process:
+        process.send_signal(signal.SIGINT)
+        assert ended(process) == pytest.ExitCode.INTERRUPTED
+    ran = left(suite)
+    assert (ran.session.state, ran.session.exit_status) == ("interrupted", 2)
+    working_ones = [f"test_work[{number}]" for number in range(1, concurrency + 1)]
+    assert set(ran.episodes) == {"test_work[0]", *working_ones}
+    for name in working_ones:
+        cut_off = ran.episodes[name]
+        assert (cut_off.outcome, cut_off.reason) == ("error", "interrupted: KeyboardInterrupt")
+        assert cut_off.trajectory is not None
+        assert [call.name for call in cut_off.trajectory.tool_calls()] == ["lookup"]
+    told = (suite.pytester.path / "told.txt").read_text().splitlines()
+    for number in range(1, concurrency + 1):
+        assert told.count(f"cleaned {number}") == 1
+        assert told.count(f"down test_work[{number}]") == 1
+    assert told[-1] == "down floor"
+
+
+def test_ctrl_c_again_while_they_clean_up_loses_none_of_them(suite):
+    body = """
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            os.write(1, f"\\ncleaning up {number}\\n".encode())
+            await asyncio.Event().wait()
+"""
+    with working(suite, 4, body) as process:
+        process.send_signal(signal.SIGINT)
+        wait_for(process, "cleaning up 1")
+        process.send_signal(signal.SIGINT)
+        wait_for(process, "cleaning up 4")
+        process.send_signal(signal.SIGINT)
+        assert ended(process) != 0
+    cut_off = [line.episode for line in left(suite).journal[-4:]]
+    assert {e.nodeid[-3:] for e in cut_off} == {"[1]", "[2]", "[3]", "[4]"}
+    assert {e.reason for e in cut_off} == {"interrupted: KeyboardInterrupt"}
+    assert all(e.trajectory.turns[-1].tool_calls for e in cut_off)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
+def test_a_process_that_is_gone_leaves_a_line_of_each_that_was_at_work(suite, number):
+    with working(suite, 4) as process:
+        process.send_signal(number)
+        assert ended(process) == -number
+    ran = left(suite)
+    assert ran.session.state == "running"
+    lines = [(line.event, line.episode.nodeid) for line in ran.journal]
+    started = [nodeid for event, nodeid in lines if event == "started"]
+    assert [nodeid[-3:] for nodeid in started] == ["[0]", "[1]", "[2]", "[3]", "[4]"]
+    assert [nodeid for event, nodeid in lines if event == "ended"] == [started[0]]
+
+
+def test_ctrl_c_in_a_setup_that_was_ahead_of_its_turn(suite):
+    suite.write("""
+        import asyncio
+        import os
+        import threading
+        import pytest
+        from pathlib import Path
+
+        @pytest.fixture
+        def desk():
+            yield
+            Path("down.txt").write_text("down")
+
+        @pytest.fixture
+        def blocks(desk):
+            os.write(1, b"\\nsetting up\\n")
+            threading.Event().wait(60)
+
+        async def test_first(episode):
+            with episode.turn("Hello") as turn:
+                turn.tool_call("lookup")
+            await asyncio.Event().wait()
+
+        async def test_second(episode, blocks): pass
+    """)
+    arguments = ("-m", "pytest", "-s", "--episode-report-dir=report", "--episode-concurrency=2")
+    with started_python(*arguments, cwd=suite.pytester.path) as process:
+        wait_for(process, "setting up")
+        process.send_signal(signal.SIGINT)
+        assert ended(process) == pytest.ExitCode.INTERRUPTED
+    ran = left(suite)
+    assert {n: e.reason for n, e in ran.episodes.items()} == {
+        "test_first": "interrupted: KeyboardInterrupt",
+        "test_second": "interrupted: KeyboardInterrupt",
+    }
+    assert (suite.pytester.path / "down.txt").read_text() == "down"
+
+
+def test_ctrl_c_while_one_that_runs_alone_is_at_work(suite):
+    suite.write("""
+        import asyncio
+        import os
+        import pytest
+
+        async def test_first(episode): pass
+        async def test_alone(episode, monkeypatch):
+            os.write(1, b"\\nat work\\n")
+            await asyncio.Event().wait()
+        async def test_last(episode): pass
+    """)
+    arguments = ("-m", "pytest", "-s", "--episode-report-dir=report", "--episode-concurrency=4")
+    with started_python(*arguments, cwd=suite.pytester.path) as process:
+        wait_for(process, "at work")
+        process.send_signal(signal.SIGINT)
+        assert ended(process) == pytest.ExitCode.INTERRUPTED
+    ran = left(suite)
+    assert {n: e.reason for n, e in ran.episodes.items()} == {
+        "test_first": None,
+        "test_alone": "interrupted: KeyboardInterrupt",
+    }
