@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -59,6 +59,16 @@ class EpisodeItem:
     running: RunningEpisode | None = None
     """What its assertions tell, from the start of its setup to the end of its teardown."""
 
+    facts: dict[str, Any] | None = None
+    """What its last report carries for the terminal summary."""
+
+    def forget(self) -> None:
+        """Let go of all but who it is: its record is on disk, and there may be thousands."""
+        self.draft = self.recorder = self.ended = self.subtest = None
+        self.running = self.facts = None
+        self.subtest_errors.clear()
+        self.subtest_failures.clear()
+
     @property
     def is_evaluation(self) -> bool:
         """Whether its assertions are measured, and fail no test."""
@@ -67,8 +77,8 @@ class EpisodeItem:
 
 EPISODE = pytest.StashKey[EpisodeItem]()
 
-SHOWN = pytest.StashKey["Episode"]()
-"""An episode's item as its last report has it: without secrets."""
+SHOWN = pytest.StashKey["Episode | None"]()
+"""An episode's item as its last report has it: without secrets; None once it is over."""
 
 
 def is_episode(item: pytest.Item) -> bool:

@@ -52,6 +52,7 @@ class EpisodeSession:
         self._places = places
         self._redactor = redactor
         self._has_learned = False
+        self._cleaned: tuple[Redactor, Episode, Episode] | None = None
         self._folder = folder
         self._journal: Journal | None = None
         self._subtest: EpisodeItem | None = None
@@ -238,7 +239,7 @@ class EpisodeSession:
         ended = _end(state, Ending("error", reason))
         # It has not ended: this says more of it than the line of its start.
         self._write("started", ended, state.draft)
-        facts = summary_facts(redacted(ended, self._redactor))
+        facts = summary_facts(self._redacted(ended))
         if (reports := item.config.pluginmanager.get_plugin(PLUGIN_NAME)) is not None:
             reports.keep(facts)
 
@@ -274,7 +275,7 @@ class EpisodeSession:
             self._write("ended", ended, state.draft)
         current = state.ended or (state.draft and _lost(state.draft))
         if current is not None:
-            self._mark(item, report, redacted(current, self._redactor))
+            self._mark(item, report, self._redacted(current))
         if report.when == "teardown":
             leave()
 
@@ -288,12 +289,15 @@ class EpisodeSession:
             self._subtest = state
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
-        """Leave the episode with its test, however that ends."""
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Leave the episode with its test, however that ends, and let go of it."""
         try:
             return (yield)
         finally:
             leave()
+            if EPISODE in item.stash:
+                item.stash[EPISODE].forget()
+                item.stash[SHOWN] = None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Put the failed subtest, which has its name now, into its episode."""
@@ -303,11 +307,24 @@ class EpisodeSession:
 
     def _mark(self, item: pytest.Item, report: pytest.TestReport, episode: Episode) -> None:
         """Put the episode's figures where JUnit and the terminal summary find them."""
-        others = [entry for entry in item.user_properties if not entry[0].startswith(PREFIX)]
-        item.user_properties[:] = [*others, *junit_properties(episode)]
+        state, properties = item.stash[EPISODE], item.user_properties
+        others = [entry for entry in properties if not entry[0].startswith(PREFIX)]
+        if state.facts is None or item.stash.get(SHOWN, None) is not episode:
+            state.facts, item.stash[SHOWN] = summary_facts(episode), episode
+            own: list[tuple[str, object]] = list(junit_properties(episode))
+        else:  # the teardown's report says what the call's did
+            own = [entry for entry in properties if entry[0].startswith(PREFIX)]
+        item.user_properties[:] = [*others, *own]
         report.user_properties = list(item.user_properties)
-        setattr(report, ATTRIBUTE, summary_facts(episode))
-        item.stash[SHOWN] = episode
+        setattr(report, ATTRIBUTE, state.facts)
+
+    def _redacted(self, episode: Episode) -> Episode:
+        """Return the episode without secrets; it is asked for by its line and by two reports."""
+        known = self._cleaned
+        if known is None or known[0] is not self._redactor or known[1] is not episode:
+            known = (self._redactor, episode, redacted(episode, self._redactor))
+            self._cleaned = known
+        return known[2]
 
     def _write(
         self,
@@ -318,9 +335,7 @@ class EpisodeSession:
         if self._journal is not None:
             renamed = draft is not None and draft.scenario_id != episode.scenario_id
             started_as = self._redactor.text(draft.scenario_id) if draft and renamed else None
-            line = JournalLine(
-                event=event, episode=redacted(episode, self._redactor), started_as=started_as
-            )
+            line = JournalLine(event=event, episode=self._redacted(episode), started_as=started_as)
             self._journal.write(line)
 
 
