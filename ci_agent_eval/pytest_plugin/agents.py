@@ -60,6 +60,11 @@ class Held:
     _gone: bool = False
     _error: Exception | None = None
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether they were given back, and nothing went wrong."""
+        return self._gone and self._error is None
+
     async def give_back(self) -> None:
         """Give them back now; what goes wrong is the teardown's to tell."""
         try:
@@ -92,7 +97,8 @@ def recorded_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[Reco
         try:
             yield RecordedRuns(recorder, engine.session, loop, item.nodeid)
         finally:
-            loop.run(held.given_back())
+            if not held.is_gone:  # nothing is awaited for nothing: the loop has others to run
+                loop.run(held.given_back())
 
 
 def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:

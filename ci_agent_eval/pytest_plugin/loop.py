@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context, copy_context
 from functools import partial
 from typing import Any, TypeVar
@@ -43,6 +44,8 @@ class SessionLoop:
         self._closings: list[Callable[[], Awaitable[None]]] = []
         self.running: list[asyncio.Task[Any]] = []
         """The task of the coroutine that `run` runs, or has run last."""
+        self.around: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Entered whenever the loop runs: other episodes' tasks may be on it."""
 
     @classmethod
     def of(cls, config: pytest.Config) -> SessionLoop:
@@ -59,13 +62,14 @@ class SessionLoop:
         else would let the coroutine clean up.
         """
         held = self.running = []
-        try:
-            return self._runner.run(_held(coroutine, held), context=context)
-        except BaseException:
-            if held and not held[0].done():
-                held[0].cancel()
-                self._runner.run(_ended(held[0]))
-            raise
+        with self.around():
+            try:
+                return self._runner.run(_held(coroutine, held), context=context)
+            except BaseException:
+                if held and not held[0].done():
+                    held[0].cancel()
+                    self._runner.run(_ended(held[0]))
+                raise
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

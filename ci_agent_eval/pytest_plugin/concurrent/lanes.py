@@ -10,7 +10,7 @@ import pytest
 
 from ci_agent_eval.current import accompanied
 from ci_agent_eval.pytest_plugin import options, suite_budgets
-from ci_agent_eval.pytest_plugin.concurrent import alarm, stacks
+from ci_agent_eval.pytest_plugin.concurrent import alarm, collector, stacks
 from ci_agent_eval.pytest_plugin.concurrent.eligible import obstacle
 from ci_agent_eval.pytest_plugin.concurrent.lane import Lane
 from ci_agent_eval.pytest_plugin.concurrent.order import Order
@@ -69,7 +69,9 @@ class Lanes:
         lanes = cls(session, concurrency, episodes)
         session._setupstate = lanes._stacks  # noqa: SLF001 - as in `__init__`
         session.config.stash[options.LANES] = lanes
+        lanes._loop.around = lanes._routing.on
         route_logs(session.config)
+        session.config.add_cleanup(collector.relax())
         session.config.pluginmanager.register(lanes, "ci_agent_eval_lanes")
         return lanes
 

@@ -54,10 +54,15 @@ class Stacks(SetupState):
         """Called before anything is torn down, with the next item."""
 
     @property
-    def stack(self) -> Stack:  # type: ignore[override]  # an attribute, which everything in pytest reads alone
+    def stack(self) -> Stack:
         """The stack of this context: that of the item whose turn it is, unless it has its own."""
         own = _own.get()
         return self._main if own is None else own
+
+    @stack.setter
+    def stack(self, stack: Stack) -> None:
+        """Put another one in its place, as older versions of pytest-rerunfailures do."""
+        self._main = stack
 
     def stack_for(self, item: pytest.Item, others: Sequence[Stack]) -> Stack:
         """Return a stack for an item whose turn has not come, with what it shares."""
