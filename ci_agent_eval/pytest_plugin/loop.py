@@ -71,6 +71,12 @@ class SessionLoop:
                     self._runner.run(_ended(held[0]))
                 raise
 
+    def step(self) -> None:
+        """Let the loop do what is ready, and look once for what has come; wait for nothing."""
+        with self.around():
+            self.loop.call_soon(self.loop.stop)
+            self.loop.run_forever()
+
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The loop itself, whether it runs now or not."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,10 +76,11 @@ class Lane:
         Shared fixtures are set up in the context of the run, in which they are torn down; the
         item's own ones in the item's.
         """
+        wide = list(fixtures.wide_names(self.item))
         self.before, self.stack = fixtures.make_own(self.item), stack
         setup = self.times["setup"] = Times()
         try:
-            self._shared(stack)
+            self._shared(stack, wide)
             self.context = copy_context()
             self.context.run(self._own, stack)
         except SETUP_OUTCOMES as error:
@@ -86,12 +88,12 @@ class Lane:
         finally:
             setup.end()
 
-    def _shared(self, stack: stacks.Stack) -> None:
+    def _shared(self, stack: stacks.Stack, names: Sequence[str]) -> None:
         with stacks.using(stack), kept_in(self.sink), standing_in(self._state.running):
             for node, (_, error) in stack.items():
                 if error is not None and node is not self.item:
                     raise error[0].with_traceback(error[1])
-            for name in fixtures.wide_names(self.item):
+            for name in names:
                 self.item._request.getfixturevalue(name)  # noqa: SLF001 - the item's own request, as `Function.setup` uses it
 
     def _own(self, stack: stacks.Stack) -> None:

@@ -164,11 +164,13 @@ class Lanes:
         """
         try:
             with alarm.guarded(lambda task: task in self._others(), self._loop.loop, self._deliver):
-                self._refill()
-                self._loop.run(self._step(lane))
+                if not lane.is_at_work:
+                    self._refill()
+                    self._loop.step()
+                    self._raise_pending()
                 while lane.is_at_work:
                     self._refill()
-                    self._loop.run(self._step(lane))
+                    self._loop.run(self._next_end())
         except BaseException:
             if lane.task is not None and not lane.task.done():
                 lane.task.cancel()
@@ -183,12 +185,13 @@ class Lanes:
         if self._waits is not None:
             self._loop.loop.call_soon_threadsafe(self._waits.set)
 
-    async def _step(self, lane: Lane) -> None:
-        if lane.is_at_work:
-            self._waits = asyncio.Event()
-            await self._waits.wait()
-        else:
-            await asyncio.sleep(0)
+    async def _next_end(self) -> None:
+        """Wait until any task has ended, or an alarm was handed over."""
+        self._waits = asyncio.Event()
+        await self._waits.wait()
+        self._raise_pending()
+
+    def _raise_pending(self) -> None:
         if self._pending is not None:
             error, self._pending = self._pending, None
             raise error
