@@ -96,6 +96,21 @@ class Lane:
             for name in names:
                 self.item._request.getfixturevalue(name)  # noqa: SLF001 - the item's own request, as `Function.setup` uses it
 
+    def set_up_in_turn(self) -> None:
+        """Let pytest's own setup, which comes now, be in a context of the item's, too.
+
+        What its own fixtures set there is not seen by those that are started beside it.
+        """
+        self.sink.live = True
+        self.item.setup = self._set_up_apart  # type: ignore[method-assign]
+
+    def _set_up_apart(self) -> None:
+        for name in fixtures.wide_names(self.item):
+            self.item._request.getfixturevalue(name)  # noqa: SLF001 - as in `_shared`
+        self.context = copy_context()
+        self.context.run(self._enter)
+        self.context.run(type(self.item).setup, self.item)
+
     def _own(self, stack: stacks.Stack) -> None:
         stacks.use(stack)
         self._enter()
@@ -113,8 +128,6 @@ class Lane:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Call the test, whose coroutine is a task of the loop from now on."""
-        if self.stack is None:
-            self.context.run(self._enter)
         self.sink.phase = "call"
         self.times["call"] = Times()
         self.task = loop.create_task(self._driven(), context=self.context, name=self.item.nodeid)
@@ -149,6 +162,10 @@ class Lane:
                 raise
             raise stopped(self.ended) from None
 
+    def tear_down_apart(self, stack: stacks.Stack) -> None:
+        """Let pytest's teardown of the item, which comes now, be in its context."""
+        stacks.tear_down_in(self.context, stack, self.item)
+
     def tear_down(self) -> list[BaseException]:
         """Tear down what is the item's own, whose turn does not come; return what that raises."""
         assert self.stack is not None  # noqa: S101 - it was started ahead
@@ -161,3 +178,4 @@ class Lane:
         if self.before is not None:
             fixtures.give_back(self.item, self.before)
         self.before = None
+        vars(self.item).pop("setup", None)

@@ -117,7 +117,7 @@ class Lanes:
 
     def run(self, item: pytest.Function) -> None:
         """Run the test of the item whose turn it is, and others beside it; raise what it raises."""
-        lane = self._taken(item)
+        lane = self._taken()
         if lane is None:
             run_coroutine_test(item)
             return
@@ -130,17 +130,11 @@ class Lanes:
             self._interruption = interruption
             raise
 
-    def _taken(self, item: pytest.Function) -> Lane | None:
-        """Return the item's lane, started now if it was not before; None if it is to be alone."""
+    def _taken(self) -> Lane | None:
+        """Return the lane whose turn it is, its test started by now; None where it is alone."""
         lane = self._current
-        if lane is not None:
-            return lane
-        if obstacle(item) is not None:
-            return None
-        lane = self._current = Lane(item)
-        if item not in self._window:  # else it is run again
-            self._window.add(item, Member.of(item))
-        self._run_task(lane)
+        if lane is not None and lane.task is None:
+            self._run_task(lane)
         return lane
 
     def _run_task(self, lane: Lane) -> None:
@@ -240,19 +234,32 @@ class Lanes:
             self._run_task(lane)
 
     def _begun(self, item: pytest.Item) -> stacks.Stack | None:
-        """Take an item over whose turn has come."""
-        lane = self._current = self._ahead.pop(item, None)
+        """Take an item over whose turn has come; it may come again, when it is run again."""
+        if self._current is not None:
+            self._current.close()
+        lane = self._current = self._ahead.pop(item, None) or self._in_turn(item)
         if lane is None or lane.stack is None:
             return None
         lane.sink.tell("setup")
-        stacks.tear_down_in(lane.context, lane.stack, lane.item)
         return lane.stack
+
+    def _in_turn(self, item: pytest.Item) -> Lane | None:
+        """Return a lane for an item that was not started ahead; None if it is to be alone."""
+        if obstacle(item) is not None or not isinstance(item, pytest.Function):
+            return None
+        if item not in self._window:
+            self._window.add(item, Member.of(item))
+        lane = Lane(item)
+        lane.set_up_in_turn()
+        return lane
 
     def _before_teardown(self, nextitem: pytest.Item | None) -> None:
         """End what was started and is not needed: at a skip its own item, at a stop all.
 
         Raises what the teardown of an item raises whose turn it is.
         """
+        if self._current is not None:
+            self._current.tear_down_apart(self._stacks.stack)
         ended = [i for i in self._ahead if nextitem is None or i is self._turn]
         if not ended:
             return

@@ -61,6 +61,11 @@ class Stacks(SetupState):
 
     @stack.setter
     def stack(self, stack: Stack) -> None:
+        """Replace that of the item whose turn it is, as older pytest-rerunfailures does."""
+        self._main = stack
+
+    @stack.setter
+    def stack(self, stack: Stack) -> None:
         """Put another one in its place, as older versions of pytest-rerunfailures do."""
         self._main = stack
 

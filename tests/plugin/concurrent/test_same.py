@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from textwrap import dedent
 
 import pytest
+
+from tests.plugin.conftest import SCRIPTED_CLOCK
 
 MIXED = '''
 import asyncio
@@ -162,7 +165,7 @@ def test_reports_come_in_the_order_of_the_run(suite):
     def pytest_sessionfinish(session):
         (session.config.rootpath / "told.txt").write_text("\\n".join(told))
     """
-    suite.write(MIXED, conftest=conftest)
+    suite.write(MIXED, conftest=SCRIPTED_CLOCK + dedent(conftest))
     told = []
     for concurrency in (1, 8):
         suite.run_apart(f"--episode-concurrency={concurrency}")

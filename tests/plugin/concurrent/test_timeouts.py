@@ -1,0 +1,158 @@
+"""pytest-timeout ends the episode whose turn it is, wherever its signal comes."""
+
+from __future__ import annotations
+
+import pytest
+
+SLOW = """
+import asyncio
+import pytest
+from meeting import meet
+
+PARTIES = {parties}
+
+@pytest.fixture
+def desk(request):
+    yield
+    with open("told.txt", "a") as file:
+        print("down", request.node.name, file=file)
+
+async def test_first(episode, desk): await asyncio.sleep(0)
+
+@pytest.mark.timeout(0.5)
+async def test_slow(episode, desk):
+    with episode.turn("Hello") as turn:
+        turn.tool_call("lookup")
+    try:
+        await asyncio.Event().wait()
+    finally:
+        with open("told.txt", "a") as file:
+            print("cleaned up", file=file)
+
+@pytest.mark.parametrize("number", range(4))
+async def test_others(episode, desk, number):
+    {others}
+"""
+
+BUSY = """
+    # Always at work, and nearly never waiting: the signal comes in a step of these.
+    import time
+    until = time.monotonic() + 1.5
+    while time.monotonic() < until and PARTIES > 1:
+        sum(range(20000))
+        await asyncio.sleep(0)
+"""
+
+
+@pytest.mark.parametrize("others", ["await asyncio.sleep(0)", BUSY], ids=["idle", "busy"])
+@pytest.mark.parametrize("parties", [1, 4])
+def test_the_slow_one_fails_and_no_other(suite, others, parties):
+    suite.write(SLOW.format(parties=parties, others=others.lstrip()))
+    ran = suite.run_apart(f"--episode-concurrency={parties}")
+    ran.result.assert_outcomes(passed=5, failed=1)
+    slow = ran.episodes["test_slow"]
+    assert slow.outcome == "failed"
+    assert "Timeout (>0.5s) from pytest-timeout" in slow.reason
+    assert slow.trajectory is not None
+    assert [call.name for call in slow.trajectory.tool_calls()] == ["lookup"]
+    told = (suite.pytester.path / "told.txt").read_text().splitlines()
+    assert told.index("cleaned up") < told.index("down test_slow")
+    assert sum(line.startswith("down") for line in told) == 6
+
+
+@pytest.mark.parametrize("parties", [1, 4])
+def test_each_slow_one_has_its_own_time_from_its_turn_on(suite, parties):
+    suite.write("""
+        import asyncio
+        import pytest
+
+        @pytest.mark.parametrize("number", range(3))
+        async def test_slow(episode, number):
+            await asyncio.Event().wait()
+
+        async def test_quick(episode): pass
+    """)
+    ran = suite.run_apart(f"--episode-concurrency={parties}", "--timeout=0.4")
+    ran.result.assert_outcomes(passed=1, failed=3)
+    for number in range(3):
+        assert "Timeout" in ran.episodes[f"test_slow[{number}]"].reason
+
+
+@pytest.mark.parametrize("blocks", ["first", "second"])
+def test_one_that_blocks_the_loop_for_ever_is_the_one_that_fails(suite, blocks):
+    suite.write(f"""
+        import asyncio
+        import threading
+        import pytest
+        from meeting import let_others_work, meet
+
+        @pytest.mark.parametrize("name", ["first", "second"])
+        async def test_one(episode, name):
+            await meet(2)
+            if name == "{blocks}":
+                threading.Event().wait(100)
+            await asyncio.sleep(0)
+
+        async def test_last(episode): pass
+    """)
+    ran = suite.run_apart("--episode-concurrency=2", "--timeout=1")
+    outcomes = {name: e.outcome for name, e in ran.episodes.items()}
+    assert outcomes[f"test_one[{blocks}]"] == "failed"
+    assert outcomes["test_last"] == "passed"
+    assert "Timeout" in ran.episodes[f"test_one[{blocks}]"].reason
+
+
+def test_one_that_hangs_in_a_setup_ahead_of_its_turn(suite):
+    suite.write("""
+        import asyncio
+        import threading
+        import pytest
+
+        @pytest.fixture
+        def blocks(): threading.Event().wait(100)
+
+        async def test_first(episode):
+            await asyncio.sleep(0)
+
+        async def test_second(blocks, episode): pass
+        async def test_last(episode): pass
+    """)
+    ran = suite.run_apart("--episode-concurrency=2", "--timeout=1")
+    outcomes = {name: e.outcome for name, e in ran.episodes.items()}
+    # The time of the first, which could not go on either, is over too.
+    assert outcomes == {"test_first": "failed", "test_second": "error", "test_last": "passed"}
+    assert "Timeout" in ran.episodes["test_second"].reason
+
+
+def test_its_thread_method_tells_of_all_that_were_at_work(suite):
+    suite.write("""
+        import asyncio
+        import pytest
+
+        @pytest.mark.parametrize("number", range(3))
+        async def test_slow(episode, number): await asyncio.Event().wait()
+    """)
+    ran = suite.run_apart("--episode-concurrency=3", "--timeout=0.5", "--timeout-method=thread")
+    assert ran.result.ret == 1
+    assert [(line.event, line.episode.outcome) for line in ran.journal] == [
+        ("started", "error")
+    ] * 3
+
+
+def test_an_asyncio_timeout_of_one_is_its_own(suite):
+    suite.write("""
+        import asyncio
+        import pytest
+        from meeting import meet
+
+        @pytest.mark.parametrize("number", range(3))
+        async def test_meet(episode, number):
+            await meet(3)
+            if number == 1:
+                async with asyncio.timeout(0.05):
+                    await asyncio.Event().wait()
+            await asyncio.sleep(0.1)
+    """)
+    ran = suite.run_apart("--episode-concurrency=3")
+    ran.result.assert_outcomes(passed=2, failed=1)
+    assert ran.episodes["test_meet[1]"].outcome == "error"
