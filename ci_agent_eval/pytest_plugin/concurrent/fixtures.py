@@ -1,7 +1,9 @@
-"""Fixtures of an episode that is started ahead: those of its own function, and those it shares.
+"""Fixtures of an episode that runs beside others: those of its own function, and those it shares.
 
-pytest keeps a fixture's value in its definition, one at a time. So a started episode gets
-definitions of its own for its function-scoped fixtures; the wider ones stay shared.
+pytest keeps a fixture's value in its definition, one at a time. So such an episode gets
+definitions of its own for its function-scoped fixtures; the wider ones stay shared. One of a
+class or module that another one holds has a copy: it was asked for by a running test,
+and nobody knew before.
 """
 
 from __future__ import annotations
@@ -14,6 +16,12 @@ from typing import Any
 
 import pytest
 from _pytest.scope import Scope
+
+_COPIES = pytest.StashKey[dict[Any, Any]]()
+"""Of a class or module: its copies of definitions that others held."""
+
+_HOLDER = "_ci_agent_eval_holder"
+"""Attribute of a definition: the node that its value was made for."""
 
 _NODES: dict[Scope, type] = {Scope.Class: pytest.Class, Scope.Module: pytest.Module}
 
@@ -56,8 +64,34 @@ def looked_up(item: pytest.Function, name: str) -> Sequence[Any] | None:
 
 
 def _own(item: pytest.Function, definition: Any) -> Any:
-    if effective_scope(item, definition) is not Scope.Function:
+    scope = effective_scope(item, definition)
+    if scope in {Scope.Session, Scope.Package}:
         return definition
+    return _copied(definition) if scope is Scope.Function else _of_node(item, definition, scope)
+
+
+def _of_node(item: pytest.Function, definition: Any, scope: Scope) -> Any:
+    """Return the definition that the tests of a class or module share."""
+    node = _node(item, scope)
+    copies = node.stash.setdefault(_COPIES, {})
+    if definition in copies and copies[definition].cached_result is not None:
+        return copies[definition]
+    # A class within one that has the fixture has the same, as in any run.
+    holder = getattr(definition, _HOLDER, node)
+    if definition.cached_result is None or holder in item.listchain():
+        return definition
+    return copies.setdefault(definition, _copied(definition))
+
+
+def note_holder(item: pytest.Item, definition: Any) -> None:
+    """Note which node a fixture is about to be set up for."""
+    if isinstance(item, pytest.Function):
+        scope = effective_scope(item, definition)
+        if scope in _NODES:
+            setattr(definition, _HOLDER, _node(item, scope))
+
+
+def _copied(definition: Any) -> Any:
     own = copy.copy(definition)
     own.cached_result = None
     own._finalizers = []  # noqa: SLF001 - a definition's state is this and the result
@@ -65,9 +99,14 @@ def _own(item: pytest.Function, definition: Any) -> Any:
 
 
 def effective_scope(item: pytest.Function, definition: Any) -> Scope:
-    """Return a fixture's scope in an item: its parametrization may widen it."""
+    """Return a fixture's scope in an item: its parametrization may widen it.
+
+    That of a class is a function's own where there is no class.
+    """
     scopes: dict[str, Scope] = getattr(getattr(item, "callspec", None), "_arg2scope", {})
     found: Scope = scopes.get(definition.argname, definition._scope)  # noqa: SLF001 - the scope as pytest compares it
+    if found is Scope.Class and item.getparent(pytest.Class) is None:
+        return Scope.Function
     return found
 
 
@@ -116,8 +155,7 @@ def needs(item: pytest.Function) -> dict[str, object]:
     return found
 
 
-def _node(item: pytest.Function, scope: Scope) -> object:
+def _node(item: pytest.Function, scope: Scope) -> Any:
     kind = _NODES.get(scope)
-    if kind is None:
-        return item.path.parent  # a package's fixtures live as long as its folder
-    return item.getparent(kind) or item.getparent(pytest.Module)
+    # A package's fixtures live as long as its folder.
+    return item.path.parent if kind is None else item.getparent(kind)

@@ -102,6 +102,7 @@ class Lane:
         What its own fixtures set there is not seen by those that are started beside it.
         """
         self.sink.live = True
+        self.before = fixtures.make_own(self.item)
         self.item.setup = self._set_up_apart  # type: ignore[method-assign]
 
     def _set_up_apart(self) -> None:

@@ -12,6 +12,7 @@ from ci_agent_eval.current import accompanied
 from ci_agent_eval.pytest_plugin import options, suite_budgets
 from ci_agent_eval.pytest_plugin.concurrent import alarm, collector, stacks
 from ci_agent_eval.pytest_plugin.concurrent.eligible import obstacle
+from ci_agent_eval.pytest_plugin.concurrent.fixtures import note_holder
 from ci_agent_eval.pytest_plugin.concurrent.lane import Lane
 from ci_agent_eval.pytest_plugin.concurrent.order import Order
 from ci_agent_eval.pytest_plugin.concurrent.output import Routing, route_logs
@@ -91,6 +92,13 @@ class Lanes:
             self._turn = self._current = None
             if self._stop is not None and not self._ahead:
                 self._session.shouldstop = self._stop
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+    ) -> None:
+        """Note whom a shared fixture is for."""
+        note_holder(request._pyfuncitem, fixturedef)  # noqa: SLF001 - `node` is that of the scope
 
     def is_begun(self, item: pytest.Item) -> bool:
         """Say whether the item's episode was started ahead, and its turn has only now come."""
