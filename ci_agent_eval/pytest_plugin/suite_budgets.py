@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import functools
 import math
+import os
+import platform
 import shutil
 import tempfile
 import time
@@ -34,7 +36,8 @@ WORKER_LEDGER = "agent_eval_ledger"
 """Key under which an xdist worker is told where the run's file is, and when the run began."""
 
 FOLDER = pytest.StashKey[Path]()
-"""The folder of the run's file; on the main process, once there is a worker to tell."""
+"""The folder of the run's file, whether it is there or not; on the main process, once there is a
+worker to tell."""
 FILE = pytest.StashKey["LedgerFile"]()
 STARTED = pytest.StashKey[float]()
 """When the session began, on the clock that all processes of a machine have in common."""
@@ -123,10 +126,14 @@ def tell_worker(node: Any) -> None:
     """Tell an xdist worker where the run's file is; it is made by whoever needs it first."""
     config: pytest.Config = node.config
     if FOLDER not in config.stash:
-        folder = Path(tempfile.mkdtemp(prefix="agent-eval-run-"))
+        folder = Path(tempfile.gettempdir()) / f"agent-eval-run-{os.urandom(16).hex()}"
         config.stash[FOLDER] = folder
         config.add_cleanup(functools.partial(shutil.rmtree, folder, ignore_errors=True))
-    told = {"folder": str(config.stash[FOLDER]), "started": config.stash.get(STARTED, None)}
+    told = {
+        "folder": str(config.stash[FOLDER]),
+        "machine": platform.node(),
+        "started": config.stash.get(STARTED, None),
+    }
     node.workerinput[WORKER_LEDGER] = told
 
 
@@ -146,9 +153,9 @@ def ledger_file(config: pytest.Config) -> LedgerFile | None:
     if FILE in config.stash:
         return config.stash[FILE]
     folder = config.stash.get(FOLDER, None)
-    if is_worker(config):
+    if is_worker(config) and _told(config)["machine"] == platform.node():
         folder = Path(_told(config)["folder"])
-    if folder is None or not folder.is_dir():
+    if folder is None:
         return None
     from ci_agent_eval.run_ledger.file import LedgerFile  # noqa: PLC0415 - inert until used
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -114,9 +115,18 @@ class LedgerFile:
         return self._opened
 
 
+def _make(folder: Path) -> None:
+    """Make the run's folder, if nobody has yet. Raises OSError where it is not ours alone."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise PermissionError(f"{folder} is somebody else's")
+
+
 def _open(path: Path) -> sqlite3.Connection:
     import sqlite3  # noqa: PLC0415 - as above
 
+    _make(path.parent)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     connection = sqlite3.connect(
         path, timeout=BUSY_S, isolation_level=None, check_same_thread=False

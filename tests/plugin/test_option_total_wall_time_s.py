@@ -129,3 +129,19 @@ def wait_for(is_so, process):
         assert process.poll() is None, process.communicate()[0]
         assert next(tick, None) is not None, "it takes too long"
         signal.sigtimedwait([], 0.1)
+
+
+def test_workers_without_limits_make_no_folder(suite, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    suite.write(
+        """
+import tempfile
+from pathlib import Path
+
+def test_looks(episode):
+    assert tempfile.gettempdir() == TMPDIR
+    assert not list(Path(tempfile.gettempdir()).glob("agent-eval-run-*"))
+""".replace("TMPDIR", repr(str(tmp_path)))
+    )
+    ran = suite.run_apart("-n1")
+    assert ran.result.ret == pytest.ExitCode.OK
