@@ -66,6 +66,7 @@ bench: $(STAMP) ## Measure what the pages in benchmarks/ record
 	@$(BIN)/python benchmarks/engine.py
 	@$(BIN)/python benchmarks/steering.py
 	@$(BIN)/python benchmarks/steering_hook.py
+	@$(MAKE) --no-print-directory bench-peers
 
 .PHONY: bench-peers
 bench-peers: $(STAMP) $(foreach name,$(BENCHES),$(call bench,$(name))) $(BENCH_NODE)/node_modules/.package-lock.json
