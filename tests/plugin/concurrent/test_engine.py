@@ -1,0 +1,152 @@
+"""Agents of concurrent episodes: servers of one at a time come through, and end with the run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.model_server import ModelServer
+from tests.model_server.script import Step, call
+from tests.plugin.conftest import Ran
+from tests.processes import started_python, wait_for
+from tests.servers.rig import BANK
+
+SUITE = """
+import asyncio
+import os
+import sys
+import pytest
+from meeting import Crowd, let_others_work, meet
+from ci_agent_eval.engine import Agent, MCPServer, Provider
+
+crowd = Crowd()
+bank = MCPServer(command=[{python!r}, {bank!r}], isolation={isolation!r}, {reset})
+agent = Agent(
+    provider=Provider("openai:gpt-5-mini", base_url={url!r}),
+    mcp_servers=[bank],
+    system_prompt="You are a bank.",
+)
+"""
+
+WITHDRAW = [
+    Step(tool_calls=[call("withdraw", account="checking", amount=100)]),
+    Step(text="{tool} left"),
+]
+IDENTIFY = [Step(tool_calls=[call("process_id")]), Step(text="{tool}")]
+
+
+def write(suite, server, tests, isolation="shared"):
+    reset = "reset='reset_balances'" if isolation == "reset" else ""
+    head = SUITE.format(
+        python=sys.executable, bank=BANK, url=server.base_url, isolation=isolation, reset=reset
+    )
+    suite.write(head + tests)
+
+
+def at_home_in(folder: Path) -> list[str]:
+    """Return the other processes whose working directory is this one."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            is_ours = process.name == str(os.getpid())
+            if (process / "cwd").readlink() == folder and not is_ours:
+                found.append((process / "cmdline").read_text())
+    return found
+
+
+def test_many_on_one_server_that_one_may_use_at_a_time(suite):
+    with ModelServer(WITHDRAW) as server:
+        write(
+            suite,
+            server,
+            """
+@pytest.mark.parametrize("number", range(12))
+async def test_withdraw(aitest_run, number):
+    # The later ones are the first to ask, though their turns are the last to come.
+    await let_others_work(2 * (12 - number))
+    result = await aitest_run(agent, f"Give me 100 ({number})")
+    assert result.final_response == "$1,400.00 left"
+""",
+            isolation="reset",
+        )
+        ran = suite.run_apart("--episode-concurrency=6")
+    ran.result.assert_outcomes(passed=12)
+
+
+def test_the_runs_of_each_are_in_its_own_episode(suite):
+    with ModelServer({f"of {n}.": [f"answer {n}"] for n in range(8)}) as server:
+        write(
+            suite,
+            server,
+            """
+@pytest.mark.parametrize("number", range(8))
+async def test_ask(aitest_run, number):
+    await meet(4)
+    result = await aitest_run(agent, f"of {number}.")
+    await meet(4)
+    assert result.final_response == f"answer {number}"
+""",
+        )
+        ran = suite.run_apart("--episode-concurrency=4")
+    ran.result.assert_outcomes(passed=8)
+    for number in range(8):
+        turns = ran.episodes[f"test_ask[{number}]"].trajectory.turns
+        assert [turn.content for turn in turns] == [f"of {number}.", f"answer {number}"]
+
+
+def test_ctrl_c_ends_the_servers_and_keeps_the_calls(suite):
+    with ModelServer(IDENTIFY) as server:
+        write(
+            suite,
+            server,
+            """
+@pytest.mark.parametrize("number", range(3))
+async def test_held(aitest_run, number):
+    await aitest_run(agent, f"Who are you? ({number})")
+    await meet(3)
+    if number == 0:
+        os.write(1, b"\\nall are at work\\n")
+    await asyncio.Event().wait()
+""",
+            isolation="per_episode",
+        )
+        arguments = ("-m", "pytest", "-s", "--episode-report-dir=report", "--episode-concurrency=3")
+        with started_python(*arguments, cwd=suite.pytester.path) as process:
+            wait_for(process, "all are at work")
+            assert len(at_home_in(suite.pytester.path)) > 3
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    ran = Ran(pytest.RunResult(0, [], [], 0), suite.pytester.path / "report")
+    reasons = {name: e.reason for name, e in ran.episodes.items()}
+    assert reasons == {f"test_held[{n}]": "interrupted: KeyboardInterrupt" for n in range(3)}
+    for held in ran.results.episodes:
+        assert held.trajectory is not None
+        assert [made.name for made in held.trajectory.tool_calls()] == ["process_id"]
+    assert at_home_in(suite.pytester.path) == []
+
+
+def test_a_judge_that_asks_for_the_fixture_by_name(suite):
+    with ModelServer({"Rate": ["yes"], "*": ["ok"]}) as server:
+        write(
+            suite,
+            server,
+            """
+@pytest.mark.parametrize("number", range(4))
+async def test_late(episode, request, number):
+    await meet(4)
+    run = request.getfixturevalue("aitest_run")
+    result = await run(agent, f"hello {number}")
+    assert result.final_response == "ok"
+""",
+        )
+        ran = suite.run_apart("--episode-concurrency=4")
+    ran.result.assert_outcomes(passed=4)
+    for number in range(4):
+        turns = ran.episodes[f"test_late[{number}]"].trajectory.turns
+        assert turns[0].content == f"hello {number}"
