@@ -20,7 +20,7 @@ from _pytest.scope import Scope
 _COPIES = pytest.StashKey[dict[Any, Any]]()
 """Of a class or module: its copies of definitions that others held."""
 
-_HOLDER = "_ci_agent_eval_holder"
+_HOLDER = "ci_agent_eval_holder"
 """Attribute of a definition: the node that its value was made for."""
 
 _NODES: dict[Scope, type] = {Scope.Class: pytest.Class, Scope.Module: pytest.Module}
@@ -83,12 +83,10 @@ def _of_node(item: pytest.Function, definition: Any, scope: Scope) -> Any:
     return copies.setdefault(definition, _copied(definition))
 
 
-def note_holder(item: pytest.Item, definition: Any) -> None:
-    """Note which node a fixture is about to be set up for."""
-    if isinstance(item, pytest.Function):
-        scope = effective_scope(item, definition)
-        if scope in _NODES:
-            setattr(definition, _HOLDER, _node(item, scope))
+def note_holder(definition: Any, node: pytest.Item | pytest.Collector) -> None:
+    """Note the node of its scope that a fixture is about to be set up for."""
+    if isinstance(node, pytest.Class | pytest.Module):
+        setattr(definition, _HOLDER, node)
 
 
 def _copied(definition: Any) -> Any:

@@ -98,7 +98,7 @@ class Lanes:
         self, fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
     ) -> None:
         """Note whom a shared fixture is for."""
-        note_holder(request._pyfuncitem, fixturedef)  # noqa: SLF001 - `node` is that of the scope
+        note_holder(fixturedef, request.node)
 
     def is_begun(self, item: pytest.Item) -> bool:
         """Say whether the item's episode was started ahead, and its turn has only now come."""
