@@ -86,6 +86,8 @@ class Suite:
     """Files in a folder; `run` runs pytest on it as a process, warnings being errors."""
 
     root: Path
+    concurrency: int = 1
+    """How many episodes may run at once."""
 
     def write(self, **files: str) -> None:
         for name, text in files.items():
@@ -107,7 +109,8 @@ class Suite:
         # pytest-rerunfailures imports xdist, which would be too late to be rewritten.
         names = sorted(names, key=lambda name: name != "xdist")
         loaded = [part for name in names for part in ("-p", name)]
-        files = [] if OURS not in names else ["--episode-report-dir=report"]
+        ours = ["--episode-report-dir=report", f"--episode-concurrency={self.concurrency}"]
+        files = ours if OURS in names else []
         return self.run_module(
             *("pytest", "-W", "error", "--junit-xml=report/junit.xml"),
             *(*loaded, *files, *arguments),
@@ -135,11 +138,11 @@ def clean_environ() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
 
 
-@pytest.fixture
-def suite(tmp_path: Path) -> Suite:
+@pytest.fixture(params=[1, 8], ids=["one-by-one", "concurrent"])
+def suite(request: pytest.FixtureRequest, tmp_path: Path) -> Suite:
     # Its own root, wherever the temporary folder lies.
     (tmp_path / "pytest.ini").write_text("[pytest]\n", "utf-8")
-    return Suite(tmp_path)
+    return Suite(tmp_path, request.param)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
