@@ -132,7 +132,8 @@ CASES = {
         @pytest.mark.parametrize("number", range(3))
         async def test_b(simulation, number):
             user = SimulatedUser("a customer", fixed_responses=[f"a{number}", "b"])
-            simulation.run(app, user, max_turns=2) if False else None
+            result = await simulation(app, user, max_turns=2)
+            check(result.last_reply == "a!", f"the fixture's {number}")
 
         @scenarios("desk.yaml")
         async def test_c(scenario):
@@ -149,6 +150,13 @@ CASES = {
 
         @llm_unit
         async def test_b(episode): episode.check("kind", False)
+
+        @llm_episode()
+        @pytest.mark.parametrize("scenario_id", ["one", "two", "three"])
+        async def test_c(scenario_id):
+            await let_others_work()
+            said = {"name": "polite", "passed": scenario_id != "two"}
+            return {"scenario_id": scenario_id, "assertions": [said]}
     """,
 }
 
