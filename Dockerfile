@@ -27,7 +27,7 @@ COPY ci_agent_eval/ ci_agent_eval/
 RUN /build/bin/pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir dist . \
     && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --no-deps --no-index dist/*.whl \
     && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt \
-    && (cd /opt/agent-eval/lib/python3*/site-packages/ci_agent_eval/render/html/assets && mkdir compiled) \
+    && find /opt/agent-eval/lib/python3*/site-packages/ci_agent_eval/render/html/assets -maxdepth 0 -execdir mkdir assets/compiled ';' \
     && /opt/agent-eval/bin/python -I -c 'from ci_agent_eval.render.html import assets; assets.template()'
 
 # A baseline may be in the history (git:REF:PATH), and `install` may clone what the suite needs.
