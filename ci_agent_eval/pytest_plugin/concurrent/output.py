@@ -44,7 +44,11 @@ class Sink:
         """Print, log and warn what was kept of a phase; afterwards, if it is the call, at once."""
         for name, said in self.printed.pop(phase, ()):
             stream = getattr(sys, name)
-            (stream.buffer if isinstance(said, bytes) else stream).write(said)
+            if isinstance(said, bytes):
+                stream.flush()  # what was written before stays before
+                stream.buffer.write(said)
+            else:
+                stream.write(said)
         for handler, record in self.logged.pop(phase, ()):
             handler.handle(record)
         kept, self.warned = self.warned, []

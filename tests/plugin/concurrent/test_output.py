@@ -44,6 +44,7 @@ async def test_meet(episode, desk, request, number):
     await meet(PARTIES, "two")
     sys.stdout.write("written>")
     sys.stdout.writelines([f"<{name} line 1>", f"<{name} line 2>"])
+    sys.stdout.flush()
     sys.stdout.buffer.write(f"<{name} bytes \\u00fc>".encode())
     sys.stdout.flush()
     await asyncio.to_thread(say, name, "to_thread")
