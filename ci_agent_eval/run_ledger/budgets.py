@@ -98,10 +98,6 @@ class SuiteBudgets:
         """
         return self._sentence or self._spending.stopped()
 
-    def remaining(self) -> SuiteLimits:
-        """Return what is left of each budget."""
-        return self._limits.left(self._spending.total(), self._elapsed_s())
-
     def deadline_s(self) -> float | None:
         """Return the seconds until the time is over; None where it has no limit."""
         limit = self._limits.total_wall_time_s

@@ -42,14 +42,6 @@ class SuiteLimits:
         """Whether there is any."""
         return self != SuiteLimits()
 
-    def left(self, spent: Spent, elapsed_s: float) -> SuiteLimits:
-        """Return what is left of each; nothing where more is spent."""
-        return SuiteLimits(
-            _left(self.total_cost_usd, spent.cost_usd),
-            None if self.total_tokens is None else max(self.total_tokens - spent.tokens, 0),
-            _left(self.total_wall_time_s, elapsed_s),
-        )
-
     def exceeded(self, spent: Spent, elapsed_s: float) -> str | None:
         """Return one sentence about the first limit that is exceeded; None where none is."""
         return next(self._over(spent, elapsed_s), None)
@@ -63,10 +55,6 @@ class SuiteLimits:
         if _is_over(elapsed_s, self.total_wall_time_s):
             used, limit = _told_apart(elapsed_s, self.total_wall_time_s, digits=1)
             yield f"{SUITE_BUDGET} total_wall_time_s exceeded: {used} s of {limit} s"
-
-
-def _left(limit: float | None, used: float) -> float | None:
-    return None if limit is None else max(limit - used, 0.0)
 
 
 def _is_over(used: float, limit: float | None) -> bool:

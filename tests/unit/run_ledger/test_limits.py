@@ -38,10 +38,3 @@ def test_what_is_exceeded_is_said_with_its_figures(limits, spent, elapsed_s, sen
 )
 def test_what_is_used_up_to_the_limit_is_not_exceeded(limits, spent, elapsed_s):
     assert limits.exceeded(spent, elapsed_s) is None
-
-
-def test_what_is_left_is_never_less_than_nothing():
-    limits = SuiteLimits(5.0, 100, 60.0)
-    assert limits.left(Spent(2.0, 40), 10.0) == SuiteLimits(3.0, 60, 50.0)
-    assert limits.left(Spent(7.0, 400), 100.0) == SuiteLimits(0.0, 0, 0.0)
-    assert SuiteLimits().left(Spent(7.0, 400), 100.0) == SuiteLimits()
