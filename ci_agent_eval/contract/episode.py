@@ -149,7 +149,7 @@ class Episode(Frozen):
         if not self._says_anything():
             derived["outcome"] = "error"
             derived["reason"] = "it gives no outcome, no assertion and no measured budget"
-        if self.failed_assertions and not self._is_cut_off:
+        if self.failed_assertions:
             # Whatever came after it, a skip or an error, a failed check is a failed check.
             derived["outcome"] = "failed"
         # `model_copy` would return another object than the one being validated.
@@ -158,11 +158,6 @@ class Episode(Frozen):
                 object.__setattr__(self, name, value)
                 self.__dict__[name] = value
         return self
-
-    @property
-    def _is_cut_off(self) -> bool:
-        """Whether an error kept an evaluation from being measured; what failed before says less."""
-        return self.mode == "evaluation" and self.outcome == "error"
 
     def _says_anything(self) -> bool:
         """Say whether there is anything to judge: a passed episode has to be claimed or shown."""

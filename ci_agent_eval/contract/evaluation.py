@@ -6,9 +6,9 @@ where they have none; shares and scores are rounded to six decimals. The text is
 file of ours: a reader need not know its encoding.
 
 `duration` is in milliseconds, 0 where nobody measured it. A skipped conversation is not in the
-report. One that ended in an error has not passed and has an `error`; its assertions up to there
-are listed, and its score is left out of `averageScore`, which is 0 where nothing was judged:
-a world that broke says nothing about the agent.
+report. One that ended in an error, with no failed assertion before it, has not passed and has
+an `error`; its assertions up to there are listed, its score is 0 and left out of `averageScore`,
+which is 0 where nothing was judged: an infrastructure error says nothing about the agent.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class EvaluationResult(_Camel):
 
     name: str
     passed: bool
-    score: _Share = Field(description="mean score of its assertions")
+    score: _Share = Field(description="mean score of its assertions; of an error 0")
     assertions: tuple[AssertionResult, ...] = ()
     duration: Amount = Field(description="milliseconds; 0: not measured")
     error: str | None = Field(default=None, description="why it was not judged, or failed")
@@ -127,7 +127,12 @@ def mean_score(scores: Sequence[float]) -> float | None:
 
 
 def score_of(episode: Episode) -> float:
-    """Return the mean score of the assertions; of none 1 if the conversation passed, else 0."""
+    """Return the mean score of the assertions; of none 1 if the conversation passed, else 0.
+
+    A conversation that ended in an error scores 0, whatever it had asserted by then.
+    """
+    if episode.outcome == "error":
+        return 0.0
     mean = mean_score([_score(assertion) for assertion in episode.assertions])
     return (1.0 if episode.outcome == "passed" else 0.0) if mean is None else mean
 

@@ -145,23 +145,29 @@ def _is_shared(error: BaseException) -> bool:
 
 
 def after_teardown(state: EpisodeItem, ended: Episode | None) -> Episode | None:
-    """Add to the episode what was asserted after it had ended; None where nothing changed."""
+    """Add to the episode what was asserted after it had ended; None where nothing changed.
+
+    After an error it only warns: what an infrastructure error left behind is no agent failure.
+    """
     late = [] if state.running is None else state.running.late
-    current = ended or state.ended
-    return also(current, late, "in teardown") if late and current is not None else ended
+    if not late or state.ended is None:
+        return ended
+    if state.ended.outcome == "error":
+        late = [assertion.model_copy(update={"severity": "warning"}) for assertion in late]
+    return also(ended or state.ended, late, "in teardown")
 
 
 def also(episode: Episode, assertions: Sequence[Assertion], where: str) -> Episode:
     """Return the episode with assertions that its recorder does not know of."""
     if not assertions:
         return episode
-    names = "; ".join(a.name for a in assertions if not a.passed)
-    added = [f"{where} failed: {names}"] if names and episode.outcome != "error" else []
-    reasons = [*([episode.reason] if episode.reason else []), *added]
+    names = "; ".join(a.name for a in assertions if not a.passed and a.severity == "error")
+    added = f"{where} failed: {names}" if names else None
+    reasons = [reason for reason in (episode.reason, added) if reason]
     return Episode.model_validate(
         {
             **dict(episode),
             "assertions": (*episode.assertions, *assertions),
-            "reason": "; then ".join(reasons) or None,
+            "reason": "; ".join(reasons) or None,
         }
     )

@@ -352,8 +352,8 @@ class EpisodeRecorder:
     ) -> Episode:
         """Freeze what was recorded into an Episode; nothing can be recorded afterwards.
 
-        A failed check makes any outcome `failed`, and the reason then says both; but an
-        evaluation that ended in an error was not measured. A budget never changes it.
+        A failed check makes any outcome `failed`, and the reason then says both. A budget
+        never changes it.
         """
         ended = self._clock() if self._stopped is None else self._stopped
         duration = milliseconds(ended - self._started)
@@ -361,8 +361,7 @@ class EpisodeRecorder:
             self._open.close(broken=True)
         self._ended = True
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
-        is_cut_off = self._draft.mode == "evaluation" and outcome == "error"
-        if self.failed_checks and not is_cut_off:
+        if self.failed_checks:
             reason = _both(self.failed_checks, outcome, reason)
             outcome = "failed"
         return self._frozen(

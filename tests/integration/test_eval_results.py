@@ -91,6 +91,40 @@ def test_evaluations_that_all_broke_are_no_evidence(agent_eval, tmp_path):
     assert "Agent evals failed: none of 1 episode was judged" in done.stdout
 
 
+GUARDED = """
+import pytest
+
+pytestmark = pytest.mark.episode("calls", gate="required")
+
+class Call:
+    name = "x"
+
+@pytest.mark.parametrize("calls", [[Call()], [], [], []], ids=["one", "no", "none", "nil"])
+def test_calls_the_tool(calls):
+    assert len(calls) == 1
+    assert calls[0].name == "x"
+"""
+
+
+def test_the_exception_after_a_failed_guard_is_no_infrastructure_error(agent_eval, tmp_path):
+    (tmp_path / "evals/diagram_eval.py").write_text(GUARDED)
+    done = agent_eval("run", "evals", "--max-error-rate=0.8")
+    assert done.returncode == 1
+    said = " ".join(done.stdout.split())
+    assert "4 conversations: 1 passed (25.0 %), average score 0.25" in said
+    assert "IndexError: list index out of range" in said
+    folder = tmp_path / "agent-eval-report"
+    (reason,) = json.loads((folder / "verdict.json").read_text())["verdict"]["reasons"]
+    assert (reason["kind"], reason["message"]) == (
+        "scenario",
+        "1 of 4 iterations pass, 100% required",
+    )
+    comment = (folder / "comment.md").read_text()
+    assert "`len(calls) == 1`" in comment
+    scores = json.loads((folder / "eval-results.json").read_text())["conversations"]
+    assert [found["score"] for found in scores] == [0, 0, 0, 1]
+
+
 def test_the_same_bytes_for_any_worker_count(agent_eval, tmp_path):
     (tmp_path / "conftest.py").write_text(SCRIPTED_CLOCK)
     seen = set()

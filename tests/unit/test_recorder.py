@@ -353,11 +353,15 @@ def test_what_a_judge_took_adds_up_apart_from_the_agent_s():
     assert recorder.finish().judge.cost_usd is None
 
 
-def test_an_evaluation_keeps_the_error_that_ended_it():
-    recorder = EpisodeRecorder("greeting", clock=lambda: 0.0, mode="evaluation")
+@pytest.mark.parametrize("mode", ["strict", "evaluation"])
+def test_an_error_after_a_failed_check_is_told_with_it(mode):
+    recorder = EpisodeRecorder("greeting", clock=lambda: 0.0, mode=mode)
     recorder.check("polite", False)
     ended = recorder.finish("error", "ConnectionError: refused")
-    assert (ended.outcome, ended.reason) == ("error", "ConnectionError: refused")
+    assert (ended.outcome, ended.reason) == (
+        "failed",
+        "failed: polite; then ConnectionError: refused",
+    )
     assert [assertion.passed for assertion in ended.assertions] == [False]
 
 

@@ -18,7 +18,7 @@ def test_an_exception_ends_it_fails_the_test_and_keeps_what_was_asserted(measure
             raise ConnectionError("refused")
 
         def test_errs():
-            assert 1 == 2
+            assert 1 == 1
             connect()
             assert 0
 
@@ -28,9 +28,60 @@ def test_an_exception_ends_it_fails_the_test_and_keeps_what_was_asserted(measure
     ran.result.assert_outcomes(failed=1, passed=1)
     assert ran.result.ret == 1
     errs = ran.episodes["test_errs"]
-    assert (errs.outcome, recorded(errs)) == ("error", [(7, False, "1 == 2")])
+    assert (errs.outcome, recorded(errs)) == ("error", [(7, True, "1 == 1")])
     assert errs.reason == "ConnectionError: refused (chat_eval.py:4, called at chat_eval.py:8)"
     assert ran.episodes["test_goes_on"].outcome == "passed"
+    errored, _ = evaluation_report(ran.results.episodes).conversations
+    assert (errored.passed, errored.score) == (False, 0)
+
+
+def test_once_an_assertion_failed_no_exception_makes_it_an_error(measured):
+    ran = measured("""
+        import pytest
+
+        @pytest.fixture
+        def breaks_in_setup():
+            assert 0
+            raise OSError("no server")
+
+        @pytest.fixture
+        def breaks_in_teardown():
+            yield
+            assert 0
+            raise OSError("no server")
+
+        def test_guarded():
+            calls = []
+            assert len(calls) == 1
+            assert calls[0].name == "x"
+
+        def test_checked(episode):
+            episode.check("polite", False)
+            raise KeyError("name")
+
+        def test_setup(breaks_in_setup): pass
+
+        def test_teardown(breaks_in_teardown): assert 1
+
+        def test_subtest(subtests):
+            assert 0
+            with subtests.test("one"): raise OSError("no server")
+    """)
+    assert {name: episode.outcome for name, episode in ran.episodes.items()} == dict.fromkeys(
+        ("test_guarded", "test_checked", "test_setup", "test_teardown", "test_subtest"), "failed"
+    )
+    # The exception is shown, and fails the test, as any other does.
+    assert ran.result.ret == 1
+    guarded = ran.episodes["test_guarded"]
+    assert recorded(guarded)[0][1:] == (False, "len(calls) == 1")
+    assert guarded.reason.startswith("failed: len(calls) == 1; then IndexError: list index out of")
+    reasons = [ran.episodes[name].reason for name in ("test_setup", "test_teardown")]
+    assert reasons == [
+        "OSError: no server (chat_eval.py:6); in setup failed: 0",
+        "in teardown: OSError: no server (chat_eval.py:12); in teardown failed: 0",
+    ]
+    report = evaluation_report(ran.results.episodes)
+    assert report.average_score < 0.5
 
 
 @pytest.mark.parametrize("mark", ["", "@pytest.mark.episode(gate='required')"])

@@ -62,9 +62,10 @@ def test_asserts_of_teardown_count(measured):
     ran.result.assert_outcomes(passed=2, failed=1)
     passed, failed, error = (ran.episodes[f"test_{name}"] for name in ("passed", "failed", "error"))
     assert (passed.outcome, passed.reason) == ("failed", "in teardown failed: 1 == 3")
-    assert failed.reason == "failed: 0; then in teardown failed: 1 == 3"
+    assert failed.reason == "failed: 0; in teardown failed: 1 == 3"
     assert (error.outcome, error.reason) == ("error", "OSError (chat_eval.py:10)")
     assert recorded(error) == [(6, False, "1 == 3")]
+    assert error.assertions[0].severity == "warning", "an error came before it"
 
 
 def test_foreign_failures_in_setup_and_teardown_are_errors(measured):

@@ -34,7 +34,7 @@ def test_a_skip(measured):
     assert (after.outcome, after.reason) == ("failed", "failed: 0; then skipped: no key")
     in_setup = ran.episodes["test_in_setup"]
     assert (in_setup.outcome, recorded(in_setup)) == ("failed", [(16, False, "0")])
-    assert in_setup.reason == "no server; then in setup failed: 0"
+    assert in_setup.reason == "no server; in setup failed: 0"
 
 
 def test_an_xfail_is_one_where_an_assertion_failed(measured):

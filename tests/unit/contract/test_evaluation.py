@@ -108,10 +108,17 @@ def test_a_conversation_without_assertions_is_as_it_ended(fields, passed, score,
 
 
 def test_an_error_is_no_measurement_and_no_pass():
-    cut_off = evaluated("a", False, outcome="error", reason="refused")
+    cut_off = evaluated("a", True, outcome="error", reason="refused")
     found = written(cut_off, evaluated("b"))
     assert (found["passRate"], found["averageScore"]) == (50, 1)
-    assert found["conversations"][0]["assertions"][0]["passed"] is False
+    errored = found["conversations"][0]
+    assert (errored["passed"], errored["score"], errored["error"]) == (False, 0, "refused")
+    assert errored["assertions"][0]["passed"] is True
+
+
+def test_an_error_after_a_failed_assertion_is_a_failure_with_its_score():
+    found = written(evaluated("a", True, False, outcome="error"), evaluated("b"))
+    assert (found["averageScore"], found["conversations"][0]["score"]) == (0.75, 0.5)
 
 
 def test_skipped_conversations_are_not_counted():
