@@ -76,11 +76,7 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
         elif path.is_file() and not path.stat().st_size:
             _fill(path, create=create)
         _look_at(path)
-        connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
-        connection.execute("PRAGMA foreign_keys = ON")
-        # With the log this survives any death of the process; only a power cut may undo
-        # the last transactions, and leaves the file whole.
-        connection.execute("PRAGMA synchronous = NORMAL")
+        return _connect(path)
     except FileNotFoundError:
         raise InputError(
             f"{path}: there is no experiment store; run tests that use @llm_unit first, or name "
@@ -90,6 +86,19 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
         raise InputError(
             f"{path}: cannot be used as the experiment store ({_why(error)}); name another one"
         ) from None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open the file that is known to be ours. Raises sqlite3.Error and then leaves nothing open."""
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        # With the log this survives any death of the process; only a power cut may undo
+        # the last transactions, and leaves the file whole.
+        connection.execute("PRAGMA synchronous = NORMAL")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

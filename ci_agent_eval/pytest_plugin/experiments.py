@@ -54,6 +54,7 @@ def watch(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     redactor = Redactor.from_environ(os.environ)
     try:
         store = ExperimentStore.open(settings.store, create=True)
+        config.add_cleanup(store.close)
         experiment = _experiment(config, settings, redactor)
         store.begin(experiment)
     except InputError as error:
@@ -63,7 +64,6 @@ def watch(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     places = Places.of(config.rootpath, os.environ)
     kept = Kept(store, experiment.uid, settings.text(linking.SCORE), end.problems)
     config.pluginmanager.register(LinkedTests(kept, names, redactor, places), NAME)
-    config.add_cleanup(store.close)
     end.is_used = True
 
 

@@ -26,6 +26,10 @@ NAME = "run.sqlite3"
 BUSY_S = 30.0
 """How long a process waits for the others; each has the file for less than a millisecond."""
 
+_INHERITED: list[sqlite3.Connection | None] = []
+"""Connections from before a fork: a child may neither use nor close them
+(https://sqlite.org/howtocorrupt.html#_carrying_an_open_database_file_across_a_fork_)."""
+
 _TABLES = """
 CREATE TABLE IF NOT EXISTS spent (
     episode TEXT PRIMARY KEY, cost_usd REAL NOT NULL, tokens INTEGER NOT NULL
@@ -93,6 +97,8 @@ class LedgerFile:
             opened, self._opened = self._opened, None
             if opened is not None and self._pid == os.getpid():
                 opened.close()
+            else:
+                _INHERITED.append(opened)
 
     @contextmanager
     def _held(self) -> Iterator[sqlite3.Connection]:
@@ -111,6 +117,7 @@ class LedgerFile:
     def _connection(self) -> sqlite3.Connection:
         """Return this process's own connection: one from before a fork is not to be used."""
         if self._opened is None or self._pid != os.getpid():
+            _INHERITED.append(self._opened)
             self._opened, self._pid = _open(self._path), os.getpid()
         return self._opened
 
@@ -131,8 +138,12 @@ def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
     )
-    # Any death of a process leaves the file whole. A power cut ends the run as well.
-    connection.execute("PRAGMA synchronous = OFF")
-    connection.execute("PRAGMA journal_mode = TRUNCATE")
-    connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+    try:
+        # Any death of a process leaves the file whole. A power cut ends the run as well.
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA journal_mode = TRUNCATE")
+        connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+    except BaseException:
+        connection.close()
+        raise
     return connection

@@ -18,7 +18,8 @@ async def test_asks(aitest_run, number):
 
 
 def spent(episodes):
-    return sum(e.trajectory.cost_usd for e in episodes if e.trajectory)
+    """Add up the measured costs: an episode cut off before its first answer has none."""
+    return sum(e.trajectory.cost_usd or 0.0 for e in episodes if e.trajectory)
 
 
 def test_no_episode_starts_once_it_is_exceeded_and_the_running_ones_end(suite, workers):

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -139,7 +140,7 @@ def foreign(path, kind):
     elif kind == "pipe":
         os.mkfifo(path)
     else:
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection:
             connection.execute("CREATE TABLE mine (a)")
 
 
@@ -158,9 +159,8 @@ def test_a_foreign_file_is_refused_and_left_as_it_is(tmp_path, kind, create):
 
 def test_a_newer_store_is_refused(path):
     ExperimentStore.open(path, create=True).close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {VERSION + 1}")
-    connection.close()
     with pytest.raises(InputError, match=f"tables of version {VERSION + 1}, not {VERSION}"):
         ExperimentStore.open(path)
 
@@ -171,17 +171,19 @@ def test_a_damaged_store_is_said_in_one_sentence(path):
     with path.open("r+b") as file:
         file.seek(100)
         file.write(b"\xff" * (path.stat().st_size - 100))
-    with pytest.raises(InputError, match="cannot be used") as raised:
-        ExperimentStore.open(path).experiments()
+    with (
+        pytest.raises(InputError, match="cannot be used") as raised,
+        ExperimentStore.open(path) as store,
+    ):
+        store.experiments()
     assert "\n" not in str(raised.value)
 
 
 def test_the_header_is_sqlite_s(path):
     ExperimentStore.open(path, create=True).close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    connection.close()
 
 
 WRITER = """
@@ -243,16 +245,15 @@ def test_an_empty_file_is_a_store_yet_to_be_made(path):
     assert go([writer(path, number, 10) for number in range(4)]) == [0] * 4
     with ExperimentStore.open(path) as store:
         assert len(store.results("u1")) == 40
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_a_killed_writer_loses_no_more_than_what_it_was_at(path):
     codes = go([writer(path, "killed"), writer(path, "other")])
     assert codes == [-signal.SIGKILL, 0]
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()
     with ExperimentStore.open(path) as store:
         outcomes = {r.nodeid: r.outcome for r in store.results("u1")}
     killed = {name: outcome for name, outcome in outcomes.items() if "killed" in name}
