@@ -73,14 +73,15 @@ class Capacity:
 def measured_capacity(delay_ms: float, calls: int, connections: int = 50) -> Capacity:
     """Measure a server with that delay; raw sockets ask, as light as can be."""
     with model_server(delay_ms) as server:
-        asyncio.run(_asked(server.url, connections, connections))
+        asyncio.run(ask(server.url, connections, connections))
         before, started = server.cpu_seconds, perf_counter()
-        asyncio.run(_asked(server.url, calls, connections))
+        asyncio.run(ask(server.url, calls, connections))
         seconds = perf_counter() - started
         return Capacity(calls / seconds, (server.cpu_seconds - before) / calls * 1000)
 
 
-async def _asked(url: str, calls: int, connections: int) -> None:
+async def ask(url: str, calls: int, connections: int) -> None:
+    """Send that many calls over that many connections at once."""
     numbers = iter(range(calls))
     await asyncio.gather(*(_client(url, numbers) for _ in range(connections)))
 

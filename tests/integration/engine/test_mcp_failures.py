@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import signal
-import time
 
 import pytest
 from pydantic_ai.exceptions import ModelRetry
@@ -42,11 +41,10 @@ def test_a_server_that_never_answers_misses_its_deadline() -> None:
 
 @pytest.mark.parametrize("mode", ["dies", "refuses"])
 def test_a_server_that_ends_at_once_is_quoted(mode: str) -> None:
-    begun = time.monotonic()
-    said = start_failure(a_rogue(mode))
+    # Waiting for this deadline would exceed the test's own time limit.
+    said = start_failure(a_rogue(mode, startup_timeout_s=3600))
     assert "did not start" in said
     assert ("no database at localhost:5432" in said) == (mode == "dies")
-    assert time.monotonic() - begun < 20, "it must not wait for the deadline"
 
 
 def test_a_web_server_that_ends_at_once_is_quoted() -> None:

@@ -1,6 +1,6 @@
-"""One process of a run that asks for a provider as often as it may; its report goes to stdout.
+"""One process of a run that takes ENTRIES from a rate limit; it prints the time and tokens of each.
 
-python hammer.py FOLDER SPAN_S SECONDS REQUESTS TOKENS [die]
+python hammer.py FOLDER SPAN_S ENTRIES REQUESTS TOKENS [die]
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ def say(line):
     sys.stdout.flush()
 
 
-def main(folder, span_s, seconds, requests, tokens, *rest):
+def main(folder, span_s, entries, requests, tokens, *rest):
     file = LedgerFile(Path(folder))
     windows = SharedWindows(file, "provider", time.monotonic, float(span_s))
     windows.tighten(int(requests) or None, int(tokens) or None)
-    end, number = time.monotonic() + float(seconds), 0
+    number = 0
     say("ready")
     sys.stdin.readline()
-    while time.monotonic() < end:
+    while number < int(entries):
         if rest and number == 5:
             with file.writing() as connection:
                 connection.execute("DELETE FROM requests")

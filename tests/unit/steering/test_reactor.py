@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +15,7 @@ from ci_agent_eval.steering.model import Allow, Rules, Steer, ToolCall
 from ci_agent_eval.steering.reactor import Reactor
 from ci_agent_eval.steering.sessions import InMemoryWarnedCommands
 from ci_agent_eval.steering.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
+from tests.call_count import count_calls
 
 ON = SteeringSettings(enabled=True)
 
@@ -311,14 +311,13 @@ def test_no_command_raises(command, tool, as_list):
     ],
     ids=range(5),
 )
-def test_a_call_of_a_megabyte_takes_no_time(arguments):
+def test_the_work_for_a_call_of_a_megabyte_is_bounded(arguments):
     chat = Chat(SteeringSettings(enabled=True, dangerous=tuple(DANGEROUS)))
-    started = process_time()
 
-    chat.reactor.review(ToolCall("bash", arguments), "s", 0)
+    calls = count_calls(lambda: chat.reactor.review(ToolCall("bash", arguments), "s", 0))
 
-    # The promise is 0.2 s; this is the time of the processor, on a busy and slow machine.
-    assert process_time() - started < 1
+    # The most that any of these takes is 0.72 million; benchmarks/STEERING.md has the times.
+    assert calls < 2_000_000
 
 
 @pytest.mark.parametrize(
