@@ -34,6 +34,10 @@ demo: $(STAMP) ## Run the main job on examples/refund_desk and leave agent-eval-
 test: $(STAMP) ## Install what the tests need and pass them (ARGS="-k name" narrows)
 	@$(PYTEST) -n auto $(ARGS)
 
+.PHONY: newest
+newest: ## Pass the tests on the newest supported Python, in a container (a clone of HEAD)
+	@bash scripts/test_newest $(ARGS)
+
 .PHONY: container
 container: $(STAMP) ## Build the image and run the action as GitHub's runner does
 	@$(PYTEST) -m container -p no:randomly tests/container $(ARGS)
