@@ -23,6 +23,7 @@ from ci_agent_eval.publish.plan import Part
 from ci_agent_eval.publish.runs import RunsApi
 from ci_agent_eval.publish.waiting import Log
 from ci_agent_eval.render.escape import code_span
+from ci_agent_eval.render.sentences import finding_sentence
 from ci_agent_eval.report import Report
 
 _LARGEST_SESSION = 16 * 1024 * 1024
@@ -164,7 +165,7 @@ def check_read(findings: Iterable[Finding]) -> None:
     """Raise InputError where a file that was taken over could not be read to its end."""
     for finding in findings:
         if finding.kind == "unreadable_file":
-            raise InputError(one_line(f"{finding.where}: {finding.message}"))
+            raise InputError(one_line(f"{finding.where}: {finding_sentence(finding)}"))
 
 
 def refuse(api: Api, event: Event, sentence: str, *, check_name: str, log: Log) -> Part:

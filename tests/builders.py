@@ -13,11 +13,15 @@ from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.results import JournalLine, Session
+from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.facts import Loaded, facts_of
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.report import Report, build_report
 from ci_agent_eval.results.join import pytest_address
 from ci_agent_eval.waivers import Agreement
+
+COST_STOP = SuiteStop("total_cost_usd", used=5.02, limit=5.0)
+"""The budget of a suite at which a run was stopped."""
 
 
 def turn(content: str = "hi", **overrides: Any) -> dict[str, Any]:

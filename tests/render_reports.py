@@ -8,12 +8,13 @@ from typing import Any
 from ci_agent_eval.comparison.model import Baseline, BaselineRun, NoBaseline
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.findings import SourceFile
+from ci_agent_eval.contract.findings import MissingShards, SourceFile, StoppedRun
 from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.report import Report
 from tests.builders import (
+    COST_STOP,
     agreement,
     baseline,
     episode,
@@ -102,13 +103,11 @@ def interrupted() -> Report:
 
 
 def stopped() -> Report:
-    said = "suite budget total_cost_usd exceeded: $5.02 of $5.00"
-    told = f"6 of 9 selected episodes did not run, because the run was stopped ({said}); raise the budget"
     return report(
         episode("a"),
         episode("b"),
-        episode("c", outcome="error", reason=f"stopped: {said}"),
-        findings=(finding("stopped", where="session.json", message=told),),
+        episode("c", outcome="error", reason=f"stopped: {COST_STOP.sentence}"),
+        findings=(finding("stopped", where="session.json", message=StoppedRun(COST_STOP, 9, 6)),),
     )
 
 
@@ -338,7 +337,6 @@ def regressed() -> Report:
 
 def shards_broken() -> Report:
     """One shard of seven is missing, and with it come findings that say nothing more."""
-    advice = "let every job of the matrix upload its report folder, and report on all of one run"
     return report(
         failing("refund"),
         episode("tone"),
@@ -348,7 +346,7 @@ def shards_broken() -> Report:
                 for n in range(9)
             ),
             *(finding("duplicate", where=f"test_{n}", message="in two files") for n in range(3)),
-            finding("shards", where="", message=f"shard 3 of 7 left no results; {advice}"),
+            finding("shards", where="", message=MissingShards((3,), 7)),
             finding(
                 "shards",
                 where="shards/2/session.json",

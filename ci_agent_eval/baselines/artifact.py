@@ -27,6 +27,7 @@ from ci_agent_eval.publish.failures import GoneError, NotAllowedError
 from ci_agent_eval.publish.publish import pulls_of
 from ci_agent_eval.publish.runs import RunsApi, WorkflowRun
 from ci_agent_eval.publish.together import AT_ONCE, together
+from ci_agent_eval.render.sentences import finding_sentence
 from ci_agent_eval.results.parallel import mapped, processors
 
 OpenApi = Callable[[], AbstractContextManager[RunsApi]]
@@ -200,7 +201,9 @@ def _loaded(run: WorkflowRun, wanted: Wanted, root: Path) -> _Try:
     where = tuple(replace(finding, where=f"{label}, {finding.where}") for finding in found.findings)
     if not isinstance(found.baseline, Baseline):
         blocking = next((finding for finding in where if finding.blocking), None)
-        why = f"{blocking.where}: {blocking.message}" if blocking else found.baseline.reason
+        why = (
+            f"{blocking.where}: {finding_sentence(blocking)}" if blocking else found.baseline.reason
+        )
         return _Try(refused=f"{label}: {why}" if blocking is None else why)
     (loaded,) = found.baseline.runs
     if loaded.commit not in {None, run.head_sha}:

@@ -44,12 +44,28 @@ class Increases:
     latency: float | None = None
 
 
+LimitedFigure = Literal["cost_usd", "p95_latency_ms"]
+"""Figures of a `Comparison` that may be allowed to rise by so much only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Increase:
+    """A figure of the suite that rose by more than is allowed, or may have."""
+
+    kind: Literal["certain", "possible", "not_measured"]
+    """`possible`: it may be chance. `not_measured`: not in every scenario, on both sides."""
+    figure: LimitedFigure
+    moved: Movement
+    allowed: float
+    """Share by which it may rise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Remark:
     """One thing that was found by comparing."""
 
     kind: RemarkKind
-    message: str
+    message: str | Increase
     scenario: ScenarioComparison | None = None
     """None: it is about the suite."""
     advice: str = ""
@@ -63,8 +79,8 @@ def remarks(found: Comparison | NoBaseline, increases: Increases) -> Iterator[Re
         return
     for scenario in found.scenarios:
         yield from _of_scenario(scenario)
-    yield from _increase("cost per episode", found.cost_usd, increases.cost, found.level)
-    yield from _increase("p95 turn latency", found.p95_latency_ms, increases.latency, found.level)
+    yield from _increase("cost_usd", found.cost_usd, increases.cost, found.level)
+    yield from _increase("p95_latency_ms", found.p95_latency_ms, increases.latency, found.level)
     yield from _repeated(found)
 
 
@@ -182,25 +198,19 @@ def enough(scenario: ScenarioComparison) -> str:
 
 
 def _increase(
-    figure: str, moved: Movement, allowed: float | None, level: float
+    figure: LimitedFigure, moved: Movement, allowed: float | None, level: float
 ) -> Iterator[Remark]:
     if allowed is None or not moved.compared:
         return
-    limit, missing = f"{allowed * 100:.6g}% allowed", moved.compared - moved.scenarios
-    if missing:
-        where = f"{missing} of {moved.compared} scenarios"
-        unmeasured = (
-            f"is not measured on both sides in {where}, so that its increase cannot be told"
-        )
-        yield Remark("increase", f"{figure} {unmeasured}, {limit}")
+    if moved.scenarios < moved.compared:
+        yield Remark("increase", Increase("not_measured", figure, moved, allowed))
     rise = increase_of(moved)
     if rise is None or rise <= allowed:
         return
     if is_certain(moved, allowed, level):
-        yield Remark("increase", f"{figure} rose {_risen(moved, rise)}, {limit}")
+        yield Remark("increase", Increase("certain", figure, moved, allowed))
     else:
-        chance = "which so few iterations cannot tell from chance"
-        yield Remark("possible_increase", f"{figure} rose by {rise:.1%}, {chance}; {limit}")
+        yield Remark("possible_increase", Increase("possible", figure, moved, allowed))
 
 
 def increase_of(moved: Movement) -> float | None:
@@ -227,12 +237,6 @@ def is_certain(moved: Movement, allowed: float, level: float) -> bool:
         return True
     is_above = moved.interval is None or moved.interval[0] > allowed
     return is_above and (moved.p_value is None or moved.p_value < level)
-
-
-def _risen(moved: Movement, rise: float) -> str:
-    if math.isinf(rise):
-        return "from nothing"
-    return f"by {rise:.1%}" if moved.interval is None else f"by {moved.interval[0]:.1%} or more"
 
 
 def _repeated(found: Comparison) -> Iterator[Remark]:

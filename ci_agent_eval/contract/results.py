@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, Frozen, SchemaVersion
 from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.suite_stop import SuiteStop
 
 RESULTS_NAME = "results.json"
 SESSION_NAME = "session.json"
@@ -20,9 +21,6 @@ MOST_SHARDS: Final = 9999
 
 UNNAMED_SUITE = "default"
 """What results are called whose run was given no suite: they may be of any."""
-
-SUITE_BUDGET: Final = "suite budget"
-"""Begins `stopped` in `session.json` where a budget of the suite is why the run was stopped."""
 
 SessionState = Literal["running", "finished", "interrupted"]
 
@@ -86,6 +84,9 @@ class Session(Frozen):
     )
     selected: Count | None = Field(default=None, description="episodes selected to run")
     stopped: str | None = Field(default=None, description="the limit at which pytest stopped early")
+    suite_stop: SuiteStop | None = Field(
+        default=None, description="the suite's budget, where one was that limit"
+    )
     deselected: Count = Field(default=0, description="episodes that were there, not selected")
     collection_errors: tuple[CollectionError, ...] = ()
     wall_time_s: Amount | None = None

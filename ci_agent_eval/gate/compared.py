@@ -56,8 +56,8 @@ def _weighed(
     """Return a remark as a reason or a warning, with what was agreed about it."""
     gates, agreed = _gates(remark, policy), accepted(remark, acknowledged)
     if agreed is None:
-        message = f"{remark.message}; {remark.advice}" if remark.advice else remark.message
-        return Reason(remark.kind, message, *name), gates
+        said = f"{remark.message}; {remark.advice}" if remark.advice else remark.message
+        return Reason(remark.kind, said, *name), gates
     if agreed.holds:
         return Reason("acknowledged", agreed.message, *name), False
     return Reason(remark.kind, agreed.message, *name), gates

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from ci_agent_eval.comparison.remarks import Increases, RemarkKind
+from ci_agent_eval.comparison.remarks import Increase, Increases, RemarkKind
 from ci_agent_eval.contract.episode import Gating
+from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.waivers import Agreement
 
 Conclusion = Literal["success", "failure"]
@@ -34,6 +35,10 @@ ReasonKind = (
     ]
     | RemarkKind
 )
+
+
+ReasonData: TypeAlias = Finding | Increase
+"""Reasons that other code looks into. `render/` makes a sentence of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,11 @@ class Reason:
     """One reason for a verdict, or one warning beside it."""
 
     kind: ReasonKind
-    message: str
+    message: str | ReasonData
+    """What it is: data where any other code has to know what it says, else one sentence.
+
+    `render.sentences.reason_sentence` returns the sentence of both.
+    """
     scenario_id: str | None = None
     agent: str | None = None
 

@@ -60,8 +60,7 @@ def _ended_quarantines(summary: Summary) -> Iterator[Reason]:
 def _finding_reasons(summary: Summary, *, blocking: bool) -> Iterator[Reason]:
     for finding in summary.findings:
         if finding.blocking is blocking:
-            where = f"{finding.where}: " if finding.where else ""
-            yield Reason("finding", f"{where}{finding.message}")
+            yield Reason("finding", finding)
 
 
 def _no_evidence(summary: Summary) -> Iterator[Reason]:

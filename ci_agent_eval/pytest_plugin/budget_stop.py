@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.pytest_plugin import suite_budgets
 from ci_agent_eval.pytest_plugin.detection import EPISODE, RECORDER
 from ci_agent_eval.pytest_plugin.endings import stopped
@@ -109,8 +110,8 @@ class BudgetStop:
         """Begin no further attempt at an episode that was stopped."""
         if EPISODE not in item.stash or self._is_begun(item):
             return
-        if (sentence := self.kept.budgets.exceeded()) is not None:
-            raise stopped(sentence)
+        if (cause := self.kept.budgets.exceeded()) is not None:
+            raise stopped(cause.sentence)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -140,12 +141,12 @@ class BudgetStop:
         try:
             result = yield
         finally:
-            sentence = self.kept.budgets.stopped() if self._is_controller else None
-            if sentence is not None:
-                session.shouldstop = sentence
-        if sentence is not None:
+            cause = self.kept.budgets.stopped() if self._is_controller else None
+            if cause is not None:
+                session.shouldstop = cause.sentence
+        if cause is not None:
             # xdist does so itself, but for older ones.
-            raise session.Interrupted(sentence)
+            raise session.Interrupted(cause.sentence)
         return result
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -165,8 +166,8 @@ class BudgetStop:
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say that the run was stopped, why, and how many episodes did not run."""
-        if (sentence := self.kept.budgets.stopped()) is not None:
-            told = f"STOPPED {sentence}{self._left_out()}"
+        if (cause := self.kept.budgets.stopped()) is not None:
+            told = f"STOPPED {cause.sentence}{self._left_out()}"
             terminalreporter.write_line(printable(told))
 
     def _left_out(self) -> str:
@@ -182,8 +183,9 @@ class BudgetStop:
         """Whether this is the main process of several."""
         return suite_budgets.FOLDER in self._config.stash
 
-    def _stop(self, sentence: str) -> None:
+    def _stop(self, cause: SuiteStop) -> None:
         """Let pytest stop after the item that it is at, and end what this one waits for."""
+        sentence = cause.sentence
         lanes = self._config.stash.get(LANES, None)
         if lanes is not None and lanes.end_all(sentence):
             return

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.contract.results import CollectionError, Session
+from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.endings import first_lines
 from ci_agent_eval.pytest_plugin.figures import summary_facts
 from ci_agent_eval.pytest_plugin.shards import attempt_of, declared
+from ci_agent_eval.pytest_plugin.suite_budgets import stop_of
 from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME
 from ci_agent_eval.redact import Redactor
 from ci_agent_eval.run_folder import ReportFolder
@@ -108,6 +110,7 @@ class Run:
                     "deselected": noted.deselected,
                     "shard": noted.shard,
                     "stopped": stopped,
+                    "suite_stop": _suite_stop(session),
                     "collection_errors": tuple(self._collection_errors()),
                     "wall_time_s": round(time.perf_counter() - self._started, 3),
                 }
@@ -118,3 +121,11 @@ class Run:
         for nodeid, text in sorted(self._errors.items()):
             message = first_lines(self._redactor.text(text))
             yield CollectionError(nodeid=nodeid, message=message)
+
+
+def _suite_stop(session: pytest.Session) -> SuiteStop | None:
+    """Return the budget of the suite that stopped the session; None where none or else did."""
+    found = stop_of(session.config)
+    if found is None or session.shouldfail or not session.shouldstop:
+        return None
+    return found.kept.budgets.stopped()

@@ -23,6 +23,7 @@ from ci_agent_eval.render.section import (
     passes_cells,
     scenario_cell,
 )
+from ci_agent_eval.render.sentences import reason_sentence
 from ci_agent_eval.render.views import error_cause, first_cause
 from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import ScenarioSummary
@@ -129,7 +130,7 @@ def acknowledged(report: Report) -> Section:
 
 
 def _line(reason: Reason) -> str:
-    message = code_span(reason.message, limit=WHOLE_REASON_LIMIT)
+    message = code_span(reason_sentence(reason), limit=WHOLE_REASON_LIMIT)
     if reason.scenario_id is None:
         return message
     agent = f" (agent {code_span(reason.agent, limit=ID_LIMIT)})" if reason.agent else ""

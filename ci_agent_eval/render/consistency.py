@@ -11,6 +11,7 @@ from ci_agent_eval.facts import Tally
 from ci_agent_eval.gate import GatePolicy, Judgement, decide
 from ci_agent_eval.reliability import reliability
 from ci_agent_eval.render.escape import one_line
+from ci_agent_eval.render.sentences import reason_sentence
 from ci_agent_eval.report import Report
 from ci_agent_eval.summary import ScenarioSummary, Summary, pass_interval
 
@@ -133,4 +134,4 @@ def _against_success(report: Report) -> Iterator[str]:
     )
     summary, acknowledged = report.summary, report.verdict.acknowledged
     for reason in decide(summary, policy, report.comparison, acknowledged).reasons:
-        yield one_line(reason.message, _SHOWN)
+        yield one_line(reason_sentence(reason), _SHOWN)

@@ -23,6 +23,7 @@ from ci_agent_eval.render.escape import EMPTY, cut_bytes, many_lines, one_line
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import line_number, repository_path
 from ci_agent_eval.render.overruns import overruns
+from ci_agent_eval.render.sentences import reason_sentence
 from ci_agent_eval.render.views import NO_REASON, causes, error_cause, reason_of, title_of
 from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import ScenarioSummary
@@ -198,7 +199,8 @@ def told(reason: Reason) -> str:
     about = reason.scenario_id or ""
     if about and reason.agent:
         about = f"{about} ({reason.agent})"
-    return f"{about}: {reason.message}" if about else reason.message
+    said = reason_sentence(reason)
+    return f"{about}: {said}" if about else said
 
 
 def _place(file: str | None, line: int | None) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from typing import Annotated, Any
 
@@ -17,11 +18,14 @@ from pydantic import ConfigDict, JsonValue, StringConstraints, TypeAdapter, Vali
 from pydantic_core import to_jsonable_python
 
 from ci_agent_eval.comparison.model import Comparison, NoBaseline
+from ci_agent_eval.comparison.remarks import remarks
 from ci_agent_eval.contract.base import SchemaVersion
+from ci_agent_eval.contract.findings import Finding, FindingData
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.gate import Conclusion, Verdict
+from ci_agent_eval.gate import Conclusion, Reason, ReasonData, Verdict
 from ci_agent_eval.render.consistency import contradictions
 from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
 from ci_agent_eval.report import Report
 from ci_agent_eval.summary import Summary
 
@@ -31,12 +35,24 @@ _Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})
 
 
 @dataclass(frozen=True, slots=True)
+class _Finding(Finding):
+    """A finding as it is written: its sentence, and the data that it was made from."""
+
+    data: FindingData | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary(Summary):
+    findings: tuple[_Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class _Document:
     schema_version: SchemaVersion
     conclusion: Conclusion
     headline: str
     counts: dict[str, JsonValue]
-    summary: Summary
+    summary: _Summary
     verdict: Verdict
     lists: dict[str, JsonValue] = field(default_factory=dict)
     comparison: Comparison | NoBaseline | None = None
@@ -55,7 +71,19 @@ def render_verdict(report: Report) -> str:
     # A named tuple would become a list that says nothing about itself.
     failing = [case._asdict() for case in report.summary.tests.failing]
     document["summary"]["tests"]["failing"] = failing
+    document["summary"]["findings"] = list(map(_finding, report.summary.findings))
+    for name in ("reasons", "warnings"):
+        reasons: tuple[Reason, ...] = getattr(report.verdict, name)
+        document["verdict"][name] = [
+            {**asdict(reason), "message": reason_sentence(reason)} for reason in reasons
+        ]
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    data = None if isinstance(finding.message, str) else to_jsonable_python(finding.message)
+    written = {**asdict(finding), "message": finding_sentence(finding)}
+    return written if data is None else {**written, "data": data}
 
 
 def _counts(report: Report) -> dict[str, Any]:
@@ -97,7 +125,8 @@ def _lists(report: Report) -> dict[str, Any]:
             if (agreed := item.scenario.quarantine)
         ],
         "acknowledged": [
-            {"scenario_id": r.scenario_id, "agent": r.agent, "message": r.message} for r in accepted
+            {"scenario_id": r.scenario_id, "agent": r.agent, "message": reason_sentence(r)}
+            for r in accepted
         ],
     }
 
@@ -112,9 +141,10 @@ def parse_verdict(text: str | bytes, *, name: str = VERDICT_NAME) -> Report:
         (document,) = _adapter().validate_json(_listed(text), strict=True)
     except ValidationError as error:
         raise InputError(_sentence(error, name)) from None
+    summary = _summary(document.summary)
     report = Report(
-        document.summary,
-        document.verdict,
+        summary,
+        _with_data(document.verdict, summary, document.comparison),
         document.schema_version,
         document.comparison,
         document.commit,
@@ -124,6 +154,41 @@ def parse_verdict(text: str | bytes, *, name: str = VERDICT_NAME) -> Report:
     for problem in contradictions(report):
         raise InputError(_advise(f"{name}: {problem}"))
     return report
+
+
+def _summary(written: _Summary) -> Summary:
+    values = {one.name: getattr(written, one.name) for one in fields(Summary)}
+    values["findings"] = tuple(
+        Finding(one.kind, one.where, one.message if one.data is None else one.data, one.blocking)
+        for one in written.findings
+    )
+    return Summary(**values)
+
+
+def _with_data(
+    verdict: Verdict, summary: Summary, comparison: Comparison | NoBaseline | None
+) -> Verdict:
+    """Return the verdict with the data of its reasons, of which it holds the sentences.
+
+    The data is in the summary and in the comparison, in the order of the reasons.
+    """
+    found = () if comparison is None else tuple(remarks(comparison, verdict.increases))
+
+    def with_data(reasons: Iterable[Reason], *, blocking: bool) -> tuple[Reason, ...]:
+        findings = (one for one in summary.findings if one.blocking is blocking)
+        kind = "increase" if blocking else "possible_increase"
+        increases = (one.message for one in found if one.kind == kind)
+        data: dict[str, Iterator[str | ReasonData]] = {"finding": findings, kind: increases}
+        return tuple(
+            replace(reason, message=next(data.get(reason.kind, iter(())), reason.message))
+            for reason in reasons
+        )
+
+    return replace(
+        verdict,
+        reasons=with_data(verdict.reasons, blocking=True),
+        warnings=with_data(verdict.warnings, blocking=False),
+    )
 
 
 @cache

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from ci_agent_eval.comparison.model import Comparison, Movement, ScenarioComparison
+from ci_agent_eval.comparison.model import ScenarioComparison
 from ci_agent_eval.comparison.remarks import (
     PUT_BACK,
+    Increase,
+    LimitedFigure,
     RemarkKind,
     downgrade,
     enough,
@@ -24,7 +26,6 @@ from ci_agent_eval.gate import Reason
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.compared import (
     Key,
-    allowed,
     call_of,
     comparison_of,
     key_of,
@@ -32,6 +33,7 @@ from ci_agent_eval.render.compared import (
     sureness,
 )
 from ci_agent_eval.render.numbers import ABSENT
+from ci_agent_eval.render.sentences import LIMITED_FIGURES, reason_sentence
 from ci_agent_eval.report import Report
 from ci_agent_eval.waivers import covering
 
@@ -125,8 +127,10 @@ def _weight(reason: Reason) -> int:
 def _doubt(
     reason: Reason, scenario: ScenarioComparison | None, report: Report, *, gates: bool
 ) -> Doubt:
+    if isinstance(reason.message, Increase):
+        return _of_a_figure(reason, reason.message, gates=gates)
     if scenario is None:
-        return next(_of_a_figure(reason, report, gates=gates), _unknown(reason, gates=gates))
+        return _unknown(reason, gates=gates)
     before, now = passes_of(scenario)
     what = _words(scenario, reason)
     if what is None:
@@ -150,7 +154,7 @@ def _words(scenario: ScenarioComparison, reason: Reason) -> str | None:
 
 
 def _unknown(reason: Reason, *, gates: bool) -> Doubt:
-    return Doubt(reason, gates, reason.kind.replace("_", " "), quoted=reason.message)
+    return Doubt(reason, gates, reason.kind.replace("_", " "), quoted=reason_sentence(reason))
 
 
 def _ended(scenario: ScenarioComparison, report: Report) -> str:
@@ -159,50 +163,31 @@ def _ended(scenario: ScenarioComparison, report: Report) -> str:
     return "" if found is None else f"; its acknowledgement ended on {found.until}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Limited:
-    """A figure of the suite that may be allowed to rise by so much only."""
-
-    label: str
-    moved: Callable[[Comparison], Movement]
-    write: Callable[[float], str]
+_WRITERS: dict[LimitedFigure, Callable[[float], str]] = {
+    "cost_usd": numbers.money,
+    "p95_latency_ms": numbers.milliseconds,
+}
 
 
-_LIMITED = (
-    _Limited("cost per episode", lambda f: f.cost_usd, numbers.money),
-    _Limited("p95 turn latency", lambda f: f.p95_latency_ms, numbers.milliseconds),
-)
+def _of_a_figure(reason: Reason, increase: Increase, *, gates: bool) -> Doubt:
+    """Say which figure of the suite rose, from what to what, and what was allowed."""
+    write, moved = _WRITERS[increase.figure], increase.moved
+    before, now = (
+        ABSENT if value is None else write(value) for value in (moved.before, moved.after)
+    )
+    figure, limit = LIMITED_FIGURES[increase.figure], numbers.allowed(increase.allowed)
+    return Doubt(reason, gates, f"{figure} {_rose(increase)}, {limit}", before=before, now=now)
 
 
-def _of_a_figure(reason: Reason, report: Report, *, gates: bool) -> Iterator[Doubt]:
-    """Yield which figure of the suite rose, from what to what, and what was allowed."""
-    found = comparison_of(report)
-    if found is None or reason.kind not in _RISES:
-        return
-    for one in _LIMITED:
-        if reason.message.startswith(f"{one.label} "):
-            moved = one.moved(found)
-            before, now = (
-                ABSENT if value is None else one.write(value)
-                for value in (moved.before, moved.after)
-            )
-            said, limit = _said(reason, one.label, moved), allowed(report, one.label)
-            what = f"{one.label} {said}, {limit}" if limit else f"{one.label} {said}"
-            yield Doubt(reason, gates, what, before=before, now=now)
-
-
-_RISES = frozenset({"increase", "possible_increase"})
-
-
-def _said(reason: Reason, label: str, moved: Movement) -> str:
-    """Say in our own words which of the things that are said of a figure a reason says."""
-    if reason.message.startswith(f"{label} is not measured"):
+def _rose(increase: Increase) -> str:
+    moved = increase.moved
+    if increase.kind == "not_measured":
         missing = numbers.count(moved.compared - moved.scenarios)
         scenarios = numbers.counted(moved.compared, "scenario")
         return f"is not measured on both sides in {missing} of {scenarios}"
-    rise = increase_of(moved) if reason.kind == "possible_increase" else least_increase(moved)
+    rise = increase_of(moved) if increase.kind == "possible" else least_increase(moved)
     if rise is None or math.isinf(rise):
         return "rose from nothing"
-    if reason.kind == "possible_increase":
+    if increase.kind == "possible":
         return f"rose {numbers.rise(rise)}, which may be chance"
     return f"rose {numbers.rise(rise)}{'' if moved.interval is None else ' or more'}"

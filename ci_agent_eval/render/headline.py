@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from ci_agent_eval.comparison.remarks import RemarkKind
-from ci_agent_eval.contract.findings import Finding, FindingKind
+from ci_agent_eval.contract.findings import (
+    Finding,
+    FindingKind,
+    MissingShards,
+    RepeatedShard,
+    StoppedRun,
+)
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.evaluations import EvaluationTally
 from ci_agent_eval.gate import Reason, ReasonKind, Status, shortfalls
@@ -93,45 +98,33 @@ def _findings(report: Report, *, blocking: bool) -> Iterator[str]:
             yield one if kinds[kind] == 1 else many.format(count(kinds[kind]))
 
 
-_MISSING = re.compile(
-    r"shards? (\d{1,6}(?:, \d{1,6})*)(?: and (\d{1,6}) more)? of (\d{1,6}) left no results",
-    re.ASCII,
-)
-"""What `results.shards` says of shards that are missing; nothing else of it is repeated."""
-_DOUBLED = re.compile(r"shard (\d{1,6}) of (\d{1,6}) is there (\d{1,6}) times", re.ASCII)
-
-_LEFT_OUT = re.compile(r"(\d{1,9}) of (\d{1,9}) selected episodes did not run", re.ASCII)
-"""What `results.runs` says of a run that was stopped."""
-
 _MOST_NAMED = 5
 """Missing shards of which the sentence names every one."""
 
 
 def _broken(found: Sequence[Finding]) -> str:
     """Say which shards are missing, or which is doubled, where that is all that is wrong."""
-    said = [finding for finding in found if finding.kind == "shards"]
-    message = said[0].message if len(said) == 1 else ""
-    if (doubled := _DOUBLED.match(message)) is not None:
-        index, whole, times = (count(int(number)) for number in doubled.groups())
-        return f"shard {index} of {whole} is there {times} times"
-    if (missing := _MISSING.match(message)) is None:
+    said = [finding.message for finding in found if finding.kind == "shards"]
+    only = said[0] if len(said) == 1 else None
+    if isinstance(only, RepeatedShard):
+        shard = f"shard {count(only.index)} of {count(only.total)}"
+        return f"{shard} is there {count(only.times)} times"
+    if not isinstance(only, MissingShards):
         return _FINDINGS["shards"][0]
-    indexes, whole = missing[1].split(", "), f"of {count(int(missing[3]))}"
-    number = len(indexes) + int(missing[2] or 0)
+    number, whole = len(only.indexes), f"of {count(only.total)}"
     if number == 1:
-        return f"shard {count(int(indexes[0]))} {whole} is missing"
+        return f"shard {count(only.indexes[0])} {whole} is missing"
     if number > _MOST_NAMED:
         return f"{count(number)} {whole} shards are missing"
-    return f"shards {', '.join(indexes)} {whole} are missing"
+    return f"shards {', '.join(map(str, only.indexes))} {whole} are missing"
 
 
 def _left_out(found: Sequence[Finding]) -> str:
     """Say how many episodes a run did not come to that was stopped."""
-    message = next(finding.message for finding in found if finding.kind == "stopped")
-    if (counts := _LEFT_OUT.match(message)) is None:
+    run = next(finding.message for finding in found if finding.kind == "stopped")
+    if not isinstance(run, StoppedRun) or run.selected is None:
         return ""
-    left, selected = map(int, counts.groups())
-    return f" ({count(left)} of {counted(selected, 'episode')} did not run)"
+    return f" ({count(run.left_out)} of {counted(run.selected, 'episode')} did not run)"
 
 
 def _run_again(number: int) -> str:

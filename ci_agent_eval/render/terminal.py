@@ -33,6 +33,7 @@ from ci_agent_eval.render.paper import (
     titled,
     wrapped,
 )
+from ci_agent_eval.render.sentences import finding_sentence
 from ci_agent_eval.render.terminal_entries import WHOLE_LIMIT
 from ci_agent_eval.render.views import (
     causes,
@@ -120,7 +121,8 @@ def _findings(report: Report, paper: Paper) -> str:
     for finding in found.told[:MOST_LINES]:
         note = "" if finding.blocking else " (does not gate)"
         where = f" in {terminal(finding.where)}" if finding.where else ""
-        text = f"{finding_name(finding)}{where}{note}: {terminal(finding.message, WHOLE_LIMIT)}"
+        said = terminal(finding_sentence(finding), WHOLE_LIMIT)
+        text = f"{finding_name(finding)}{where}{note}: {said}"
         lines += [f"  {line}" for line in wrapped(text, paper.width - 2)]
     if (rest := len(found.told) - MOST_LINES) > 0:
         lines.append(f"  and {count(rest)} more, in verdict.json")

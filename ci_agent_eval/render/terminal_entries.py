@@ -18,6 +18,7 @@ from ci_agent_eval.render.numbers import (
 )
 from ci_agent_eval.render.overruns import Overrun
 from ci_agent_eval.render.paper import Entry
+from ci_agent_eval.render.sentences import reason_sentence
 from ci_agent_eval.render.views import Cause, Flaky, error_cause, first_cause, rate_of, title_of
 from ci_agent_eval.report import Judged
 
@@ -110,7 +111,7 @@ def accepted(reason: Reason) -> Entry:
     """Return what a team accepts for a while, or an entry that accepts nothing."""
     name = "" if reason.scenario_id is None else terminal(reason.scenario_id, NAME_LIMIT)
     agent = f" (agent {terminal(reason.agent, NAME_LIMIT)})" if reason.agent else ""
-    return Entry(name + agent, "", terminal(reason.message, WHOLE_LIMIT))
+    return Entry(name + agent, "", terminal(reason_sentence(reason), WHOLE_LIMIT))
 
 
 def _passes(item: Judged) -> str:

@@ -27,6 +27,7 @@ from ci_agent_eval.render.section import (
     of_table,
     scenario_cell,
 )
+from ci_agent_eval.render.sentences import finding_sentence
 from ci_agent_eval.render.views import error_cause, finding_name, of
 from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import ScenarioSummary
@@ -179,5 +180,5 @@ def findings(report: Report) -> Section:
 def _finding_line(finding: Finding) -> str:
     where = f" in {code_span(finding.where, limit=ID_LIMIT)}" if finding.where else ""
     note = "" if finding.blocking else " (does not gate)"
-    message = code_span(finding.message, limit=WHOLE_REASON_LIMIT)
+    message = code_span(finding_sentence(finding), limit=WHOLE_REASON_LIMIT)
     return f"{finding_name(finding)}{where}{note}: {message}"

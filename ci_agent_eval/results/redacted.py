@@ -61,7 +61,12 @@ def redacted(loaded: Loaded, redact: Redact) -> Loaded:
         sessions=tuple(_session(session, redact) for session in loaded.sessions),
         sources=tuple(replace(source, path=redact(source.path)) for source in loaded.sources),
         findings=tuple(
-            replace(f, where=place(f.where), message=redact(f.message)) for f in loaded.findings
+            replace(
+                f,
+                where=place(f.where),
+                message=redact(f.message) if isinstance(f.message, str) else f.message,
+            )
+            for f in loaded.findings
         ),
         suites=tuple(sorted(map(redact, loaded.suites))),
     )

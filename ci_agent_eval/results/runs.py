@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from ci_agent_eval.contract.episode import Outcome
-from ci_agent_eval.contract.findings import Finding, SourceFile
+from ci_agent_eval.contract.findings import Finding, SourceFile, StoppedRun
 from ci_agent_eval.contract.problems import describe_problem
-from ci_agent_eval.contract.results import JUNIT_NAME, SUITE_BUDGET, Session
+from ci_agent_eval.contract.results import JUNIT_NAME, Session
+from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.facts import EpisodeFacts, facts_of
 from ci_agent_eval.regular_file import open_regular
 from ci_agent_eval.results.episodes import (
@@ -67,26 +68,19 @@ class Incomplete:
     advice: str
     begun: int = 0
     """Episodes that began, whether they ended or not."""
-    is_stopped: bool = False
-    """It was stopped at a budget of its suite; `reason` is its sentence."""
+    stop: SuiteStop | None = None
+    """The budget of its suite at which it was stopped, where it was."""
 
     @property
     def finding(self) -> Finding:
         """Say so."""
-        if self.is_stopped:
-            return Finding("stopped", self.where, f"{self._left_out()}; {self.advice}")
+        if self.stop is not None:
+            left_out = max((self.selected or 0) - self.begun, 0)
+            return Finding("stopped", self.where, StoppedRun(self.stop, self.selected, left_out))
         share = str(self.over) if self.selected is None else f"{self.over} of {self.selected}"
         selected = "" if self.selected is None else " selected"
         told = f"{share}{selected} episodes finished and are reported"
         return Finding("interrupted", self.where, f"{self.reason}: {told}; {self.advice}")
-
-    def _left_out(self) -> str:
-        """Say how many episodes did not run; the sentence of reports begins with these counts."""
-        if self.selected is None:
-            return f"the run was stopped ({self.reason})"
-        left = max(self.selected - self.begun, 0)
-        share = f"{left} of {self.selected} selected episodes"
-        return f"{share} did not run, because the run was stopped ({self.reason})"
 
 
 @dataclass(slots=True)
@@ -309,13 +303,11 @@ def _judge_run(run: Run, read: Read) -> None:
             selected=None if read.session is None else read.session.selected,
             advice=_advice(read),
             begun=len(_iterations(read)),
-            is_stopped=_is_stopped(read.session),
+            stop=_suite_stop(read.session),
         )
 
 
 def _advice(read: Read) -> str:
-    if _is_stopped(read.session):
-        return "raise the budget or let the episodes take less, then run the suite again"
     if read.session is not None and _is_at_limit(read.session):
         return "to judge the others, run without that limit"
     return "run the suite again"
@@ -325,13 +317,9 @@ def _is_at_limit(session: Session) -> bool:
     return session.state == "finished" and session.stopped is not None
 
 
-def _is_stopped(session: Session | None) -> bool:
-    """Say whether the run was stopped at a budget of its suite, and knows it."""
-    return bool(
-        session is not None
-        and _is_at_limit(session)
-        and (session.stopped or "").startswith(SUITE_BUDGET)
-    )
+def _suite_stop(session: Session | None) -> SuiteStop | None:
+    """Return the budget of its suite at which the run was stopped, if it knows of one."""
+    return session.suite_stop if session is not None and _is_at_limit(session) else None
 
 
 def _why_incomplete(run: Run, read: Read) -> str | None:
@@ -346,8 +334,7 @@ def _why_incomplete(run: Run, read: Read) -> str | None:
     if _is_at_limit(session):
         # Episodes are counted and other tests are not: even where every episode ran, a test
         # that is none may have been left out, and what did not run did not pass.
-        own = f"pytest stopped early at a limit of its own, as with -x ({session.stopped})"
-        return session.stopped if _is_stopped(session) else own
+        return f"pytest stopped early at a limit of its own, as with -x ({session.stopped})"
     if session.exit_status in _STOPPED and not session.collection_errors:
         return f"the run did not end well ({_STOPPED[session.exit_status]})"
     return "episodes are missing" if missing else None

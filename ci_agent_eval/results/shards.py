@@ -6,15 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ci_agent_eval.contract.findings import Finding, SourceFile
+from ci_agent_eval.contract.findings import (
+    UPLOAD_ALL_SHARDS,
+    Finding,
+    MissingShards,
+    RepeatedShard,
+    SourceFile,
+)
 from ci_agent_eval.contract.results import JUNIT_NAME, RESULTS_NAME, SESSION_NAME, Session, Shard
 from ci_agent_eval.results.runs import Read
-
-_ADVICE = "let every job of the matrix upload its report folder, and report on all of one run"
-
-
-_MOST_NAMED = 20
-"""Missing shards that are named; of the others there is the number."""
 
 
 def current_attempts(runs: Mapping[int, Read]) -> set[int]:
@@ -42,25 +42,20 @@ def shard_findings(runs: Mapping[int, Read]) -> Iterator[Finding]:
     where = {number: runs[number].where for number in shards}
     for reason, differing in _differing(runs, shards):
         places = ", ".join(sorted({where[number] for number in differing})[:5])
-        yield Finding("shards", places, f"{reason}; {_ADVICE}")
+        yield Finding("shards", places, f"{reason}; {UPLOAD_ALL_SHARDS}")
     count = max(shard.count for shard in shards.values())
     seen: dict[int, list[int]] = defaultdict(list)
     for number, shard in shards.items():
         seen[shard.index].append(number)
-    missing = [str(index) for index in range(1, count + 1) if index not in seen]
+    missing = tuple(index for index in range(1, count + 1) if index not in seen)
     if missing:
-        what = "shard" if len(missing) == 1 else "shards"
-        rest = len(missing) - _MOST_NAMED
-        named = ", ".join(missing[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
-        message = f"{what} {named} of {count} left no results; {_ADVICE}"
-        yield Finding("shards", "", message)
+        yield Finding("shards", "", MissingShards(missing, count))
     for index, numbers in sorted(seen.items()):
         if len(numbers) > 1:
             places = ", ".join(sorted(where[number] for number in numbers))
-            message = f"shard {index} of {count} is there {len(numbers)} times; {_ADVICE}"
-            yield Finding("shards", places, message)
+            yield Finding("shards", places, RepeatedShard(index, count, len(numbers)))
     if len(shards) < len(runs) and not all(_is_alone(run) for run in _others(runs, shards)):
-        yield Finding("shards", "", f"shards and runs that are none are mixed; {_ADVICE}")
+        yield Finding("shards", "", f"shards and runs that are none are mixed; {UPLOAD_ALL_SHARDS}")
 
 
 def incomplete_findings(runs: Mapping[int, Read]) -> Iterator[Finding]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.run_ledger.limits import Spent, SuiteLimits
 
 Clock = Callable[[], float]
 """Seconds, the same in all processes of the run."""
 
-Listener = Callable[[str], None]
-"""Is told the sentence that says which budget is exceeded."""
+Listener = Callable[[SuiteStop], None]
+"""Is told which budget is exceeded."""
 
 
 class Spending(Protocol):
@@ -23,10 +24,10 @@ class Spending(Protocol):
     def total(self) -> Spent:
         """Return what all episodes have spent."""
 
-    def stop(self, sentence: str) -> str:
-        """Say that the run is to stop; returns the sentence that was there first."""
+    def stop(self, cause: SuiteStop) -> SuiteStop:
+        """Say that the run is to stop; returns the cause that was there first."""
 
-    def stopped(self) -> str | None:
+    def stopped(self) -> SuiteStop | None:
         """Return why the run is to stop; None while it may go on."""
 
 
@@ -36,7 +37,7 @@ class ProcessSpending:
     def __init__(self) -> None:
         self._episodes: dict[str, Spent] = {}
         self._total = Spent()
-        self._sentence: str | None = None
+        self._stop: SuiteStop | None = None
 
     def put(self, episode_id: str, spent: Spent) -> None:
         """Set what an episode has spent so far, in place of what was set before."""
@@ -47,14 +48,14 @@ class ProcessSpending:
         """Return what all episodes have spent."""
         return self._total
 
-    def stop(self, sentence: str) -> str:
-        """Say that the run is to stop; returns the sentence that was there first."""
-        self._sentence = self._sentence or sentence
-        return self._sentence
+    def stop(self, cause: SuiteStop) -> SuiteStop:
+        """Say that the run is to stop; returns the cause that was there first."""
+        self._stop = self._stop or cause
+        return self._stop
 
-    def stopped(self) -> str | None:
+    def stopped(self) -> SuiteStop | None:
         """Return why the run is to stop; None while it may go on."""
-        return self._sentence
+        return self._stop
 
 
 class SuiteBudgets:
@@ -67,7 +68,7 @@ class SuiteBudgets:
         self._spending = spending
         self._clock = clock
         self._started = started
-        self._sentence: str | None = None
+        self._stop: SuiteStop | None = None
         self._listeners: list[Listener] = []
 
     def spend(self, episode_id: str, cost_usd: float, tokens: int) -> None:
@@ -78,25 +79,25 @@ class SuiteBudgets:
         self._spending.put(episode_id, Spent(cost_usd, tokens))
         self.exceeded()
 
-    def exceeded(self) -> str | None:
-        """Return in one sentence which budget is exceeded; once it is, it stays so for all.
+    def exceeded(self) -> SuiteStop | None:
+        """Return which budget is exceeded; once it is, it stays so for all.
 
         Raises InputError as `spend` does.
         """
-        if self._sentence is None:
+        if self._stop is None:
             found = self._spending.stopped() or self._limits.exceeded(
                 self._spending.total(), self._elapsed_s()
             )
             if found is not None:
-                self._stop(self._spending.stop(found))
-        return self._sentence
+                self._end(self._spending.stop(found))
+        return self._stop
 
-    def stopped(self) -> str | None:
+    def stopped(self) -> SuiteStop | None:
         """Return why the run was stopped, by any of its processes; None where it was not.
 
         Unlike `exceeded` it finds nothing new: the time after the last episode does not count.
         """
-        return self._sentence or self._spending.stopped()
+        return self._stop or self._spending.stopped()
 
     def deadline_s(self) -> float | None:
         """Return the seconds until the time is over; None where it has no limit."""
@@ -108,16 +109,16 @@ class SuiteBudgets:
 
         It is called where this process finds out: by `spend` or `exceeded`, on their thread.
         """
-        if self._sentence is None:
+        if self._stop is None:
             self._listeners.append(listener)
         else:
-            listener(self._sentence)
+            listener(self._stop)
 
     def _elapsed_s(self) -> float:
         return self._clock() - self._started
 
-    def _stop(self, sentence: str) -> None:
-        self._sentence = sentence
+    def _end(self, cause: SuiteStop) -> None:
+        self._stop = cause
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
-            listener(sentence)
+            listener(cause)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.run_ledger.budgets import Clock
 from ci_agent_eval.run_ledger.file import LedgerFile, digest
 from ci_agent_eval.run_ledger.limits import Spent
@@ -45,21 +47,22 @@ class SharedSpending:
         with self._file.reading() as connection:
             return Spent(*connection.execute("SELECT cost_usd, tokens FROM run").fetchone())
 
-    def stop(self, sentence: str) -> str:
-        """Say that the run is to stop; returns the sentence that was there first."""
+    def stop(self, cause: SuiteStop) -> SuiteStop:
+        """Say that the run is to stop; returns the cause that was there first."""
         with self._file.writing() as connection:
-            connection.execute("UPDATE run SET stopped = ? WHERE stopped IS NULL", (sentence,))
-            return _sentence(connection) or sentence
+            told = json.dumps(asdict(cause))
+            connection.execute("UPDATE run SET stopped = ? WHERE stopped IS NULL", (told,))
+            return _cause(connection) or cause
 
-    def stopped(self) -> str | None:
+    def stopped(self) -> SuiteStop | None:
         """Return why the run is to stop; None while it may go on."""
         with self._file.reading() as connection:
-            return _sentence(connection)
+            return _cause(connection)
 
 
-def _sentence(connection: sqlite3.Connection) -> str | None:
+def _cause(connection: sqlite3.Connection) -> SuiteStop | None:
     found: str | None = connection.execute("SELECT stopped FROM run").fetchone()[0]
-    return found
+    return None if found is None else SuiteStop(**json.loads(found))
 
 
 @dataclass

@@ -42,6 +42,7 @@ from ci_agent_eval.render.html.why import told_reasons
 from ci_agent_eval.render.links import Links, line_number, quoted_url
 from ci_agent_eval.render.markdown import SHORT_SHA
 from ci_agent_eval.render.numbers import count, counted
+from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
 from ci_agent_eval.render.views import (
     evaluations_title,
     evidence,
@@ -119,6 +120,8 @@ def render_html(
         "counted": counted,
         "findings": findings_of(report),
         "finding_name": finding_name,
+        "finding_sentence": finding_sentence,
+        "reason_sentence": reason_sentence,
         "place": lambda file, line: _place(file, line, shown, links),
         "script": assets.script(),
         "style": assets.style(),

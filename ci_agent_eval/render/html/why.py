@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.gate import Reason, ReasonKind
+from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
 from ci_agent_eval.render.views import Findings, finding_name, findings_of
 from ci_agent_eval.report import Report
 
@@ -48,9 +49,10 @@ def _of_findings(found: Findings) -> Iterator[Told]:
 
 def _finding(finding: Finding) -> str:
     where = f" in {finding.where}" if finding.where else ""
-    return f"{finding_name(finding)}{where}: {finding.message}"
+    return f"{finding_name(finding)}{where}: {finding_sentence(finding)}"
 
 
 def _sentence(reason: Reason) -> str:
     word = _WORDS.get(reason.kind)
-    return f"{word}: {reason.message}" if word else reason.message
+    said = reason_sentence(reason)
+    return f"{word}: {said}" if word else said

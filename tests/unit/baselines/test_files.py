@@ -8,6 +8,7 @@ from ci_agent_eval.baselines.files import from_files
 from ci_agent_eval.baselines.found import Wanted
 from ci_agent_eval.baselines.load import load_baseline
 from ci_agent_eval.comparison.model import Baseline, NoBaseline
+from ci_agent_eval.contract.findings import MissingShards
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.errors import InputError
 from tests.builders import episode, failing, write_run
@@ -73,7 +74,7 @@ def test_a_missing_shard_is_no_whole_run(tmp_path):
     write_run(tmp_path / "base/shard-1", episode(), session=session)
     (finding,) = found(tmp_path, "base").findings
     assert (finding.kind, finding.blocking) == ("baseline", True)
-    assert "shard 2 of 2" in finding.message
+    assert finding.message == MissingShards((2,), 2)
 
 
 @pytest.mark.parametrize(

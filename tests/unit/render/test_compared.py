@@ -8,6 +8,7 @@ import re
 import pytest
 
 from ci_agent_eval.comparison.model import Divergence
+from ci_agent_eval.contract.findings import MissingShards, RepeatedShard
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.annotations import annotations, noted
@@ -15,6 +16,7 @@ from ci_agent_eval.render.ctrf import render_ctrf
 from ci_agent_eval.render.doubts import doubts
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.markdown import render_check_summary, render_comment
+from ci_agent_eval.render.sentences import reason_sentence
 from ci_agent_eval.render.terminal import render_terminal
 from ci_agent_eval.render.ways import place_of, ways_of
 from ci_agent_eval.results.load import load
@@ -366,10 +368,12 @@ def test_the_columns_of_iterations_have_headings():
 @pytest.mark.parametrize(
     ("message", "said"),
     [
-        ("shard 3 of 7 left no results; do", "shard 3 of 7 is missing"),
-        ("shards 3, 5 of 7 left no results; do", "shards 3, 5 of 7 are missing"),
-        ("shards 1, 2, 3, 4, 5, 6 of 9 left no results; do", "6 of 9 shards are missing"),
-        ("shard 2 of 7 is there 2 times; do", "shard 2 of 7 is there 2 times"),
+        (MissingShards((3,), 7), "shard 3 of 7 is missing"),
+        (MissingShards((3, 5), 7), "shards 3, 5 of 7 are missing"),
+        (MissingShards((1, 2, 3, 4, 5, 6), 9), "6 of 9 shards are missing"),
+        (RepeatedShard(2, 7, 2), "shard 2 of 7 is there 2 times"),
+        # Nobody reads a sentence, whatever it says.
+        ("shard 3 of 7 left no results; do", "the shards are not one whole run"),
         ("the shards are of different commits; do", "the shards are not one whole run"),
     ],
 )
@@ -377,11 +381,10 @@ def test_the_headline_names_the_shards_that_are_missing(message, said):
     built = report(episode(), findings=(finding("shards", where="", message=message),))
     assert headline(built) == f"Agent evals failed: {said}"
     assert "(empty)" not in comment(built) + terminal(built)
-    assert not any(reason.message.startswith(":") for reason in built.verdict.reasons)
+    assert not any(reason_sentence(r).startswith(":") for r in built.verdict.reasons)
 
 
 def test_the_headline_knows_the_findings_of_the_loader(tmp_path):
-    """It reads their words, so they are held together here."""
     session = Session(state="finished", selected=1, shard=Shard(index=1, count=3, run="7"))
     for name in ("a", "b"):
         write_run(tmp_path / name, episode(), session=session)
@@ -409,7 +412,7 @@ def test_what_follows_from_broken_shards_is_folded_under_them():
 
 
 def test_a_fault_in_the_shards_is_the_first_finding():
-    found = (finding("collection_error"), finding("shards", message="shard 1 of 2 left no results"))
+    found = (finding("collection_error"), finding("shards", message=MissingShards((1,), 2)))
     shown = comment(report(episode(), findings=found))
     assert shown.index("- shards in") < shown.index("- collection error in")
 

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.findings import MissingShards
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.facts import PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
@@ -27,6 +28,22 @@ def test_round_trip_is_exact(name):
     text = render_verdict(built)
     assert parse_verdict(text) == built
     assert render_verdict(parse_verdict(text.encode())) == text
+
+
+def test_a_finding_that_is_data_is_written_with_its_sentence():
+    missing = finding("shards", where="", message=MissingShards((2, 3), 4))
+    document = json.loads(render_verdict(report(episode(), findings=(missing, finding()))))
+    plain, data = sorted(document["summary"]["findings"], key=lambda one: "data" in one)
+    assert "data" not in plain
+    assert data["message"].startswith("shards 2, 3 of 4 left no results; ")
+    assert data["data"] == {"type": "missing_shards", "indexes": [2, 3], "total": 4}
+    # The conclusion rests on nothing that a sentence says.
+    del data["data"]
+    document["summary"]["findings"] = [data]
+    assert (
+        headline(parse_verdict(json.dumps(document)))
+        == "Agent evals failed: the shards are not one whole run"
+    )
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.findings import StoppedRun
 from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.headline import headline
-from tests.builders import episode, evaluated, failing, finding, report
+from tests.builders import COST_STOP, episode, evaluated, failing, finding, report
 from tests.render_reports import HOSTILE, everything_wrong, hostile, no_results
 
 NO_EPISODES = {"sources": (), "sessions": ()}
@@ -106,11 +107,11 @@ CASES = (JUnitCase("c", "a", "failed"), JUnitCase("c", "b", "error"))
             "failed: the run was interrupted (1 episode judged), 2 result files cannot be read",
         ),
         (
-            lambda: report(episode(), findings=(finding("stopped", message="6 of 1234 selected episodes did not run, because ..."),)),
+            lambda: report(episode(), findings=(finding("stopped", message=StoppedRun(COST_STOP, 1234, 6)),)),
             "failed: a suite budget stopped the run (6 of 1,234 episodes did not run)",
         ),
         (
-            lambda: report(episode(), findings=(finding("stopped", message="the run was stopped (...)"),)),
+            lambda: report(episode(), findings=(finding("stopped", message=StoppedRun(COST_STOP, None, 0)),)),
             "failed: a suite budget stopped the run",
         ),
         (

@@ -125,6 +125,7 @@ def test_the_value_above_leaves_no_text_unset():
         "selected",
         "wall_time_s",
         "shard",
+        "suite_stop",  # figures and one of the contract's words
         "stop_reason",  # one of the contract's words
         "duration_ms",
     }

@@ -18,6 +18,7 @@ from ci_agent_eval.render.document import render_verdict
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown import render_comment
+from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
 from ci_agent_eval.report import build_report
 from ci_agent_eval.results.load import load
 from ci_agent_eval.sharding import assign, parse_shard, plan_of
@@ -67,7 +68,9 @@ def rendered(found):
 
 
 def shard_messages(tmp_path):
-    return [f.message for f in loaded(tmp_path).findings if f.kind == "shards" and f.blocking]
+    return [
+        finding_sentence(f) for f in loaded(tmp_path).findings if f.kind == "shards" and f.blocking
+    ]
 
 
 @pytest.mark.parametrize("count", [2, 7, 12])
@@ -120,7 +123,7 @@ def test_a_failed_shard_that_was_run_again_counts_once(tmp_path):
     write(tmp_path, 2, 2, EPISODES[1], run="7", attempt=2, name="2-again")
     found = report(tmp_path)
     assert found.passed
-    assert [w.message for w in found.verdict.warnings if "later attempt" in w.message]
+    assert any("later attempt" in reason_sentence(w) for w in found.verdict.warnings)
 
 
 def test_what_every_shard_leaves_out_counts_once(tmp_path):

@@ -9,8 +9,10 @@ import pytest
 
 from ci_agent_eval.contract.results import CollectionError, Session
 from ci_agent_eval.facts import Loaded
+from ci_agent_eval.render.sentences import finding_sentence
 from ci_agent_eval.results.load import load
 from tests.builders import (
+    COST_STOP,
     episode,
     evaluated,
     failing,
@@ -194,12 +196,12 @@ def test_a_run_that_a_suite_budget_stopped_fails_and_says_how_many_did_not_run(
     tmp_path: Path, selected: int | None, said: str
 ) -> None:
     stopped = "suite budget total_cost_usd exceeded: $5.02 of $5.00"
-    session = ended(selected=selected, stopped=stopped)
+    session = ended(selected=selected, stopped=stopped, suite_stop=COST_STOP)
     ended_early = episode("b", outcome="error", reason=f"stopped: {stopped}")
     write_run(tmp_path / "run", episode("a", outcome="passed"), ended_early, session=session)
     (finding,) = loaded_from(tmp_path).findings
     assert (finding.kind, finding.blocking) == ("stopped", True)
-    assert finding.message == (
+    assert finding_sentence(finding) == (
         f"{said.format(stopped)}; raise the budget or let the episodes take less, "
         "then run the suite again"
     )

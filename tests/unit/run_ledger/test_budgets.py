@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.run_ledger.budgets import ProcessSpending, SuiteBudgets
 from ci_agent_eval.run_ledger.file import LedgerFile
@@ -44,7 +45,7 @@ def test_episodes_add_up_and_the_last_word_on_each_counts(budgets):
     suite.spend("b", 0.3, 300)
     assert suite.exceeded() is None
     suite.spend("b", 0.45, 300)
-    assert suite.exceeded() == "suite budget total_cost_usd exceeded: $1.05 of $1.00"
+    assert suite.exceeded() == SuiteStop("total_cost_usd", pytest.approx(1.05), 1.0)
 
 
 def test_tokens_add_up_too(budgets):
@@ -54,7 +55,7 @@ def test_tokens_add_up_too(budgets):
     suite.spend("b", 0.0, 299)
     assert suite.exceeded() is None
     suite.spend("b", 0.0, 300)
-    assert "500" in suite.exceeded()
+    assert suite.exceeded() == SuiteStop("total_tokens", 500, 499)
 
 
 def test_once_it_is_exceeded_it_stays_so_in_the_same_words(budgets):
@@ -63,7 +64,7 @@ def test_once_it_is_exceeded_it_stays_so_in_the_same_words(budgets):
     said = suite.exceeded()
     suite.spend("a", 0, 5)
     suite.spend("b", 0, 90)
-    assert suite.exceeded() == said == "suite budget total_tokens exceeded: 11 of 10"
+    assert suite.exceeded() == said == SuiteStop("total_tokens", 11, 10)
 
 
 def test_listeners_are_told_once_and_late_ones_at_once(budgets):
@@ -86,7 +87,7 @@ def test_the_time_runs_from_the_start_of_the_run(budgets):
     assert suite.exceeded() is None
     suite.clock.now += 41
     assert suite.deadline_s() == 0
-    assert suite.exceeded() == "suite budget total_wall_time_s exceeded: 61.0 s of 60.0 s"
+    assert suite.exceeded() == SuiteStop("total_wall_time_s", 61, 60)
 
 
 def test_without_a_limit_on_time_there_is_no_deadline(budgets):
@@ -105,7 +106,7 @@ def test_what_one_process_finds_stops_the_others_which_see_what_all_have_spent(t
     other.spend("b", 0.3, 1)
     assert one.exceeded() is None
     one.spend("a", 0.75, 1)
-    said = "suite budget total_cost_usd exceeded: $1.05 of $1.00"
+    said = SuiteStop("total_cost_usd", pytest.approx(1.05), 1.0)
     assert one.exceeded() == said
     assert heard == []
     assert other.exceeded() == said

@@ -23,7 +23,7 @@ from ci_agent_eval.run_ledger.limits import Spent, SuiteLimits
     ],
 )
 def test_what_is_exceeded_is_said_with_its_figures(limits, spent, elapsed_s, sentence):
-    assert limits.exceeded(spent, elapsed_s) == f"suite budget {sentence}"
+    assert limits.exceeded(spent, elapsed_s).sentence == f"suite budget {sentence}"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,80 @@
+"""The sentences of findings and of reasons that are data."""
+
+from __future__ import annotations
+
+import math
+
+from ci_agent_eval.comparison.remarks import Increase, LimitedFigure, increase_of
+from ci_agent_eval.contract.findings import (
+    UPLOAD_ALL_SHARDS,
+    Finding,
+    MissingShards,
+    RepeatedShard,
+    StoppedRun,
+)
+from ci_agent_eval.gate import Reason
+
+LIMITED_FIGURES: dict[LimitedFigure, str] = {
+    "cost_usd": "cost per episode",
+    "p95_latency_ms": "p95 turn latency",
+}
+"""What the figures are called that may be allowed to rise by so much only."""
+
+_MOST_NAMED = 20
+"""Missing shards that are named; of the others there is the number."""
+
+
+def finding_sentence(finding: Finding) -> str:
+    """Return what a finding is, and what to do; it may hold foreign text."""
+    message = finding.message
+    if isinstance(message, str):
+        return message
+    if isinstance(message, MissingShards):
+        return f"{_missing_shards(message)}; {UPLOAD_ALL_SHARDS}"
+    if isinstance(message, RepeatedShard):
+        shard = f"shard {message.index} of {message.total}"
+        return f"{shard} is there {message.times} times; {UPLOAD_ALL_SHARDS}"
+    return _stopped_run(message)
+
+
+def reason_sentence(reason: Reason) -> str:
+    """Return why the gate does not open, or what is worth saying; it may hold foreign text."""
+    message = reason.message
+    if isinstance(message, str):
+        return message
+    if isinstance(message, Finding):
+        where = f"{message.where}: " if message.where else ""
+        return f"{where}{finding_sentence(message)}"
+    return _increase(message)
+
+
+def _missing_shards(missing: MissingShards) -> str:
+    what = "shard" if len(missing.indexes) == 1 else "shards"
+    rest = len(missing.indexes) - _MOST_NAMED
+    named = ", ".join(map(str, missing.indexes[:_MOST_NAMED]))
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"{what} {named}{more} of {missing.total} left no results"
+
+
+def _stopped_run(run: StoppedRun) -> str:
+    told = f"the run was stopped ({run.stop.sentence})"
+    if run.selected is not None:
+        told = f"{run.left_out} of {run.selected} selected episodes did not run, because {told}"
+    return f"{told}; raise the budget or let the episodes take less, then run the suite again"
+
+
+def _increase(increase: Increase) -> str:
+    moved, limit = increase.moved, f"{increase.allowed * 100:.6g}% allowed"
+    figure = LIMITED_FIGURES[increase.figure]
+    if increase.kind == "not_measured":
+        where = f"{moved.compared - moved.scenarios} of {moved.compared} scenarios"
+        cause = "so that its increase cannot be told"
+        return f"{figure} is not measured on both sides in {where}, {cause}, {limit}"
+    rise = increase_of(moved) or 0.0
+    if increase.kind == "possible":
+        chance = "which so few iterations cannot tell from chance"
+        return f"{figure} rose by {rise:.1%}, {chance}; {limit}"
+    if math.isinf(rise):
+        return f"{figure} rose from nothing, {limit}"
+    share = f"{rise:.1%}" if moved.interval is None else f"{moved.interval[0]:.1%} or more"
+    return f"{figure} rose by {share}, {limit}"
