@@ -120,7 +120,7 @@ def _filled(step: Step, words: Mapping[str, str]) -> Step:
 
 def completion(step: Step, model: str, turn: int) -> dict[str, Any]:
     """The completion object for a step, in the form of OpenAI's API reference."""
-    calls = [_call(item, turn, n) for n, item in enumerate(step.tool_calls, 1)]
+    calls = tool_calls(step, turn)
     message: dict[str, Any] = {"role": "assistant", "content": step.text, "refusal": step.refusal}
     message |= {"tool_calls": calls} if calls else {}
     reason = step.finish_reason or ("tool_calls" if calls else "stop")
@@ -132,6 +132,11 @@ def completion(step: Step, model: str, turn: int) -> dict[str, Any]:
         "choices": [{"index": 0, "message": message, "finish_reason": reason, "logprobs": None}],
         **({"usage": _usage(step.usage)} if step.usage is not None else {}),
     }
+
+
+def tool_calls(step: Step, turn: int) -> list[dict[str, Any]]:
+    """Return the calls of a step as the chat completions write them."""
+    return [_call(item, turn, n) for n, item in enumerate(step.tool_calls, 1)]
 
 
 def _call(item: Mapping[str, Any], turn: int, number: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tests.model_server.responses import as_messages, response
 from tests.model_server.script import Script, Step, completion
 
 
@@ -76,10 +77,11 @@ class ModelServer:
         return f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
 
     def app(self) -> Starlette:
-        """The routes: OpenAI's one, and two to look and to release from another process."""
+        """The routes: OpenAI's two, and two to look and to release from another process."""
         return Starlette(
             routes=[
                 Route("/v1/chat/completions", self._complete, methods=["POST"]),
+                Route("/v1/responses", self._complete, methods=["POST"]),
                 Route("/release", self._release, methods=["POST"]),
                 Route("/stats", self._stats, methods=["GET"]),
             ]
@@ -139,7 +141,9 @@ class ModelServer:
             self.open -= 1
 
     async def _answer(self, body: dict[str, Any], request: Request) -> Response:
-        step = self.script.step(body["messages"])
+        is_chat = "messages" in body
+        messages = body["messages"] if is_chat else as_messages(body["input"])
+        step = self.script.step(messages)
         if step.delay_ms:
             await asyncio.sleep(step.delay_ms / 1000)
         if step.hang:
@@ -148,8 +152,9 @@ class ModelServer:
             return _error(step)
         if step.body is not None:
             return Response(step.body, media_type=step.content_type)
-        turn = sum(1 for message in body["messages"] if message["role"] == "assistant") + 1
-        return JSONResponse(completion(step, body["model"], turn))
+        turn = sum(1 for message in messages if message["role"] == "assistant") + 1
+        answer = completion if is_chat else response
+        return JSONResponse(answer(step, body["model"], turn))
 
     async def _hang(self, request: Request) -> None:
         """Wait for the release, or for the client to hang up."""

@@ -128,7 +128,19 @@ def canonical_request(
 def message_of(dumped: Json, ids: dict[str, str]) -> Json:
     """Return a dumped message with what counts of it; new tool call ids are added to `ids`."""
     parts = [_part(part, ids, PARTS_LEFT_OUT) for part in _objects(dumped["parts"])]
-    return {"kind": dumped["kind"], "parts": parts}
+    return without_empty_arguments({"kind": dumped["kind"], "parts": parts})
+
+
+def without_empty_arguments(message: Json) -> Json:
+    """Return a message whose calls without arguments hold none.
+
+    Models write `"{}"`, a replay gives back `{}`, and both ask the same.
+    """
+    parts = [
+        {name: value for name, value in part.items() if (name, value) != ("args", {})}
+        for part in message["parts"]
+    ]
+    return {**message, "parts": parts}
 
 
 def response_parts(dumped: Json, ids: dict[str, str]) -> list[Json]:
@@ -140,7 +152,7 @@ def _part(part: Json, ids: dict[str, str], left_out: frozenset[str]) -> Json:
     """Return a part, its kind first; arguments that are JSON are written as what they mean."""
     kept: Json = {"part_kind": part["part_kind"]}
     for name, value in part.items():
-        if name in left_out or value is None or value in ({}, []):
+        if name in left_out or value is None or (value in ({}, []) and name != "args"):
             continue
         if name == "tool_call_id":
             kept[name] = ids.setdefault(value, f"call-{len(ids) + 1}")
@@ -152,13 +164,23 @@ def _part(part: Json, ids: dict[str, str], left_out: frozenset[str]) -> Json:
 
 
 def _arguments(args: Any) -> Any:
+    """Return arguments parsed; a text that JSON does not hold exactly stays as it was written."""
     if not isinstance(args, str):
         return args
     try:
-        parsed = json.loads(args)
+        parsed = json.loads(args, object_pairs_hook=_object)
     except (ValueError, RecursionError):
         return args
-    return jsonable(parsed) if isinstance(parsed, dict) else args
+    is_exact = isinstance(parsed, dict) and jsonable(parsed) == parsed
+    return parsed if is_exact else args
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Json:
+    """Return an object of JSON. Raises ValueError for one that says a name twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
 
 
 def _without_bytes(value: Any) -> Any:

@@ -11,7 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ci_agent_eval.engine.cassette.canonical import Json, Request, digest
+from ci_agent_eval.engine.cassette.canonical import (
+    Json,
+    Request,
+    digest,
+    without_empty_arguments,
+)
 from ci_agent_eval.engine.cassette.responses import as_message
 from ci_agent_eval.errors import InputError
 
@@ -149,7 +154,7 @@ def _read(exchanges: Any, toolsets: Mapping[str, Any]) -> Take:
 
 def _request(asked: Json, take: Sequence[Exchange], toolsets: Mapping[str, Any]) -> Request:
     head = {name: asked[name] for name in _HEAD if name in asked}
-    new = tuple(asked["messages"])
+    new = tuple(without_empty_arguments(message) for message in asked["messages"])
     if asked.get("continues") is None:
         return Request(head, _tools(asked, toolsets, []), new)
     number = asked["continues"]

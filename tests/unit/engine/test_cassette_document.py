@@ -71,6 +71,30 @@ def test_the_same_question_has_the_same_key_whatever_ids_and_times_it_carries():
     assert a.key == b.key
 
 
+@pytest.mark.parametrize("written", ["{}", " {} ", {}, None])
+def test_a_call_without_arguments_asks_the_same_however_it_is_written(written):
+    live = request(prompt(), asked("a", "{}"), told("a"))
+    assert request(prompt(), asked("a", written), told("a")).key == live.key
+    (part,) = recorded(asked("a", "{}"), live, same)["parts"]
+    assert part["args"] == {}
+
+
+@pytest.mark.parametrize("text", ['{"n": 1180591620717411303424}', '{"a": 1, "a": 2}', "[1]", "{"])
+def test_arguments_that_a_cassette_cannot_hold_exactly_stay_as_they_were_written(text):
+    (part,) = recorded(asked("a", text), request(), same)["parts"]
+    assert part["args"] == text
+
+
+def test_an_older_cassette_with_empty_arguments_answers():
+    new = request(prompt(), asked("a", "{}"), told("a"))
+    called = {**new.messages[1], "parts": [{**new.messages[1]["parts"][0], "args": {}}]}
+    older = Request(new.head, new.tools, (new.messages[0], called, new.messages[2]))
+    text = render_cassette(Cassette("s", {1: (Exchange(older, {"parts": []}),)}))
+    assert "args: {}" in text
+    (read,) = parse_cassette(text, "x").takes[1]
+    assert read.request.key == new.key
+
+
 @pytest.mark.parametrize(
     ("other", "label"),
     [
