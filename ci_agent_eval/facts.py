@@ -84,6 +84,8 @@ class EpisodeFacts:
     file: str | None
     line: int | None
     iteration: int
+    iterations: int
+    """How many its test declares."""
     attempt: int
     gate: Gating
     min_pass_rate: float | None
@@ -130,6 +132,7 @@ def facts_of(episode: Episode) -> EpisodeFacts:
         file=episode.file,
         line=episode.line,
         iteration=episode.iteration,
+        iterations=episode.iterations,
         attempt=episode.attempt,
         gate=episode.gate,
         min_pass_rate=episode.min_pass_rate,

@@ -20,6 +20,7 @@ from ci_agent_eval.contract.results import (
     RESULTS_NAME,
     SESSION_NAME,
     JournalLine,
+    RemovedScenario,
     Session,
     Shard,
 )
@@ -173,11 +174,22 @@ class ReportFolder:
         """Read `session.json`."""
         return Session.model_validate_json((self.path / SESSION_NAME).read_bytes())
 
-    def note_selected(self, count: int, deselected: int, shard: Shard | None = None) -> None:
+    def note_selected(
+        self,
+        count: int,
+        deselected: int,
+        shard: Shard | None = None,
+        removed: tuple[RemovedScenario, ...] = (),
+    ) -> None:
         """Say in `session.json` what is to run; every worker says the same."""
         session = self.session()
         if session.state == "running" and session.selected is None:
-            update = {"selected": count, "deselected": deselected, "shard": shard}
+            update = {
+                "selected": count,
+                "deselected": deselected,
+                "shard": shard,
+                "removed": removed,
+            }
             self.write_session(session.model_copy(update=update))
 
     def note_process_status(self, status: int) -> None:

@@ -100,6 +100,7 @@ class Episode(Frozen):
     file: str | None = Field(default=None, description="path relative to the repository root")
     line: Count | None = Field(default=None, description="1-based line of the test")
     iteration: Count = Field(default=1, description="1-based repeat of the scenario")
+    iterations: Count = Field(default=1, description="iterations that its test declares")
     attempt: Count = Field(default=1, description="1-based retry of the iteration")
     mode: Mode = Field(
         default="strict", description="evaluation: assertions are measured, not enforced"

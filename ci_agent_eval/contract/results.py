@@ -7,7 +7,7 @@ from typing import Final, Literal, Self
 from pydantic import Field, model_validator
 
 from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, Frozen, SchemaVersion
-from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.episode import Episode, Gating
 from ci_agent_eval.contract.suite_stop import SuiteStop
 
 RESULTS_NAME = "results.json"
@@ -51,6 +51,24 @@ class CollectionError(Frozen):
     message: str
 
 
+class CollectionSkip(Frozen):
+    """A file that pytest skipped as a whole, such as by `pytest.importorskip`."""
+
+    file: str = Field(description="path relative to the repository root")
+    reason: str = ""
+
+
+class RemovedScenario(Frozen):
+    """Iterations that were collected, and that neither pytest's options nor a shard left out."""
+
+    scenario_id: str = Field(min_length=1)
+    gate: Gating = "required"
+    iterations: Count = 1
+    by: str | None = Field(
+        default=None, description="file or module that deselected them; unset: a hook did not say"
+    )
+
+
 class Shard(Frozen):
     """Which part of the suite a session ran: `index` of `count`, 1-based."""
 
@@ -88,12 +106,39 @@ class Session(Frozen):
         default=None, description="the suite's budget, where one was that limit"
     )
     deselected: Count = Field(default=0, description="episodes that were there, not selected")
+    restrictions: tuple[str, ...] = Field(
+        default=(), description="arguments of the command line that leave tests out, as -k"
+    )
+    paths: tuple[str, ...] = Field(
+        default=(), description="paths of the command line, relative to the repository root"
+    )
+    removed: tuple[RemovedScenario, ...] = ()
+    collection_skips: tuple[CollectionSkip, ...] = ()
     collection_errors: tuple[CollectionError, ...] = ()
     wall_time_s: Amount | None = None
     commit: str | None = None
     run: str | None = Field(default=None, description="id of the workflow run")
     attempt: Count = Field(default=1, description="1-based attempt at the workflow run")
     shard: Shard | None = None
+
+
+class ListedScenario(Frozen):
+    """A scenario that was collected; one that several tests share is there for each of them."""
+
+    scenario_id: str = Field(min_length=1)
+    gate: Gating = "required"
+    file: str | None = Field(default=None, description="path relative to the repository root")
+    was: tuple[str, ...] = Field(default=(), description="scenario ids it had before")
+    named_at_run_time: bool = Field(
+        default=False, description="its test returns an episode, which may have another id"
+    )
+
+
+class ScenarioListing(Frozen):
+    """What a collection that runs nothing found: the file of `--episode-list`."""
+
+    session: Session
+    scenarios: tuple[ListedScenario, ...] = ()
 
 
 class Results(Frozen):

@@ -84,6 +84,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     linking.add_experiment_options(parser)
 
 
+def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> None:
+    """Keep pytest's parser: it tells later what the command line leaves out."""
+    early_config.stash[options.PARSER] = parser
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and on the main process what collects the terminal summary."""
     config.addinivalue_line("markers", options.MARKER_HELP)
@@ -93,6 +98,10 @@ def pytest_configure(config: pytest.Config) -> None:
     options.cassette_mode(config)
     linking.configure(config)
     suite_budgets.configure(config)
+    if options.report_dir(config) is not None or config.option.episode_list:
+        from ci_agent_eval.pytest_plugin import collected  # noqa: PLC0415 - inert until used
+
+        collected.watch(config)
     if not options.is_worker(config):
         reports = EpisodeReports()
         EvaluationReports.start(config, reports)
@@ -107,6 +116,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         from ci_agent_eval.pytest_plugin.run import Run  # noqa: PLC0415 - inert until used
 
         Run.start(session.config, directory)
+    if session.config.option.episode_list:
+        from ci_agent_eval.pytest_plugin.listing import Listing  # noqa: PLC0415 - inert until used
+
+        Listing.start(session.config)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -330,8 +343,11 @@ def _lanes(item: pytest.Item) -> Lanes | None:
 
 
 def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    stash = config.stash
-    _episodes(config).select(items, stash.get(DESELECTED, 0), stash.get(options.SHARD, None))
+    stash, watching = config.stash, config.pluginmanager.get_plugin(options.COLLECTED)
+    removed = () if watching is None else watching.removed(items)
+    _episodes(config).select(
+        items, stash.get(DESELECTED, 0), stash.get(options.SHARD, None), removed
+    )
 
 
 def _episodes(config: pytest.Config) -> EpisodeSession:

@@ -11,6 +11,12 @@ import pytest
 WORKER_DIR = "episode_report_dir"
 """Key under which an xdist worker is told the report directory."""
 
+COLLECTED = "ci_agent_eval_collected"
+"""What pytest knows the plugin object by that watches the collection."""
+
+PARSER = pytest.StashKey[pytest.Parser]()
+"""pytest's own parser."""
+
 SHARD = pytest.StashKey[Any]()
 """The shard that this process runs, a `contract.results.Shard`."""
 
@@ -46,6 +52,10 @@ def add_options(parser: pytest.Parser) -> None:
     )
     # For `agent-eval run` alone: whoever sets it adds to session.json how pytest's process ended.
     group.addoption("--episode-watched", action="store_true", help=argparse.SUPPRESS)
+    # For `agent-eval` alone: which of the arguments are those of this one run, as a JSON list.
+    group.addoption("--episode-asked", help=argparse.SUPPRESS)
+    # For `agent-eval scenarios` alone: collect, write what was collected to a file, run nothing.
+    group.addoption("--episode-list", metavar="FILE", help=argparse.SUPPRESS)
     group.addoption(
         "--aitest-iterations",
         metavar="N",

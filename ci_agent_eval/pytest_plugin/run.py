@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.contract.results import CollectionError, Session
+from ci_agent_eval.contract.results import Session
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.endings import first_lines
+from ci_agent_eval.pytest_plugin.collection import CollectionOutcome
 from ci_agent_eval.pytest_plugin.figures import summary_facts
 from ci_agent_eval.pytest_plugin.shards import attempt_of, declared
 from ci_agent_eval.pytest_plugin.suite_budgets import stop_of
@@ -26,19 +26,28 @@ from ci_agent_eval.run_folder import ReportFolder
 class Run:
     """Watches the session from its start to its end; a plugin object of its own."""
 
-    def __init__(self, folder: ReportFolder, session: Session, redactor: Redactor) -> None:
+    def __init__(
+        self,
+        folder: ReportFolder,
+        session: Session,
+        redactor: Redactor,
+        collection: CollectionOutcome,
+    ) -> None:
         self._folder = folder
         self._session = session
         self._redactor = redactor
+        self._collection = collection
         self._started = time.perf_counter()
         self._broke = False
         self._interruptions: list[BaseException] = []
-        self._errors: dict[str, str] = {}
+        self._errors = collection.errors
 
     @classmethod
     def start(cls, config: pytest.Config, directory: Path) -> Run:
         """Clear the directory, write that the run has begun, and listen."""
         folder = ReportFolder(directory)
+        redactor = Redactor.from_environ(os.environ)
+        collection = CollectionOutcome(config, redactor)
         session = Session(
             state="running",
             suite=options.suite_name(config),
@@ -48,12 +57,13 @@ class Run:
             attempt=attempt_of(os.environ),
             shard=declared(config, os.environ) if config.option.shard else None,
         )
+        session = collection.restrict(session)
         try:
             folder.clear()
             folder.write_session(session)
         except (InputError, OSError) as error:
             raise pytest.UsageError(f"--episode-report-dir: {error}") from None
-        run = cls(folder, session, Redactor.from_environ(os.environ))
+        run = cls(folder, session, redactor, collection)
         config.pluginmanager.register(run, "ci_agent_eval_run")
         if (reports := config.pluginmanager.get_plugin(PLUGIN_NAME)) is not None:
             reports.look_up = run.facts
@@ -64,9 +74,8 @@ class Run:
         return [summary_facts(episode) for episode in self._folder.merged().episodes()]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Keep what could not be collected; every xdist worker reports the same."""
-        if report.failed:
-            self._errors[self._redactor.text(report.nodeid)] = report.longreprtext
+        """Keep what could not be collected, and what was skipped."""
+        self._collection.add(report)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Note that the run did not end by itself."""
@@ -111,16 +120,12 @@ class Run:
                     "shard": noted.shard,
                     "stopped": stopped,
                     "suite_stop": _suite_stop(session),
-                    "collection_errors": tuple(self._collection_errors()),
+                    "removed": noted.removed,
+                    **self._collection.update(),
                     "wall_time_s": round(time.perf_counter() - self._started, 3),
                 }
             )
         )
-
-    def _collection_errors(self) -> Generator[CollectionError, None, None]:
-        for nodeid, text in sorted(self._errors.items()):
-            message = first_lines(self._redactor.text(text))
-            yield CollectionError(nodeid=nodeid, message=message)
 
 
 def _suite_stop(session: pytest.Session) -> SuiteStop | None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.results import JournalLine, Shard
+from ci_agent_eval.contract.results import JournalLine, RemovedScenario, Shard
 from ci_agent_eval.current import RunningEpisode, enter, leave
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import measuring, options
@@ -79,7 +79,11 @@ class EpisodeSession:
         return found
 
     def select(
-        self, items: Sequence[pytest.Item], deselected: int, shard: Shard | None = None
+        self,
+        items: Sequence[pytest.Item],
+        deselected: int,
+        shard: Shard | None = None,
+        removed: Sequence[RemovedScenario] = (),
     ) -> None:
         """Take up the items that are episodes, and note how many there are.
 
@@ -96,7 +100,8 @@ class EpisodeSession:
             scenario = scenarios[scenario_of(item)]
             self._take_up(item, EpisodeItem(names[item.nodeid], scenario, number))
         if self._folder is not None:
-            self._folder.note_selected(len(items), deselected, shard)
+            clean = tuple(redacted(scenario, self._redactor) for scenario in removed)
+            self._folder.note_selected(len(items), deselected, shard, clean)
         if items:
             found = [*notes(items, options.iterations(items[0].config)), *_alone(items)]
             self.notes = tuple(self._redactor.text(note) for note in found)
@@ -157,7 +162,12 @@ class EpisodeSession:
     def _draft(self, item: pytest.Item, state: EpisodeItem) -> Episode:
         file, line = self._places.of_item(item)
         mode = "evaluation" if is_evaluation(item) else "strict"
-        identity: Any = {"iteration": state.iteration, "attempt": state.attempt, "mode": mode}
+        identity: Any = {
+            "iteration": state.iteration,
+            "iterations": iteration_of(item).of,
+            "attempt": state.attempt,
+            "mode": mode,
+        }
         try:
             return draft_from_marker(
                 item,

@@ -20,6 +20,7 @@ class EpisodeFields(TypedDict, total=False):
     file: str | None
     line: int | None
     iteration: int
+    iterations: int
     attempt: int
     mode: Mode
     gate: Gating
