@@ -69,7 +69,7 @@ OPTIONS: tuple[Option, ...] = (
         "allow-skipped",
         ("gate", "allow_skipped"),
         "flag",
-        "Let the gate pass although a required scenario was skipped.",
+        "Let the gate pass although iterations of a required scenario were skipped.",
     ),
     Option(
         "eval-min-pass-rate",

@@ -15,6 +15,7 @@ from ci_agent_eval.contract.budgets import Budget, SuiteBudgets
 from ci_agent_eval.contract.episode import Assertion, Gating, Mode, StopReason
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation, latency_statistic
+from ci_agent_eval.declared_iterations import NotRun, not_run_counter, restrictions_of
 from ci_agent_eval.evaluations import (
     EvaluationTally,
     SideTotals,
@@ -71,6 +72,8 @@ class ScenarioSummary:
     """The passes the scenario needs, in place of a rate."""
     policy_applies: bool = True
     """Whether an episode of it brings no requirement of its own, so that the policy's holds too."""
+    unjudged_iterations: int = 0
+    """Iterations that its tests declare and that were skipped or never ran; errors are no part."""
     flaky: int = 0
     """Iterations that passed only on a retry."""
     failures: tuple[FailedAssertion, ...] = ()
@@ -160,6 +163,8 @@ class Summary:
     """Of every attempt, in the order of the contract's reasons."""
     deselected: int = 0
     """Episodes that were there and not selected to run."""
+    restrictions: tuple[str, ...] = ()
+    """What restricted the run on purpose, such as `-k refund`; empty: it is of the whole suite."""
     sources: tuple[SourceFile, ...] = ()
     findings: tuple[Finding, ...] = ()
     shard: Part | None = None
@@ -184,8 +189,10 @@ def summarize(loaded: Loaded, *, suite: str = "default", budgets: SuiteBudgets) 
     final = _last_attempts(episodes)
     by_scenario = [list(group) for _, group in groupby(episodes, key=_scenario_key)]
     agents = Counter(group[0].scenario_id for group in by_scenario)
+    not_run = not_run_counter(loaded)
     scenarios = tuple(
-        _scenario(group, among_agents=agents[group[0].scenario_id] > 1) for group in by_scenario
+        _scenario(group, not_run, among_agents=agents[group[0].scenario_id] > 1)
+        for group in by_scenario
     )
     tally = _tally(final)
     totals = _totals(episodes, loaded, budgets)
@@ -202,6 +209,7 @@ def summarize(loaded: Loaded, *, suite: str = "default", budgets: SuiteBudgets) 
         pass_interval=pass_interval(tally),
         stops=_stops(episodes),
         deselected=sum(session.deselected for session in loaded.sessions),
+        restrictions=restrictions_of(loaded),
         sources=tuple(sorted(loaded.sources)),
         findings=tuple(sorted(set(loaded.findings))),
         shard=_part(loaded),
@@ -259,7 +267,9 @@ def _sum(tallies: Iterable[Tally]) -> Tally:
     return sum(tallies, Tally())
 
 
-def _scenario(attempts: Sequence[EpisodeFacts], *, among_agents: bool) -> ScenarioSummary:
+def _scenario(
+    attempts: Sequence[EpisodeFacts], not_run: NotRun, *, among_agents: bool
+) -> ScenarioSummary:
     final = _last_attempts(attempts)
     first, tally, ran = final[0], _tally(final), _ran(attempts)
     rates = [facts.min_pass_rate for facts in final if facts.min_pass_rate is not None]
@@ -275,6 +285,7 @@ def _scenario(attempts: Sequence[EpisodeFacts], *, among_agents: bool) -> Scenar
         min_passes=max(passes) if passes else None,
         policy_applies=any(f.min_pass_rate is None and f.min_passes is None for f in final),
         tally=tally,
+        unjudged_iterations=tally.skipped + not_run(final),
         flaky=sum(1 for facts in final if facts.outcome == "passed" and facts.attempt > 1),
         failures=_failures(final, lambda facts: facts.failed_assertions),
         warnings=_failures(final, lambda facts: facts.warnings),

@@ -53,8 +53,9 @@ def decide(
 
 def is_passing(scenario: ScenarioSummary, policy: GatePolicy) -> bool | None:
     """Say whether a scenario reaches the pass rate it needs; None: it was not judged."""
-    status = _status(scenario, _required_rate(scenario, policy))
-    return status == "passing" if status in {"passing", "failing"} else None
+    if not scenario.tally.judged:
+        return None
+    return _status(scenario, _required_rate(scenario, policy)) != "failing"
 
 
 def required_share(scenario: ScenarioSummary, policy: GatePolicy) -> float:
@@ -90,4 +91,6 @@ def _status(scenario: ScenarioSummary, required: float) -> Status:
     if not tally.judged:
         return "errored" if tally.error else "skipped"
     enough = tally.passed >= (scenario.min_passes or 0)
-    return "passing" if enough and tally.passed >= share_of(required, tally.judged) else "failing"
+    if not enough or tally.passed < share_of(required, tally.judged):
+        return "failing"
+    return "incomplete" if scenario.unjudged_iterations else "passing"

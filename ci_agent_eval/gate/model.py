@@ -13,8 +13,9 @@ from ci_agent_eval.waivers import Agreement
 
 Conclusion = Literal["success", "failure"]
 
-Status = Literal["passing", "failing", "errored", "skipped"]
-"""`errored` and `skipped`: no iteration of the scenario was judged."""
+Status = Literal["passing", "failing", "errored", "skipped", "incomplete"]
+"""`errored` and `skipped`: no iteration of the scenario was judged; `incomplete`: those that were
+judged suffice, and others were skipped or never ran."""
 
 Shortfall = Literal["measurement", "pass_rate", "score"]
 """What evaluations fall short of, where the suite has a threshold for them."""
@@ -26,6 +27,7 @@ ReasonKind = (
         "scenario",
         "error_budget",
         "skipped",
+        "incomplete",
         "tests",
         "budget",
         "suite_budget",
@@ -50,7 +52,7 @@ class GatePolicy:
     max_error_rate: float = 0.0
     """Share of the required episodes that ran which may end in an error, 0 to 1."""
     allow_skipped: bool = False
-    """Whether a required scenario may be skipped in every iteration."""
+    """Whether iterations of a required scenario may be skipped, or never run."""
     eval_min_pass_rate: float | None = None
     """Required share of all evaluation conversations that pass, 0 to 1; None: no threshold."""
     eval_min_score: float | None = None

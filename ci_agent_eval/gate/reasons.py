@@ -42,6 +42,8 @@ def warnings_of(
             yield from _evaluation_warnings(scenario, judgement, policy)
         elif judgement.gate == "advisory":
             yield from _scenario_reasons(scenario, judgement, policy)
+        elif judgement.status == "incomplete" and policy.allow_skipped:
+            yield Reason("incomplete", _unjudged(scenario), scenario.scenario_id, scenario.agent)
     yield from _ended_quarantines(summary)
     yield from _budget_reasons(summary, hard=False)
 
@@ -88,6 +90,17 @@ def _scenario_reasons(
         yield Reason("scenario", message, name, agent)
     elif judgement.status == "skipped" and not policy.allow_skipped:
         yield Reason("skipped", "not judged: every iteration was skipped", name, agent)
+    elif judgement.status == "incomplete" and not policy.allow_skipped:
+        message = f"{_unjudged(scenario)}; run them all, or set allow_skipped"
+        yield Reason("incomplete", message, name, agent)
+
+
+def _unjudged(scenario: ScenarioSummary) -> str:
+    tally, unjudged = scenario.tally, scenario.unjudged_iterations
+    whole = tally.ran + unjudged
+    told = [f"{tally.skipped} skipped"] if tally.skipped else []
+    told += [f"{unjudged - tally.skipped} not run"] if unjudged > tally.skipped else []
+    return f"{unjudged} of {whole} iterations were not judged ({', '.join(told)})"
 
 
 def _needs(judgement: Judgement) -> str:

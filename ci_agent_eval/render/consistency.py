@@ -32,6 +32,8 @@ def contradictions(report: Report) -> Iterator[str]:
         yield "the judgements are not those of its scenarios"
         return
     yield from _misjudged(report)
+    if any(s.unjudged_iterations < s.tally.skipped for s in summary.scenarios):
+        yield "a scenario's iterations that were not judged are fewer than those skipped"
     gated = _sum_of(item.scenario for item in report.required)
     if (summary.tally, summary.gated) != (_sum_of(summary.scenarios), gated):
         yield "its tally is not that of its scenarios"

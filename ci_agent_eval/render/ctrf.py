@@ -24,7 +24,14 @@ from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import line_number, repository_path
 from ci_agent_eval.render.overruns import overruns
 from ci_agent_eval.render.sentences import reason_sentence
-from ci_agent_eval.render.views import NO_REASON, causes, error_cause, reason_of, title_of
+from ci_agent_eval.render.views import (
+    NO_REASON,
+    causes,
+    error_cause,
+    reason_of,
+    skip_cause,
+    title_of,
+)
 from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import ScenarioSummary
 
@@ -39,6 +46,7 @@ _STATUSES: dict[Status, str] = {
     "failing": "failed",
     "errored": "failed",
     "skipped": "skipped",
+    "incomplete": "other",
 }
 _CASES: dict[Outcome, str] = {
     "passed": "passed",
@@ -165,7 +173,9 @@ def _why(item: Judged, *, is_over: bool) -> Iterator[str]:
             named = f"{cause.name}: " if cause.name and cause.reason else ""
             yield f"{named}{reason_of(cause)}"
     if not item.passing and scenario.unjudged_reasons:
-        yield error_cause(scenario).reason or NO_REASON
+        is_incomplete = item.judgement.status == "incomplete"
+        unjudged = skip_cause(scenario) if is_incomplete else error_cause(scenario)
+        yield unjudged.reason or NO_REASON
 
 
 def _case(case: JUnitCase) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import ConfigDict, JsonValue, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
@@ -22,7 +22,7 @@ from ci_agent_eval.comparison.remarks import remarks
 from ci_agent_eval.contract.base import SchemaVersion
 from ci_agent_eval.contract.findings import Finding, FindingData
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.gate import Conclusion, Reason, ReasonData, Verdict
+from ci_agent_eval.gate import Conclusion, Reason, ReasonData, Status, Verdict
 from ci_agent_eval.render.consistency import contradictions
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
@@ -92,9 +92,7 @@ def _counts(report: Report) -> dict[str, Any]:
         "episodes": asdict(report.summary.tally),
         "evaluations": asdict(report.summary.evaluations.tally),
         "tests": asdict(report.summary.tests.tally),
-        "scenarios": {
-            status: statuses[status] for status in ("passing", "failing", "errored", "skipped")
-        },
+        "scenarios": {status: statuses[status] for status in get_args(Status)},
         "budget_violations": sum(1 for _ in report.violations())
         + len(report.summary.suite_violations),
         "findings": len(report.summary.findings),

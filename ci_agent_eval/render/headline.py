@@ -41,7 +41,12 @@ _NOT_PASSING: tuple[tuple[Status, str, str], ...] = (
     ("failing", "fails", "fail"),
     ("errored", "was not judged", "were not judged"),
     ("skipped", "was skipped", "were skipped"),
+    ("incomplete", "was not judged in every iteration", "were not judged in every iteration"),
 )
+
+
+_ALLOWABLE: frozenset[Status] = frozenset({"skipped", "incomplete"})
+"""What `allow_skipped` lets pass."""
 
 
 def headline(report: Report) -> str:
@@ -144,7 +149,7 @@ def _scenarios(report: Report) -> Iterator[str]:
     of_total = f" of {total}"
     for status, verb, verbs in _NOT_PASSING:
         number = statuses[status]
-        if number and (status != "skipped" or _reasons(report, "skipped")):
+        if number and (status not in _ALLOWABLE or _reasons(report, status)):
             does = verb if number == 1 else verbs
             yield f"{count(number)}{of_total} {does}"
             of_total = ""
@@ -247,6 +252,8 @@ def _required(report: Report) -> Iterator[str]:
         yield f"{count(statuses['passing'])} of {counted(total, 'required scenario')}"
     if statuses["skipped"]:
         yield f"{count(statuses['skipped'])} skipped"
+    if statuses["incomplete"]:
+        yield f"{count(statuses['incomplete'])} not judged in every iteration"
     if statuses["errored"]:
         yield f"{count(statuses['errored'])} not judged"
 

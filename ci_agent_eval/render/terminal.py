@@ -43,6 +43,7 @@ from ci_agent_eval.render.views import (
     findings_of,
     flaky,
     repeated,
+    skipped_scenarios,
 )
 from ci_agent_eval.report import Judged, Report
 
@@ -62,7 +63,6 @@ def _blocks(report: Report, paper: Paper) -> Iterator[str]:
     failing = [item for item in report.required if item.judgement.status == "failing"]
     advisory = [item for item in report.advisory if item.judgement.status == "failing"]
     errored = [item for item in report.judged() if item.scenario.tally.error]
-    skipped = [item for item in report.judged() if item.judgement.status == "skipped"]
     over = overruns(report)
     gating = [overrun for overrun in over if overrun.gates]
     soft = [overrun for overrun in over if not overrun.gates]
@@ -76,7 +76,7 @@ def _blocks(report: Report, paper: Paper) -> Iterator[str]:
     yield block("Failing tests", report.summary.tests.failing, entry.test, paper, RED)
     yield block("Over budget", gating, entry.overrun, paper, RED)
     yield block("Ended in an error, not judged", errored, entry.errored, paper, RED)
-    yield block("Skipped scenarios", skipped, entry.skipped, paper, YELLOW)
+    yield block("Skipped scenarios", skipped_scenarios(report), entry.skipped, paper, YELLOW)
     yield block("Over a budget that does not gate", soft, entry.overrun, paper, YELLOW)
     yield _evaluations(report, paper)
     yield block("Failing, but advisory", advisory, failed, paper, YELLOW)

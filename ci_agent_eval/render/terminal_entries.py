@@ -19,7 +19,16 @@ from ci_agent_eval.render.numbers import (
 from ci_agent_eval.render.overruns import Overrun
 from ci_agent_eval.render.paper import Entry
 from ci_agent_eval.render.sentences import reason_sentence
-from ci_agent_eval.render.views import Cause, Flaky, error_cause, first_cause, rate_of, title_of
+from ci_agent_eval.render.views import (
+    Cause,
+    Flaky,
+    error_cause,
+    first_cause,
+    rate_of,
+    skip_cause,
+    title_of,
+    unjudged_note,
+)
 from ci_agent_eval.report import Judged
 
 NAME_LIMIT = 60
@@ -46,9 +55,10 @@ def errored(item: Judged) -> Entry:
 
 
 def skipped(item: Judged) -> Entry:
-    """Return a scenario of which every iteration was skipped, and why."""
-    cause = error_cause(item.scenario)
-    return Entry(_name(item), "", _text(cause), _place(cause.file, cause.line))
+    """Return a scenario of which iterations were skipped, or never ran, and why."""
+    cause = skip_cause(item.scenario)
+    note = unjudged_note(item.scenario)
+    return Entry(_name(item), note, _text(cause), _place(cause.file, cause.line))
 
 
 def test(case: JUnitCase) -> Entry:

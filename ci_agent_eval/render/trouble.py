@@ -93,10 +93,10 @@ def _more_reasons(scenario: ScenarioSummary) -> str:
 
 
 def skipped(report: Report, links: Links) -> Section:
-    """Return scenarios of which every iteration was skipped."""
-    found = [item for item in report.judged() if item.judgement.status == "skipped"]
+    """Return scenarios of which iterations were skipped, or never ran."""
+    found = views.skipped_scenarios(report)
     columns = (SCENARIO, Column("reason"), WHERE)
-    gating = any(reason.kind == "skipped" for reason in report.verdict.reasons)
+    gating = any(reason.kind in {"skipped", "incomplete"} for reason in report.verdict.reasons)
     return Section(
         "skipped",
         "Skipped",
@@ -107,10 +107,11 @@ def skipped(report: Report, links: Links) -> Section:
 
 
 def _skipped_row(item: Judged, links: Links) -> Sequence[str]:
-    scenario, cause = item.scenario, error_cause(item.scenario)
+    scenario, cause = item.scenario, views.skip_cause(item.scenario)
+    note = views.unjudged_note(scenario)
     return (
         scenario_cell(scenario),
-        cause_cell(cause, REASON_LIMIT, cell=True),
+        (f"{note}: " if note else "") + cause_cell(cause, REASON_LIMIT, cell=True),
         place(cause.file, cause.line, links, cell=True),
     )
 

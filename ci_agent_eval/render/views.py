@@ -126,6 +126,24 @@ def error_cause(scenario: ScenarioSummary) -> Cause:
     return Cause(None, reason, scenario.file, scenario.line)
 
 
+def skipped_scenarios(report: Report) -> Sequence[Judged]:
+    """Return the scenarios of which iterations were skipped, or never ran, and none failed."""
+    return [item for item in report.judged() if item.judgement.status in {"skipped", "incomplete"}]
+
+
+def skip_cause(scenario: ScenarioSummary) -> Cause:
+    """Return the last reason of an iteration that was skipped; errors have theirs before it."""
+    reason = scenario.unjudged_reasons[-1] if scenario.unjudged_reasons else NO_REASON
+    told = reason if scenario.tally.skipped else "removed from the run before it began"
+    return Cause(None, told, scenario.file, scenario.line)
+
+
+def unjudged_note(scenario: ScenarioSummary) -> str:
+    """Say how many iterations were not judged, where others were."""
+    left_out, ran = scenario.unjudged_iterations, scenario.tally.ran
+    return f"{count(left_out)} of {count(ran + left_out)} iterations not judged" if ran else ""
+
+
 def agent_of(scenario: ScenarioSummary) -> str | None:
     """Return the agent where it tells this row from another one: hostile text, may be empty."""
     return (scenario.agent or "") if scenario.among_agents else None

@@ -47,6 +47,91 @@ def test_set_up_but_not_called_is_skipped(suite):
     assert (episode.outcome, episode.reason) == ("skipped", "the test was set up but not called")
 
 
+ITERATED = """
+import pytest
+
+@pytest.mark.episode(scenario_id="refund", iterations=3)
+def test_refund(episode): pass
+
+@pytest.mark.episode(scenario_id="chat", gate="advisory")
+def test_chat(episode): pass
+
+def test_plain(): pass
+"""
+
+
+def test_an_episode_says_how_many_iterations_its_test_declares(suite):
+    suite.write(ITERATED)
+    declared = {name: e.iterations for name, e in suite.run().episodes.items()}
+    assert declared == {**{f"test_refund[{n}-of-3]": 3 for n in (1, 2, 3)}, "test_chat": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "restrictions", "paths"),
+    [
+        ((), (), ()),
+        (("-kchat", "-m", "episode or not x"), ("-k chat", "-m 'episode or not x'"), ()),
+        (("--deselect=test_suite.py::test_chat",), ("--deselect test_suite.py::test_chat",), ()),
+        (("--lf",), ("--lf",), ()),
+        (("--ignore", "other"), ("--ignore other",), ()),
+        (("test_suite.py::test_chat",), ("test_suite.py::test_chat",), ()),
+        (("test_suite.py",), (), ("test_suite.py",)),
+        (("./", "-v"), (), (".",)),
+    ],
+    ids=["none", "-k -m", "deselect", "lf", "ignore", "node id", "file", "folder"],
+)
+def test_a_session_says_what_the_command_line_restricts(suite, arguments, restrictions, paths):
+    suite.write(ITERATED)
+    session = suite.run(*arguments).session
+    assert (session.restrictions, session.paths) == (restrictions, paths)
+    assert session.removed == ()
+
+
+def test_what_the_ini_file_leaves_out_is_no_restriction(suite):
+    suite.write(ITERATED)
+    suite.pytester.makeini("[pytest]\naddopts = -k chat")
+    ran = suite.run()
+    assert (ran.session.restrictions, ran.session.removed) == ((), ())
+    assert sorted(ran.episodes) == ["test_chat"]
+
+
+REMOVING = """
+def pytest_collection_modifyitems(config, items):
+    gone = [item for item in items if "3-of-3" in item.name]
+    config.hook.pytest_deselected(items=gone)
+    items[:] = [item for item in items if item not in gone and "refund[2" not in item.name]
+    items[:] = [item for item in items if "chat" not in item.name]
+"""
+
+
+def test_a_session_says_what_hooks_took_away(suite, workers):
+    suite.write(ITERATED, conftest=REMOVING)
+    session = suite.run("-k", "refund or chat or plain", workers).session
+    assert [one.model_dump() for one in session.removed] == [
+        {"scenario_id": "chat", "gate": "advisory", "iterations": 1, "by": None},
+        {"scenario_id": "refund", "gate": "required", "iterations": 1, "by": None},
+        {"scenario_id": "refund", "gate": "required", "iterations": 1, "by": "conftest.py"},
+    ]
+
+
+def test_another_shard_takes_nothing_away(suite):
+    suite.write(ITERATED)
+    assert suite.run("--shard=1/2").session.removed == ()
+
+
+def test_a_session_says_which_files_skipped_themselves(suite, workers):
+    suite.write(ITERATED)
+    suite.pytester.makepyfile(
+        test_other="import pytest\npytest.importorskip('not_there')",
+        test_third="import pytest\npytest.skip('no key', allow_module_level=True)",
+    )
+    found = suite.run(workers).session.collection_skips
+    assert [(one.file, one.reason) for one in found] == [
+        ("test_other.py", "could not import 'not_there': No module named 'not_there'"),
+        ("test_third.py", "no key"),
+    ]
+
+
 RERUNS = """
 from _pytest.runner import runtestprotocol
 

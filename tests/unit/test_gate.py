@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import SourceFile
+from ci_agent_eval.contract.results import RemovedScenario, Session
 from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.sentences import reason_sentence
@@ -306,3 +307,90 @@ def test_a_threshold_without_a_measurement_is_not_reached(runs, policy):
     built = report(*runs, episode("strict"), policy=GatePolicy(**policy))
     (reason,) = built.verdict.reasons
     assert reason.message.startswith("no evaluation conversation was judged (")
+
+
+def five(*outcomes, **overrides):
+    """Iterations of one test that declares five."""
+    return [
+        episode(iteration=number, iterations=5, outcome=outcome, **overrides)
+        for number, outcome in enumerate(outcomes, start=1)
+    ]
+
+
+def test_a_scenario_that_skipped_iterations_is_incomplete():
+    built = report(*five("passed", *["skipped"] * 4))
+    assert built.verdict.judgements[0].status == "incomplete"
+    (reason,) = built.verdict.reasons
+    assert (reason.kind, reason.scenario_id) == ("incomplete", "refund")
+    assert reason.message == (
+        "4 of 5 iterations were not judged (4 skipped); run them all, or set allow_skipped"
+    )
+
+
+def test_iterations_that_left_no_episode_are_missed():
+    (reason,) = report(*five("passed", "skipped")).verdict.reasons
+    assert reason.message.startswith("4 of 5 iterations were not judged (1 skipped, 3 not run)")
+
+
+def test_skipped_iterations_that_are_allowed_warn():
+    built = report(*five("passed", *["skipped"] * 4), policy=GatePolicy(allow_skipped=True))
+    assert built.passed
+    (warning,) = built.verdict.warnings
+    assert warning.message == "4 of 5 iterations were not judged (4 skipped)"
+
+
+def test_skipped_iterations_of_an_advisory_scenario_warn():
+    built = report(episode("a"), *five("passed", *["skipped"] * 4, gate="advisory"))
+    assert built.passed
+    assert [warning.kind for warning in built.verdict.warnings] == ["incomplete"]
+
+
+def test_iterations_that_ended_in_an_error_are_for_the_error_rate():
+    built = report(*five("passed", *["error"] * 4), policy=GatePolicy(max_error_rate=0.8))
+    assert built.passed
+    assert built.verdict.judgements[0].status == "passing"
+
+
+def test_a_retry_of_an_iteration_is_no_iteration_more():
+    again = [episode(iteration=1, iterations=5, attempt=2)]
+    built = report(*five("failed", *["passed"] * 3), *again)
+    (reason,) = built.verdict.reasons
+    assert reason.message.startswith("1 of 5 iterations were not judged (1 not run)")
+
+
+def test_each_test_of_a_scenario_declares_its_own_iterations():
+    other = [e.model_copy(update={"nodeid": "t.py::other"}) for e in five(*["passed"] * 4)]
+    built = report(*five(*["passed"] * 5), *other, episode(nodeid="t.py::once"))
+    (reason,) = built.verdict.reasons
+    assert reason.message.startswith("1 of 11 iterations were not judged (1 not run)")
+
+
+def test_a_test_that_was_collected_twice_has_no_iteration_too_few():
+    twice = [episode(iteration=number, iterations=5) for number in range(1, 11)]
+    assert report(*twice).passed
+
+
+def test_a_failing_scenario_stays_failing_whatever_it_skipped():
+    built = report(*five("failed", *["skipped"] * 4))
+    assert [reason.kind for reason in built.verdict.reasons] == ["scenario"]
+
+
+@pytest.mark.parametrize("kind", ["interrupted", "stopped", "shards", "unreadable_file"])
+def test_a_run_that_was_cut_short_says_so_once(kind):
+    built = report(*five("passed", "passed"), findings=(finding(kind),))
+    assert kinds(built) == ["finding"]
+
+
+def session(**overrides):
+    return {"sessions": (Session(state="finished", **overrides),)}
+
+
+def test_iterations_that_the_command_line_left_out_are_not_missed():
+    assert report(*five("passed"), **session(restrictions=("-k 1-of-5",))).passed
+
+
+def test_iterations_that_a_hook_took_from_a_restricted_run_are_missed():
+    removed = RemovedScenario(scenario_id="refund", iterations=2, by="conftest.py")
+    left = session(restrictions=("-k refund",), removed=(removed,))
+    (reason,) = report(*five(*["passed"] * 3), **left).verdict.reasons
+    assert reason.message.startswith("2 of 5 iterations were not judged (2 not run)")

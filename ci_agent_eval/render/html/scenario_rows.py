@@ -21,7 +21,7 @@ from ci_agent_eval.summary import ScenarioSummary
 
 Row = dict[str, Any]
 
-_WEIGHT = {"failing": 0, "errored": 2, "skipped": 3, "passing": 4}
+_WEIGHT = {"failing": 0, "errored": 2, "skipped": 3, "incomplete": 3, "passing": 4}
 _GATED = 1
 """Of a scenario that passes, and fails the gate by the baseline or by a budget."""
 

@@ -62,7 +62,7 @@ def test_first_level_answers_a_consumer():
         "episodes": {"passed": 4, "failed": 3, "error": 0, "skipped": 0},
         "evaluations": {"passed": 0, "failed": 0, "error": 0, "skipped": 0},
         "tests": {"passed": 0, "failed": 0, "error": 0, "skipped": 0},
-        "scenarios": {"passing": 2, "failing": 2, "errored": 0, "skipped": 0},
+        "scenarios": {"passing": 2, "failing": 2, "errored": 0, "skipped": 0, "incomplete": 0},
         "budget_violations": 6,
         "findings": 0,
     }

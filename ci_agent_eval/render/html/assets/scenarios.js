@@ -1,7 +1,7 @@
 // The table of scenarios: how each stands, and under it why and what it used.
 
 const SCENARIOS_A_PAGE = 50;
-const STATUS_WORDS = { passing: "passing", failing: "failing", errored: "not judged", skipped: "skipped" };
+const STATUS_WORDS = { passing: "passing", failing: "failing", errored: "not judged", skipped: "skipped", incomplete: "not every iteration judged" };
 const COLUMNS = ["Scenario", "Passes", "Pass rate", "Cost per episode", "p95 latency", "Budgets"];
 
 const scenarios = dataOf("scenario-data");
