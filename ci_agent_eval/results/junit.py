@@ -6,9 +6,9 @@ it needs no interpretation and costs nothing but its counting.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+import re
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 from xml.etree import ElementTree as ET  # only builds elements, parses nothing
 from xml.parsers import expat
 
@@ -17,8 +17,10 @@ from junitparser import xunit2
 
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.facts import JUnitCase
-from ci_agent_eval.results.declared import Counts, Difference, difference
+from ci_agent_eval.results.declared import Counts, Difference, difference, hidden_by_node, total
 from ci_agent_eval.results.expat import NotReadableError, StreamEnd, stream
+from ci_agent_eval.results.producers import Producer, is_gotestsum, producer_of
+from ci_agent_eval.results.retries import GoReruns, Merged, PytestReruns
 from ci_agent_eval.results.sanitize import Readable
 from ci_agent_eval.results.stated import PASSED, SEVERITY, stated_by
 
@@ -35,6 +37,11 @@ _WORST_FIRST: tuple[tuple[type[junitparser.junitparser.FinalResult], Outcome], .
 )
 _RERUNS: dict[type, Outcome] = {xunit2.RerunFailure: "failed", xunit2.RerunError: "error"}
 _FLAKY = (xunit2.FlakyFailure, xunit2.FlakyError)
+_TODO = "todo"
+"""What node:test calls a case that may fail; it is skipped, whatever came of it."""
+_NODE_TOTALS = re.compile(r" (?:fail|cancelled) (\d{1,9}) ")
+"""The comments in which node:test closes its file: the only trace of a test that failed itself
+beside its subtests, which have the cases (`lib/internal/test_runner/reporter/junit.js`)."""
 _OF_SUITE = ("failure", "error")
 """Results that some producers write beside the cases: the suite itself broke."""
 _OF_COLLECTION = ("collection failure", "collection skipped")
@@ -53,8 +60,8 @@ class JUnitFile:
     counts: Counts = field(default_factory=Counts)
     failing: list[JUnitCase] = field(default_factory=list)
     """Plain cases that failed or errored."""
-    flaky: list[str] = field(default_factory=list)
-    """Titles of plain cases that passed only on a rerun."""
+    flaky: list[JUnitCase] = field(default_factory=list)
+    """Plain cases that passed only on a rerun, with the message of their first failure."""
     joined: list[JUnitCase] = field(default_factory=list)
     """Cases that belong, or claim to belong, to an episode, whatever their outcome."""
     collected: list[JUnitCase] = field(default_factory=list)
@@ -78,21 +85,48 @@ def read_junit(
     were never over (`_pytest/junitxml.py`).
     """
     listener = _Listener(episode_addresses, of_run=of_run)
-    listener.file.end = stream(raw, listener)
+    end = stream(raw, listener)
+    listener.file.end = end
+    if end.problem is None:
+        listener.merged += listener.go.merged()
     listener.file.counts = Counts(*listener.counts)
+    _merge_retries(listener.file, listener.merged)
     return listener.file
 
 
-class _Suite(NamedTuple):
+def _merge_retries(file: JUnitFile, suites: Iterable[Merged]) -> None:
+    """Count each retried test once, as what came of it."""
+    dropped = set()
+    for merged in suites:
+        dropped |= {id(case) for case in merged.dropped}
+        file.flaky += merged.flaky
+        file.counts = file.counts._replace(passed=file.counts.passed - merged.passed)
+    file.failing = [case for case in file.failing if id(case) not in dropped]
+    file.counts = file.counts._replace(failed=file.counts.failed - len(dropped))
+
+
+@dataclass(slots=True)
+class _Suite:
     """An open suite: what it declares, the counts when it began, those of its inner suites."""
 
     attributes: Mapping[str, str]
     before: Counts
-    inner: list[int]
+    producer: Producer
+    retries: PytestReruns | GoReruns | None
+    """Whoever writes several cases for a retried test."""
+    inner: list[int] = field(default_factory=lambda: [0] * len(Counts._fields))
 
 
 _SLOTS: dict[Outcome, int] = {"passed": 0, "failed": 1, "error": 2, "skipped": 3}
-_ELEMENT_SLOTS = {"failure": 4, "error": 5, "skipped": 6}
+_ELEMENT_SLOTS = {
+    "failure": 4,
+    "error": 5,
+    "skipped": 6,
+    "flakyFailure": 8,
+    "rerunFailure": 8,
+    "flakyError": 9,
+    "rerunError": 9,
+}
 _SUITE_SLOT = 7
 
 
@@ -103,13 +137,16 @@ class _Listener:
         self.file = JUnitFile()
         self._of_run = of_run
         self.counts = [0] * len(Counts._fields)
+        self.go = GoReruns()
+        self.merged: list[Merged] = []
         self._episode_addresses = episode_addresses
         self._suites: list[_Suite] = []
         self._case: dict[str, str] | None = None
         self._children: _Children | None = None
         self._is_of_suite = False
         """The open case stands for a result that a suite itself has."""
-        self._zero_based = False
+        self._node_failures = 0
+        """Failed and cancelled tests by the closing comments of node:test."""
         self._parser: expat.XMLParserType
 
     def attach(self, parser: expat.XMLParserType) -> None:
@@ -117,6 +154,7 @@ class _Listener:
         self._parser = parser
         parser.StartElementHandler = self._start_root
         parser.EndElementHandler = self._end
+        parser.CommentHandler = self._comment
 
     def _start_root(self, tag: str, attributes: dict[str, str]) -> None:
         if _local(tag) not in _ROOTS:
@@ -135,6 +173,8 @@ class _Listener:
             self._case = attributes
         elif tag in _ROOTS:
             self._start_suite(attributes)
+        elif tag == "property" and attributes.get("name") == "go.version":
+            self._start_go()
         elif tag in _OF_SUITE:
             self._is_of_suite = True
             name = self._suites[-1].attributes.get("name", "")
@@ -144,12 +184,31 @@ class _Listener:
     def _start_suite(self, attributes: dict[str, str]) -> None:
         if len(self._suites) >= _DEEPEST_SUITE:
             raise NotReadableError(f"its suites are nested more than {_DEEPEST_SUITE} deep")
-        # pytest counts lines from 0 in this file (`_pytest/junitxml.py`); others from 1.
-        self._zero_based = attributes.get("name") in ("pytest", "pytest tests") or (
-            self._zero_based and bool(self._suites)
-        )
-        inner = [0] * len(Counts._fields)
-        self._suites.append(_Suite(attributes, Counts(*self.counts), inner))
+        outer = self._suites[-1].producer if self._suites else self._default_producer
+        producer = producer_of(attributes, outer)
+        retries = PytestReruns() if producer == "pytest" else None
+        self._suites.append(_Suite(attributes, Counts(*self.counts), producer, retries))
+
+    @property
+    def _default_producer(self) -> Producer:
+        return "pytest" if self._of_run else "other"
+
+    def _start_go(self) -> None:
+        """Take the open suite for gotestsum's, if it is: it says so before its first case."""
+        suite = self._suites[-1]
+        if suite.retries is None and is_gotestsum(self._suites[0].attributes, suite.attributes):
+            self.go.start_suite()
+            suite.retries = self.go
+
+    def _comment(self, text: str) -> None:
+        found = _NODE_TOTALS.fullmatch(text)
+        if found is not None and len(self._suites) == 1 and self._case is None:
+            self._node_failures += int(found[1])
+
+    @property
+    def _zero_based(self) -> bool:
+        """Whether lines count from 0, as in pytest's file (`_pytest/junitxml.py`)."""
+        return self._suites[-1].producer == "pytest"
 
     def _start_in_case(self, tag: str, attributes: dict[str, str]) -> None:
         if self._children is None:
@@ -180,12 +239,28 @@ class _Listener:
     def _end_suite(self, suite: _Suite) -> None:
         inside = Counts(*self.counts) - suite.before
         direct = inside - Counts(*suite.inner)
-        found = None if self._of_run else difference(suite.attributes, inside, direct)
-        if found is not None and len(self.file.differences) < _MOST_DIFFERENCES:
-            self.file.differences.append(found)
+        if isinstance(suite.retries, PytestReruns):
+            declared = total(suite.attributes, "tests")
+            merged = suite.retries.merged(declared, direct.cases)
+            self.merged.append(merged)
+            direct = direct._replace(passed=direct.passed - merged.passed)
+        if not self._of_run:
+            self._compare_totals(suite, inside, direct)
         if self._suites:
             outer = self._suites[-1].inner
             outer[:] = [a + b for a, b in zip(outer, inside, strict=True)]
+        elif self._node_failures and not inside.failed + inside.error:
+            self._keep_difference(hidden_by_node(self._node_failures))
+
+    def _compare_totals(self, suite: _Suite, inside: Counts, direct: Counts) -> None:
+        found = difference(suite.attributes, inside, direct, suite.producer)
+        if found is not None:
+            self._keep_difference(found)
+
+    def _keep_difference(self, found: Difference) -> None:
+        """Keep the first few of each kind: no number of harmless ones hides one that is not."""
+        if sum(kept.loses is found.loses for kept in self.file.differences) < _MOST_DIFFERENCES:
+            self.file.differences.append(found)
 
     def _end_plain(self, attributes: dict[str, str]) -> None:
         """End a case without children: the road that nearly all cases take."""
@@ -200,6 +275,8 @@ class _Listener:
         if outcome in ("failed", "error") or address in self._episode_addresses:
             case = _case(attributes, outcome, zero_based=self._zero_based)
             self._keep(case._replace(message=stated.message))
+        elif (retries := self._suites[-1].retries) is not None:
+            retries.add(address, outcome, None)
 
     def _end_case(self, children: _Children) -> None:
         for tag, slot in _ELEMENT_SLOTS.items():
@@ -216,10 +293,17 @@ class _Listener:
             self.file.collected.append(case)
         if case.nodeid is not None or (case.classname, case.name) in self._episode_addresses:
             self.file.joined.append(case)
-        elif case.outcome in ("failed", "error"):
+        else:
+            self._keep_plain(case)
+
+    def _keep_plain(self, case: JUnitCase) -> None:
+        is_bad = case.outcome in ("failed", "error")
+        if is_bad:
             self.file.failing.append(case)
         elif case.flaky:
-            self.file.flaky.append(case.title)
+            self.file.flaky.append(case)
+        if (retries := self._suites[-1].retries) is not None:
+            retries.add((case.classname, case.name), case.outcome, case if is_bad else None)
 
 
 class _Children:
@@ -296,7 +380,13 @@ def _interpret(element: ET.Element, *, zero_based: bool) -> JUnitCase:
         for result in results
         if isinstance(result, kind)
     )
+    if outcome == "failed" and (todo := next(filter(_is_todo, results), None)) is not None:
+        outcome, worst = "skipped", todo
     return _case(attributes, outcome, worst, nodeid, zero_based=zero_based)
+
+
+def _is_todo(result: junitparser.junitparser.Result) -> bool:
+    return isinstance(result, junitparser.Skipped) and result.type == _TODO
 
 
 def _without_result(
@@ -315,14 +405,9 @@ def _without_result(
         worst = max(reruns, key=lambda result: SEVERITY[_RERUNS[type(result)]])
         outcome = _RERUNS[type(worst)]
         return _case(attributes, outcome, worst, nodeid, zero_based=zero_based)
-    found = _case(
-        attributes,
-        stated.outcome,
-        None,
-        nodeid,
-        flaky=stated.outcome == "passed" and bool(interim),
-        zero_based=zero_based,
-    )
+    flaky = stated.outcome == "passed" and bool(interim)
+    first = interim[0] if flaky else None
+    found = _case(attributes, stated.outcome, first, nodeid, flaky=flaky, zero_based=zero_based)
     return found if stated.message is None else found._replace(message=stated.message)
 
 

@@ -96,7 +96,7 @@ def _add(tests: Tests, where: str, file: JUnitFile) -> None:
     room = max(0, MOST_DETAILS - len(tests.failing))
     tests.failing += file.failing[:room]
     tests.failing += [case._replace(detail=None) for case in file.failing[room:]]
-    tests.flaky += file.flaky
+    tests.flaky += (case.title for case in file.flaky)
     tests.joined += file.joined
     tests.sources.append(_source(where, file))
     tests.findings += _findings(where, file)

@@ -22,6 +22,10 @@ def tally(file: JUnitFile) -> tuple[int, int, int, int]:
     return counts.passed, counts.failed, counts.error, counts.skipped
 
 
+def flaky(file: JUnitFile) -> list[str]:
+    return [case.title for case in file.flaky]
+
+
 def outcomes(*bodies: str) -> tuple[int, int, int, int]:
     return tally(read(junit_xml(*(junit_case(body) for body in bodies))))
 
@@ -44,6 +48,11 @@ def outcomes(*bodies: str) -> tuple[int, int, int, int]:
         ("<flakyFailure/>", (1, 0, 0, 0)),
         ("<flakyError><stackTrace>x</stackTrace></flakyError>", (1, 0, 0, 0)),
         ("<wrapped><failure/></wrapped>", (0, 1, 0, 0)),
+        # node:test may fail what is still to do; a skip of another kind excuses no failure.
+        ("<skipped type='todo' message='true'/><failure/>", (0, 0, 0, 1)),
+        ("<failure/><skipped type='todo'/>", (0, 0, 0, 1)),
+        ("<skipped type='todo'/><error/>", (0, 0, 1, 0)),
+        ("<skipped type='skipped'/><failure/>", (0, 1, 0, 0)),
     ],
 )
 def test_a_case_counts_once_by_its_worst_result(body: str, expected: tuple) -> None:
@@ -94,7 +103,7 @@ def test_any_other_word_is_an_error_that_says_it(word: str, body: str) -> None:
 
 def test_reruns_of_a_case_that_says_it_passed_make_it_flaky() -> None:
     file = read(junit_xml(junit_case("<rerunFailure/>", status="passed")))
-    assert (tally(file), file.flaky) == ((1, 0, 0, 0), ["tests.test_math::test_sum"])
+    assert (tally(file), flaky(file)) == ((1, 0, 0, 0), ["tests.test_math::test_sum"])
 
 
 def test_a_case_that_failed_every_rerun_says_how() -> None:
@@ -151,7 +160,7 @@ def test_without_a_message_the_first_line_of_the_text_stands_for_it() -> None:
 
 def test_a_case_that_passed_on_a_rerun_is_flaky() -> None:
     body = '<flakyFailure message="once"/><system-out>x</system-out>'
-    assert read(junit_xml(junit_case(body))).flaky == ["tests.test_math::test_sum"]
+    assert flaky(read(junit_xml(junit_case(body)))) == ["tests.test_math::test_sum"]
 
 
 def test_a_case_that_bears_a_node_id_is_kept_for_the_join() -> None:
@@ -324,6 +333,70 @@ def test_declared_cases_and_failures_that_are_not_there_are_lost(declared: dict)
 )
 def test_the_ways_of_declaring_that_producers_have_are_no_difference(document: str) -> None:
     assert differences(document) == []
+
+
+PYTEST = {"name": "pytest", "errors": "0", "failures": "0", "skipped": "0"}
+SUREFIRE = {"xsi:noNamespaceSchemaLocation": "https://maven.example/surefire-test-report.xsd"}
+FLAKY = "<flakyFailure/><flakyError/>"
+
+
+def surefire(*cases: str, **totals: str) -> str:
+    return junit_xml(*cases, **SUREFIRE, **totals)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        # A failure, an error, or all cases are missing, too.
+        junit_xml(junit_case(), **{**PYTEST, "tests": "3", "failures": "1"}),
+        junit_xml(junit_case("<failure/>"), **{**PYTEST, "tests": "5", "errors": "1"}),
+        junit_xml(**PYTEST, tests="3"),
+        # It does not say how many failed.
+        junit_xml(junit_case(), name="pytest", tests="3"),
+        # Who counts subtests is not known.
+        junit_xml(junit_case(), **{**PYTEST, "tests": "3", "name": "nose"}),
+        surefire(junit_case(), tests="2", failures="0", errors="0", skipped="0"),
+        surefire(junit_case(FLAKY), tests="4", failures="1", errors="1"),
+        surefire(junit_case(FLAKY), tests="3", failures="2", errors="1"),
+        # A retried attempt of TestNG is declared as skipped, a lost test is not.
+        surefire(junit_case(), tests="3", failures="0", errors="0", skipped="1"),
+        surefire(junit_case(), tests="2", failures="1", errors="0", skipped="1"),
+        # Others declare a test with retries once.
+        junit_xml(junit_case(FLAKY), tests="3", failures="0", errors="0"),
+    ],
+)
+def test_what_a_known_producer_does_not_explain_is_lost(document: str) -> None:
+    assert [loses for _, loses in differences(document)] == [True]
+
+
+@pytest.mark.parametrize("totals", [("1", "0", "0"), ("3", "1", "1")])
+def test_surefire_declares_a_retried_test_once_or_each_attempt(totals: tuple) -> None:
+    tests, failures, errors = totals
+    document = surefire(junit_case(FLAKY), tests=tests, failures=failures, errors=errors)
+    assert differences(document) == []
+
+
+def test_harmless_differences_hide_no_loss() -> None:
+    harmless = f'<testsuite tests="0">{junit_case()}</testsuite>' * 5
+    document = f'<testsuites>{harmless}<testsuite name="lost" tests="1"/></testsuites>'
+    assert ("suite 'lost' declares tests 1 (found 0)", True) in differences(document)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (f"{junit_case()}<!-- fail 1 --><!-- cancelled 2 -->", ["3 failed tests"]),
+        (f"{junit_case()}<!-- fail 0 --><!-- cancelled 0 -->", []),
+        # A failed case is reason enough; what else failed shows once it passes.
+        (f"{junit_case('<failure/>')}<!-- fail 2 -->", []),
+        # Only node's own totals count, not what a test says.
+        (f"<testsuite>{junit_case()}<!-- fail 1 --></testsuite>", []),
+        (f"{junit_case('<!-- fail 1 -->')}<!-- fail 1 of 2 -->", []),
+    ],
+)
+def test_failures_that_node_counts_without_a_case_are_lost(body: str, expected: list) -> None:
+    told = [text for text, loses in differences(f"<testsuites>{body}</testsuites>") if loses]
+    assert told == [f"node:test counts {text} and wrote no failed case" for text in expected]
 
 
 def test_a_lost_case_is_not_balanced_by_another_suite() -> None:

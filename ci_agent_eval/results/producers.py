@@ -1,0 +1,29 @@
+"""Producers of JUnit XML whose way of counting is known. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+Producer = Literal["pytest", "surefire", "gotestsum", "other"]
+
+_PYTEST_SUITES = ("pytest", "pytest tests")
+_SUREFIRE_SCHEMA = "surefire-test-report"
+
+
+def producer_of(attributes: Mapping[str, str], outer: Producer) -> Producer:
+    """Return who wrote a suite by its attributes; by default who wrote the suite around it."""
+    if attributes.get("name") in _PYTEST_SUITES:
+        return "pytest"
+    if _SUREFIRE_SCHEMA in attributes.get("xsi:noNamespaceSchemaLocation", ""):
+        return "surefire"
+    return outer
+
+
+def is_gotestsum(root: Mapping[str, str], suite: Mapping[str, str]) -> bool:
+    """Say whether gotestsum wrote a suite with the property `go.version`.
+
+    go-junit-report may write the property too. Its version 1 declares nothing in the root,
+    and its version 2 declares errors in each suite (`internal/junitxml` of gotestsum).
+    """
+    return "errors" in root and "errors" not in suite
