@@ -72,6 +72,14 @@ OPTIONS: tuple[Option, ...] = (
         "Let the gate pass although iterations of a required scenario were skipped.",
     ),
     Option(
+        "passed-on-retry",
+        ("gate", "passed_on_retry"),
+        "choice",
+        "How a test of a JUnit file counts that failed and passed on a retry: passed, flaky "
+        "(it passes and is listed; the default), failed.",
+        ("passed", "flaky", "failed"),
+    ),
+    Option(
         "eval-min-pass-rate",
         ("gate", "eval_min_pass_rate"),
         "number",

@@ -81,7 +81,12 @@ def report_files(
         job,
         base,
         lambda spool, redact: load(
-            results, junit, root=root or job.root, spool=spool, redact=redact
+            results,
+            junit,
+            root=root or job.root,
+            spool=spool,
+            redact=redact,
+            passed_on_retry=job.settings.gate.passed_on_retry,
         ),
     )
 
@@ -287,7 +292,13 @@ def run_and_report(
         job,
         base,
         lambda spool, redact: load(
-            (), (), root=job.root, runs=(job.folder,), spool=spool, redact=redact
+            (),
+            (),
+            root=job.root,
+            runs=(job.folder,),
+            spool=spool,
+            redact=redact,
+            passed_on_retry=job.settings.gate.passed_on_retry,
         ),
     )
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator
 
 from ci_agent_eval.comparison.model import ComparePolicy
+from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.base import KnownKeys, Rate, unknown_key
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.problems import plain_message
@@ -50,6 +51,7 @@ class GateSettings(KnownKeys):
     min_pass_rate: Rate = 1.0
     max_error_rate: Rate = 0.0
     allow_skipped: bool = False
+    passed_on_retry: PassedOnRetry = "flaky"
     eval_min_pass_rate: Rate | None = None
     eval_min_score: Rate | None = None
 

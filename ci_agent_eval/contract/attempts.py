@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from ci_agent_eval.contract.episode import Outcome
+
+PassedOnRetry = Literal["passed", "flaky", "failed"]
+"""How a test counts that failed and passed on a retry; flaky: it passes, and is listed."""
 
 
 class _Ended(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.results import UNNAMED_SUITE, Session
 from ci_agent_eval.errors import InputError
@@ -37,6 +38,7 @@ def load(
     runs: Sequence[Path] = (),
     spool: Keeper | None = None,
     redact: Redact | None = None,
+    passed_on_retry: PassedOnRetry = "flaky",
 ) -> Loaded:
     """Read every file that the patterns name, relative to `root`.
 
@@ -45,12 +47,13 @@ def load(
 
     What is wrong with the files is a finding. Raises InputError only for patterns that
     cannot mean anything. With a spool the episodes can be written out again, merged;
-    `redact` takes secrets out of every text.
+    `redact` takes secrets out of every text. `passed_on_retry` is how a test of a JUnit
+    file counts that failed first.
     """
     if not results and not junit and not runs:
         raise InputError("no result files were named; give --results, --junit, or both")
     sources = find_sources(results, junit, root, runs)
-    loading = _Loading()
+    loading = _Loading(passed_on_retry)
     loading.findings += sources.findings
     replaced = loading.add_runs(sources.runs, [read_run(run, spool) for run in sources.runs])
     loading.is_part = bool(runs)
@@ -69,6 +72,7 @@ def load(
 class _Loading:
     """What was read so far."""
 
+    passed_on_retry: PassedOnRetry
     entries: dict[EpisodeKey, tuple[int, Entry]] = field(default_factory=dict)
     runs: dict[int, Read] = field(default_factory=dict)
     """Those of our plugin, by their number."""
@@ -128,7 +132,9 @@ class _Loading:
         of_runs = {read.junit for read in self.runs.values() if read.junit is not None}
         shards = [read.junit for read in self.runs.values() if is_shard(read)]
         of_shards = {path for path in shards if path is not None}
-        tests = read_tests(files, self._addresses(), of_runs, of_shards)
+        tests = read_tests(
+            files, self._addresses(), of_runs, of_shards, passed_on_retry=self.passed_on_retry
+        )
         cut_short = {number for number, read in self.runs.items() if read.was_cut_short}
         joined = join(self.episodes(), tests.joined, complete=tests.complete, cut_short=cut_short)
         by_path = {file.path: source for file, source in zip(files, tests.sources, strict=True)}

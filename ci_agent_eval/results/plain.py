@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.facts import JUnitCase, PlainTests, Tally, tally_of
@@ -24,6 +25,7 @@ class Tests:
 
     __test__ = False  # pytest would take the name for a test class
 
+    passed_on_retry: PassedOnRetry = "flaky"
     tally: Tally = field(default_factory=Tally)
     """Every case but the joined ones."""
     failing: list[JUnitCase] = field(default_factory=list)
@@ -36,6 +38,7 @@ class Tests:
 
     def plain_with(self, unclaimed: Sequence[JUnitCase]) -> PlainTests:
         """Return the plain tests, with those joined cases that no episode claimed."""
+        unclaimed = [_judged_retry(case, self.passed_on_retry) for case in unclaimed]
         failing = [*self.failing, *(case for case in unclaimed if _is_bad(case))]
         flaky = [*self.flaky, *(case.title for case in unclaimed if case.flaky)]
         tally = sum((tally_of(case.outcome) for case in unclaimed), self.tally)
@@ -47,6 +50,8 @@ def read_tests(
     episode_addresses: Mapping[Path, Container[tuple[str, str]]],
     of_runs: Container[Path] = (),
     of_shards: Container[Path] = (),
+    *,
+    passed_on_retry: PassedOnRetry = "flaky",
 ) -> Tests:
     """Read the files one after the other; memory grows with what failed, not with the files.
 
@@ -55,7 +60,7 @@ def read_tests(
     wrote beside a session of ours. Those of shards tell one after the other what none of
     them could collect, for each collects the whole suite: it counts once.
     """
-    tests = Tests()
+    tests = Tests(passed_on_retry)
     told: set[JUnitCase] = set()
     for file in files:
         try:
@@ -89,7 +94,29 @@ def _less(counts: Counts, outcome: Outcome) -> Counts:
     return counts._replace(error=counts.error - one.error, skipped=counts.skipped - one.skipped)
 
 
+def _judged_retry(case: JUnitCase, passed_on_retry: PassedOnRetry) -> JUnitCase:
+    """Return a case as the setting wants it, if it passed only on a retry."""
+    if not case.flaky or passed_on_retry == "flaky":
+        return case
+    if passed_on_retry == "passed":
+        return case._replace(flaky=False)
+    told = "it passed only on a retry, which counts as failed (passed_on_retry)"
+    first = f"; at first: {case.message}" if case.message else ""
+    return case._replace(outcome="failed", flaky=False, message=f"{told}{first}")
+
+
+def _judge_retries(file: JUnitFile, passed_on_retry: PassedOnRetry) -> None:
+    judged = [_judged_retry(case, passed_on_retry) for case in file.flaky]
+    failed = [case for case in judged if case.outcome == "failed"]
+    file.flaky = [case for case in judged if case.flaky]
+    file.failing += failed
+    file.counts = file.counts._replace(
+        passed=file.counts.passed - len(failed), failed=file.counts.failed + len(failed)
+    )
+
+
 def _add(tests: Tests, where: str, file: JUnitFile) -> None:
+    _judge_retries(file, tests.passed_on_retry)
     counts = file.counts
     tests.tally += Tally(counts.passed, counts.failed, counts.error, counts.skipped)
     tests.tally = _without(tests.tally, file.joined)

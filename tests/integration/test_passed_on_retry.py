@@ -1,0 +1,105 @@
+"""The setting passed_on_retry: how a test of a JUnit file counts that passed on a retry."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.builders import junit_case, junit_xml
+from tests.processes import run_agent_eval
+
+RETRIED = junit_xml(junit_case("<flakyFailure message='once'/>"), junit_case(name="test_other"))
+OUTCOMES = {"passed": (0, 0, []), "flaky": (0, 0, ["test_sum"]), "failed": (1, 1, [])}
+TOLD = "it passed only on a retry, which counts as failed (passed_on_retry)"
+
+
+@pytest.fixture
+def judge(tmp_path):
+    """Judge one file; return the exit code, the failed tests, and the names of the flaky ones."""
+    (tmp_path / "junit.xml").write_text(RETRIED)
+
+    def run(*arguments, **environ):
+        done = run_agent_eval("report", "--junit", "junit.xml", *arguments, cwd=tmp_path, **environ)
+        return done.returncode, *listed(tmp_path)
+
+    return run
+
+
+def listed(folder):
+    """Return how many tests failed, and the names of the flaky ones."""
+    found = json.loads((folder / "agent-eval-report/verdict.json").read_text())
+    flaky = [entry["test"].rpartition("::")[2] for entry in found["lists"]["flaky"]]
+    return found["counts"]["tests"]["failed"], flaky
+
+
+@pytest.mark.parametrize("value", ["passed", "failed"])
+def test_it_is_a_flag(judge, value):
+    assert judge("--passed-on-retry", value) == OUTCOMES[value]
+
+
+def test_it_is_a_variable(judge):
+    assert judge(AGENT_EVAL_PASSED_ON_RETRY="failed") == OUTCOMES["failed"]
+
+
+def test_it_is_a_setting(judge, tmp_path):
+    (tmp_path / "agent-eval.toml").write_text('[gate]\npassed_on_retry = "failed"\n')
+    assert judge() == OUTCOMES["failed"]
+
+
+def test_a_flaky_test_passes_and_is_listed_by_default(judge):
+    assert judge() == OUTCOMES["flaky"]
+
+
+def test_a_failure_says_that_the_setting_is_the_reason(judge, tmp_path):
+    judge("--passed-on-retry", "failed")
+    found = json.loads((tmp_path / "agent-eval-report/verdict.json").read_text())
+    (failing,) = found["summary"]["tests"]["failing"]
+    assert failing["message"] == f"{TOLD}; at first: once"
+    assert TOLD in (tmp_path / "agent-eval-report/comment.md").read_text()
+
+
+RERUN_ONCE = """
+from _pytest.runner import runtestprotocol
+
+
+def pytest_runtest_protocol(item, nextitem):
+    for attempt in range(2):  # as pytest-rerunfailures does
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        again = attempt == 0 and any(report.failed for report in reports)
+        for report in reports:
+            report.outcome = "rerun" if again and report.failed else report.outcome
+            item.ihook.pytest_runtest_logreport(report=report)
+        if not again:
+            return True
+"""
+SUITE = """
+tries = []
+
+
+def test_refund(episode):
+    with episode.turn("Refund my order.") as turn:
+        turn.reply("It is refunded.")
+    episode.check("refunded", True)
+
+
+def test_sum():
+    tries.append(1)
+    assert len(tries) > 1
+"""
+
+
+@pytest.mark.parametrize("value", ["flaky", "failed"])
+def test_it_holds_for_the_tests_of_a_run_too(tmp_path, value):
+    (tmp_path / "conftest.py").write_text(RERUN_ONCE)
+    (tmp_path / "test_desk.py").write_text(SUITE)
+    done = run_agent_eval("run", "test_desk.py", "--passed-on-retry", value, cwd=tmp_path)
+    assert (done.returncode, *listed(tmp_path)) == OUTCOMES[value], done.stdout
+
+
+def test_another_word_is_refused(tmp_path):
+    done = run_agent_eval(
+        "report", "--junit", "x", AGENT_EVAL_PASSED_ON_RETRY="never", cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert "environment variable AGENT_EVAL_PASSED_ON_RETRY" in done.stderr
