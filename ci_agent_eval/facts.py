@@ -20,12 +20,12 @@ from ci_agent_eval.contract.episode import (
     Gating,
     Outcome,
     SideUsage,
-    StopReason,
 )
 from ci_agent_eval.contract.evaluation import score_of
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.contract.results import Session
+from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import Trajectory
 
 

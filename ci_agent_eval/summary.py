@@ -12,9 +12,10 @@ from typing import TypeVar, get_args
 from ci_agent_eval.agent_names import with_agents
 from ci_agent_eval.contract.attempts import decisive
 from ci_agent_eval.contract.budgets import Budget, SuiteBudgets
-from ci_agent_eval.contract.episode import Assertion, Gating, Mode, StopReason
+from ci_agent_eval.contract.episode import Assertion, Gating, Mode
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation, latency_statistic
+from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.declared_iterations import NotRun, not_run_counter, restrictions_of
 from ci_agent_eval.evaluations import (
     EvaluationTally,

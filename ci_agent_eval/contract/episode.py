@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue, model_validator
 from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, Frozen, Rate, SchemaVersion
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.measure import BudgetViolation, budget_violations, measure
+from ci_agent_eval.contract.stops import AllowedStops, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
     TokenUsage,
     Trajectory,
@@ -27,20 +28,6 @@ Mode = Literal["strict", "evaluation"]
 """A strict test fails at its first failed assertion; an evaluation records all and goes on."""
 
 Severity = Literal["error", "warning"]
-
-StopReason = Literal[
-    "completed",  # the agent gave its answer
-    "max_turns",  # it was still at work when its turns were used up
-    "tool_call_limit",
-    "token_limit",
-    "cost_limit",
-    "timeout",
-    "refusal",  # the model declined, or its provider's filter did
-    "server_error",  # a tool server died, hung or spoke garbage
-    "model_error",  # the model's API failed, or answered what nobody could read
-    "cancelled",
-]
-"""Why a run of an agent ended."""
 
 
 class Assertion(Frozen):
@@ -115,6 +102,9 @@ class Episode(Frozen):
     outcome: Outcome = "passed"
     reason: str | None = Field(default=None, description="why it failed, errored or was skipped")
     stop_reason: StopReason | None = Field(default=None, description="why the agent's run ended")
+    allowed_stops: AllowedStops = Field(
+        default=(), description="ends without an answer that do not fail this episode"
+    )
     agent: str | None = None
     model: str | None = None
     rate_limited: Count = Field(default=0, description="times the model's API said: too many")
@@ -150,6 +140,9 @@ class Episode(Frozen):
         if not self._says_anything():
             derived["outcome"] = "error"
             derived["reason"] = "it gives no outcome, no assertion and no measured budget"
+        if self.outcome == "passed" and self._is_unfinished:
+            derived["outcome"] = "failed"
+            derived["reason"] = self.reason or f"the agent did not finish: {self.stop_reason}"
         if self.failed_assertions:
             # Whatever came after it, a skip or an error, a failed check is a failed check.
             derived["outcome"] = "failed"
@@ -159,6 +152,13 @@ class Episode(Frozen):
                 object.__setattr__(self, name, value)
                 self.__dict__[name] = value
         return self
+
+    @property
+    def _is_unfinished(self) -> bool:
+        """Whether the agent's run ended without an answer, and the test did not allow that."""
+        answered = self.trajectory is None or bool(self.trajectory.agent_turns)
+        failed = is_agent_failure(self.stop_reason, answered=answered)
+        return failed and self.stop_reason not in self.allowed_stops
 
     def _says_anything(self) -> bool:
         """Say whether there is anything to judge: a passed episode has to be claimed or shown."""

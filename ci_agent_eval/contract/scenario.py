@@ -16,6 +16,7 @@ from pydantic import model_validator as validator
 from ci_agent_eval.contract.base import KnownKeys, Rate
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.episode import Gating
+from ci_agent_eval.contract.stops import AllowedStops
 
 
 def _pattern(text: str) -> str:
@@ -130,6 +131,9 @@ class ScenarioEntry(KnownKeys):
     min_pass_rate: Rate | None = None
     min_passes: Number | None = None
     iterations: Number | None = None
+    allowed_stops: AllowedStops = Field(
+        default=(), description="ends without an answer that do not fail the episode"
+    )
     tags: tuple[Text, ...] = ()
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue
 
 from ci_agent_eval.contract.base import Amount, Count, Frozen
+from ci_agent_eval.contract.finish_reasons import normalize_finish_reason
 
 Role = Literal["user", "assistant", "system", "tool"]
 
@@ -57,6 +58,11 @@ class Turn(Frozen):
     tokens: TokenUsage | None = None
     cost_usd: Amount | None = None
     source: CallSource | None = None
+    finish_reason: Annotated[str, AfterValidator(normalize_finish_reason)] | None = Field(
+        default=None,
+        description="why the provider says the model stopped: stop, length, content_filter, "
+        "tool_call, or the provider's own word; unset: it did not say",
+    )
 
 
 class Trajectory(Frozen):

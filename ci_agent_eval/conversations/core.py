@@ -7,9 +7,9 @@ from functools import partial
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any, Protocol
 
+from ci_agent_eval.contract.stops import AGENT_STOPS
 from ci_agent_eval.conversations.factory import Factory, Opened
 from ci_agent_eval.conversations.messages import ConversationState, Message
-from ci_agent_eval.engine.endings import ENDINGS
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder import EpisodeRecorder
 from ci_agent_eval.simulation.app import Ask, ask_of, is_engine_agent
@@ -20,11 +20,14 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its ag
 
 
 class AgentStoppedError(Exception):
-    """The agent's run broke off by the world's fault; the episode is an error, not a failure."""
+    """The agent's run broke off by an infrastructure error; the episode is an error."""
 
 
 class AgentGaveUpError(AssertionError):
-    """The agent's run ended by its own fault, at a limit for example; the episode has failed."""
+    """The agent's run ended without an answer, at a limit for example; the episode has failed."""
+
+    is_recorded = True
+    """The recorder has its assertion already."""
 
 
 class Place(Protocol):
@@ -87,15 +90,16 @@ class Core:
         if self._ask is None or self._opened is None:
             raise InputError("agent.send: the conversation has ended, and its agent is closed")
         self._answering = message
+        before = len(self.state.agent_messages)
         try:
             answer = yield from self._ask(message)
         finally:
             self._answering = None
         if answer.stopped is not None:
             raise _stopped(answer.stopped)
-        last = self.state.last
-        assert last is not None, "an answer was recorded"  # noqa: S101 - as `ask` promises
-        return last
+        replies = self.state.agent_messages
+        # A run that ended without an answer, as the test allows, may have recorded none.
+        return replies[-1] if len(replies) > before else Message("assistant", answer.text)
 
     def sending(self, message: str) -> Coroutine[Any, Any, Message]:
         """Return what sends a message once it is awaited, and remember it until then."""
@@ -224,7 +228,5 @@ def _refuse_no_agent(agent: object) -> None:
 
 def _stopped(why: str) -> Exception:
     """Return what to raise over a run that ended without an answer, as the engine counts it."""
-    reason = why.partition(":")[0]
-    ending = ENDINGS.get(reason)  # type: ignore[call-overload]  # any text
-    is_its_own = ending is not None and ending.blame == "agent"
-    return AgentGaveUpError(why) if is_its_own else AgentStoppedError(why)
+    is_agents = why.partition(":")[0] in AGENT_STOPS
+    return AgentGaveUpError(why) if is_agents else AgentStoppedError(why)

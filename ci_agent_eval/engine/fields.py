@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import cast, get_args
 
+from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.settings import SteeringSettings
 
@@ -61,6 +63,14 @@ def mapping(owner: str, field: str, value: object) -> Mapping[str, str]:
         if not isinstance(key, str) or not key or not isinstance(item, str):
             raise wrong(owner, field, f"must map names to texts; see the entry {key!r}")
     return dict(value)
+
+
+def stops(owner: str, field: str, value: object) -> frozenset[AgentStop]:
+    """Return one end of a run, or several, as a set; refuse what is no failure of an agent."""
+    given = texts(owner, field, (value,) if isinstance(value, str) else value)
+    for stop in given:
+        one_of(owner, field, stop, get_args(AgentStop))
+    return frozenset(cast("tuple[AgentStop, ...]", given))
 
 
 def one_of(owner: str, field: str, value: object, known: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ci_agent_eval.contract.budgets import Budget, Budgets
-from ci_agent_eval.contract.episode import StopReason
+from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import Trajectory
 from ci_agent_eval.engine import fields
 
@@ -86,6 +86,8 @@ class Stop:
 
     reason: StopReason
     error: str
+    needs_turn: bool = False
+    """Whether it was cut off when it needed one more turn than it was given."""
 
 
 def limit_reached(limits: RunLimits, spent: Spent) -> Stop | None:

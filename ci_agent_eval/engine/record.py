@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
+from pydantic_ai.messages import ModelResponse
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
@@ -29,8 +30,14 @@ class RunRecord:
     """How many responses the model has given."""
     asking: bool = False
     """Whether a model request is open."""
+    last_answer: ModelResponse | None = None
     broken_tool: str | None = None
     """The tool whose call raised what PydanticAI does not hand to the model."""
+
+    def answered(self, response: ModelResponse) -> None:
+        """Keep that the model has answered."""
+        self.asking, self.last_answer = False, response
+        self.answers += 1
 
     def note(
         self, call_id: str | None, started: float, *, result: Any = None, error: str | None = None

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ci_agent_eval.contract.episode import Outcome, StopReason
+from ci_agent_eval.contract.episode import Outcome
+from ci_agent_eval.contract.stops import AgentStop, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Trajectory, Turn
-from ci_agent_eval.engine.endings import outcome_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,10 @@ class AgentResult:
     cassette: CassetteCounts = CassetteCounts()
     agent: str | None = None
     model: str | None = None
+    needs_turn: bool = False
+    """Whether it was cut off when it needed one more turn than it was given."""
+    allowed_stops: frozenset[AgentStop] = frozenset()
+    """Ends without an answer that the test allows this run."""
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -53,8 +57,15 @@ class AgentResult:
 
     @property
     def outcome(self) -> Outcome:
-        """The episode's outcome by how the run ended, before any check."""
-        return outcome_of(self.stop_reason, answered=bool(self.trajectory.agent_turns))
+        """The episode's outcome by how the run ended, before any check.
+
+        An end that the test allows passes. A run that timed out before its model answered
+        even once is an infrastructure error: there the API hung.
+        """
+        if self.success or self.stop_reason in self.allowed_stops:
+            return "passed"
+        answered = bool(self.trajectory.agent_turns)
+        return "failed" if is_agent_failure(self.stop_reason, answered=answered) else "error"
 
     @property
     def final_response(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +17,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.usage import UsageLimits
 
 from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine import fields
 from ci_agent_eval.engine.adapters import AgentAdapter, LoopAgent, run_adapted
@@ -27,7 +28,7 @@ from ci_agent_eval.engine.record import RunRecord, describe, seen_by
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.session import EngineSession, Toolset
 from ci_agent_eval.engine.steering import Guard, steering_of
-from ci_agent_eval.engine.stops import stop_for
+from ci_agent_eval.engine.stops import filtered, stop_for, stop_of_turns
 from ci_agent_eval.engine.stopwatch import Stopwatch
 from ci_agent_eval.engine.turns import turns_from
 from ci_agent_eval.errors import InputError
@@ -53,6 +54,7 @@ async def aitest_run(
     episode_id: str | None = None,
     observer: Observer | None = None,
     steering: SteeringSettings | None = None,
+    allowed_stops: str | Collection[str] = (),
 ) -> AgentResult:
     """Run an agent on a prompt until it answers, or is stopped; return all that happened.
 
@@ -64,12 +66,17 @@ async def aitest_run(
     waiting for rate limits and the start of servers not counted; None sets no limit.
     `steering` says which tool calls are held back, in place of what the agent or the session
     says; declared agents and those of PydanticAI can be steered.
+
+    A run that ends without an answer is a failure of the agent (`AgentResult.outcome`), unless
+    `allowed_stops` names its end: `{"refusal"}`. It may end otherwise all the same.
+
     Whatever the agent, a server or the model does ends in a result; InputError is raised
     for what the test itself declares wrongly, and a cancelled task stays cancelled.
     """
     deadline = timeout_s if timeout_ms is None else timeout_ms / 1000
     if deadline is not None:
         fields.number("aitest_run", "timeout_s", deadline, least=0, above=True)
+    allowed = fields.stops("aitest_run", "allowed_stops", allowed_stops)
     episode_id = episode_id or f"run-{next(_numbers)}"
     session.learn(agent)
     guard = session.guard(_steering(agent, steering), episode_id)
@@ -85,6 +92,7 @@ async def aitest_run(
             observer=observer,
             guard=guard,
             connections=session.connections,
+            allowed_stops=allowed,
         )
     run = _Run(
         agent=agent,
@@ -96,6 +104,7 @@ async def aitest_run(
         episode_id=episode_id,
         record=RunRecord(session.clock),
         guard=guard,
+        allowed_stops=allowed,
     )
     return await run.until_it_ends(observer or (lambda _: None))
 
@@ -145,6 +154,7 @@ class _Run:
     episode_id: str
     record: RunRecord
     guard: Guard | None = None
+    allowed_stops: frozenset[AgentStop] = frozenset()
     tally: Tally = field(default_factory=Tally)
     spent: Spent = field(default_factory=Spent)
     live: AgentRun[Any, Any] | None = None
@@ -199,21 +209,19 @@ class _Run:
                 if Loop.is_model_request_node(node):
                     self.asked, self.record.asking = node, True
                 elif Loop.is_call_tools_node(node):
-                    self.record.asking, self.record.answers = False, self.record.answers + 1
+                    self.record.answered(node.model_response)
                     stop = self._stop_at(node.model_response)
                     if stop is not None:
                         return stop
-        return COMPLETED
+        return stop_of_turns(self._turns()) or COMPLETED
 
     def _stop_at(self, response: ModelResponse) -> Stop | None:
-        if response.finish_reason == "content_filter":
-            return self._refused()
         usage, spent = response.usage, self.spent
         spent.tool_calls += len(response.tool_calls)
         spent.tokens += usage.total_tokens
         spent.cost_usd += float(usage.cost or 0)
         self.session.note_spent(self.episode_id, self, spent)
-        return limit_reached(self.limits, spent)
+        return filtered(response) or limit_reached(self.limits, spent)
 
     @asynccontextmanager
     async def _started(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:
@@ -234,16 +242,11 @@ class _Run:
         """Say which end an error is, with what else is known of it."""
         stop = stop_for(error, self.record)
         if stop.reason == "max_turns":
-            return Stop("max_turns", f"it was not done after {self.limits.max_turns} turns")
+            return replace(stop, error=f"it was not done after {self.limits.max_turns} turns")
         if stop.reason == "model_error" and self.tally.rate_limited:
             times = self.tally.rate_limited
             return Stop("model_error", f"{stop.error} (429, too many requests: {times} times)")
         return stop
-
-    def _refused(self) -> Stop:
-        """Say what a response that was refused or filtered holds; there may be nothing."""
-        said = self._turns()[-1].content
-        return Stop("refusal", f"the model refused: {said}" if said else "its answer was filtered")
 
     def _doing(self) -> str:
         answers = self.record.answers
@@ -278,6 +281,8 @@ class _Run:
             cassette=self.session.cassette_counts(self.episode_id),
             agent=self.agent.label,
             model=self.agent.provider.model_id,
+            needs_turn=stop.needs_turn,
+            allowed_stops=self.allowed_stops,
         )
 
 

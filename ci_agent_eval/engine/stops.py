@@ -1,40 +1,43 @@
-"""Which end an error is: one table, tried from top to bottom."""
+"""Which end an error, or the model's last answer, is; errors by one table, top to bottom."""
 
 from __future__ import annotations
 
-from pydantic_ai import exceptions
+from collections.abc import Sequence
+
 from pydantic_ai.exceptions import (
     ContentFilterError,
     IncompleteToolCall,
     ModelAPIError,
+    ModelContextWindowExceededError,
     ModelRetry,
     RunCancelled,
     ToolRetryError,
     UnexpectedModelBehavior,
     UsageLimitExceeded,
 )
-from pydantic_ai.messages import ToolReturnPart
+from pydantic_ai.messages import ModelResponse, ToolReturnPart
 
-from ci_agent_eval.contract.episode import StopReason
+from ci_agent_eval.contract.stops import StopReason, unfinished_answer
+from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.engine.faults import ModelError, ServerError
 from ci_agent_eval.engine.limits import Stop
 from ci_agent_eval.engine.record import RunRecord, describe
-
-# Older releases have no such class: there cut calls have one of their own, cut texts a message.
-_Cut: type[Exception] = getattr(exceptions, "OutputTokenLimitExceeded", IncompleteToolCall)
-_CUT = "the model's answer was cut at max_tokens"
-_CUT_MESSAGE = "Model token limit ("
+from ci_agent_eval.engine.turns import turns_from
 
 _ENDS: tuple[tuple[type[Exception], StopReason, str], ...] = (
     (RunCancelled, "cancelled", "it was stopped from inside"),
     (UsageLimitExceeded, "max_turns", "it was not done when its turns were used up"),
-    (_Cut, "token_limit", _CUT),
+    (IncompleteToolCall, "truncated", "the model's tool call was cut at its token limit"),
     (ContentFilterError, "refusal", "the model refused, or was filtered"),
+    (ModelContextWindowExceededError, "context_window", "the request no longer fits the model"),
     (ModelAPIError, "model_error", "the model's API failed"),
     (ModelError, "model_error", "the model gave no answer"),
     (UnexpectedModelBehavior, "model_error", "the model's answer was of no use"),
     (ServerError, "server_error", "a tool server failed"),
 )
+
+CONTEXT_WINDOW = "context_length_exceeded"
+"""The code of OpenAI's API, and of those made like it, for a request that does not fit."""
 
 
 def stop_for(error: Exception, record: RunRecord) -> Stop:
@@ -44,7 +47,7 @@ def stop_for(error: Exception, record: RunRecord) -> Stop:
     if _is_tool_given_up(error):
         said = str(error).partition(" Consider ")[0]
         return Stop("tool_call_limit", f"{said} The last time: {error.__cause__}")
-    known = _known(error)
+    known = _unfinished(error, record) or stop_of_error(error)
     if known is not None:
         return known
     if record.broken_tool is not None:
@@ -54,14 +57,38 @@ def stop_for(error: Exception, record: RunRecord) -> Stop:
     return Stop("server_error", f"a tool server could not be used: {describe(error)}")
 
 
-def _known(error: Exception) -> Stop | None:
-    """Return the end that the table has for an error."""
-    if isinstance(error, UnexpectedModelBehavior) and error.message.startswith(_CUT_MESSAGE):
-        return Stop("token_limit", f"{_CUT}: {describe(error)}")
+def stop_of_error(error: BaseException) -> Stop | None:
+    """Return the end that the table has for an error; of a group, the one all of it has."""
+    if isinstance(error, BaseExceptionGroup):
+        ends = [stop_of_error(one) for one in error.exceptions]
+        return ends[-1] if len({end and end.reason for end in ends}) == 1 else None
+    if getattr(error, "code", None) == CONTEXT_WINDOW:
+        return Stop("context_window", f"the request no longer fits the model: {describe(error)}")
     for kind, reason, what in _ENDS:
         if isinstance(error, kind):
-            return Stop(reason, f"{what}: {_without_advice(error)}")
+            is_cut_off = reason == "max_turns"
+            return Stop(reason, f"{what}: {_without_advice(error)}", needs_turn=is_cut_off)
     return None
+
+
+def stop_of_turns(turns: Sequence[Turn]) -> Stop | None:
+    """Return why the last answer among the turns is none; None where it is one."""
+    answers = [turn for turn in turns if turn.role == "assistant"]
+    found = unfinished_answer(answers[-1]) if answers else None
+    return found and Stop(found.reason, found.error or "")
+
+
+def filtered(response: ModelResponse) -> Stop | None:
+    """Return the end that a response makes which was refused or filtered."""
+    is_filtered = response.finish_reason == "content_filter"
+    return stop_of_turns(turns_from([response])) if is_filtered else None
+
+
+def _unfinished(error: Exception, record: RunRecord) -> Stop | None:
+    """Return why the model's last answer is none, where the loop could not use it."""
+    if not isinstance(error, UnexpectedModelBehavior) or record.asking or not record.last_answer:
+        return None
+    return stop_of_turns(turns_from([record.last_answer]))
 
 
 def _is_tool_given_up(error: Exception) -> bool:
@@ -75,6 +102,6 @@ def _is_tool_given_up(error: Exception) -> bool:
     return isinstance(cause, ModelRetry | ValueError) and "Tool" in error.message
 
 
-def _without_advice(error: Exception) -> str:
+def _without_advice(error: BaseException) -> str:
     """Return what an error says, without PydanticAI's hints at its own documentation."""
     return describe(error).partition(" Consider raising the limit")[0]

@@ -12,6 +12,7 @@ from pydantic_ai.messages import (
     BaseToolCallPart,
     BaseToolReturnPart,
     BinaryContent,
+    FilePart,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -101,14 +102,23 @@ def _agent_turn(response: ModelResponse) -> Turn:
         else None,
         cost_usd=None if cost is None else float(cost),
         source=stamp.source(response),
+        finish_reason=_finish_reason(response),
     )
 
 
 def _said(response: ModelResponse) -> str:
-    """Return the response's text; a refusal's is not among its parts."""
+    """Return the response's text and attachments; a refusal's text is not among its parts."""
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    attached = [_text(part.content) for part in response.parts if isinstance(part, FilePart)]
     refusal = (response.provider_details or {}).get("refusal")
-    return text or (refusal if isinstance(refusal, str) else "")
+    said = "\n".join([text, *attached] if text else attached)
+    return said or (refusal if isinstance(refusal, str) else "")
+
+
+def _finish_reason(response: ModelResponse) -> str | None:
+    """Return why the model stopped; a word that PydanticAI does not know as the provider has it."""
+    own = (response.provider_details or {}).get("finish_reason")
+    return response.finish_reason or (clean_text(own) if isinstance(own, str) else None)
 
 
 def _call(part: BaseToolCallPart) -> ToolCall:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ class Engine:
 
 
 class AgentRunError(Exception):
-    """A run that ended by the world's fault; the episode is an error, not a failure.
+    """A run that ended by an infrastructure error; the episode is an error, not a failure.
 
     `result` holds all that happened.
     """
@@ -147,19 +147,23 @@ class RecordedRuns:
         timeout_s: float | None = 60.0,
         raises: bool = True,
         steering: SteeringSettings | None = None,
+        allowed_stops: str | Collection[str] = (),
     ) -> AgentResult:
         """Run an agent and record its turns in the episode, within the episode's hard budgets.
 
-        As `ci_agent_eval.engine.aitest_run`; a run that ended by the world's fault raises
-        AgentRunError, unless `raises` is False.
+        As `ci_agent_eval.engine.aitest_run`; a run that ended by an infrastructure error
+        raises AgentRunError, unless `raises` is False. One that ended without an answer fails
+        the episode at its end, unless `allowed_stops` or the marker's names its end.
         """
         from ci_agent_eval.engine import aitest_run  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.engine.fields import stops  # noqa: PLC0415 - as above
 
         if not self.loop.is_running:
             raise InputError(
                 f"episode {self.recorder.scenario_id!r}: aitest_run needs the event loop of this "
                 "plugin; take the marker or mode of the other async plugin away from the test"
             )
+        own = self.recorder.allowed_stops
         result = await aitest_run(
             agent,
             prompt,
@@ -171,6 +175,7 @@ class RecordedRuns:
             episode_id=self.episode_id,
             observer=self._record,
             steering=steering,
+            allowed_stops={*stops("aitest_run", "allowed_stops", allowed_stops), *own},
         )
         if raises and result.outcome == "error":
             raise AgentRunError(result)
@@ -188,6 +193,9 @@ class RecordedRuns:
         self.recorder.record_run(
             result.turns,
             stop_reason=result.stop_reason,
+            error=result.error,
+            allowed_stops=result.allowed_stops,
+            needs_turn=result.needs_turn,
             rate_limited=result.rate_limited,
             # The cassette counts over all runs of the episode.
             cassette_misses=result.cassette.misses - self.recorder.cassette_misses,

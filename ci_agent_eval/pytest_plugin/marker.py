@@ -21,6 +21,7 @@ ARGUMENTS = (
     "min_pass_rate",
     "min_passes",
     ARGUMENT,
+    "allowed_stops",
     "agent",
     "model",
     "metadata",

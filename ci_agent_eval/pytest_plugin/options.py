@@ -27,9 +27,11 @@ CASSETTE_MODES = ("off", "record", "replay", "auto")
 
 MARKER_HELP = (
     "episode(scenario_id=None, budgets=None, gate='required', min_pass_rate=None, "
-    "min_passes=None, iterations=None, agent=None, model=None, metadata=None, was=None, "
-    "alone=None): an agent episode; scenario_id defaults to the node id, gate is 'required' or "
-    "'advisory', iterations to --aitest-iterations, was names the scenario ids it had before, "
+    "min_passes=None, iterations=None, allowed_stops=None, agent=None, model=None, "
+    "metadata=None, was=None, alone=None): an agent episode; scenario_id defaults to the node "
+    "id, gate is 'required' or 'advisory', iterations to --aitest-iterations, "
+    "allowed_stops names the ends without an answer that do not fail it, was names the scenario "
+    "ids it had before, "
     "alone=True lets no other run beside it, False lets any (ci-agent-eval)"
 )
 

@@ -29,6 +29,15 @@ def merged_budgets(own: Budgets, returned: Budgets) -> Budgets:
     return Budgets.model_validate({**known, "custom": budgets})
 
 
+def with_turns_needed(budgets: Budgets, needed: int) -> Budgets:
+    """Return the budgets with the turns that a run needed, the one it was not given included."""
+    turns = budgets.max_turns
+    if turns is None or needed <= (turns.used or 0):
+        return budgets
+    used = turns.model_copy(update={"used": float(needed)})
+    return budgets.model_copy(update={"max_turns": used})
+
+
 def outcome_assertion(episode: Episode) -> list[Assertion]:
     """Return the assertion that a failed episode stands for which names none that failed."""
     if episode.outcome != "failed" or episode.failed_assertions:

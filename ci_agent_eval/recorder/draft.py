@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypedDict, Unpack
 
 from ci_agent_eval.contract.budgets import Budgets
@@ -26,6 +26,7 @@ class EpisodeFields(TypedDict, total=False):
     gate: Gating
     min_pass_rate: float | None
     min_passes: int | None
+    allowed_stops: Collection[str]
     agent: str | None
     model: str | None
     budgets: Budgets | Mapping[str, Any]

@@ -7,7 +7,7 @@ All state is in the recorder itself, so that episodes may run side by side. The 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
 from typing import Any, Unpack
 
@@ -20,9 +20,9 @@ from ci_agent_eval.contract.episode import (
     Score,
     Severity,
     SideUsage,
-    StopReason,
 )
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract.stops import FINISHED, Stopped, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
     TokenUsage,
     ToolCall,
@@ -36,6 +36,7 @@ from ci_agent_eval.recorder.adopted import (
     merged_budgets,
     not_among,
     outcome_assertion,
+    with_turns_needed,
 )
 from ci_agent_eval.recorder.checked import Clock, checked, milliseconds
 from ci_agent_eval.recorder.draft import EpisodeFields, draft_episode
@@ -81,6 +82,8 @@ class EpisodeRecorder:
         self._assertions: list[Assertion] = []
         self._scores: list[Score] = []
         self._stop_reason: StopReason | None = None
+        self._allowed_stops: frozenset[str] = frozenset(self._draft.allowed_stops)
+        self._turns_needed = 0
         self._rate_limited = 0
         self._cassette_misses = 0
         self._judge: SideUsage | None = None
@@ -152,9 +155,11 @@ class EpisodeRecorder:
         self._open = TurnRecorder(message, self._clock, self._keep)
         return self._open
 
-    def _keep(self, turns: list[Turn]) -> None:
+    def _keep(self, turns: list[Turn], stop: Stopped | None) -> None:
         self._turns += turns
         self._open = None
+        if stop is not None:
+            self.record_stop(stop.reason, stop.error)
         self._tell_spent()
 
     def _tell_spent(self) -> None:
@@ -242,6 +247,7 @@ class EpisodeRecorder:
         self.model = episode.model or self.model
         self.thread_id = episode.thread_id or self.thread_id
         self._stop_reason = episode.stop_reason or self._stop_reason
+        self._allowed_stops |= frozenset(episode.allowed_stops)
         self._rate_limited = max(self._rate_limited, episode.rate_limited)
         self._cassette_misses = max(self._cassette_misses, episode.cassette_misses)
         if episode.judge is not self._judge:
@@ -261,19 +267,51 @@ class EpisodeRecorder:
         turns: Sequence[Turn],
         *,
         stop_reason: StopReason,
+        error: str | None = None,
+        allowed_stops: Collection[str] = (),
+        needs_turn: bool = False,
         rate_limited: int = 0,
         cassette_misses: int = 0,
     ) -> None:
         """Record a whole run of an agent: its turns, why it ended, what held it up.
 
         Of several runs the turns and counts add up, and the last one's end is the episode's.
+        A run that needed one more turn (`needs_turn`) counts it in the budget `max_turns`.
         """
         self._must_be_running("run")
         self._turns += turns
-        self._stop_reason = stop_reason
+        if needs_turn:
+            self._turns_needed = len(self.trajectory.agent_turns) + 1
+        self._allowed_stops |= frozenset(allowed_stops)
+        answered = any(turn.role == "assistant" for turn in turns)
+        self.record_stop(stop_reason, error, allowed_stops, answered=answered)
         self._rate_limited += rate_limited
         self._cassette_misses += cassette_misses
         self._tell_spent()
+
+    def record_stop(
+        self,
+        reason: StopReason,
+        error: str | None = None,
+        allowed_stops: Collection[str] = (),
+        *,
+        answered: bool = True,
+    ) -> None:
+        """Record why a run of the agent ended; an end without an answer fails the episode.
+
+        Ends that the episode allows, or this run (`allowed_stops`), do not fail it.
+        """
+        self._stop_reason = reason
+        allowed = {*allowed_stops, *self._draft.allowed_stops}
+        if is_agent_failure(reason, answered=answered) and reason not in allowed:
+            said = f"{reason}: {clean_text(error)}" if error else reason
+            file, line = self._locate() or (None, None)
+            self.keep(Assertion(name=FINISHED, passed=False, reason=said, file=file, line=line))
+
+    @property
+    def allowed_stops(self) -> frozenset[str]:
+        """The ends without an answer that do not fail this episode."""
+        return frozenset(self._draft.allowed_stops)
 
     def record_judge(
         self, tokens: TokenUsage, cost_usd: float | None, *, cassette_misses: int = 0
@@ -383,7 +421,8 @@ class EpisodeRecorder:
                 "model": _optional_text(self.model),
                 "thread_id": _optional_text(self.thread_id),
                 "metadata": jsonable(self.metadata),
-                "budgets": self._budgets,
+                "budgets": with_turns_needed(self._budgets, self._turns_needed),
+                "allowed_stops": self._allowed_stops,
                 "scores": self._scores,
                 "trajectory": self.trajectory if self._turns else None,
                 "trajectory_summary": self._summary,
@@ -421,11 +460,16 @@ def _both_known(old: object, new: object) -> object:
 
 def _both(failed: Sequence[Assertion], outcome: Outcome, reason: str | None) -> str:
     """Say which checks failed, and how the episode ended after them."""
-    checks = f"failed: {'; '.join(check.name for check in failed)}"
+    checks = f"failed: {'; '.join(map(_named, failed))}"
     if outcome == "passed" or (outcome == "failed" and reason is None):
         return checks
     ended = "skipped" if outcome == "skipped" else ""
     return f"{checks}; then {': '.join(part for part in (ended, reason) if part) or outcome}"
+
+
+def _named(check: Assertion) -> str:
+    """Return a check's name; of a run that did not finish it says too little."""
+    return f"{check.name} ({check.reason})" if check.name == FINISHED else check.name
 
 
 def _optional_text(value: object) -> str | None:

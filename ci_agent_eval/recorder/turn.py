@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from ci_agent_eval.contract.jsonable import clean_text, jsonable, without_addresses
+from ci_agent_eval.contract.stops import Stopped, unfinished_answer
 from ci_agent_eval.contract.trajectory import CallSource, TokenUsage, ToolCall, Turn
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder.checked import Clock, checked, milliseconds
@@ -25,7 +26,9 @@ class TurnRecorder:
     or to the block's end where there is none.
     """
 
-    def __init__(self, message: str, clock: Clock, keep: Callable[[list[Turn]], None]) -> None:
+    def __init__(
+        self, message: str, clock: Clock, keep: Callable[[list[Turn], Stopped | None], None]
+    ) -> None:
         self._user = checked("turn", Turn, role="user", content=clean_text(message))
         self._clock = clock
         self._keep = keep
@@ -33,6 +36,7 @@ class TurnRecorder:
         self._tool_calls: list[ToolCall] = []
         self._reply: Turn | None = None
         self._broke: Turn | None = None
+        self._stop: Stopped | None = None
 
     def tool_call(
         self,
@@ -72,12 +76,16 @@ class TurnRecorder:
         cost_usd: float | None = None,
         source: CallSource = "live",
         latency_ms: float | None = None,
+        finish_reason: str | None = None,
+        stop: Stopped | None = None,
     ) -> None:
         """Record what the agent answered, and what the answer cost.
 
         `tokens` is a total or its parts (`{"input": 120, "output": 30}`); `source` says
         whether a model answered (live), a recording of one (replayed) or a script.
-        `latency_ms` stands in place of the measured time.
+        `latency_ms` stands in place of the measured time. `finish_reason` is why the provider
+        says the model stopped: one that is filtered or truncated fails the episode, as a
+        `stop` does that is the agent's.
         """
         if self._reply is not None:
             raise InputError("turn: it has a reply already; open another turn for the next one")
@@ -90,7 +98,12 @@ class TurnRecorder:
             cost_usd=cost_usd,
             source=source,
             latency_ms=self._elapsed_ms() if latency_ms is None else latency_ms,
+            finish_reason=None if finish_reason is None else clean_text(finish_reason),
         )
+        cut_off = None if finish_reason is None else unfinished_answer(self._reply)
+        # The provider's words alone: a turn that was recorded by hand may be a silent one.
+        said = cut_off if cut_off is None or cut_off.reason != "empty_answer" else None
+        self._stop = stop or said
 
     def broke(self, error: BaseException) -> None:
         """Record that the agent raised in place of an answer, and after how long.
@@ -122,7 +135,7 @@ class TurnRecorder:
         if self._reply is not None or self._tool_calls or not broken:
             answer = self._reply or Turn(role="assistant", latency_ms=self._elapsed_ms())
             turns.append(answer.model_copy(update={"tool_calls": tuple(self._tool_calls)}))
-        self._keep(turns if self._broke is None else [*turns, self._broke])
+        self._keep(turns if self._broke is None else [*turns, self._broke], self._stop)
 
     def _elapsed_ms(self) -> float | None:
         """Return milliseconds since the block began; rounded, so that a sum reads well."""

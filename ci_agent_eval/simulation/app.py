@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from ci_agent_eval.errors import InputError
@@ -68,7 +68,7 @@ def _exchange(
 ) -> Steps[Answer]:
     """Ask once. Whatever the app raises is raised here; the turn so far is kept."""
     if recorder is None:
-        return _answer(read_reply((yield from settled(call()))))
+        return _answer(read_reply((yield from settled(call()))), frozenset())
     with recorder.turn(message) as turn:
         try:
             said = yield from settled(call())
@@ -77,11 +77,15 @@ def _exchange(
             raise
         reply = read_reply(said)
         reply.record(turn)
-    return _answer(reply)
+    return _answer(reply, recorder.allowed_stops)
 
 
-def _answer(reply: Reply) -> Answer:
-    return Answer(reply.text, reply.stopped)
+def _answer(reply: Reply, allowed_stops: Collection[str]) -> Answer:
+    """Return the answer; after a refusal, and after an end that is allowed, it goes on."""
+    stop = reply.stop
+    if stop is None or stop.reason == "refusal" or stop.reason in allowed_stops:
+        return Answer(reply.text)
+    return Answer(reply.text, f"{stop.reason}: {stop.error}" if stop.error else stop.reason)
 
 
 def _engine_ask(agent: object, kwargs: Mapping[str, Any]) -> Ask:
@@ -93,7 +97,7 @@ def _engine_ask(agent: object, kwargs: Mapping[str, Any]) -> Ask:
         nonlocal messages
         result = yield runs(agent, message, messages=messages, **kwargs)
         messages = result.messages
-        broke_off = result.stop_reason not in {"completed", "refusal"}
+        broke_off = result.outcome != "passed" and result.stop_reason != "refusal"
         stopped = f"{result.stop_reason}: {result.error}" if broke_off else None
         return Answer(result.final_response, stopped)
 

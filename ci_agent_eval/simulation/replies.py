@@ -10,8 +10,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, get_args
 
-from ci_agent_eval.contract.episode import StopReason
-from ci_agent_eval.contract.trajectory import TokenUsage
+from ci_agent_eval.contract.finish_reasons import is_finish_reason
+from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.stops import Stopped, StopReason, unfinished_answer
+from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder import TurnRecorder
 
@@ -24,8 +26,6 @@ _COUNTS = {
     "cached": ("cached", "cached_tokens", "cache_read_tokens"),
 }
 _TOTAL = ("total", "total_tokens")
-_ANSWERED = ("completed", "refusal")
-"""A run that ends so has an answer of the agent's own."""
 
 
 class Reply(NamedTuple):
@@ -37,20 +37,28 @@ class Reply(NamedTuple):
     tokens: int | TokenUsage | Mapping[str, int] | None = None
     cost_usd: float | None = None
     source: Any = "live"
-    stopped: str | None = None
-    """Why its run ended without an answer of its own."""
+    finish_reason: str | None = None
+    stop: Stopped | None = None
+    """Why its run ended without an answer."""
 
     def record(self, turn: TurnRecorder) -> None:
         """Write it into the turn that is open. Raises InputError for figures that are none."""
         for call in self.calls:
             turn.tool_call(**call)
-        turn.reply(self.text, tokens=self.tokens, cost_usd=self.cost_usd, source=self.source)
+        turn.reply(
+            self.text,
+            tokens=self.tokens,
+            cost_usd=self.cost_usd,
+            source=self.source,
+            finish_reason=self.finish_reason,
+            stop=self.stop,
+        )
 
 
 def read_reply(said: object) -> Reply:
     """Read what an agent returned. Raises InputError where there is nothing to read."""
     if isinstance(said, str):
-        return Reply(said)
+        return Reply(said, stop=_unfinished(said, (), None))
     text, calls = _found(said, *_TEXT), _calls(said)
     if text is None and calls:
         text = ""  # an agent may call tools and say nothing
@@ -59,23 +67,47 @@ def read_reply(said: object) -> Reply:
             f"the agent returned a {type(said).__name__} without a text; return a text, or "
             "something with `text` (and tool_calls, usage, cost_usd where it has them)"
         )
+    finish_reason = _finish_reason(said)
     return Reply(
         text,
         calls,
         _tokens(_found(said, *_TOKENS)),
         _found(said, "cost_usd"),
         _found(said, "source") or "live",
-        _stopped(said),
+        finish_reason,
+        _stated_stop(said) or _unfinished(text, calls, finish_reason),
     )
 
 
-def _stopped(said: object) -> str | None:
-    """Say why a run broke off; a reason that is not of ours is the model's own, and none."""
+def _stated_stop(said: object) -> Stopped | None:
+    """Return the stop reason that an agent states; one that is not ours is the model's own."""
     reason = _found(said, "stop_reason")
-    if reason in _ANSWERED or reason not in get_args(StopReason):
+    if reason == "completed" or reason not in get_args(StopReason):
         return None
     error = _found(said, "error")
-    return f"{reason}: {error}" if error else str(reason)
+    return Stopped(reason, str(error) if error else None)
+
+
+def _finish_reason(said: object) -> str | None:
+    """Return why the model stopped; Anthropic's messages call it `stop_reason`."""
+    reason = _found(said, "finish_reason")
+    stop = _found(said, "stop_reason")
+    stated = stop if reason is None and is_finish_reason(stop) else reason
+    return clean_text(stated) if isinstance(stated, str) else None
+
+
+def _unfinished(
+    text: str, calls: tuple[Mapping[str, Any], ...], finish_reason: str | None
+) -> Stopped | None:
+    """Return why a reply is no answer; None where it is one."""
+    made = tuple(ToolCall(name=clean_text(call["name"])) for call in calls)
+    turn = Turn(
+        role="assistant",
+        content=clean_text(text),
+        tool_calls=made,
+        finish_reason=finish_reason,
+    )
+    return unfinished_answer(turn)
 
 
 def _calls(said: object) -> tuple[Mapping[str, Any], ...]:

@@ -12,7 +12,7 @@ from typing import get_args
 
 import pytest
 
-from ci_agent_eval.contract.episode import StopReason
+from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.settings import Settings, load_settings
 from tests.processes import clean_environ, run_agent_eval, run_python
 
@@ -45,11 +45,11 @@ def test_python_of_the_readme_runs(number, tmp_path):
 
 
 def test_python_of_the_engine_s_page_declares_what_there_is(tmp_path):
-    (text,) = blocks("python", (ROOT / "docs/engine.md").read_text())
+    text = "\n".join(blocks("python", (ROOT / "docs/engine.md").read_text()))
     (tmp_path / "test_page.py").write_text(text)
     done = run_python("-m", "pytest", "-q", "--collect-only", "test_page.py", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
-    assert "1 test collected" in done.stdout
+    assert "3 tests collected" in done.stdout
 
 
 def test_every_way_to_end_is_on_the_engine_s_page():

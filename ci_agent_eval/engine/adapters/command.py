@@ -17,9 +17,10 @@ import anyio
 
 from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.engine import fields
-from ci_agent_eval.engine.adapters.protocol import Work
+from ci_agent_eval.engine.adapters.protocol import COMPLETED, Work
 from ci_agent_eval.engine.adapters.transcript import Transcript
 from ci_agent_eval.engine.faults import ModelError
+from ci_agent_eval.engine.limits import Stop
 
 CAP_BYTES = 4_194_304
 """What a program may write before it is stopped: a long transcript has a tenth of it."""
@@ -81,9 +82,9 @@ class CommandAgent:
                 tail = await _end(process, stderr)
         if code:
             raise ModelError(f"{self.label} ended with exit code {code}{_said(tail)}")
-        if not transcript.turns and transcript.stop.reason == "completed":
-            raise ModelError(f"{self.label} gave no answer{_said(tail)}")
         work.stop = transcript.stop
+        if not transcript.turns and transcript.stop == COMPLETED:
+            work.stop = Stop("empty_answer", f"{self.label} gave no answer{_said(tail)}")
 
     async def _start(self) -> Process:
         passed = {name: self.environ[name] for name in _PASSED if name in self.environ}

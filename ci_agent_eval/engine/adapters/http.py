@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,8 @@ from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.engine import fields
 from ci_agent_eval.engine.adapters.protocol import Reply, Work
 from ci_agent_eval.engine.faults import ModelError
+from ci_agent_eval.engine.limits import Stop
+from ci_agent_eval.engine.stops import CONTEXT_WINDOW
 
 CAP_BYTES = 4_194_304
 """The largest answer that is read."""
@@ -26,6 +29,7 @@ _TOKENS: Mapping[str, tuple[str, ...]] = {
     "cached": ("cached", "cached_tokens", "cache_read_tokens"),
 }
 _TOO_MANY = 429
+_MISSING = object()
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class HTTPAgent:
     usage: str = "/usage"
     """An object with `input`, `output`, `cached`, or the names OpenAI and others have."""
     cost_usd: str = "/cost_usd"
+    finish_reason: str = "/finish_reason"
+    """Why the model stopped, in the provider's word: `length`, `content_filter`, ..."""
     timeout_s: float = 60.0
     """Seconds for one step of the request: to connect, or for the next bytes."""
     cap_bytes: int = CAP_BYTES
@@ -60,7 +66,7 @@ class HTTPAgent:
         object.__setattr__(self, "headers", fields.mapping("HTTPAgent", "headers", self.headers))
         fields.number("HTTPAgent", "timeout_s", self.timeout_s, least=0, above=True)
         fields.number("HTTPAgent", "cap_bytes", self.cap_bytes, least=1, whole=True)
-        for name in ("text", "tool_calls", "usage", "cost_usd"):
+        for name in ("text", "tool_calls", "usage", "cost_usd", "finish_reason"):
             if not str(getattr(self, name)).startswith("/"):
                 raise fields.wrong("HTTPAgent", name, "must be a JSON pointer, such as /text")
 
@@ -85,6 +91,9 @@ class HTTPAgent:
             ) from error
         work.rate_limited += status == _TOO_MANY
         if not 200 <= status < 300:
+            if _is_too_long(data):
+                work.stop = Stop("context_window", f"{self._address} answered: {_begin(data)}")
+                return
             raise ModelError(f"{self._address} answered with status {status}: {_begin(data)}")
         work.replied(self.reply(data))
 
@@ -94,7 +103,8 @@ class HTTPAgent:
             answer = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise ModelError(f"{self._address} answered no JSON: {_begin(data)}") from error
-        text = pointed(answer, self.text)
+        text = pointed(answer, self.text, missing=_MISSING)
+        text = "" if text is None else text
         if not isinstance(text, str):
             raise ModelError(
                 f"{self._address} answered without a text at {self.text}: {_begin(data)}"
@@ -105,6 +115,7 @@ class HTTPAgent:
             tool_calls=[c for c in calls if isinstance(c, dict)] if isinstance(calls, list) else (),
             usage=_usage(pointed(answer, self.usage)),
             cost_usd=_number(pointed(answer, self.cost_usd)),
+            finish_reason=str(reason) if (reason := pointed(answer, self.finish_reason)) else None,
         )
 
     async def _post(self, body: JsonValue) -> tuple[int, bytes]:
@@ -136,16 +147,16 @@ def filled(template: JsonValue, words: Mapping[str, JsonValue]) -> JsonValue:
     return template
 
 
-def pointed(value: Any, pointer: str) -> Any:
-    """Return what a JSON pointer points at; None where there is nothing."""
+def pointed(value: Any, pointer: str, missing: Any = None) -> Any:
+    """Return what a JSON pointer points at; `missing` where there is nothing."""
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict):
-            value = value.get(name)
+            value = value.get(name, missing)
         elif isinstance(value, list) and name.isascii() and name.isdigit():
-            value = value[int(name)] if int(name) < len(value) else None
+            value = value[int(name)] if int(name) < len(value) else missing
         else:
-            return None
+            return missing
     return value
 
 
@@ -163,6 +174,13 @@ def _usage(value: Any) -> dict[str, int] | None:
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _is_too_long(data: bytes) -> bool:
+    """Say whether an API made like OpenAI's says that the request does not fit the model."""
+    with suppress(ValueError, RecursionError):
+        return bool(pointed(json.loads(data), "/error/code") == CONTEXT_WINDOW)
+    return False
 
 
 def _begin(data: bytes) -> str:

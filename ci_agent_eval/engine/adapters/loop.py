@@ -21,11 +21,11 @@ from ci_agent_eval.engine.adapters.protocol import Work
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.cassette.tape import Tape
 from ci_agent_eval.engine.declarations import Provider
-from ci_agent_eval.engine.limits import Spent, Stop, limit_reached
+from ci_agent_eval.engine.limits import Spent, limit_reached
 from ci_agent_eval.engine.model import build_model
 from ci_agent_eval.engine.record import Clock, RunRecord
 from ci_agent_eval.engine.steering import steering_of
-from ci_agent_eval.engine.stops import stop_for
+from ci_agent_eval.engine.stops import filtered, stop_for
 from ci_agent_eval.engine.turns import turns_from
 from ci_agent_eval.errors import InputError
 
@@ -133,14 +133,12 @@ async def _watch(run: AgentRun[Any, Any], work: Work, record: RunRecord, spent: 
         if Agent.is_model_request_node(node):
             record.asking = True
         elif Agent.is_call_tools_node(node):
-            record.asking, record.answers = False, record.answers + 1
             response = node.model_response
+            record.answered(response)
             spent.tool_calls += len(response.tool_calls)
             spent.tokens += response.usage.total_tokens
             spent.cost_usd += float(response.usage.cost or 0)
-            stop = limit_reached(work.limits, spent)
-            if response.finish_reason == "content_filter":
-                stop = Stop("refusal", "the model refused, or its answer was filtered")
+            stop = filtered(response) or limit_reached(work.limits, spent)
             if stop is not None:
                 work.stop = stop
                 return

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ci_agent_eval.contract.episode import StopReason
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract.stops import AgentStop, StopReason
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
 from ci_agent_eval.engine.adapters.connections import Connections
 from ci_agent_eval.engine.cassette.tape import Tape
@@ -31,6 +31,8 @@ class Reply:
     stop_reason: StopReason = "completed"
     error: str | None = None
     """What happened, where it was not completed."""
+    finish_reason: str | None = None
+    """Why the provider says the model stopped: `stop`, `length`, `content_filter`, ..."""
 
 
 @dataclass
@@ -49,6 +51,7 @@ class Work:
     """Who reviews the episode's tool calls, for agents whose calls can be held back."""
     connections: Connections | None = None
     """Of models that agents bring; unset: closed with the run."""
+    allowed_stops: frozenset[AgentStop] = frozenset()
     turns: Sequence[Turn] = ()
     """The agent's turns so far, set anew as they come."""
     messages: Sequence[Any] | None = None
@@ -69,7 +72,7 @@ class Work:
     def replied(self, reply: Reply) -> None:
         """Take a reply as the one turn the agent took."""
         self.turns = (turn_of(reply, self.since_ms()),)
-        self.stop = Stop(reply.stop_reason, reply.error or "")
+        self.stop = stated_stop(reply.stop_reason, reply.error)
 
 
 class AgentAdapter(Protocol):
@@ -101,7 +104,13 @@ def turn_of(reply: Reply, latency_ms: float | None) -> Turn:
         tokens=TokenUsage.model_validate(reply.usage) if reply.usage is not None else None,
         cost_usd=reply.cost_usd,
         source="live",
+        finish_reason=None if reply.finish_reason is None else clean_text(reply.finish_reason),
     )
+
+
+def stated_stop(reason: StopReason, error: str | None) -> Stop:
+    """Return the end that an agent states itself."""
+    return Stop(reason, clean_text(error or ""), needs_turn=reason == "max_turns")
 
 
 def tool_call(call: ToolCall | Mapping[str, Any]) -> ToolCall:

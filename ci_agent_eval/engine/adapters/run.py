@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_ai.agent import AbstractAgent
 
 from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine import fields
 from ci_agent_eval.engine.adapters.connections import Connections
@@ -23,6 +24,7 @@ from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
 from ci_agent_eval.engine.record import Clock, describe
 from ci_agent_eval.engine.result import AgentResult, CassetteCounts
 from ci_agent_eval.engine.steering import Guard
+from ci_agent_eval.engine.stops import stop_of_error, stop_of_turns
 from ci_agent_eval.errors import InputError
 
 
@@ -55,6 +57,7 @@ async def run_adapted(
     observer: Callable[[AgentResult], None] | None = None,
     guard: Guard | None = None,
     connections: Connections | None = None,
+    allowed_stops: frozenset[AgentStop] = frozenset(),
 ) -> AgentResult:
     """Run an agent of any making until it answers, or is stopped; return all that happened.
 
@@ -73,6 +76,7 @@ async def run_adapted(
         tape,
         guard,
         connections,
+        allowed_stops,
     )
     seen = observer or (lambda _: None)
     try:
@@ -99,7 +103,9 @@ async def _stop(adapter: AgentAdapter, work: Work, timeout_s: float | None) -> S
         if deadline.expired():
             return Stop("timeout", f"it was not done after {timeout_s:g} s")
         return _broken(error)
-    return work.stop if work.stop != COMPLETED else _beyond(work) or COMPLETED
+    if work.stop != COMPLETED:
+        return work.stop
+    return _beyond(work) or stop_of_turns(work.turns) or COMPLETED
 
 
 def _broken(error: Exception) -> Stop:
@@ -109,12 +115,13 @@ def _broken(error: Exception) -> Stop:
         return Stop("model_error", str(error))
     if isinstance(error, ValidationError):
         return Stop("model_error", f"what the agent answered cannot be read: {error}")
-    return Stop("model_error", f"the agent failed: {describe(error)}")
+    unknown = Stop("model_error", f"the agent failed: {describe(error)}")
+    return stop_of_error(error) or unknown
 
 
 def _beyond(work: Work) -> Stop | None:
     """Say which limit a run is beyond that nobody could stop on its way."""
-    most, turns = work.limits.max_turns, len(work.turns)
+    most, turns = work.limits.max_turns, sum(turn.role == "assistant" for turn in work.turns)
     if most is not None and turns > most:
         return Stop("max_turns", f"it took {turns} turns, its limit is {most}")
     spent = Spent(
@@ -138,6 +145,8 @@ def _result(adapter: AgentAdapter, work: Work) -> AgentResult:
         cassette=CassetteCounts() if work.tape is None else work.tape.counts,
         agent=adapter.label,
         model=adapter.model,
+        needs_turn=work.stop.needs_turn,
+        allowed_stops=work.allowed_stops,
     )
 
 

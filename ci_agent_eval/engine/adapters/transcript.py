@@ -5,7 +5,8 @@ One JSON object a line. `type` says what it is:
     {"type": "text", "text": "..."}                     said; several of them are one text
     {"type": "tool_call", "name": "...", "id": "...", "arguments": {...}}
     {"type": "tool_result", "id": "...", "result": ...}  or "error": "..."
-    {"type": "usage", "input": 1, "output": 2, "cached": 0, "cost_usd": 0.01}
+    {"type": "usage", "input": 1, "output": 2, "cached": 0, "cost_usd": 0.01,
+     "finish_reason": "stop"}
     {"type": "end", "stop_reason": "completed", "error": "..."}
 
 `id` may be left out where calls are answered in order. A text or a call after a result
@@ -19,10 +20,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from ci_agent_eval.contract.episode import StopReason
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
-from ci_agent_eval.engine.adapters.protocol import COMPLETED, tool_call
+from ci_agent_eval.engine.adapters.protocol import COMPLETED, stated_stop, tool_call
 from ci_agent_eval.engine.limits import Stop
 
 Event = Mapping[str, Any]
@@ -82,14 +83,22 @@ class Transcript:
             self._speaking(at_ms)
         figures = {name: event[name] for name in ("input", "output", "cached") if name in event}
         tokens = TokenUsage.model_validate(figures) if figures else self.turns[-1].tokens
-        checked = Turn(role="assistant", tokens=tokens, cost_usd=event.get("cost_usd"))
-        self._change(tokens=checked.tokens, cost_usd=checked.cost_usd)
+        reason = event.get("finish_reason")
+        checked = Turn(
+            role="assistant",
+            tokens=tokens,
+            cost_usd=event.get("cost_usd"),
+            finish_reason=None if reason is None else clean_text(str(reason)),
+        )
+        self._change(
+            tokens=checked.tokens, cost_usd=checked.cost_usd, finish_reason=checked.finish_reason
+        )
 
     def _end(self, event: Event, _: float) -> None:
         reason = event.get("stop_reason", "completed")
         if reason not in get_args(StopReason):
             raise ValueError(f"its stop_reason is none of {', '.join(get_args(StopReason))}")
-        self.stop = Stop(reason, clean_text(str(event.get("error") or "")))
+        self.stop = stated_stop(reason, str(event.get("error") or ""))
 
     def _speaking(self, at_ms: float) -> Turn:
         """Return the turn that is being taken, after beginning another where one is due."""

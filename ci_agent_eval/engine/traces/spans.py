@@ -88,6 +88,13 @@ def cost_usd(span: SpanLike) -> float | None:
     return float(found) if is_cost else None
 
 
+def finish_reason(span: SpanLike) -> str | None:
+    """Return why the model stopped, by its first choice; None where nobody says."""
+    found = _first(span, ("gen_ai.response.finish_reasons",))
+    reasons = found if isinstance(found, list | tuple) else ()
+    return clean_text(str(reasons[0])) if reasons else None
+
+
 def error(span: SpanLike) -> str | None:
     """Return what went wrong; None where nothing did."""
     failed = not getattr(span.status, "is_ok", True) or _first(span, ("error.type",)) is not None

@@ -87,6 +87,7 @@ class _Reading:
                 latency_ms=said.latency_ms(span),
                 tokens=usage,
                 cost_usd=said.cost_usd(span),
+                finish_reason=said.finish_reason(span),
             )
         )
         if not is_inner:

@@ -18,6 +18,10 @@ _PLAIN_WIDTH = 72
 """A value whose JSON is not longer stands on one line."""
 
 
+_USUAL = (None, "stop", "tool_call")
+"""Finish reasons that are not worth a note."""
+
+
 class Conversation:
     """Collects the turns until the episode's share of the page is used up."""
 
@@ -39,11 +43,16 @@ class Conversation:
 
     def _turn(self, turn: Mapping[str, Any]) -> Part:
         part: Part = {"role": turn["role"], "text": self._text(turn.get("content", ""))}
-        if notes := list(_notes(turn)):
+        if notes := [*_notes(turn), *self._finish(turn)]:
             part["notes"] = notes
         if calls := turn.get("tool_calls"):
             part["calls"] = [self._call(call) for call in self._while_room(calls)]
         return part
+
+    def _finish(self, turn: Mapping[str, Any]) -> Iterator[str]:
+        """Write why the model stopped, where that is not as usual."""
+        if turn.get("finish_reason") not in _USUAL:
+            yield f"finished: {self._shown.name(turn['finish_reason'])}"
 
     def _call(self, call: Mapping[str, Any]) -> Part:
         part: Part = {"name": self._shown.name(call["name"])}

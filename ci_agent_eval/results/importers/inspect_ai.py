@@ -22,7 +22,7 @@ from ci_agent_eval.results.importers.values import (
     text,
     tokens,
 )
-from ci_agent_eval.results.importers.verdicts import Scored, judged, scored, verdict_names
+from ci_agent_eval.results.importers.verdicts import Scored, judged, scored, stopped, verdict_names
 
 VERSION = 2
 
@@ -131,7 +131,7 @@ def _ended(sample: Sample) -> Draft:
     """Return what ended the sample, where it was not its agent."""
     error = mapping(sample.get("error"))
     limit = mapping(sample.get("limit"))
-    fields: Draft = {"stop_reason": _STOPS.get(name_of(limit.get("type")))}
+    fields: Draft = stopped(_STOPS.get(name_of(limit.get("type"))))
     if error:
         # What its scorers said of half a conversation is not a judgement.
         reason = text(error.get("message")) or "it ended in an error"

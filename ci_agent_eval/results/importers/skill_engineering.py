@@ -23,6 +23,7 @@ from ci_agent_eval.results.importers.values import (
     text,
     tokens,
 )
+from ci_agent_eval.results.importers.verdicts import stopped
 
 VERSION = "4.0"
 
@@ -84,7 +85,7 @@ def _fields(test: Test, unpriced: Container[str]) -> Draft:
         "agent": text(test.get("eval_name")) or text(test.get("agent_id")),
         "model": text(test.get("model")),
         "duration_ms": amount(test.get("duration_ms")),
-        "stop_reason": _STOPS.get(name_of(result.get("stop_reason"))),
+        **stopped(_STOPS.get(name_of(result.get("stop_reason")))),
         "assertions": [*_assertions(test), *_assertions(result)],
         **_ended(test, result),
         **_taken(result, unpriced),

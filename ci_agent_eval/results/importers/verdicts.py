@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ci_agent_eval.contract.stops import AGENT_STOPS
 from ci_agent_eval.results.importers.values import number
 
 
@@ -70,3 +71,11 @@ def reasons(fields: Mapping[str, Any]) -> str | None:
     """Return why an episode did not pass, from its failed assertions; None where none failed."""
     failed = [a for a in fields.get("assertions", ()) if not a["passed"]]
     return "; ".join(str(a.get("reason") or a["name"]) for a in failed) or None
+
+
+def stopped(reason: str | None) -> dict[str, Any]:
+    """Return the fields of an episode that say why its run stopped.
+
+    The outcome stays the tool's: it knew of the limit when it judged the run.
+    """
+    return {"stop_reason": reason, "allowed_stops": [reason] if reason in AGENT_STOPS else []}

@@ -19,7 +19,7 @@ TABLES = ("budgets", "checks", "goal", "metadata")
 """Keys that have inner ones."""
 
 LISTS = frozenset(
-    {"fixed_responses", "script", "tags"}
+    {"allowed_stops", "fixed_responses", "script", "tags"}
     | {
         f"checks.{kind}_{what}"
         for kind in ("required", "forbidden")

@@ -12,6 +12,13 @@ from pathlib import Path
 import pytest
 import uvicorn
 from pydantic_ai import Agent
+from pydantic_ai.exceptions import (
+    ContentFilterError,
+    ModelContextWindowExceededError,
+    UsageLimitExceeded,
+)
+from pydantic_ai.messages import BinaryImage, FilePart, ModelResponse, ThinkingPart
+from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -123,6 +130,62 @@ def test_an_agent_says_itself_that_it_refused_or_went_too_far():
     calls = [{"name": "x"}] * 3
     result = go(lambda m: Reply("y", tool_calls=calls), limits=RunLimits(tool_calls=2))
     assert result.stop_reason == "tool_call_limit"
+
+
+@pytest.mark.parametrize(
+    ("reply", "stop"),
+    [
+        ("", "empty_answer"),
+        (Reply("  \n"), "empty_answer"),
+        (Reply("", tool_calls=[{"name": "note"}]), "completed"),
+        (Reply("You have", finish_reason="MAX_TOKENS"), "truncated"),
+        (Reply("No.", finish_reason="refusal"), "refusal"),
+        (Reply("Fine.", finish_reason="end_turn"), "completed"),
+        (Reply("Fine.", finish_reason="a new word"), "completed"),
+    ],
+)
+def test_an_answer_that_is_none(reply, stop):
+    assert go(lambda message: reply).stop_reason == stop
+
+
+class BadRequestError(Exception):
+    """Stands for that of OpenAI's library."""
+
+    code = "context_length_exceeded"
+
+
+@pytest.mark.parametrize(
+    ("error", "stop"),
+    [
+        (BadRequestError("too long"), "context_window"),
+        (ModelContextWindowExceededError("gpt", "too long"), "context_window"),
+        (ExceptionGroup("all", [BadRequestError("a"), BadRequestError("b")]), "context_window"),
+        (ExceptionGroup("all", [BadRequestError("a"), ValueError("b")]), "model_error"),
+        (ContentFilterError("filtered"), "refusal"),
+        (UsageLimitExceeded("too many"), "max_turns"),
+        (ValueError("context_length_exceeded"), "model_error"),
+    ],
+)
+def test_an_error_that_a_function_raises_says_how_its_model_ended(error, stop):
+    def respond(message):
+        raise error
+
+    assert go(respond).stop_reason == stop
+
+
+def test_allowed_ends_pass():
+    def allowing(stops):
+        async def once():
+            async with rig.session() as opened:
+                empty = lambda message: ""  # noqa: E731 - as a user may write it
+                return await aitest_run(empty, "x", session=opened, allowed_stops=stops)
+
+        return asyncio.run(once())
+
+    assert allowing("empty_answer").outcome == "passed"
+    assert allowing({"refusal"}).outcome == "failed"
+    with pytest.raises(InputError, match=r"aitest_run\.allowed_stops: must be one of max_turns, "):
+        allowing({"model_error"})
 
 
 def test_a_cancelled_run_is_seen_and_stays_cancelled():
@@ -273,7 +336,72 @@ def test_turns_asked_for_hold_for_any_agent():
             return await aitest_run(agent, "x", session=opened, max_turns=1)
 
     with ModelServer(SCRIPT) as server:
-        assert asyncio.run(once(loop_agent(server))).stop_reason == "max_turns"
+        result = asyncio.run(once(loop_agent(server)))
+    assert (result.stop_reason, result.needs_turn) == ("max_turns", True)
+
+
+def test_turns_that_were_taken_beyond_the_limit_are_not_counted_twice():
+    result = go(python(SPEAKS), limits=RunLimits(max_turns=1))
+    assert (result.stop_reason, result.needs_turn) == ("max_turns", False)
+
+
+UNFINISHED = {
+    "refusal": [{"refusal": "I will not."}],
+    "truncated": [{"text": "You have", "finish_reason": "length"}],
+    "context_window": [{"status": 400, "code": "context_length_exceeded"}],
+    "empty_answer": [{"text": ""}, {"text": ""}],
+}
+
+
+@pytest.mark.parametrize("stop", UNFINISHED)
+def test_a_pydantic_agent_that_does_not_finish(stop):
+    with ModelServer(UNFINISHED[stop]) as server:
+        result = go(loop_agent(server))
+    assert (result.stop_reason, result.outcome) == (stop, "failed")
+
+
+@pytest.mark.parametrize("stop", ["refusal", "truncated", "empty_answer"])
+def test_a_replayed_run_ends_as_it_was_recorded(stop, tmp_path):
+    def ask(agent, mode):
+        async def once():
+            shelf = CassetteShelf(mode, Redactor.from_environ({}))
+            async with rig.session(cassettes=shelf, cassette_mode=mode) as opened:
+                with shelf.episode("e", tmp_path, "s"):
+                    return await aitest_run(agent, "hi", session=opened, episode_id="e")
+
+        return asyncio.run(once())
+
+    with ModelServer(UNFINISHED[stop]) as server:
+        live = ask(loop_agent(server), "record")
+        replayed = ask(loop_agent(server), "replay")
+    assert (replayed.stop_reason, replayed.error) == (live.stop_reason, live.error)
+    assert live.stop_reason == stop
+    reasons = [[turn.finish_reason for turn in one.turns] for one in (live, replayed)]
+    assert reasons[0] == reasons[1]
+    assert reasons[1][-1] is not None
+
+
+def test_typed_output_and_an_attachment_are_answers():
+    def image(messages, info):
+        return ModelResponse(parts=[FilePart(BinaryImage(b"png", media_type="image/png"))])
+
+    model = FunctionModel(image, profile={"supports_image_output": True})
+    result = go(Agent(model, output_type=BinaryImage))
+    assert (result.stop_reason, result.final_response) == ("completed", "<image/png, 3 bytes>")
+    typed = go(Agent(TestModel(custom_output_args={"usd": 3}), output_type=dict[str, int]))
+    assert typed.stop_reason == "completed"
+
+
+def test_thinking_alone_is_no_answer():
+    def thinks(messages, info):
+        return ModelResponse(parts=[ThinkingPart("hm")], finish_reason="stop")
+
+    assert go(Agent(FunctionModel(thinks))).stop_reason == "empty_answer"
+
+
+def test_an_answer_that_fails_its_type_is_not_empty():
+    agent = Agent(TestModel(custom_output_args={"usd": "x"}), output_type=dict[str, int])
+    assert go(agent).stop_reason != "empty_answer"
 
 
 # HTTP
@@ -349,6 +477,31 @@ def test_an_endpoint_that_gives_no_answer_is_the_worlds_error(response, said):
     assert "secret" not in f"{result.error}{result.agent}"
 
 
+def choice(content, finish_reason):
+    return {"choices": [{"message": {"content": content}, "finish_reason": finish_reason}]}
+
+
+@pytest.mark.parametrize(
+    ("response", "stop"),
+    [
+        (JSONResponse(choice("You have", "length")), "truncated"),
+        (JSONResponse(choice(None, "content_filter")), "refusal"),
+        (JSONResponse(choice(None, "stop")), "empty_answer"),
+        (JSONResponse({"error": {"code": "context_length_exceeded"}}, 400), "context_window"),
+        (JSONResponse({"error": {"code": "invalid_api_key"}}, 401), "model_error"),
+        (Response("[" * 100_000, 400), "model_error"),
+        (JSONResponse(choice("You have 1500.", "stop")), "completed"),
+    ],
+)
+def test_an_endpoint_that_says_how_its_model_finished(response, stop):
+    with endpoint(lambda body: response) as (url, _):
+        at = "/choices/0"
+        agent = HTTPAgent(url, text=f"{at}/message/content", finish_reason=f"{at}/finish_reason")
+        result = go(agent)
+    assert result.stop_reason == stop
+    assert result.outcome == {"completed": "passed", "model_error": "error"}.get(stop, "failed")
+
+
 def test_an_endpoint_nobody_listens_at():
     result = go(HTTPAgent("http://127.0.0.1:9/chat"))
     assert result.stop_reason == "model_error"
@@ -416,15 +569,33 @@ def test_a_program_gets_the_environment_it_is_given(monkeypatch):
             "import sys; sys.exit('no luck')",
             "prog ended with exit code 1; its stderr ends with: no luck",
         ),
-        ("pass", "prog gave no answer; its stderr is empty"),
         ("print('hello')", "wrote a line 1 that cannot be read: it is no JSON"),
         ("print('x' * 10_000)\nimport time; time.sleep(60)", "wrote more than 5000 bytes"),
         ("while True: print('{}' * 5000, flush=True)", "wrote more than 5000 bytes"),
     ],
 )
-def test_a_program_that_gives_no_answer_is_the_worlds_error(code, said):
+def test_a_program_that_breaks_is_an_infrastructure_error(code, said):
     result = go(python(code, cap_bytes=5000))
     assert result.stop_reason == "model_error"
+    assert said in result.error
+
+
+USAGE = 'print(\'{"type": "usage", "finish_reason": "max_tokens"}\')'
+SAYS = 'print(\'{"type": "text", "text": "Well,"}\')'
+
+
+@pytest.mark.parametrize(
+    ("code", "stop", "said"),
+    [
+        ("pass", "empty_answer", "prog gave no answer; its stderr is empty"),
+        (SAYS.replace("Well,", " "), "empty_answer", "no text"),
+        (f"{SAYS}\n{USAGE}", "truncated", "token limit"),
+        (f"{SAYS}\n{USAGE.replace('max_tokens', 'SAFETY')}", "refusal", "refused: Well,"),
+    ],
+)
+def test_a_program_without_an_answer_is_an_agent_failure(code, stop, said):
+    result = go(python(code))
+    assert (result.stop_reason, result.outcome) == (stop, "failed")
     assert said in result.error
 
 

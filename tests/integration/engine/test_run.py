@@ -178,6 +178,7 @@ def test_turns_used_up():
     result = run(calls(9), balance, max_turns=2)
     assert (result.stop_reason, result.outcome) == ("max_turns", "failed")
     assert result.error == "it was not done after 2 turns"
+    assert result.needs_turn
     assert [c.result is not None for c in result.all_tool_calls] == [True, True]
 
 
@@ -226,8 +227,10 @@ def test_tokens_used_up():
 
 
 def test_an_answer_cut_at_max_tokens():
-    result = run([{"text": "", "finish_reason": "length"}])
-    assert (result.stop_reason, result.outcome) == ("token_limit", "failed")
+    for text in ("", "You have 1,5"):
+        result = run([{"text": text, "finish_reason": "length"}])
+        assert (result.stop_reason, result.outcome) == ("truncated", "failed")
+        assert result.final_response == text
 
 
 def test_money_used_up():
@@ -338,8 +341,27 @@ def test_a_models_api_that_fails(fault, said):
 
 def test_a_model_that_says_nothing_at_all():
     result = run([Step(text="")] * 3)
-    assert (result.stop_reason, result.outcome) == ("model_error", "error")
-    assert "Exceeded maximum output retries" in result.error
+    assert (result.stop_reason, result.outcome) == ("empty_answer", "failed")
+    assert result.error.startswith("its answer is empty: no text, ")
+    assert [turn.finish_reason for turn in result.trajectory.agent_turns] == ["stop", "stop"]
+
+
+def test_a_text_of_blanks_is_an_empty_answer():
+    assert run(["  \n"]).stop_reason == "empty_answer"
+
+
+def test_a_conversation_that_no_longer_fits_the_model():
+    too_long = {"status": 400, "code": "context_length_exceeded"}
+    result = run([BALANCE, too_long], balance)
+    assert (result.stop_reason, result.outcome) == ("context_window", "failed")
+    assert len(result.all_tool_calls) == 1
+
+
+def test_an_answer_that_goes_on_after_it_was_cut_is_one():
+    cut = {**BALANCE, "finish_reason": "length"}
+    result = run([cut, "You have 1500."], balance)
+    assert result.success
+    assert [turn.finish_reason for turn in result.trajectory.agent_turns] == ["length", "stop"]
 
 
 def test_a_cancelled_run_is_told_to_its_observer_and_stays_cancelled():

@@ -120,3 +120,51 @@ def test_a_run_that_stops_counts_as_the_engine_counts_it(suite, stop_reason, out
     episode = ran.episodes["test_stops"]
     assert episode.outcome == outcome
     assert f"{stop_reason}: it was enough" in episode.reason
+
+
+ENDS = """
+from ci_agent_eval import conversation, run_simulation, SimulatedUser
+
+ANSWERS = {{
+    "refused": {{"text": "No.", "finish_reason": "content_filter"}},
+    "cut": {{"text": "Well,", "finish_reason": "length"}},
+    "empty": {{"text": ""}},
+    "stopped": {{"text": "", "stop_reason": "max_turns", "error": "it was enough"}},
+}}
+
+def agent_of(kind):
+    return lambda message: ANSWERS[kind]
+
+@pytest.mark.parametrize("kind", ANSWERS)
+@pytest.mark.episode({allowed})
+@conversation("Ends", agent_of)
+def test_ends(agent, kind):
+    reply = agent.send("go on")
+    assert reply == ANSWERS[kind]["text"]
+
+@pytest.mark.parametrize("kind", ANSWERS)
+@pytest.mark.episode({allowed})
+def test_simulated(episode, kind):
+    user = SimulatedUser("Ada", fixed_responses=["Hello", "And now?"])
+    result = run_simulation(agent_of(kind), user, max_turns=2)
+    assert result.turns in (1, 2)
+"""
+
+
+def test_an_end_without_an_answer_fails_a_conversation(suite):
+    suite.write("import pytest\n" + ENDS.format(allowed=""))
+    ran = suite.run()
+    ran.result.assert_outcomes(failed=8)
+    assert {episode.outcome for episode in ran.episodes.values()} == {"failed"}
+    for name in ("test_ends", "test_simulated"):
+        reasons = {kind: ran.episodes[f"{name}[{kind}]"].reason for kind in ("refused", "empty")}
+        assert "agent finished (refusal: the model refused: No.)" in reasons["refused"]
+        assert "agent finished (empty_answer: its answer is empty" in reasons["empty"]
+        assert "truncated: " in ran.episodes[f"{name}[cut]"].reason
+        assert "max_turns: it was enough" in ran.episodes[f"{name}[stopped]"].reason
+
+
+def test_an_end_that_is_allowed_counts_as_an_answer(suite):
+    allowed = 'allowed_stops={"refusal", "truncated", "empty_answer", "max_turns"}'
+    suite.write("import pytest\n" + ENDS.format(allowed=allowed))
+    suite.run().result.assert_outcomes(passed=8)

@@ -5,30 +5,37 @@ from typing import get_args
 import pytest
 
 from ci_agent_eval.contract.budgets import Budgets
-from ci_agent_eval.contract.episode import StopReason
-from ci_agent_eval.contract.trajectory import Trajectory
-from ci_agent_eval.engine.endings import ENDINGS, outcome_of
+from ci_agent_eval.contract.stops import AgentStop, StopReason
+from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine.limits import RunLimits, Spent, limit_reached
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.errors import InputError
 
 
-def test_every_stop_reason_of_the_contract_has_an_ending_with_a_reason():
-    assert set(ENDINGS) == set(get_args(StopReason))
-    assert all(ending.why for ending in ENDINGS.values())
+def result_of(stop_reason, *turns, **options):
+    return AgentResult(Trajectory(turns=turns), stop_reason, **options)
+
+
+ANSWER = Turn(role="assistant", content="Well,")
 
 
 @pytest.mark.parametrize("stop_reason", get_args(StopReason))
 def test_only_a_completed_run_can_pass(stop_reason):
-    outcome = outcome_of(stop_reason, answered=True)
-    assert (outcome == "passed") is (stop_reason == "completed")
-    world = {"server_error", "model_error", "cancelled"}
-    assert (outcome == "error") is (stop_reason in world)
+    result = result_of(stop_reason, ANSWER)
+    assert (result.outcome == "passed") is result.success is (stop_reason == "completed")
+    infrastructure = {"server_error", "model_error", "cancelled"}
+    assert (result.outcome == "error") is (stop_reason in infrastructure)
 
 
-def test_a_timeout_before_any_answer_is_the_worlds():
-    assert outcome_of("timeout", answered=False) == "error"
-    assert outcome_of("timeout", answered=True) == "failed"
+@pytest.mark.parametrize("stop_reason", get_args(AgentStop))
+def test_an_end_that_is_allowed_passes_and_is_no_success(stop_reason):
+    result = result_of(stop_reason, ANSWER, allowed_stops=frozenset({stop_reason}))
+    assert (result.outcome, result.success) == ("passed", False)
+
+
+def test_a_timeout_before_any_answer_is_an_infrastructure_error():
+    assert result_of("timeout").outcome == "error"
+    assert result_of("timeout", ANSWER).outcome == "failed"
 
 
 @pytest.mark.parametrize(

@@ -305,3 +305,10 @@ def test_whatever_spans_say_is_a_trajectory(told_spans):
         spans[-1].attributes.update(attributes)
     trajectory = trajectory_from_spans(spans)
     assert type(trajectory).model_validate_json(trajectory.model_dump_json()) == trajectory
+
+
+def test_why_a_model_stopped_is_kept():
+    cut = chat(ASKED, [text("assistant", "It")], gen_ai__response__finish_reasons=("length",))
+    none = chat(ASKED, [text("assistant", "It")], 20, gen_ai__response__finish_reasons=())
+    turns = trajectory_from_spans([cut, none]).agent_turns
+    assert [turn.finish_reason for turn in turns] == ["length", None]

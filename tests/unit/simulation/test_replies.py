@@ -56,6 +56,9 @@ FORMS = {
 }  # fmt: skip
 
 
+EMPTY = "its answer is empty: no text, no typed output, no attachment and no tool call"
+
+
 @pytest.mark.parametrize("form", sorted(FORMS))
 def test_every_form_is_the_same_turn(form):
     turn = turn_of(FORMS[form])
@@ -98,12 +101,36 @@ def test_arguments_that_a_model_wrote_wrongly_stay_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("reason", "stopped"),
-    [("timeout", "timeout: too slow"), ("completed", None), ("refusal", None), ("end_turn", None)],
+    ("said", "stop"),
+    [
+        ({"stop_reason": "timeout", "error": "too slow"}, ("timeout", "too slow")),
+        ({"stop_reason": "refusal", "error": "no"}, ("refusal", "no")),
+        ({"stop_reason": "completed"}, None),
+        ({"stop_reason": "end_turn"}, None),
+        (
+            {"stop_reason": "max_tokens"},
+            ("truncated", "its answer was cut at the model's token limit"),
+        ),
+        (
+            {"finish_reason": "length"},
+            ("truncated", "its answer was cut at the model's token limit"),
+        ),
+        ({"finish_reason": "content_filter"}, ("refusal", "the model refused: Hm.")),
+        ({"finish_reason": "tool_calls"}, None),
+        ({"text": " "}, ("empty_answer", EMPTY)),
+        ({"text": "", "tool_calls": [{"name": "note"}]}, None),
+    ],
 )
-def test_a_run_that_broke_off_says_so(reason, stopped):
-    said = {"text": "", "stop_reason": reason, "error": "too slow"}
-    assert read_reply(said).stopped == stopped
+def test_a_run_that_ended_without_an_answer_says_so(said, stop):
+    assert read_reply({"text": "Hm.", **said}).stop == stop
+
+
+def test_an_empty_text_is_no_answer():
+    assert read_reply("").stop == ("empty_answer", EMPTY)
+
+
+def test_anthropics_stop_reason_is_the_finish_reason():
+    assert read_reply({"text": "Hm.", "stop_reason": "end_turn"}).finish_reason == "end_turn"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""Ends of runs in a record: what they make of its outcome."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from pydantic import ValidationError
+
+from ci_agent_eval.contract.stops import AgentStop, unfinished_answer
+from ci_agent_eval.contract.trajectory import Turn
+from tests.builders import episode, tool_call, turn
+
+
+@pytest.mark.parametrize("stop", get_args(AgentStop))
+def test_a_record_that_passed_without_an_answer_is_failed(stop):
+    read = episode(stop_reason=stop)
+    assert (read.outcome, read.reason) == ("failed", f"the agent did not finish: {stop}")
+    assert episode(stop_reason=stop, allowed_stops=[stop]).outcome == "passed"
+
+
+@pytest.mark.parametrize("stop", ["completed", "server_error", "model_error", "cancelled"])
+def test_other_ends_leave_the_outcome(stop):
+    assert episode(stop_reason=stop).outcome == "passed"
+
+
+def test_a_timeout_before_any_answer_shows_nothing_of_the_agent():
+    turns = [{"role": "user", "content": "hello"}]
+    assert episode(stop_reason="timeout", trajectory={"turns": turns}).outcome == "passed"
+    assert episode(stop_reason="timeout").outcome == "failed"
+
+
+def test_an_error_stays_an_error():
+    assert episode(stop_reason="refusal", outcome="error").outcome == "error"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("refusal", ("refusal",)), ({"truncated", "refusal"}, ("refusal", "truncated")), ((), ())],
+)
+def test_allowed_stops_are_one_or_several_in_one_order(given, kept):
+    assert episode(allowed_stops=given).allowed_stops == kept
+
+
+@pytest.mark.parametrize("given", ["completed", {"model_error"}, ["refused"], 3, [3]])
+def test_what_is_no_end_of_an_agent_cannot_be_allowed(given):
+    with pytest.raises(ValidationError, match="allowed_stops"):
+        episode(allowed_stops=given)
+
+
+@pytest.mark.parametrize(
+    ("word", "kept"),
+    [
+        ("end_turn", "stop"),
+        ("MAX_TOKENS", "length"),
+        ("SAFETY", "content_filter"),
+        ("tool_use", "tool_call"),
+        ("MALFORMED_FUNCTION_CALL", "MALFORMED_FUNCTION_CALL"),
+    ],
+)
+def test_finish_reasons_have_one_spelling(word, kept):
+    assert Turn(role="assistant", finish_reason=word).finish_reason == kept
+
+
+@pytest.mark.parametrize(
+    ("said", "stop"),
+    [
+        ({"content": "Done.", "finish_reason": "stop"}, None),
+        ({"content": "", "finish_reason": "stop"}, "empty_answer"),
+        ({"content": " \n", "tool_calls": []}, "empty_answer"),
+        ({"content": "", "tool_calls": [tool_call()]}, None),
+        ({"content": "", "tool_calls": [tool_call()], "finish_reason": "length"}, "truncated"),
+        ({"content": "I cannot do that."}, None),
+        ({"content": "Sure", "finish_reason": "content_filter"}, "refusal"),
+    ],
+)
+def test_an_answer_is_judged_by_what_the_provider_says_and_never_by_its_text(said, stop):
+    found = unfinished_answer(Turn.model_validate(turn(**said)))
+    assert (found and found.reason) == stop
