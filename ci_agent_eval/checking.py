@@ -17,6 +17,7 @@ from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.current import RunningEpisode, running_episode
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.recorder.verdict import parse_score, parse_threshold, placed, prefixed
 
 _LONGEST = 200
 """Characters of source text that describe an assertion."""
@@ -84,8 +85,8 @@ def check(
 ) -> bool | Awaitable[bool]:
     """Assert something of the running episode, and say whether it holds.
 
-    `value` is True or False; or a score from 0 to 1, which passes at `threshold` (default 1);
-    or a Check, which looks at the episode so far (one that asks a model is awaited:
+    `value` is True or False; or a number from 0 to 1, which passes from `threshold` on (default
+    1); or a Check, which looks at the episode so far (one that asks a model is awaited:
     `await check(…)`). `description` is by default the source text of the value.
 
     In an evaluation a failure is recorded and the test goes on. In a strict test it is
@@ -101,8 +102,8 @@ def check(
             )
         return _checked(found, description, caller)
     name = description or _source(caller)
-    score = _score(value, name)
-    needed = 1.0 if threshold is None else _score(threshold, name, "threshold")
+    score = parse_score(name, value)
+    needed = 1.0 if threshold is None else parse_threshold(name, threshold)
     assertion = Assertion(
         name=clean_text(name),
         passed=score >= needed,
@@ -110,23 +111,6 @@ def check(
         reason=_reason(value, score, needed, reason),
     )
     return _told([assertion], _place(caller))
-
-
-def _score(value: object, name: str, what: str = "value") -> float:
-    """Return a score from 0 to 1. Raises InputError for anything else."""
-    if inspect.isawaitable(value):
-        if inspect.iscoroutine(value):
-            value.close()
-        raise InputError(f"check {name!r}: the {what} is not awaited; await it first")
-    if not isinstance(value, SupportsFloat):
-        raise InputError(
-            f"check {name!r}: the {what} is a {type(value).__name__}; give True or False, a "
-            "score from 0 to 1, or a Check"
-        )
-    score = float(value)
-    if not 0 <= score <= 1:
-        raise InputError(f"check {name!r}: the {what} must be from 0 to 1 (got {score:g})")
-    return score
 
 
 def _reason(value: object, score: float, needed: float, given: str | None) -> str | None:
@@ -155,7 +139,7 @@ def _checked(
     found, place = check_.assertions(episode.recorder.snapshot()), _place(caller)
     if inspect.isawaitable(found):
         return _Pending(check_, found, prefix, place, episode)
-    return _told(_named(assertions_of(check_, found), prefix), place)
+    return _told(prefixed(assertions_of(check_, found), prefix), place)
 
 
 class _Pending(Awaitable[bool]):
@@ -188,24 +172,16 @@ class _Pending(Awaitable[bool]):
         if self.give_up in self._episode.unawaited:
             self._episode.unawaited.remove(self.give_up)
         found = assertions_of(self._check, (yield from self._found.__await__()))
-        return _told(_named(found, self._prefix), self._place)
-
-
-def _named(found: Sequence[Assertion], prefix: str | None) -> list[Assertion]:
-    if prefix is None:
-        return list(found)
-    return [a.model_copy(update={"name": f"{clean_text(prefix)}: {a.name}"}) for a in found]
+        return _told(prefixed(found, self._prefix), self._place)
 
 
 def _told(found: Sequence[Assertion], place: _Place) -> bool:
     """Record what was found; raise where a failure is not measured."""
     __tracebackhide__ = True
     episode = running_episode()
-    file, line = place or (None, None)
-    for assertion in found:
-        placed = assertion.model_copy(update={"file": file, "line": line})
+    for assertion in placed(found, place):
         if episode is not None:
-            episode.keep(placed if assertion.file is None else assertion)
+            episode.keep(assertion)
     failed = [a for a in found if not a.passed and a.severity == "error"]
     if failed and (episode is None or episode.mode == "strict"):
         raise CheckFailed("\n".join(map(_sentence, failed)), is_recorded=episode is not None)

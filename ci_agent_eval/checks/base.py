@@ -86,6 +86,13 @@ def number(owner: str, field: str, value: object, *, most: float = float("inf"))
         raise InputError(f"{owner}.{field}: must be a number from 0{upto}, got {value!r}")
 
 
+def threshold(owner: str, value: object) -> None:
+    """Refuse anything but a number above 0, up to 1."""
+    number(owner, "threshold", value, most=1)
+    if value == 0:
+        raise InputError(f"{owner}.threshold: at 0 everything passes; give a number above it")
+
+
 def one_of(owner: str, field: str, value: object, known: Sequence[str]) -> None:
     """Refuse a word that is not known, naming those that are."""
     if value not in known:

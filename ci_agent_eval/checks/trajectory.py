@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from ci_agent_eval.checks.alignment import Pairs, aligned, matched
 from ci_agent_eval.checks.arguments import ArgumentRule, checked_rule, fits
-from ci_agent_eval.checks.base import Named, keep, number, one_of, share
+from ci_agent_eval.checks.base import Named, keep, one_of, share, threshold
 from ci_agent_eval.checks.exchanges import calls
 from ci_agent_eval.checks.shown import called, counted, listed
 from ci_agent_eval.contract.episode import Assertion, Episode
@@ -67,9 +67,7 @@ class TrajectoryMatch(Named):
     def __post_init__(self) -> None:
         owner = "TrajectoryMatch"
         one_of(owner, "mode", self.mode, get_args(TrajectoryMode))
-        number(owner, "threshold", self.threshold, most=1)
-        if self.threshold == 0:
-            raise InputError(f"{owner}.threshold: at 0 everything passes; give a number above it")
+        threshold(owner, self.threshold)
         rules = {
             tool: checked_rule(owner, f"overrides[{tool!r}]", rule)
             for tool, rule in self.overrides.items()

@@ -76,6 +76,12 @@ class EvaluatorCheck(Named):
     def __post_init__(self) -> None:
         if not isinstance(self.evaluator, Evaluator):
             raise InputError(f"from_evaluator: {self.evaluator!r} is no Evaluator; make one of it")
+        low, _ = self._scale()
+        if self.threshold is not None and self.threshold <= low:
+            raise InputError(
+                f"from_evaluator: threshold {self.threshold:g} is the bottom of the scale, which "
+                f"everything reaches; give a number above {low:g}"
+            )
 
     def assertions(
         self, episode: Episode

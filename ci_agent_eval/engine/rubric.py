@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from ci_agent_eval.checks.base import Named, number, one_of
+from ci_agent_eval.checks.base import Named, one_of, threshold
 from ci_agent_eval.checks.shown import cut
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.engine import fields
@@ -38,7 +38,7 @@ class Rubric(Named):
         fields.text("Rubric", "rubric", self.rubric)
         one_of("Rubric", "of", self.of, get_args(Judged))
         if self.threshold is not None:
-            number("Rubric", "threshold", self.threshold, most=1)
+            threshold("Rubric", self.threshold)
         if self.timeout_s is not None:
             fields.number("Rubric", "timeout_s", self.timeout_s, least=0, above=True)
 

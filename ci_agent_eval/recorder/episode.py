@@ -6,7 +6,6 @@ All state is in the recorder itself, so that episodes may run side by side. The 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
 from typing import Any, Unpack
@@ -42,6 +41,7 @@ from ci_agent_eval.recorder.checked import Clock, checked, milliseconds
 from ci_agent_eval.recorder.draft import EpisodeFields, draft_episode
 from ci_agent_eval.recorder.spending import spent_by
 from ci_agent_eval.recorder.turn import TurnRecorder
+from ci_agent_eval.recorder.verdict import assertions_of, placed
 from ci_agent_eval.run_ledger.limits import Spent
 
 Locate = Callable[[], tuple[str, int] | None]
@@ -200,27 +200,22 @@ class EpisodeRecorder:
         reason: str | None = None,
         *,
         score: float | None = None,
+        threshold: float | None = None,
         severity: Severity = "error",
     ) -> bool:
         """Record an assertion and go on; a failed one fails the test at its end.
 
-        Returns whether it passed. A failed check of severity `warning` only warns.
+        `passed` is True or False; or with `threshold` a number from 0 to 1, which passes from
+        it on; or what a Check found, which brings everything else with it. Returns whether it
+        passed. A failed check of severity `warning` only warns. Raises InputError for a value
+        that is none of these.
         """
         self._must_be_running(f"check {name!r}")
-        file, line = self._locate() or (None, None)
-        assertion = checked(
-            f"check {name!r}",
-            Assertion,
-            name=clean_text(name),
-            passed=_verdict(name, passed),
-            score=score,
-            reason=_optional_text(reason),
-            severity=severity,
-            file=file,
-            line=line,
+        found = assertions_of(
+            name, passed, reason=reason, score=score, threshold=threshold, severity=severity
         )
-        self._assertions.append(assertion)
-        return assertion.passed
+        self._assertions += placed(found, self._locate())
+        return all(assertion.passed for assertion in found)
 
     def keep(self, assertion: Assertion) -> None:
         """Record an assertion that was made elsewhere, such as a failed subtest."""
@@ -474,15 +469,3 @@ def _named(check: Assertion) -> str:
 
 def _optional_text(value: object) -> str | None:
     return None if value is None else clean_text(str(value))
-
-
-def _verdict(name: str, passed: object) -> bool:
-    """Refuse what is only true by accident: a function or a coroutine that was not called."""
-    if inspect.isawaitable(passed) or callable(passed):
-        if inspect.iscoroutine(passed):
-            passed.close()
-        raise InputError(
-            f"check {name!r}: `passed` is a {type(passed).__name__}, which is always true; "
-            "call or await it first"
-        )
-    return bool(passed)

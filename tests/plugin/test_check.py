@@ -290,13 +290,15 @@ def test_outside_of_an_episode_it_only_raises():
         (
             "text",
             {},
-            r"check 'value': the value is a str; give True or False, a score from 0 to 1, or a Check",
+            r"check 'value': the value is of type str \('text'\); give True or False, a number from 0 to 1, or",
         ),
-        (None, {}, "the value is a NoneType"),
+        (None, {}, "the value is of type NoneType"),
         (7, {}, r"must be from 0 to 1 \(got 7\)"),
         (float("nan"), {}, "must be from 0 to 1"),
         (-0.1, {"description": "cost"}, "check 'cost'"),
         (0.5, {"threshold": 2}, r"the threshold must be from 0 to 1 \(got 2\)"),
+        (0.5, {"threshold": 0}, "the threshold is 0, which everything reaches; give one above 0"),
+        ([0.5], {}, "the value is of type list"),
     ],
 )
 def test_what_is_no_value_is_refused(value, arguments, said):
@@ -308,7 +310,7 @@ def test_what_was_not_awaited_is_refused():
     async def answer():
         return True
 
-    with pytest.raises(InputError, match="is not awaited; await it first"):
+    with pytest.raises(InputError, match="call or await it first"):
         check(answer())
 
 

@@ -157,12 +157,18 @@ def test_one_result_goes_by_the_evaluator_s_name():
     [
         (4, {"scale": (1, 5)}, (False, 0.75, "4, passes from 5")),
         (4, {"scale": (1, 5), "threshold": 4}, (True, 0.75, "4, passes from 4")),
-        (1, {"scale": (1, 5), "threshold": 1}, (True, 0, "1, passes from 1")),
+        (2, {"scale": (1, 5), "threshold": 1.5}, (True, 0.25, "2, passes from 1.5")),
         (0.6, {"threshold": 0.6}, (True, 0.6, "0.6, passes from 0.6")),
     ],
 )
 def test_numbers_on_another_scale(value, options, said):
     assert one(Says(value), **options) == said
+
+
+@pytest.mark.parametrize("options", [{"threshold": 0}, {"scale": (1, 5), "threshold": 1}])
+def test_a_threshold_that_everything_reaches_is_refused(options):
+    with pytest.raises(InputError, match="is the bottom of the scale, which everything reaches"):
+        one(Says(0.5), **options)
 
 
 @pytest.mark.parametrize("value", [4, -0.1])
