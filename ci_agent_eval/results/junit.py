@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 from xml.etree import ElementTree as ET  # only builds elements, parses nothing
 from xml.parsers import expat
 
@@ -70,8 +71,16 @@ class JUnitFile:
     end: StreamEnd = field(default_factory=StreamEnd)
 
 
+class Rewindable(Readable, Protocol):
+    """A binary file that can be read again."""
+
+    def seek(self, offset: int, /) -> int:
+        """Go to a byte."""
+        ...
+
+
 def read_junit(
-    raw: Readable,
+    raw: Rewindable,
     episode_addresses: Container[tuple[str, str]] = (),
     *,
     of_run: bool = False,
@@ -86,6 +95,10 @@ def read_junit(
     """
     listener = _Listener(episode_addresses, of_run=of_run)
     end = stream(raw, listener)
+    if end.problem is None and listener.may_hold_reruns:
+        raw.seek(0)
+        listener = _Listener(episode_addresses, of_run=of_run, finds_reruns=True)
+        end = stream(raw, listener)
     listener.file.end = end
     if end.problem is None:
         listener.merged += listener.go.merged()
@@ -133,9 +146,19 @@ _SUITE_SLOT = 7
 class _Listener:
     """Counts cases as they end and keeps only those that are needed later."""
 
-    def __init__(self, episode_addresses: Container[tuple[str, str]], *, of_run: bool) -> None:
+    def __init__(
+        self,
+        episode_addresses: Container[tuple[str, str]],
+        *,
+        of_run: bool,
+        finds_reruns: bool = False,
+    ) -> None:
         self.file = JUnitFile()
         self._of_run = of_run
+        self._finds_reruns = finds_reruns
+        self.may_hold_reruns = False
+        """A suite of pytest declares other totals than its cases. Few do, and finding
+        reruns needs memory for every case, so that only their files are read again."""
         self.counts = [0] * len(Counts._fields)
         self.go = GoReruns()
         self.merged: list[Merged] = []
@@ -186,7 +209,8 @@ class _Listener:
             raise NotReadableError(f"its suites are nested more than {_DEEPEST_SUITE} deep")
         outer = self._suites[-1].producer if self._suites else self._default_producer
         producer = producer_of(attributes, outer)
-        retries = PytestReruns() if producer == "pytest" else None
+        finds_reruns = self._finds_reruns and producer == "pytest"
+        retries = PytestReruns() if finds_reruns else None
         self._suites.append(_Suite(attributes, Counts(*self.counts), producer, retries))
 
     @property
@@ -239,8 +263,10 @@ class _Listener:
     def _end_suite(self, suite: _Suite) -> None:
         inside = Counts(*self.counts) - suite.before
         direct = inside - Counts(*suite.inner)
+        declared = total(suite.attributes, "tests")
+        if suite.producer == "pytest" and declared not in (None, direct.cases):
+            self.may_hold_reruns = True
         if isinstance(suite.retries, PytestReruns):
-            declared = total(suite.attributes, "tests")
             merged = suite.retries.merged(declared, direct.cases)
             self.merged.append(merged)
             direct = direct._replace(passed=direct.passed - merged.passed)
