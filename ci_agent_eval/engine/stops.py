@@ -11,6 +11,7 @@ from pydantic_ai.exceptions import (
     ModelContextWindowExceededError,
     ModelRetry,
     RunCancelled,
+    RunTimedOut,
     ToolRetryError,
     UnexpectedModelBehavior,
     UsageLimitExceeded,
@@ -25,6 +26,7 @@ from ci_agent_eval.engine.record import RunRecord, describe
 from ci_agent_eval.engine.turns import turns_from
 
 _ENDS: tuple[tuple[type[Exception], StopReason, str], ...] = (
+    (RunTimedOut, "timeout", "its own time was up"),
     (RunCancelled, "cancelled", "it was stopped from inside"),
     (UsageLimitExceeded, "max_turns", "it was not done when its turns were used up"),
     (IncompleteToolCall, "truncated", "the model's tool call was cut at its token limit"),

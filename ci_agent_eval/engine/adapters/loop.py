@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_ai.agent import AbstractAgent, Agent, AgentRun
@@ -85,7 +85,10 @@ class LoopAgent:
         except InputError:
             raise
         except Exception as error:  # noqa: BLE001 - the table says which end it is
-            work.stop = stop_for(error, record)
+            stop = stop_for(error, record)
+            # The limit may be that of an agent inside of it, which a tool asked.
+            own = record.answers == work.limits.max_turns
+            work.stop = replace(stop, needs_turn=stop.needs_turn and own)
         if work.tape is not None and record.answers and not sum(_figures(work.tape)):
             raise InputError(
                 f"agent {self.label!r}: its model is overridden, which goes past the cassette; "

@@ -15,6 +15,8 @@ from pydantic_ai import Agent
 from pydantic_ai.exceptions import (
     ContentFilterError,
     ModelContextWindowExceededError,
+    RunCancelled,
+    RunTimedOut,
     UsageLimitExceeded,
 )
 from pydantic_ai.messages import BinaryImage, FilePart, ModelResponse, ThinkingPart
@@ -22,6 +24,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.usage import UsageLimits
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -163,6 +166,8 @@ class BadRequestError(Exception):
         (ExceptionGroup("all", [BadRequestError("a"), ValueError("b")]), "model_error"),
         (ContentFilterError("filtered"), "refusal"),
         (UsageLimitExceeded("too many"), "max_turns"),
+        (RunTimedOut("after 3 s"), "timeout"),
+        (RunCancelled("by a tool"), "cancelled"),
         (ValueError("context_length_exceeded"), "model_error"),
     ],
 )
@@ -379,6 +384,18 @@ def test_a_replayed_run_ends_as_it_was_recorded(stop, tmp_path):
     reasons = [[turn.finish_reason for turn in one.turns] for one in (live, replayed)]
     assert reasons[0] == reasons[1]
     assert reasons[1][-1] is not None
+
+
+def test_the_limit_of_an_agent_inside_is_no_turn_that_the_outer_one_needed():
+    inner = Agent(TestModel(), tools=[balance])
+    outer = Agent(TestModel())
+
+    @outer.tool_plain
+    async def delegate() -> str:
+        return (await inner.run("x", usage_limits=UsageLimits(request_limit=1))).output
+
+    result = go(outer, limits=RunLimits(max_turns=3))
+    assert (result.stop_reason, result.outcome, result.needs_turn) == ("max_turns", "failed", False)
 
 
 def test_typed_output_and_an_attachment_are_answers():
