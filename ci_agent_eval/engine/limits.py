@@ -79,6 +79,11 @@ class Spent:
     tokens: int = 0
     cost_usd: float = 0.0
 
+    def add(self, tokens: int, cost_usd: float) -> None:
+        """Count what an answer of a model took."""
+        self.tokens += tokens
+        self.cost_usd += cost_usd
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:

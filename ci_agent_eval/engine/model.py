@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,6 +55,13 @@ def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool
         ) from error
     except (UserError, ValueError, TypeError) as error:
         raise InputError(f"provider {provider.model_id!r}: {error}") from error
+
+
+def is_scripted(model: Model) -> bool:
+    """Say whether code answers; what nobody has imported, which takes a while, nobody uses."""
+    kinds = [("function", "FunctionModel"), ("test", "TestModel")]
+    known = [(sys.modules.get(f"pydantic_ai.models.{module}"), name) for module, name in kinds]
+    return any(isinstance(model, getattr(module, name)) for module, name in known if module)
 
 
 def leave_retrying_to_us(client: object) -> None:

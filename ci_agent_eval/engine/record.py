@@ -31,6 +31,8 @@ class RunRecord:
     asking: bool = False
     """Whether a model request is open."""
     last_answer: ModelResponse | None = None
+    delegated: dict[int, list[ModelResponse]] = field(default_factory=dict)
+    """What other agents were answered while the tools of a response ran, by its number."""
     broken_tool: str | None = None
     """The tool whose call raised what PydanticAI does not hand to the model."""
 

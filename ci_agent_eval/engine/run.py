@@ -23,6 +23,12 @@ from ci_agent_eval.engine import fields
 from ci_agent_eval.engine.adapters import AgentAdapter, LoopAgent, run_adapted
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
+from ci_agent_eval.engine.nested_requests import (
+    OwnRun,
+    RunScope,
+    inside_run,
+    unanswered_requests,
+)
 from ci_agent_eval.engine.rate import Tally
 from ci_agent_eval.engine.record import RunRecord, describe, seen_by
 from ci_agent_eval.engine.result import AgentResult
@@ -164,8 +170,9 @@ class _Run:
     async def until_it_ends(self, observer: Observer) -> AgentResult:
         """Run, and make a result of any end; one that nobody waits for goes to the observer."""
         started = self.session.clock()
+        unanswered = unanswered_requests(self.session.tape(self.episode_id))
         try:
-            stop = await self._stop()
+            stop = unanswered(await self._stop())
         except InputError:
             raise
         except BaseException as error:
@@ -193,10 +200,12 @@ class _Run:
 
     async def _in_time(self, toolsets: Sequence[Toolset]) -> Stop:
         deadline = asyncio.timeout(self.timeout_s)
+        tape = self.session.tape(self.episode_id)
         try:
             async with deadline:
                 self.tally.waited = Stopwatch(deadline).waiting
-                return await self._loop(toolsets)
+                with inside_run(RunScope(tape, self.record, self.spent)):
+                    return await self._loop(toolsets)
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -218,8 +227,7 @@ class _Run:
     def _stop_at(self, response: ModelResponse) -> Stop | None:
         usage, spent = response.usage, self.spent
         spent.tool_calls += len(response.tool_calls)
-        spent.tokens += usage.total_tokens
-        spent.cost_usd += float(usage.cost or 0)
+        spent.add(usage.total_tokens, float(usage.cost or 0))
         self.session.note_spent(self.episode_id, self, spent)
         return filtered(response) or limit_reached(self.limits, spent)
 
@@ -233,7 +241,7 @@ class _Run:
             message_history=list(self.history) or None,
             usage_limits=UsageLimits(request_limit=self.limits.max_turns),
             infer_name=False,
-            capabilities=steering_of(self.guard, self.record, agent),
+            capabilities=[*steering_of(self.guard, self.record, agent), OwnRun()],
         ) as live:
             self.live = live
             yield live
@@ -258,7 +266,8 @@ class _Run:
         return () if self.live is None else self.live.new_messages()
 
     def _turns(self) -> tuple[Turn, ...]:
-        turns = turns_from(self._new_messages(), self.record.calls)
+        record = self.record
+        turns = turns_from(self._new_messages(), record.calls, record.delegated)
         return turns or (Turn(role="user", content=self.prompt),)
 
     def _tools(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,15 +45,21 @@ class CallNote:
 
 
 def turns_from(
-    messages: Sequence[ModelMessage], notes: Mapping[CallKey, CallNote] | None = None
+    messages: Sequence[ModelMessage],
+    notes: Mapping[CallKey, CallNote] | None = None,
+    delegated: Mapping[int, Sequence[ModelResponse]] | None = None,
 ) -> tuple[Turn, ...]:
-    """Return one turn for each prompt and each response, with the calls and what came of them."""
+    """Return one turn for each prompt and each response, with the calls and what came of them.
+
+    What other agents took to answer (`delegated`) counts in the turn whose tools asked them.
+    """
     turns: list[Turn] = []
     last = -1
+    asked = itertools.count(1)
     for message in messages:
         if isinstance(message, ModelResponse):
             last = len(turns)
-            turns.append(_agent_turn(message))
+            turns.append(_agent_turn(message, (delegated or {}).get(next(asked), ())))
             turns[last] = _answered(turns[last], message.parts)
             continue
         if last >= 0:
@@ -86,24 +93,38 @@ def _text(content: object) -> str:
     return "\n".join(p if isinstance(p, str) else json.dumps(p, sort_keys=True) for p in parts)
 
 
-def _agent_turn(response: ModelResponse) -> Turn:
-    usage = response.usage
-    measured = not usage.unmeasured_requests
-    cost = usage.cost if measured else None
+def _agent_turn(response: ModelResponse, others: Iterable[ModelResponse]) -> Turn:
+    answers = [response, *others]
     return Turn(
         role="assistant",
         content=clean_text(_said(response)),
         tool_calls=tuple(_call(p) for p in response.parts if isinstance(p, BaseToolCallPart)),
         latency_ms=stamp.latency_ms(response),
-        tokens=TokenUsage(
-            input=usage.input_tokens, output=usage.output_tokens, cached=usage.cache_read_tokens
-        )
-        if measured
-        else None,
-        cost_usd=None if cost is None else float(cost),
+        tokens=_tokens(answers),
+        cost_usd=_cost(answers),
         source=stamp.source(response),
         finish_reason=_finish_reason(response),
     )
+
+
+def _tokens(responses: Sequence[ModelResponse]) -> TokenUsage | None:
+    """Return the tokens of all; None where any of them was not measured."""
+    usages = [response.usage for response in responses]
+    if any(usage.unmeasured_requests for usage in usages):
+        return None
+    return TokenUsage(
+        input=sum(usage.input_tokens for usage in usages),
+        output=sum(usage.output_tokens for usage in usages),
+        cached=sum(usage.cache_read_tokens for usage in usages),
+    )
+
+
+def _cost(responses: Sequence[ModelResponse]) -> float | None:
+    """Return the cost of all; None where any of them is unpriced or was not measured."""
+    usages = [response.usage for response in responses]
+    costs = [None if usage.unmeasured_requests else usage.cost for usage in usages]
+    known = [float(cost) for cost in costs if cost is not None]
+    return math.fsum(known) if len(known) == len(costs) else None
 
 
 def _said(response: ModelResponse) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,10 +18,10 @@ from pydantic_ai.usage import UsageLimits
 from ci_agent_eval.engine import stamp
 from ci_agent_eval.engine.adapters.protocol import Work
 from ci_agent_eval.engine.cassette.model import CassetteModel
-from ci_agent_eval.engine.cassette.tape import Tape
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.limits import Spent, limit_reached
-from ci_agent_eval.engine.model import build_model
+from ci_agent_eval.engine.model import build_model, is_scripted
+from ci_agent_eval.engine.nested_requests import OwnRun, RunScope, inside_run
 from ci_agent_eval.engine.record import Clock, RunRecord
 from ci_agent_eval.engine.steering import steering_of
 from ci_agent_eval.engine.stops import filtered, stop_for
@@ -49,7 +48,7 @@ class TimedModel(WrapperModel):
         stamp.stamp(
             response,
             latency_ms=round(max(self.clock() - started, 0.0) * 1000, 3),
-            source="scripted" if _is_scripted(self.wrapped) else None,
+            source="scripted" if is_scripted(self.wrapped) else None,
         )
         return response
 
@@ -76,10 +75,11 @@ class LoopAgent:
     async def answer(self, work: Work) -> None:
         """Run the agent; every message it exchanged becomes part of a turn."""
         record, spent = RunRecord(work.clock), Spent()
+        model = self._model(work)
         try:
-            model = self._model(work)
-            async with self._open(model, work):
-                await self._run(work, model, record, spent)
+            with inside_run(RunScope(work.tape, record, spent)):
+                async with self._open(model, work):
+                    await self._run(work, model, record, spent)
         except UserError as error:
             raise InputError(f"agent {self.label!r}: {error}") from error
         except InputError:
@@ -89,7 +89,7 @@ class LoopAgent:
             # The limit may be that of an agent inside of it, which a tool asked.
             own = record.answers == work.limits.max_turns
             work.stop = replace(stop, needs_turn=stop.needs_turn and own)
-        if work.tape is not None and record.answers and not sum(_figures(work.tape)):
+        if isinstance(model, CassetteModel) and record.answers and not model.asked:
             raise InputError(
                 f"agent {self.label!r}: its model is overridden, which goes past the cassette; "
                 "override it with a CassetteModel, or not at all"
@@ -120,13 +120,13 @@ class LoopAgent:
                 message_history=list(work.history) or None,
                 usage_limits=UsageLimits(request_limit=work.limits.max_turns),
                 infer_name=False,
-                capabilities=steering_of(work.guard, record, self.agent),
+                capabilities=[*steering_of(work.guard, record, self.agent), OwnRun()],
             ) as run:
                 await _watch(run, work, record, spent)
         finally:
             if run is not None:
                 work.messages = run.all_messages()
-                turns = turns_from(run.new_messages(), record.calls)
+                turns = turns_from(run.new_messages(), record.calls, record.delegated)
                 work.turns = [turn for turn in turns if _is_new(turn, work)]
 
 
@@ -139,19 +139,11 @@ async def _watch(run: AgentRun[Any, Any], work: Work, record: RunRecord, spent: 
             response = node.model_response
             record.answered(response)
             spent.tool_calls += len(response.tool_calls)
-            spent.tokens += response.usage.total_tokens
-            spent.cost_usd += float(response.usage.cost or 0)
+            spent.add(response.usage.total_tokens, float(response.usage.cost or 0))
             stop = filtered(response) or limit_reached(work.limits, spent)
             if stop is not None:
                 work.stop = stop
                 return
-
-
-def _is_scripted(model: Model) -> bool:
-    """Say whether code answers; what nobody has imported, which takes a while, nobody uses."""
-    kinds = [("function", "FunctionModel"), ("test", "TestModel")]
-    known = [(sys.modules.get(f"pydantic_ai.models.{module}"), name) for module, name in kinds]
-    return any(isinstance(model, getattr(module, name)) for module, name in known if module)
 
 
 def _is_new(turn: Any, work: Work) -> bool:
@@ -164,7 +156,3 @@ def _maker(model: Model | str, work: Work) -> Model | Callable[[], Model]:
     if isinstance(model, str) and work.tape is not None and work.tape.mode == "replay":
         return build_model(Provider(model), {}, offline=True)
     return TimedModel(infer_model(model), work.clock)
-
-
-def _figures(tape: Tape) -> Sequence[int]:
-    return (tape.hits, tape.misses, tape.live)

@@ -21,6 +21,7 @@ from ci_agent_eval.engine.adapters.protocol import COMPLETED, AgentAdapter, Work
 from ci_agent_eval.engine.cassette.tape import Tape
 from ci_agent_eval.engine.faults import ModelError, ServerError
 from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
+from ci_agent_eval.engine.nested_requests import RunScope, inside_run, unanswered_requests
 from ci_agent_eval.engine.record import Clock, describe
 from ci_agent_eval.engine.result import AgentResult, CassetteCounts
 from ci_agent_eval.engine.steering import Guard
@@ -79,8 +80,9 @@ async def run_adapted(
         allowed_stops,
     )
     seen = observer or (lambda _: None)
+    unanswered = unanswered_requests(tape)
     try:
-        work.stop = await _stop(adapter, work, timeout_s)
+        work.stop = unanswered(await _stop(adapter, work, timeout_s))
     except InputError:
         raise
     except BaseException as error:
@@ -95,8 +97,9 @@ async def run_adapted(
 async def _stop(adapter: AgentAdapter, work: Work, timeout_s: float | None) -> Stop:
     deadline = asyncio.timeout(timeout_s)
     try:
-        async with deadline:
-            await adapter.answer(work)
+        with inside_run(RunScope(work.tape)):
+            async with deadline:
+                await adapter.answer(work)
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever broke, the episode is kept

@@ -80,6 +80,8 @@ class CassetteModel(WrapperModel):
             built = inner()
         super().__init__(built)
         self.tape = tape
+        self.asked = 0
+        """Requests that came here."""
 
     @property
     def model_id(self) -> str:
@@ -94,6 +96,7 @@ class CassetteModel(WrapperModel):
     ) -> ModelResponse:
         """Answer from the tape, or ask the model; raises CassetteMissError in replay."""
         tape = self.tape
+        self.asked += 1
         if tape.mode == "off":
             tape.live += 1
             return await super().request(messages, model_settings, model_request_parameters)
@@ -151,7 +154,7 @@ class CassetteModel(WrapperModel):
 
     def _refuse_in_replay(self, what: str) -> None:
         if self.tape.mode == "replay":
-            raise CassetteMissError(_live(what))
+            raise self.tape.refuse(_live(what))
 
     def _canonical(
         self,

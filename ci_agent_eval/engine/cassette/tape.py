@@ -32,6 +32,8 @@ class Tape:
     hits: int = 0
     misses: int = 0
     live: int = 0
+    refusals: list[str] = field(default_factory=list)
+    """Requests that were refused in replay, in the words of their errors."""
     _asked: Counter[str] = field(default_factory=Counter)
     _new: list[tuple[Request, Json | None]] = field(default_factory=list)
 
@@ -65,8 +67,13 @@ class Tape:
             return found[times]
         self.misses += 1
         if self.mode == "replay":
-            raise CassetteMissError(self._miss(request))
+            raise self.refuse(self._miss(request))
         return None
+
+    def refuse(self, message: str) -> CassetteMissError:
+        """Keep that a request was refused, whatever becomes of the error; return the error."""
+        self.refusals.append(message)
+        return CassetteMissError(message)
 
     def begin(self, request: Request) -> int:
         """Keep a place for a live response, in the order of asking; return its number."""

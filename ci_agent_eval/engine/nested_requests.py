@@ -1,0 +1,185 @@
+"""Requests to models from inside of a run: of sub-agents, and of any other code.
+
+PydanticAI has no hook that all agents share, so `Agent.iter`, through which all their runs
+go, is wrapped once. Inside of a run it gives every further agent a capability that puts its
+model on the episode's cassette and counts what its answers took. A request that goes past
+agents is stopped in replay by `ALLOW_MODEL_REQUESTS`, which every model reads before it sends.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai import Agent, RunContext, models
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import Model, ModelRequestContext, ModelResolutionContext
+from pydantic_ai.models.wrapper import WrapperModel
+
+from ci_agent_eval.engine.cassette.model import CassetteModel
+from ci_agent_eval.engine.cassette.tape import Tape
+from ci_agent_eval.engine.declarations import Provider
+from ci_agent_eval.engine.limits import Spent, Stop
+from ci_agent_eval.engine.model import build_model, is_scripted
+from ci_agent_eval.engine.record import RunRecord
+from ci_agent_eval.errors import InputError
+
+_LIVE = (
+    "a live request to a model in replay, past agents or in a thread without their context; "
+    "no cassette can answer it: ask through a PydanticAI agent, or run with --cassette=off"
+)
+
+
+@dataclass(frozen=True)
+class RunScope:
+    """Where the requests go that are made inside of one run of an agent."""
+
+    tape: Tape | None
+    record: RunRecord | None = None
+    spent: Spent | None = None
+
+    @property
+    def replays(self) -> bool:
+        """Whether nothing may be asked live."""
+        return self.tape is not None and self.tape.mode == "replay"
+
+    def recorded(self, model: Model) -> Model:
+        """Return a sub-agent's model on the cassette; scripts, and what is on one, stay."""
+        if self.tape is None or is_scripted(model) or _is_on_cassette(model):
+            return model
+        return CassetteModel(model, self.tape)
+
+    def count(self, response: ModelResponse) -> None:
+        """Count an answer that a sub-agent got."""
+        if self.record is not None:
+            self.record.delegated.setdefault(self.record.answers or 1, []).append(response)
+        if self.spent is not None:
+            self.spent.add(response.usage.total_tokens, float(response.usage.cost or 0))
+
+
+_scope: ContextVar[RunScope | None] = ContextVar("ci_agent_eval_run", default=None)
+_replaying: list[RunScope] = []
+"""Runs in replay, for threads that were started without a context."""
+
+
+@contextmanager
+def inside_run(scope: RunScope) -> Iterator[None]:
+    """Take what is asked of models from here on as asked inside of a run."""
+    _wrap_agents()
+    token = _scope.set(scope)
+    replaying = [scope] if scope.replays else []
+    _replaying.extend(replaying)
+    try:
+        yield
+    finally:
+        _scope.reset(token)
+        for one in replaying:
+            _replaying.remove(one)
+
+
+def unanswered_requests(tape: Tape | None) -> Callable[[Stop], Stop]:
+    """Return how a run ends whose requests the cassette refuses from now on.
+
+    A tool may catch the error and go on; the run is none of the agent's all the same.
+    """
+    before = 0 if tape is None else len(tape.refusals)
+
+    def ended(stop: Stop) -> Stop:
+        refused = [] if tape is None else tape.refusals[before:]
+        if not refused or stop.reason == "model_error":
+            return stop
+        return Stop("model_error", f"the cassette did not answer a request: {refused[0]}")
+
+    return ended
+
+
+class OwnRun(AbstractCapability[Any]):
+    """Marks the run of the agent itself: its requests are recorded and counted already."""
+
+
+@dataclass
+class NestedRun(AbstractCapability[Any]):
+    """Records and counts the requests of a sub-agent's run."""
+
+    scope: RunScope
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Come last before the model is asked: others may have chosen it."""
+        return CapabilityOrdering(position="innermost")
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Put the model on the cassette."""
+        del ctx
+        return replace(request_context, model=self.scope.recorded(request_context.model))
+
+    async def after_model_request(
+        self,
+        ctx: RunContext[Any],
+        *,
+        request_context: ModelRequestContext,
+        response: ModelResponse,
+    ) -> ModelResponse:
+        """Count the answer."""
+        del ctx, request_context
+        self.scope.count(response)
+        return response
+
+
+class ReplayedRun(NestedRun):
+    """As `NestedRun`; a model that is known by its name needs no key."""
+
+    async def resolve_model_id(
+        self, ctx: ModelResolutionContext[Any], *, model_id: str
+    ) -> Model | None:
+        """Return a model that is never asked; None where only PydanticAI knows the name."""
+        del ctx
+        try:
+            return build_model(Provider(model_id), {}, offline=True)
+        except InputError:
+            return None
+
+
+class _Allowed:
+    """Stands for `ALLOW_MODEL_REQUESTS`: false inside of a run in replay."""
+
+    def __init__(self, otherwise: bool) -> None:
+        self.otherwise = otherwise
+
+    def __bool__(self) -> bool:
+        """Raise CassetteMissError in replay, where nobody may be asked."""
+        scope = _scope.get() or next(iter(_replaying), None)
+        tape = None if scope is None else scope.tape
+        if tape is not None and tape.mode == "replay":
+            raise tape.refuse(_LIVE)
+        return self.otherwise
+
+
+@functools.cache
+def _wrap_agents() -> None:
+    """Let all agents of this process look whether they run inside of another's run."""
+    begin = Agent.iter
+
+    @functools.wraps(begin)
+    def iter_in_scope(self: Agent[Any, Any], *args: Any, **options: Any) -> Any:
+        scope, given = _scope.get(), options.get("capabilities") or ()
+        if scope is not None and not any(isinstance(one, OwnRun) for one in given):
+            kind = ReplayedRun if scope.replays else NestedRun
+            options["capabilities"] = [*given, kind(scope)]
+        return begin(self, *args, **options)
+
+    Agent.iter = iter_in_scope  # type: ignore[method-assign] # the one way to all agents
+    allowed: Any = _Allowed(models.ALLOW_MODEL_REQUESTS)
+    models.ALLOW_MODEL_REQUESTS = allowed
+
+
+def _is_on_cassette(model: Model) -> bool:
+    while isinstance(model, WrapperModel) and not isinstance(model, CassetteModel):
+        model = model.wrapped
+    return isinstance(model, CassetteModel)

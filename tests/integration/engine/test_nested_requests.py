@@ -1,0 +1,269 @@
+"""Requests to models from inside of a run: sub-agents, agents in tools, and any other code."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from pydantic_ai import Agent, ModelRequest, RunContext
+from pydantic_ai.direct import model_request
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from ci_agent_eval.engine.adapters import run_adapted
+from ci_agent_eval.engine.cassette import CassetteMissError, CassetteShelf
+from ci_agent_eval.engine.limits import RunLimits
+from ci_agent_eval.engine.result import CassetteCounts
+from ci_agent_eval.engine.run import aitest_run
+from ci_agent_eval.redact import Redactor
+from tests.integration.engine import rig
+from tests.model_server import ModelServer
+from tests.model_server.script import call
+
+ASKS = {"tool_calls": [call("delegate", topic="tea")]}
+SCRIPT = {"main": [ASKS, ASKS, "It is {tool}"], "tea": ["green"]}
+LIVE = "a live request to a model in replay"
+
+
+@pytest.fixture
+def server():
+    with ModelServer(SCRIPT) as running:
+        yield running
+
+
+def model_of(server):
+    return OpenAIChatModel(
+        "gpt-5-mini", provider=OpenAIProvider(base_url=server.base_url, api_key="k")
+    )
+
+
+async def ask_sub_agent(server, topic, **options):
+    async with model_of(server) as model:
+        return (
+            await Agent(model, instructions="You are the sub-agent.").run(topic, **options)
+        ).output
+
+
+def runs_it(server):
+    async def delegate(topic: str) -> str:
+        return await ask_sub_agent(server, topic)
+
+    return delegate
+
+
+def shares_usage(server):
+    async def delegate(ctx: RunContext[None], topic: str) -> str:
+        return await ask_sub_agent(server, topic, usage=ctx.usage)
+
+    return delegate
+
+
+def runs_it_in_a_thread(server):
+    def delegate(topic: str) -> str:
+        return asyncio.run(ask_sub_agent(server, topic))
+
+    return delegate
+
+
+def streams_it(server):
+    async def delegate(topic: str) -> str:
+        async with model_of(server) as model, Agent(model).run_stream(topic) as said:
+            return await said.get_output()
+
+    return delegate
+
+
+def goes_on_without_it(server):
+    async def delegate(topic: str) -> str:
+        try:
+            return await ask_sub_agent(server, topic)
+        except CassetteMissError:
+            return "green"
+
+    return delegate
+
+
+DELEGATES = [runs_it, shares_usage, runs_it_in_a_thread, streams_it, goes_on_without_it]
+
+
+def go(agent, prompt="main", **options):
+    return asyncio.run(run_adapted(agent, prompt, clock=time.monotonic, **options))
+
+
+def taped(folder, mode, agent, **options):
+    with CassetteShelf(mode, Redactor.from_environ({})).episode("e", folder, "s") as tape:
+        return go(agent, tape=tape, **options)
+
+
+def main_agent(server, delegate):
+    return Agent(model_of(server), tools=[delegate])
+
+
+@pytest.mark.parametrize("delegates", DELEGATES)
+def test_a_sub_agent_is_replayed_and_its_tokens_count_once(tmp_path, server, delegates):
+    agent = main_agent(server, delegates(server))
+    live = taped(tmp_path, "record", agent)
+    asked = len(server.requests)
+    again = taped(tmp_path, "replay", agent)
+    assert len(server.requests) == asked
+    assert (live.stop_reason, live.final_response) == ("completed", "It is green")
+    assert [t.tokens.total for t in again.trajectory.agent_turns] == [240, 240, 120]
+    assert again.cost_usd == live.cost_usd is not None
+    assert live.cassette == CassetteCounts(live=5)
+    assert again.cassette == CassetteCounts(hits=5)
+    assert again.messages[-1].parts[0].content == "It is green"
+
+
+@pytest.mark.parametrize("delegates", [runs_it, shares_usage])
+def test_a_sub_agents_tokens_count_once_without_a_cassette(server, delegates):
+    result = go(main_agent(server, delegates(server)))
+    assert [t.tokens.total for t in result.trajectory.agent_turns] == [240, 240, 120]
+
+
+def test_a_sub_agents_sub_agent_is_no_other(tmp_path, server):
+    async def delegate(topic: str) -> str:
+        async with model_of(server) as model:
+            return (await Agent(model, tools=[runs_it(server)]).run("middle")).output
+
+    server.script = type(server.script)({**SCRIPT, "middle": [ASKS, "{tool}"]})
+    agent = main_agent(server, delegate)
+    live, again = taped(tmp_path, "record", agent), taped(tmp_path, "replay", agent)
+    assert live.token_usage.total == again.token_usage.total == 9 * 120
+    assert again.cassette == CassetteCounts(hits=9)
+
+
+@pytest.mark.parametrize("delegates", DELEGATES)
+def test_a_sub_agent_that_the_cassette_does_not_answer_fails_the_run(tmp_path, server, delegates):
+    def delegate(topic: str) -> str:
+        return "green"
+
+    taped(tmp_path, "record", main_agent(server, delegate))
+    asked = len(server.requests)
+    missed = taped(tmp_path, "replay", main_agent(server, delegates(server)))
+    assert len(server.requests) == asked
+    assert (missed.stop_reason, missed.outcome) == ("model_error", "error")
+    assert "has no recording of this request" in missed.error
+
+
+def asks_past_agents(server):
+    async def delegate(topic: str) -> str:
+        async with model_of(server) as model:
+            said = await model_request(model, [ModelRequest.user_text_prompt(topic)])
+        return said.parts[0].content
+
+    return delegate
+
+
+def asks_in_a_pool(server):
+    def delegate(topic: str) -> str:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(asyncio.run, ask_sub_agent(server, topic)).result()
+
+    return delegate
+
+
+def asks_past_agents_and_goes_on(server):
+    asks = asks_past_agents(server)
+
+    async def delegate(topic: str) -> str:
+        try:
+            return await asks(topic)
+        except CassetteMissError:
+            return "green"
+
+    return delegate
+
+
+@pytest.mark.parametrize(
+    "delegates", [asks_past_agents, asks_in_a_pool, asks_past_agents_and_goes_on]
+)
+def test_a_request_that_no_cassette_can_hold_fails_the_replay(tmp_path, server, delegates):
+    agent = main_agent(server, delegates(server))
+    assert taped(tmp_path, "record", agent).final_response == "It is green"
+    asked = len(server.requests)
+    missed = taped(tmp_path, "replay", agent)
+    assert len(server.requests) == asked
+    assert (missed.stop_reason, missed.outcome) == ("model_error", "error")
+    assert LIVE in missed.error
+
+
+def test_outside_of_runs_models_are_asked_as_ever(tmp_path, server):
+    agent = main_agent(server, runs_it(server))
+    taped(tmp_path, "record", agent)
+    taped(tmp_path, "replay", agent)
+    assert asyncio.run(ask_sub_agent(server, "tea")) == "green"
+
+
+def test_an_agent_inside_of_a_function_is_replayed(tmp_path, server):
+    async def respond(message):
+        async with main_agent(server, runs_it(server)) as agent:
+            return (await agent.run(message)).output
+
+    taped(tmp_path, "record", respond)
+    asked = len(server.requests)
+    again = taped(tmp_path, "replay", respond)
+    assert (again.final_response, again.cassette) == ("It is green", CassetteCounts(hits=5))
+    assert len(server.requests) == asked
+
+
+def test_a_sub_agent_that_is_a_script_is_not_recorded(tmp_path, server):
+    scripted = Agent(model_of(server))
+
+    async def delegate(topic: str) -> str:
+        with scripted.override(model=TestModel(custom_output_text="green")):
+            return (await scripted.run(topic)).output
+
+    agent = main_agent(server, delegate)
+    assert taped(tmp_path, "record", agent).cassette == CassetteCounts(live=3)
+    again = taped(tmp_path, "replay", agent)
+    assert (again.final_response, again.cassette) == ("It is green", CassetteCounts(hits=3))
+
+
+def test_a_sub_agent_known_by_its_models_name_needs_no_key_in_replay(tmp_path, server, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+
+    async def delegate(topic: str) -> str:
+        sub = Agent("openai-chat:gpt-5-mini", defer_model_check=True)
+        return (await sub.run(topic)).output
+
+    agent = main_agent(server, delegate)
+    taped(tmp_path, "record", agent)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert taped(tmp_path, "replay", agent).cassette == CassetteCounts(hits=5)
+
+
+def test_what_a_sub_agent_takes_counts_in_the_limits(server):
+    result = go(main_agent(server, runs_it(server)), limits=RunLimits(tokens=350))
+    assert result.stop_reason == "token_limit"
+    assert "it used 360 tokens" in result.error
+
+
+def test_a_declared_agents_tools_may_ask_agents_too(tmp_path, server):
+    def run(mode):
+        async def once():
+            shelf = CassetteShelf(mode, Redactor.from_environ({}))
+            opened = rig.session(runs_it(server), cassettes=shelf, cassette_mode=mode)
+            async with opened:
+                with shelf.episode("e", tmp_path, "s"):
+                    return await aitest_run(
+                        rig.agent(server), "main", session=opened, episode_id="e"
+                    )
+
+        return asyncio.run(once())
+
+    live, again = run("record"), run("replay")
+    assert live.token_usage.total == again.token_usage.total == 600
+    assert again.cassette == CassetteCounts(hits=5)
+
+
+def test_an_overridden_model_is_refused_also_where_a_sub_agent_asks_the_cassette(tmp_path, server):
+    agent = main_agent(server, runs_it(server))
+    with (
+        agent.override(model=TestModel(call_tools=["delegate"])),
+        pytest.raises(Exception, match="its model is overridden"),
+    ):
+        taped(tmp_path, "record", agent)
