@@ -11,7 +11,7 @@ from typing import TypeVar, get_args
 
 from ci_agent_eval.agent_names import with_agents
 from ci_agent_eval.contract.attempts import decisive
-from ci_agent_eval.contract.budgets import Budget, SuiteBudgets
+from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import Assertion, Gating, Mode
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation, latency_statistic
@@ -386,13 +386,9 @@ def _totals(attempts: Sequence[EpisodeFacts], loaded: Loaded, budgets: SuiteBudg
 
 
 def _suite_violations(budgets: SuiteBudgets, totals: Totals) -> tuple[BudgetViolation, ...]:
-    pairs: tuple[tuple[str, Budget | None, float | None, str | None], ...] = (
-        ("total_cost_usd", budgets.total_cost_usd, totals.cost_usd, None),
-        ("total_tokens", budgets.total_tokens, totals.tokens, None),
-        ("total_wall_time_s", budgets.total_wall_time_s, totals.wall_time_s, "s"),
-    )
+    observed = ((kind, budget, getattr(totals, kind.total)) for kind, budget in budgets.named())
     return tuple(
-        BudgetViolation(name, budget.limit, observed, budget.hard, None, unit)
-        for name, budget, observed, unit in pairs
-        if budget is not None and (observed is None or observed > budget.limit)
+        BudgetViolation(kind.name, budget.limit, used, budget.hard, None, kind.unit)
+        for kind, budget, used in observed
+        if used is None or used > budget.limit
     )

@@ -7,13 +7,14 @@ place of `used`: `{"p95": 1200, "limit": 2000}`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, get_args
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import (
     Field,
     GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
+    create_model,
     model_serializer,
     model_validator,
 )
@@ -21,6 +22,12 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from ci_agent_eval.contract.base import Amount, Frozen, KnownKeys
+from ci_agent_eval.contract.budget_kinds import (
+    BUDGET_KINDS,
+    SUITE_BUDGET_KINDS,
+    BudgetKind,
+    SuiteBudgetKind,
+)
 
 Statistic = Literal["p50", "p90", "p95", "p99", "max", "mean", "total"]
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
@@ -95,28 +102,68 @@ class LatencyBudget(Budget):
         return {self.statistic: used, **fields}
 
 
-class Budgets(KnownKeys):
+def budget_class(name: str) -> type[Budget]:
+    """Return what a budget of that name is validated by, one of a test's own too."""
+    return _CLASSES.get(name, Budget)
+
+
+_CLASSES = {kind.name: LatencyBudget if kind.samples else Budget for kind in BUDGET_KINDS}
+
+
+def _with_kinds(kinds: Iterable[BudgetKind | SuiteBudgetKind]) -> type[KnownKeys]:
+    """Return a model with a field for each kind, so that none is accepted that has no row."""
+    fields: dict[str, Any] = {
+        kind.name: (
+            budget_class(kind.name) | None,
+            Field(default=None, description=kind.description),
+        )
+        for kind in kinds
+    }
+    return create_model("BudgetFields", __base__=KnownKeys, **fields)
+
+
+if TYPE_CHECKING:
+    # Type checkers cannot read the table.
+    class _EpisodeKinds(KnownKeys):
+        max_turns: Budget | None = None
+        tool_calls: Budget | None = None
+        latency_ms: LatencyBudget | None = None
+        token_usage: Budget | None = None
+        cost_usd: Budget | None = None
+
+    class _SuiteKinds(KnownKeys):
+        total_cost_usd: Budget | None = None
+        total_tokens: Budget | None = None
+        total_wall_time_s: Budget | None = None
+else:
+    _EpisodeKinds = _with_kinds(BUDGET_KINDS)
+    _SuiteKinds = _with_kinds(SUITE_BUDGET_KINDS)
+
+
+class Budgets(_EpisodeKinds):
     """The budgets of one episode."""
 
-    max_turns: Budget | None = Field(default=None, description="turns of the agent")
-    tool_calls: Budget | None = Field(default=None, description="tool calls")
-    latency_ms: LatencyBudget | None = Field(default=None, description="latency of agent turns")
-    token_usage: Budget | None = Field(default=None, description="tokens, input and output")
-    cost_usd: Budget | None = Field(default=None, description="cost in US dollars")
     custom: dict[str, Budget] = Field(default_factory=dict, description="budgets of your own")
+
+    def measured(self) -> Iterator[tuple[BudgetKind, Budget]]:
+        """Every budget that is set and measured by its kind, in the order of the kinds."""
+        for kind in BUDGET_KINDS:
+            budget: Budget | None = getattr(self, kind.name)
+            if budget is not None:
+                yield kind, budget
 
     def named(self) -> Iterator[tuple[str, Budget]]:
         """Every budget that is set, with its name, in a fixed order; custom ones sorted."""
-        for name in ("max_turns", "tool_calls", "latency_ms", "token_usage", "cost_usd"):
-            budget = getattr(self, name)
-            if budget is not None:
-                yield name, budget
+        yield from ((kind.name, budget) for kind, budget in self.measured())
         yield from sorted(self.custom.items())
 
 
-class SuiteBudgets(KnownKeys):
+class SuiteBudgets(_SuiteKinds):
     """The budgets of the suite as a whole."""
 
-    total_cost_usd: Budget | None = Field(default=None, description="cost in US dollars")
-    total_tokens: Budget | None = Field(default=None, description="tokens, input and output")
-    total_wall_time_s: Budget | None = Field(default=None, description="seconds of all sessions")
+    def named(self) -> Iterator[tuple[SuiteBudgetKind, Budget]]:
+        """Every budget that is set, with its kind, in a fixed order."""
+        for kind in SUITE_BUDGET_KINDS:
+            budget: Budget | None = getattr(self, kind.name)
+            if budget is not None:
+                yield kind, budget

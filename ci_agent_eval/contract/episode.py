@@ -172,14 +172,10 @@ class Episode(Frozen):
 
     def _measure_from_summary(self) -> Budgets:
         """Fill turn and tool-call budgets that have no figure from the short form."""
-        shown = {
-            "max_turns": self.trajectory_summary.steps_count,
-            "tool_calls": self.trajectory_summary.tool_calls_count,
-        }
         updates = {
-            name: budget.model_copy(update={"used": float(shown[name])})
-            for name, budget in self.budgets.named()
-            if name in shown and name not in self.budgets.custom and budget.used is None
+            kind.name: budget.model_copy(update={"used": kind.summarized(self.trajectory_summary)})
+            for kind, budget in self.budgets.measured()
+            if kind.summarized is not None and budget.used is None
         }
         return self.budgets.model_copy(update=updates)
 
@@ -211,7 +207,7 @@ class Episode(Frozen):
         if self.is_passing():
             return
         parts = [f"{a.name}: {a.reason or 'failed'}" for a in self.failed_assertions]
-        parts += [describe_violation(v) for v in self.violations if v.hard]
+        parts += [f"budget {describe_violation(v)}" for v in self.violations if v.hard]
         raise AssertionError(
             f"episode {self.scenario_id!r} {self.outcome}: "
             + ("; ".join(parts) or self.reason or "no reason given")
@@ -239,4 +235,4 @@ def describe_violation(violation: BudgetViolation) -> str:
         name = f"{name} ({violation.statistic})"
     observed = "not measured" if violation.observed is None else f"{violation.observed:g}"
     kind = "hard" if violation.hard else "soft"
-    return f"budget {name}: {observed}, limit {violation.limit:g} ({kind})"
+    return f"{name}: {observed}, limit {violation.limit:g} ({kind})"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ci_agent_eval.contract.budget_kinds import BudgetKind
 from ci_agent_eval.contract.budgets import Budget, Budgets, LatencyBudget, Statistic
 from ci_agent_eval.contract.trajectory import Trajectory
 
@@ -61,23 +62,18 @@ def measure(budgets: Budgets, trajectory: Trajectory | None) -> Budgets:
     """
     if trajectory is None or not trajectory.turns:
         return budgets
-    updates: dict[str, Budget] = {}
-    for name, budget in budgets.named():
-        if name in budgets.custom:
-            continue
-        updates[name] = _with_used(budget, _shown(name, budget, trajectory))
+    updates = {
+        kind.name: _with_used(budget, _shown(kind, budget, trajectory))
+        for kind, budget in budgets.measured()
+    }
     return budgets.model_copy(update=updates) if updates else budgets
 
 
-def _shown(name: str, budget: Budget, trajectory: Trajectory) -> float | None:
+def _shown(kind: BudgetKind, budget: Budget, trajectory: Trajectory) -> float | None:
     """Return what a trajectory shows of a budget: thousands are read, and few are of all kinds."""
-    if isinstance(budget, LatencyBudget):
-        return latency_statistic(trajectory.latencies_ms, budget.statistic)
-    if name == "max_turns":
-        return float(len(trajectory.agent_turns))
-    if name == "tool_calls":
-        return float(sum(len(turn.tool_calls) for turn in trajectory.turns))
-    return trajectory.total_tokens if name == "token_usage" else trajectory.cost_usd
+    if kind.samples is not None and isinstance(budget, LatencyBudget):
+        return latency_statistic(kind.samples(trajectory), budget.statistic)
+    return None if kind.measure is None else kind.measure(trajectory)
 
 
 def _with_used(budget: Budget, shown: float | None) -> Budget:

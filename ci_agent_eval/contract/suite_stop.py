@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated
+
+from pydantic import AfterValidator, WithJsonSchema
 
 from ci_agent_eval.contract.base import Amount
-
-SuiteBudgetName = Literal["total_cost_usd", "total_tokens", "total_wall_time_s"]
+from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, Format
 
 _MOST_DIGITS = 12
+
+_KINDS = {kind.name: kind for kind in SUITE_BUDGET_KINDS}
+
+
+def _known(name: str) -> str:
+    if name not in _KINDS:
+        raise ValueError(f"no budget of a suite is called {name!r}")
+    return name
+
+
+SuiteBudgetName = Annotated[
+    str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(_KINDS)})
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +41,7 @@ class SuiteStop:
 
         It stands here because pytest shows it while the suite runs, where no renderer is.
         """
-        used, limit = _FORMATS.get(self.budget, _plain)(self.used, self.limit)
+        used, limit = _FORMATS[_KINDS[self.budget].format](self.used, self.limit)
         return f"suite budget {self.budget} exceeded: {used} of {limit}"
 
 
@@ -40,11 +55,21 @@ def _seconds(used: float, limit: float) -> tuple[str, str]:
     return f"{told} s", f"{whole} s"
 
 
+def _milliseconds(used: float, limit: float) -> tuple[str, str]:
+    told, whole = _told_apart(used, limit, digits=1)
+    return f"{told} ms", f"{whole} ms"
+
+
 def _plain(used: float, limit: float) -> tuple[str, str]:
     return f"{used:.15g}", f"{limit:.15g}"
 
 
-_FORMATS = {"total_cost_usd": _dollars, "total_wall_time_s": _seconds}
+_FORMATS: dict[Format, Callable[[float, float], tuple[str, str]]] = {
+    "count": _plain,
+    "money": _dollars,
+    "milliseconds": _milliseconds,
+    "seconds": _seconds,
+}
 
 
 def _told_apart(used: float, limit: float, *, digits: int) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ci_agent_eval.contract.budget_kinds import BUDGET_KINDS
 from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import Trajectory
@@ -95,16 +96,25 @@ class Stop:
     """Whether it was cut off when it needed one more turn than it was given."""
 
 
+_STOPS = {kind.name: kind.stop_reason for kind in BUDGET_KINDS if kind.stop_reason is not None}
+
+
+def _beyond(budget: str, error: str) -> Stop:
+    return Stop(_STOPS[budget], error)
+
+
 def limit_reached(limits: RunLimits, spent: Spent) -> Stop | None:
     """Say which limit a run is beyond, if any."""
     if limits.tokens is not None and spent.tokens > limits.tokens:
-        return Stop("token_limit", f"it used {spent.tokens} tokens, its limit is {limits.tokens}")
+        return _beyond(
+            "token_usage", f"it used {spent.tokens} tokens, its limit is {limits.tokens}"
+        )
     if limits.cost_usd is not None and spent.cost_usd > limits.cost_usd:
         cost, limit = f"${spent.cost_usd:.6g}", f"${limits.cost_usd:g}"
-        return Stop("cost_limit", f"it cost {cost}, its limit is {limit}")
+        return _beyond("cost_usd", f"it cost {cost}, its limit is {limit}")
     if limits.tool_calls is not None and spent.tool_calls > limits.tool_calls:
-        return Stop(
-            "tool_call_limit",
+        return _beyond(
+            "tool_calls",
             f"it asked for {spent.tool_calls} tool calls, its limit is {limits.tool_calls}",
         )
     return None

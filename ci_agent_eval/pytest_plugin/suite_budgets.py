@@ -16,10 +16,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetKind
 from ci_agent_eval.pytest_plugin.options import is_worker
 
 if TYPE_CHECKING:
@@ -63,63 +64,44 @@ def whole_amount(text: str) -> int:
     return int(text)
 
 
-class Setting(NamedTuple):
-    """One budget of the suite: its ini setting, and what its option takes."""
-
-    ini: str
-    read: Callable[[str], float]
-    metavar: str
-    help: str
-
-    @property
-    def option(self) -> str:
-        """Its option."""
-        return "--" + self.ini.replace("_", "-")
-
-
-SETTINGS = (
-    Setting(
-        "total_cost_usd",
-        amount,
-        "USD",
-        "stop the run when its episodes, their judges and simulated users have cost more",
-    ),
-    Setting("total_tokens", whole_amount, "N", "stop the run when they have used more tokens"),
-    Setting("total_wall_time_s", amount, "SECONDS", "stop the run when it has taken longer"),
-)
+KINDS = tuple(kind for kind in SUITE_BUDGET_KINDS if kind.spent)
+"""The budgets at which a running suite stops."""
 
 
 def add_options(parser: pytest.Parser) -> None:
     """Add an option and an ini setting for each budget of the suite."""
     group = parser.getgroup("episodes")
-    for setting in SETTINGS:
-        group.addoption(
-            setting.option, metavar=setting.metavar, type=setting.read, help=setting.help
-        )
-        parser.addini(setting.ini, f"as {setting.option}", default="")
+    for kind in KINDS:
+        option = "--" + kind.name.replace("_", "-")
+        group.addoption(option, metavar=kind.metavar, type=_reader(kind), help=kind.option_help)
+        parser.addini(kind.name, f"as {option}", default="")
+
+
+def _reader(kind: SuiteBudgetKind) -> Callable[[str], float]:
+    return whole_amount if kind.is_whole else amount
 
 
 def configure(config: pytest.Config) -> None:
     """Keep the budgets of the suite where there are any. Raises pytest.UsageError."""
-    given = {setting.ini: _given(config, setting) for setting in SETTINGS}
-    if config.option.collectonly or all(value is None for value in given.values()):
+    given = {kind.name: _given(config, kind) for kind in KINDS}
+    limits = {name: limit for name, limit in given.items() if limit is not None}
+    if config.option.collectonly or not limits:
         return
     from ci_agent_eval.pytest_plugin.budget_stop import BudgetStop  # noqa: PLC0415 - if needed
     from ci_agent_eval.run_ledger.limits import SuiteLimits  # noqa: PLC0415 - as above
 
-    limits: Any = given
-    config.pluginmanager.register(BudgetStop(config, SuiteLimits(**limits)), NAME)
+    config.pluginmanager.register(BudgetStop(config, SuiteLimits(limits)), NAME)
 
 
-def _given(config: pytest.Config, setting: Setting) -> float | None:
-    option: float | None = getattr(config.option, setting.ini)
+def _given(config: pytest.Config, kind: SuiteBudgetKind) -> float | None:
+    option: float | None = getattr(config.option, kind.name)
     if option is not None:
         return option
-    text = str(config.getini(setting.ini)).strip()
+    text = str(config.getini(kind.name)).strip()
     try:
-        return setting.read(text) if text else None
+        return _reader(kind)(text) if text else None
     except argparse.ArgumentTypeError as error:
-        raise pytest.UsageError(f"ini setting {setting.ini}: {error}") from None
+        raise pytest.UsageError(f"ini setting {kind.name}: {error}") from None
 
 
 def tell_worker(node: Any) -> None:

@@ -88,11 +88,7 @@ def summary_lines(episodes: Sequence[Facts]) -> Iterator[str]:
     errors = [
         (facts, _first_line(facts["reason"])) for facts in episodes if facts["outcome"] == "error"
     ]
-    over = [
-        (facts, violation.removeprefix("budget "))
-        for facts in episodes
-        for violation in facts["violations"]
-    ]
+    over = [(facts, violation) for facts in episodes for violation in facts["violations"]]
     for word, found in (("FAILED", failed), ("ERROR ", errors), ("BUDGET", over)):
         times = Counter((_scenario(facts), text) for facts, text in found)
         for (scenario, text), number in times.items():

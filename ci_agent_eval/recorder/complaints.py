@@ -8,7 +8,7 @@ from ci_agent_eval.contract.episode import Assertion, Episode, describe_violatio
 def complaints(episode: Episode) -> tuple[str, ...]:
     """List what fails the test: failed checks with their place, hard budgets not kept."""
     checks = [_complaint(assertion) for assertion in episode.failed_assertions]
-    budgets = [describe_violation(violation) for violation in episode.violations if violation.hard]
+    budgets = [f"budget {describe_violation(v)}" for v in episode.violations if v.hard]
     return (*checks, *budgets)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
 from typing import Any, Unpack
 
-from ci_agent_eval.contract.budgets import Budget, Budgets, LatencyBudget, Statistic
+from ci_agent_eval.contract.budgets import Budget, Budgets, Statistic, budget_class
 from ci_agent_eval.contract.episode import (
     Assertion,
     Conditions,
@@ -360,16 +360,15 @@ class EpisodeRecorder:
     ) -> None:
         """Set a budget: one that is measured by itself, or by any other name one of your own.
 
-        `max_turns`, `tool_calls`, `latency_ms`, `token_usage` and `cost_usd` are measured
-        from the turns; `statistic` (p50 to total) is for `latency_ms`. A budget of your
-        own needs `used`: without a measurement it counts as exceeded.
+        The budgets that every episode may have, such as `max_turns` and `cost_usd`, are
+        measured from the turns; `statistic` (p50 to total) is for `latency_ms`. A budget of
+        your own needs `used`: without a measurement it counts as exceeded.
         """
         self._must_be_running(f"budget {name!r}")
         values: dict[str, Any] = {"limit": limit, "used": used, "hard": hard}
         values |= {} if unit is None else {"unit": unit}
         values |= {} if statistic is None else {"statistic": statistic}
-        kind: type[Budget] = LatencyBudget if name == "latency_ms" else Budget
-        budget = checked(f"budget {name!r}", kind.model_validate, obj=values)
+        budget = checked(f"budget {name!r}", budget_class(name).model_validate, obj=values)
         self._budgets = _with_budget(self._budgets, clean_text(name), budget)
 
     def stop(self) -> None:

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ci_agent_eval.contract.budget_kinds import (
+    BUDGET_KINDS,
+    SUITE_BUDGET_KINDS,
+    BudgetKind,
+    Format,
+    SuiteBudgetKind,
+)
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import NOT_MEASURED
@@ -53,23 +60,16 @@ def overruns(report: Report) -> tuple[Overrun, ...]:
     return tuple(sorted(found, key=lambda overrun: not overrun.gates))
 
 
-_LABELS = {
-    "max_turns": "turns",
-    "tool_calls": "tool calls",
-    "latency_ms": "latency",
-    "token_usage": "tokens",
-    "cost_usd": "cost",
-    "total_cost_usd": "total cost",
-    "total_tokens": "total tokens",
-    "total_wall_time_s": "total wall time",
+_KINDS: dict[str, BudgetKind | SuiteBudgetKind] = {
+    **{kind.name: kind for kind in BUDGET_KINDS},
+    **{kind.name: kind for kind in SUITE_BUDGET_KINDS},
 }
 
-
-_WRITERS: dict[str, tuple[Callable[[float, int], str], int]] = {
-    "latency_ms": (numbers.milliseconds, 1),
-    "cost_usd": (numbers.money, numbers.SIGNIFICANT),
-    "total_cost_usd": (numbers.money, numbers.SIGNIFICANT),
-    "total_wall_time_s": (numbers.seconds, 1),
+_WRITERS: dict[Format, tuple[Callable[[float, int], str], int]] = {
+    "count": (numbers.amount, numbers.SIGNIFICANT),
+    "money": (numbers.money, numbers.SIGNIFICANT),
+    "milliseconds": (numbers.milliseconds, 1),
+    "seconds": (numbers.seconds, 1),
 }
 
 
@@ -80,7 +80,7 @@ def _overrun(
     gates: bool,
     iterations: int = 1,
 ) -> Overrun:
-    ours = violation.budget in _LABELS
+    ours = violation.budget in _KINDS
     label = budget_label(violation)
     limit, observed = budget_figures(violation)
     return Overrun(
@@ -98,15 +98,16 @@ def _overrun(
 
 def budget_label(violation: BudgetViolation) -> str:
     """Name a budget with its statistic or unit; hostile text where the budget is a user's own."""
-    label = _LABELS.get(violation.budget)
-    if label is None:
+    kind = _KINDS.get(violation.budget)
+    if kind is None:
         return f"{violation.budget} ({violation.unit})" if violation.unit else violation.budget
-    return f"{label}, {violation.statistic}" if violation.statistic else label
+    return f"{kind.label}, {violation.statistic}" if violation.statistic else kind.label
 
 
 def budget_figures(violation: BudgetViolation) -> tuple[str, str]:
     """Write a budget's limit, and what was observed of it."""
-    write, digits = _WRITERS.get(violation.budget, (numbers.amount, numbers.SIGNIFICANT))
+    kind = _KINDS.get(violation.budget)
+    write, digits = _WRITERS["count" if kind is None else kind.format]
     if violation.observed is None:
         return write(violation.limit, digits), NOT_MEASURED
     return numbers.told_apart(write, violation.limit, violation.observed, digits)

@@ -101,7 +101,7 @@ class SuiteBudgets:
 
     def deadline_s(self) -> float | None:
         """Return the seconds until the time is over; None where it has no limit."""
-        limit = self._limits.total_wall_time_s
+        limit = self._limits.elapsed_s
         return None if limit is None else max(limit - self._elapsed_s(), 0.0)
 
     def on_exceeded(self, listener: Listener) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from ci_agent_eval.contract.suite_stop import SuiteBudgetName, SuiteStop
+from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetKind
+from ci_agent_eval.contract.suite_stop import SuiteStop
 
 ROUNDING = 1e-9
 """Share by which a sum of many small costs may be off. What is over by less is the gate's alone."""
@@ -29,27 +30,28 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class SuiteLimits:
-    """The most that a run may take; None sets no limit."""
+    """The most that a run may take, by the names of the suite's budgets."""
 
-    total_cost_usd: float | None = None
-    total_tokens: int | None = None
-    total_wall_time_s: float | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def are_set(self) -> bool:
-        """Whether there is any."""
-        return self != SuiteLimits()
+    def elapsed_s(self) -> float | None:
+        """The most seconds; None sets no limit."""
+        return min(
+            (limit for kind, limit in self._set() if kind.spent == "elapsed_s"), default=None
+        )
 
     def exceeded(self, spent: Spent, elapsed_s: float) -> SuiteStop | None:
         """Return the first limit that is exceeded; None where none is."""
-        return next(self._over(spent, elapsed_s), None)
+        for kind, limit in self._set():
+            used: float = (
+                elapsed_s if kind.spent == "elapsed_s" else getattr(spent, str(kind.spent))
+            )
+            if used > limit * (1 + ROUNDING):
+                return SuiteStop(kind.name, used, limit)
+        return None
 
-    def _over(self, spent: Spent, elapsed_s: float) -> Iterator[SuiteStop]:
-        found: tuple[tuple[SuiteBudgetName, float, float | None], ...] = (
-            ("total_cost_usd", spent.cost_usd, self.total_cost_usd),
-            ("total_tokens", spent.tokens, self.total_tokens),
-            ("total_wall_time_s", elapsed_s, self.total_wall_time_s),
-        )
-        for name, used, limit in found:
-            if limit is not None and used > limit * (1 + ROUNDING):
-                yield SuiteStop(name, used, limit)
+    def _set(self) -> Iterator[tuple[SuiteBudgetKind, float]]:
+        for kind in SUITE_BUDGET_KINDS:
+            if kind.spent is not None and kind.name in self.limits:
+                yield kind, self.limits[kind.name]

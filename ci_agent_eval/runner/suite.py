@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from ci_agent_eval.contract.budgets import Budget, SuiteBudgets
+from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.results import JUNIT_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redact import Redactor
@@ -151,12 +151,10 @@ def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
 
 def _budget_options(budgets: SuiteBudgets) -> Iterator[str]:
     """Yield the plugin's options for what the gate does not forgive."""
-    for name in SuiteBudgets.model_fields:
-        budget: Budget | None = getattr(budgets, name)
-        if budget is not None and budget.hard:
-            is_count = name == "total_tokens"
-            limit = math.floor(budget.limit) if is_count else budget.limit
-            yield f"--{name.replace('_', '-')}={limit}"
+    for kind, budget in budgets.named():
+        if kind.spent is not None and budget.hard:
+            limit = math.floor(budget.limit) if kind.is_whole else budget.limit
+            yield f"--{kind.name.replace('_', '-')}={limit}"
 
 
 def _parted(pytest_args: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:

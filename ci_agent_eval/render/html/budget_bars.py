@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from ci_agent_eval.contract.budget_kinds import BUDGET_KINDS
 from ci_agent_eval.contract.budgets import STATISTICS, SuiteBudgets
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.render.html.caps import Shown
@@ -27,9 +28,9 @@ def episode_bars(budgets: Mapping[str, Any], shown: Shown) -> list[Bar]:
 
 def _of_episode(budgets: Mapping[str, Any], shown: Shown) -> Iterator[tuple[Any, ...]]:
     """Yield the values of a `BudgetViolation` for each budget, exceeded or not."""
-    for name in ("max_turns", "tool_calls", "latency_ms", "token_usage", "cost_usd"):
-        if name in budgets:
-            yield _figure(name, budgets[name])
+    for kind in BUDGET_KINDS:
+        if kind.name in budgets:
+            yield _figure(kind.name, budgets[kind.name])
     custom = sorted(budgets.get("custom", {}).items())
     for name, budget in shown.first(custom):
         yield _figure(name, budget)
@@ -44,16 +45,11 @@ def _figure(name: str, budget: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def suite_bars(budgets: SuiteBudgets, totals: Totals, shown: Shown) -> list[Bar]:
     """Return the budgets of the whole suite."""
-    pairs = (
-        ("total_cost_usd", budgets.total_cost_usd, totals.cost_usd),
-        ("total_tokens", budgets.total_tokens, totals.tokens),
-        ("total_wall_time_s", budgets.total_wall_time_s, totals.wall_time_s),
+    figures = (
+        BudgetViolation(kind.name, budget.limit, getattr(totals, kind.total), budget.hard)
+        for kind, budget in budgets.named()
     )
-    return [
-        _named(*_bar(BudgetViolation(name, budget.limit, used, budget.hard)), shown)
-        for name, budget, used in pairs
-        if budget is not None
-    ]
+    return [_named(*_bar(figure), shown) for figure in figures]
 
 
 def _named(label: str, bar: Bar, shown: Shown) -> Bar:

@@ -28,7 +28,7 @@ def budgets(request, tmp_path):
         if request.param == "shared":
             files.append(LedgerFile(tmp_path))
         spending = SharedSpending(files[-1]) if files else own
-        made = SuiteBudgets(SuiteLimits(**limits), spending, clock=clock, started=clock.now)
+        made = SuiteBudgets(SuiteLimits(limits), spending, clock=clock, started=clock.now)
         made.clock = clock
         return made
 
@@ -97,7 +97,9 @@ def test_without_a_limit_on_time_there_is_no_deadline(budgets):
 def test_what_one_process_finds_stops_the_others_which_see_what_all_have_spent(tmp_path):
     files = [LedgerFile(tmp_path), LedgerFile(tmp_path)]
     one, other = (
-        SuiteBudgets(SuiteLimits(1.0), SharedSpending(file), clock=Clock(), started=100.0)
+        SuiteBudgets(
+            SuiteLimits({"total_cost_usd": 1.0}), SharedSpending(file), clock=Clock(), started=100.0
+        )
         for file in files
     )
     heard = []
