@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.budgets import STATISTICS, Budgets
-from ci_agent_eval.contract.measure import budget_violations, latency_statistic
+from ci_agent_eval.contract.measure import budget_violations, latency_statistic, measure
+from ci_agent_eval.contract.trajectory import Trajectory
 
 
 @pytest.mark.parametrize(
@@ -57,3 +58,12 @@ def test_overshoot_is_a_share_of_the_limit_and_unknown_for_a_limit_of_zero():
     )
     over = {v.budget: v.over_by for v in budget_violations(budgets)}
     assert over == {"tool_calls": 0.5, "retries": None}
+
+
+def test_a_custom_budget_of_the_same_name_does_not_keep_ours_from_being_measured():
+    budgets = Budgets.model_validate({"max_turns": 3, "custom": {"max_turns": {"limit": 9}}})
+    spoken = Trajectory.model_validate({"turns": [{"role": "assistant", "content": "hi"}]})
+    assert [(name, budget.used) for name, budget in measure(budgets, spoken).named()] == [
+        ("max_turns", 1),
+        ("max_turns", None),
+    ]
