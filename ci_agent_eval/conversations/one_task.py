@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from contextvars import Context
 from typing import Any
 
 from ci_agent_eval.simulation.steps import Run
@@ -17,10 +18,11 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its ag
 
 
 class OneTask:
-    """Runs awaitables one after the other, each in the same task; `end` it."""
+    """Runs awaitables one after the other, each in the same task and context; `end` it."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, context: Context | None = None) -> None:
         self._run = run
+        self._context = context
         self._task: asyncio.Task[None] | None = None
         self._asked: asyncio.Future[tuple[Awaitable[Any], asyncio.Future[Any]] | None]
 
@@ -37,7 +39,7 @@ class OneTask:
         loop = asyncio.get_running_loop()
         if self._task is None or self._task.done():
             self._asked = loop.create_future()
-            self._task = loop.create_task(self._serve())
+            self._task = loop.create_task(self._serve(), context=self._context)
         answer: asyncio.Future[Any] = loop.create_future()
         self._asked.set_result((awaitable, answer))
         try:

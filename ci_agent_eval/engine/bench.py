@@ -149,7 +149,7 @@ def bench_of_running(what: str) -> Bench:
     runs: Runs = running.fixture(FIXTURE)
     if not runs.loop.is_running:
         raise InputError(
-            f"{what}: a judge needs the event loop of this plugin; make the test `async def`, and "
-            "take the marker or mode of another async plugin away from it"
+            f"{what}: a judge needs the event loop of this plugin; await it in an `async def` "
+            "test, not in a thread or `asyncio.run`, and not on trio"
         )
     return Bench(runs.engine, runs.episode_id, runs.recorder)

@@ -18,6 +18,7 @@ from ci_agent_eval.pytest_plugin import (
     detection,
     iterations,
     linking,
+    loop_members,
     options,
     simulating,
     suite_budgets,
@@ -244,6 +245,10 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     items = [item for item in session.items if detection.is_episode(item)]
     if any(detection.EPISODE not in item.stash for item in items):
         _select(session.config, items)
+    if any(map(loop_members.is_on_our_loop, session.items)):
+        from ci_agent_eval.pytest_plugin import coroutines  # noqa: PLC0415 - inert until used
+
+        coroutines.take_up(session)
     if items and (concurrency := options.concurrency(session.config)) > 1:
         from ci_agent_eval.pytest_plugin.concurrent.lanes import (  # noqa: PLC0415 - inert until used
             Lanes,
@@ -281,23 +286,24 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
         _episodes(item.config).interrupt(item, interruption)
         raise
     _episodes(item.config).confirm(item)
+    loop_members.refuse_foreign_loops(item)
     return result
 
 
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an `async def` test of ours, unless another plugin has claimed it."""
-    is_ours = detection.EPISODE in pyfuncitem.stash or detection.is_linked(pyfuncitem)
-    if is_ours and detection.is_unclaimed_coroutine(pyfuncitem):
-        if (lanes := _lanes(pyfuncitem)) is not None:
-            lanes.run(pyfuncitem)
-            return True
-        from ci_agent_eval.pytest_plugin.coroutines import (  # noqa: PLC0415 - inert until used
-            run_coroutine_test,
-        )
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Run an async fixture on the loop of the episodes, unless it is another plugin's."""
+    __tracebackhide__ = True
+    if not loop_members.runs_fixture(fixturedef, request):
+        return (yield)
+    from ci_agent_eval.pytest_plugin.async_fixtures import (  # noqa: PLC0415 - inert until used
+        on_our_loop,
+    )
 
-        run_coroutine_test(pyfuncitem)
-        return True
-    return None
+    with on_our_loop(fixturedef, request):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -161,7 +161,8 @@ class RecordedRuns:
         if not self.loop.is_running:
             raise InputError(
                 f"episode {self.recorder.scenario_id!r}: aitest_run needs the event loop of this "
-                "plugin; take the marker or mode of the other async plugin away from the test"
+                "plugin; await it in an `async def` test or fixture, not in a thread or "
+                "`asyncio.run`, and not on trio"
             )
         own = self.recorder.allowed_stops
         result = await aitest_run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -143,14 +142,6 @@ def asks_for_fixture(item: pytest.Item) -> bool:
     return False
 
 
-def is_unclaimed_coroutine(item: pytest.Function) -> bool:
-    """Say whether the item is an `async def` test that no other plugin runs."""
-    return inspect.iscoroutinefunction(item.obj) and not _is_claimed(item)
-
-
-def _is_claimed(item: pytest.Item) -> bool:
-    """Say whether the item bears another plugin's marker; in its mode `auto` pytest-asyncio's does.
-
-    What anyio runs for a fixture's sake, or in its own mode, it takes before we are asked.
-    """
-    return any(item.get_closest_marker(name) for name in ("asyncio", "anyio", "trio", "tornado"))
+def plugin_name(plugin: Any) -> str:
+    """Return the dotted name of the module that a plugin is, or whose object it is."""
+    return str(getattr(plugin, "__name__", None) or type(plugin).__module__)

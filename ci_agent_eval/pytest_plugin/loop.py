@@ -71,6 +71,10 @@ class SessionLoop:
                     self._runner.run(_ended(held[0]))
                 raise
 
+    def run_awaitable(self, awaitable: Awaitable[T]) -> T:
+        """Run an awaitable, a coroutine or not, to its end."""
+        return self.run(_awaited(awaitable))
+
     def step(self) -> None:
         """Let the loop do what is ready, and look once for what has come; wait for nothing."""
         with self.around():
@@ -90,6 +94,15 @@ class SessionLoop:
         except RuntimeError:
             return False
 
+    @property
+    def is_occupied(self) -> bool:
+        """Whether nothing can be run to its end now: this loop or the caller's own is running."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._runner.get_loop().is_running()
+        return True
+
     def close_with(self, closing: Callable[[], Awaitable[None]]) -> None:
         """Await `closing` on the loop before it is closed; the latest first."""
         self._closings.append(closing)
@@ -98,7 +111,7 @@ class SessionLoop:
         """Close what lives on the loop, then the loop."""
         try:
             for closing in reversed(self._closings):
-                self._runner.run(_awaited(closing))
+                self._runner.run(_awaited(closing()))
         finally:
             self._runner.close()
 
@@ -122,5 +135,5 @@ async def _ended(task: asyncio.Task[Any]) -> None:
         task.exception()  # seen: what interrupted it is what is raised
 
 
-async def _awaited(closing: Callable[[], Awaitable[None]]) -> None:
-    await closing()
+async def _awaited(awaitable: Awaitable[T]) -> T:
+    return await awaitable

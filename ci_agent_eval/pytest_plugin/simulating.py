@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,16 +22,13 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
-T = TypeVar("T")
-
 
 @pytest.fixture
 def _agent_eval_run(request: pytest.FixtureRequest) -> Callable[[Awaitable[Any]], Any]:
     """Run an awaitable to its end on the loop that the episodes of the process share."""
     from ci_agent_eval.pytest_plugin.loop import SessionLoop  # noqa: PLC0415 - inert until used
 
-    loop = SessionLoop.of(request.config)
-    return lambda awaitable: loop.run(_awaited(awaitable))
+    return SessionLoop.of(request.config).run_awaitable
 
 
 @pytest.fixture
@@ -127,7 +124,3 @@ def _refuse_same_ids(found: Iterable[Scenario]) -> None:
 
 def _unusable(definition: pytest.Item, what: str) -> pytest.Collector.CollectError:
     return pytest.Collector.CollectError(f"{definition.nodeid}: @scenarios: the test {what}")
-
-
-async def _awaited(awaitable: Awaitable[T]) -> T:
-    return await awaitable

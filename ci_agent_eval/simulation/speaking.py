@@ -93,8 +93,8 @@ async def _asked(agent: Agent, prompt: str, timeout_s: float | None) -> AgentRes
     runs = engine_runs("SimulatedUser.model")
     if not runs.loop.is_running:
         raise InputError(
-            "SimulatedUser.model needs the event loop of this plugin; take the marker or mode "
-            "of the other async plugin away from the test"
+            "SimulatedUser.model needs the event loop of this plugin; simulate in an `async def` "
+            "test or a plain one, not in a thread or `asyncio.run`, and not on trio"
         )
     return await aitest_run(
         agent, prompt, session=runs.engine, timeout_s=timeout_s, episode_id=runs.episode_id

@@ -1,4 +1,4 @@
-"""anyio's plugin: what it claims runs on its loop, on each of its backends; the rest on ours."""
+"""anyio's plugin: an episode on plain asyncio runs on our loop, on another backend on its own."""
 
 from __future__ import annotations
 

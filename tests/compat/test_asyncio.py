@@ -1,4 +1,4 @@
-"""pytest-asyncio, in both modes: what it claims runs on its loop, all other episodes on ours."""
+"""pytest-asyncio, in both modes: every episode runs on our loop, all other tests on its own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_errors(its_loop):
     raise ConnectionError("refused")
 """
 
-CLAIMED = {
+MARKED = {
     "test_marked": "passed",
     "test_marked_fails": "failed",
     "test_checks": "failed",
@@ -54,26 +54,31 @@ CLAIMED = {
 }
 
 UNMARKED = """
-unmarked = []
+loops = []
 
 async def test_unmarked(episode):
-    unmarked.append(asyncio.get_running_loop())
+    loops.append(loop())
     with episode.turn("Hello") as turn:
         await asyncio.sleep(0)
         turn.reply("Hi")
 
 @pytest.mark.episode
 async def test_unmarked_fails():
-    unmarked.append(asyncio.get_running_loop())
+    loops.append(loop())
     assert 1 == 2
 
+@pytest.mark.asyncio
+async def test_its_own():
+    assert loop() not in loops
+
+@pytest.mark.asyncio
+async def test_marked_too(episode):
+    loops.append(loop())
+
 def test_what_ran_them():
-    {expected}
+    assert len(loops) == 3
+    assert len(set(loops)) == 1
 """
-
-OURS = "assert unmarked[0] is unmarked[1]  # ours, which the session's episodes share"
-ITS = "assert unmarked[0] is not unmarked[1]  # a new one for each test, as it does"
-
 
 SCOPED = {"asyncio_default_fixture_loop_scope": "function"}
 """Newer versions warn where it is not set, and older ones do not know it."""
@@ -98,26 +103,18 @@ def workers(arguments):
 
 
 @pytest.mark.parametrize("mode", ["strict", "auto"])
-def test_marked_episodes_run_on_its_loop(suite, run, mode):
-    suite.write(test_loops=LOOPS)
+def test_episodes_run_on_our_loop_marked_or_not(suite, run, mode):
+    suite.write(test_loops=LOOPS + UNMARKED)
     ran = run(mode)
     assert ran.status == 1, ran.output
-    assert ran.outcomes == CLAIMED
-    assert set(ran.junit.values()) == {"passed", "failed"}
-
-
-def test_in_strict_mode_unmarked_episodes_run_on_ours(suite, run):
-    suite.write(test_loops=LOOPS + UNMARKED.format(expected=OURS))
-    ran = run("strict")
-    assert ran.outcomes == {**CLAIMED, "test_unmarked": "passed", "test_unmarked_fails": "failed"}
+    assert ran.outcomes == {
+        **MARKED,
+        "test_unmarked": "passed",
+        "test_unmarked_fails": "failed",
+        "test_marked_too": "passed",
+    }
     assert ran.junit["test_what_ran_them"] == "passed", ran.output
-
-
-def test_in_auto_mode_every_episode_runs_on_its_loop(suite, run):
-    suite.write(test_loops=LOOPS + UNMARKED.format(expected=ITS))
-    ran = run("auto")
-    assert ran.outcomes == {**CLAIMED, "test_unmarked": "passed", "test_unmarked_fails": "failed"}
-    assert ran.junit["test_what_ran_them"] == "passed", ran.output
+    assert ran.junit["test_its_own"] == "passed", ran.output
 
 
 @pytest.mark.parametrize("mode", ["strict", "auto"])
@@ -125,7 +122,7 @@ def test_workers_make_no_difference(suite, run, mode):
     suite.write(test_loops=LOOPS)
     alone = run(mode)
     parted = run(mode, "-n2")
-    assert parted.outcomes == alone.outcomes == CLAIMED
+    assert parted.outcomes == alone.outcomes == MARKED
 
 
 def test_neither_loses_a_loop_of_the_other(suite, run):

@@ -124,6 +124,19 @@ def _setup_state(request):
     )
 
 
+def _active_fixtures(request):
+    definition = request._fixture_defs["seen"]
+    return request._pyfuncitem is request.node and definition.argname == "seen"
+
+
+def _loop_fixtures():
+    """Say whether a module of pytest-asyncio, where there is one, is known by its globals."""
+    from ci_agent_eval.pytest_plugin.loop_members import of_pytest_asyncio
+
+    plugin = pytest.importorskip("pytest_asyncio.plugin")
+    return of_pytest_asyncio(plugin.is_async_test) and not of_pytest_asyncio(looked_up)
+
+
 def looked_up(item, name):
     from ci_agent_eval.pytest_plugin.concurrent.fixtures import looked_up
 
@@ -194,6 +207,31 @@ INTERFACES = [
         ),
         "see how `pytest --fixtures-per-test` finds the definition that a test gets",
         ("name2fixturedefs",),
+    ),
+    Interface(
+        "FixtureRequest._pyfuncitem and _fixture_defs",
+        ("loop_members.py",),
+        lambda request, _: _active_fixtures(request),
+        "find by what a request of any scope knows the test that is being set up",
+        ("_pyfuncitem", "_fixture_defs"),
+    ),
+    Interface(
+        "Function._initrequest, FixtureDef._scope and FixtureDef._finalizers",
+        ("asyncio_plugin.py",),
+        lambda request, _: (
+            _initrequest(request)
+            and _scopes(request)
+            and _own_copy(request.node._fixtureinfo.name2fixturedefs["seen"][-1])
+        ),
+        "leave the tests that pytest-asyncio claims to it; see docs/decisions/0036",
+        ("_initrequest", "_scope", "_finalizers", "Scope"),
+    ),
+    Interface(
+        "functions of pytest-asyncio by their module, its marks and its scopes of loops",
+        ("loop_members.py",),
+        lambda *_: _loop_fixtures(),
+        "leave the tests that pytest-asyncio claims to it; see docs/decisions/0036",
+        ("_force_asyncio_fixture", "_loop_scope"),
     ),
     Interface(
         "Metafunc._calls",

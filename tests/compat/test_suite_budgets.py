@@ -52,11 +52,11 @@ def test_an_attempt_after_the_stop_spends_nothing(suite):
     assert len(priced) == 2
 
 
-def test_a_test_that_another_plugin_runs_ends_by_itself_and_is_the_last(suite):
+def test_it_stops_with_another_async_plugin_in_its_mode_auto(suite):
     suite.write(test_suite=SUITE)
     is_old = version("pytest-asyncio").startswith("0.23.")
     scope = {} if is_old else {"asyncio_default_fixture_loop_scope": "function"}
     suite.configure(asyncio_mode="auto", **scope)
     ran = suite.run("--total-cost-usd=0.3", plugins=("pytest_asyncio.plugin",))
     assert ran.status == 2, ran.output
-    assert list(ran.outcomes.values()) == ["passed", "passed"]
+    assert "error" in ran.outcomes.values()

@@ -50,7 +50,7 @@ def test_async_tests_that_are_no_episodes_are_left_to_pytest(suite):
     ran.result.stdout.fnmatch_lines(["*async def functions are not natively supported*"])
 
 
-@pytest.mark.parametrize("marker", ["anyio", "asyncio", "trio"])
+@pytest.mark.parametrize("marker", ["anyio", "trio"])
 def test_a_test_another_plugin_claims_is_left_to_it(suite, marker):
     # No such plugin is here to run it, so pytest itself says that nobody did.
     suite.write(f"""
@@ -63,3 +63,14 @@ def test_a_test_another_plugin_claims_is_left_to_it(suite, marker):
     ran.result.assert_outcomes(failed=1)
     ran.result.stdout.fnmatch_lines(["*async def functions are not natively supported*"])
     assert ran.episodes["test_one"].outcome == "failed"
+
+
+def test_the_marker_of_pytest_asyncio_needs_no_pytest_asyncio(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.mark.asyncio
+        async def test_one(episode): pass
+    """)
+    ran = suite.run("-W", "ignore")
+    assert ran.episodes["test_one"].outcome == "passed"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from _pytest import skipping
 
 from ci_agent_eval.pytest_plugin import detection
+from ci_agent_eval.pytest_plugin.loop_members import of_pytest_asyncio, runs_coroutine
 
 ALONE = "episode_alone"
 """Name of the fixture that asks to run alone: a test's own, or of a fixture that it leads to."""
@@ -85,10 +85,11 @@ def obstacle(item: pytest.Item) -> str | None:
 def _no_coroutine(item: pytest.Item) -> str | None:
     if detection.EPISODE not in item.stash:
         return "it is no episode"
-    if type(item) is not pytest.Function or not detection.is_unclaimed_coroutine(item):
-        return "it is no `async def` test of this plugin's loop"
-    if getattr(item.obj, "is_hypothesis_test", False):
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         return "Hypothesis runs it"
+    is_known = type(item) is pytest.Function or of_pytest_asyncio(type(item).setup)
+    if not is_known or not runs_coroutine(item):
+        return "it is no `async def` test of this plugin's loop"
     return None
 
 
@@ -137,14 +138,10 @@ def foreign_hooks(item: pytest.Item) -> list[str]:
                 name
                 for hook in _DECIDING
                 for implementation in getattr(item.ihook, hook).get_hookimpls()
-                if not _is_harmless(name := _package(implementation.plugin))
+                if not _is_harmless(name := detection.plugin_name(implementation.plugin))
             }
         )
     return known[folder]
-
-
-def _package(plugin: Any) -> str:
-    return str(getattr(plugin, "__name__", None) or type(plugin).__module__)
 
 
 def _is_harmless(name: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -27,26 +27,35 @@ _NODES: dict[Scope, type] = {Scope.Class: pytest.Class, Scope.Module: pytest.Mod
 
 
 class OwnDefinitions(dict[str, Sequence[Any]]):
-    """An item's fixture definitions by name, its function-scoped ones being its own.
+    """An item's fixture definitions by name, some of them being its own.
 
     Those that a test asks for while it runs are made its own when they are first looked up.
     """
 
-    def __init__(self, item: pytest.Function) -> None:
+    def __init__(self, item: pytest.Function, own: Callable[[pytest.Function, Any], Any]) -> None:
+        """Take the item's definitions; `own` returns what it is to have in place of each."""
         super().__init__()
         self._item = item
+        self._own = own
         # pytest has no public way to say which definitions an item has.
-        for name, definitions in item._fixtureinfo.name2fixturedefs.items():  # noqa: SLF001 - see above
-            self[name] = [_own(item, definition) for definition in definitions]
+        self._before: Any = item._fixtureinfo.name2fixturedefs  # noqa: SLF001 - see above
+        for name, definitions in self._before.items():
+            self[name] = [own(item, definition) for definition in definitions]
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the definitions of a name, looked up now if they are not known."""
         if name not in self:
-            found = looked_up(self._item, name)
+            found = self._looked_up(name)
             if found is None:
                 return default
-            self[name] = [_own(self._item, definition) for definition in found]
+            self[name] = [self._own(self._item, definition) for definition in found]
         return self[name]
+
+    def _looked_up(self, name: str) -> Sequence[Any] | None:
+        if isinstance(self._before, OwnDefinitions):
+            found: Sequence[Any] | None = self._before.get(name)
+            return found
+        return looked_up(self._item, name)
 
     def copy(self) -> OwnDefinitions:
         """Return itself: a request of pytest 8.0 takes a copy, and must not lose this class."""
@@ -111,7 +120,7 @@ def effective_scope(item: pytest.Function, definition: Any) -> Scope:
 def make_own(item: pytest.Function) -> Any:
     """Give the item definitions of its own; return what it had before, for `give_back`."""
     before = item._fixtureinfo  # noqa: SLF001 - see OwnDefinitions
-    item._fixtureinfo = dataclasses.replace(before, name2fixturedefs=OwnDefinitions(item))  # noqa: SLF001 - as above
+    item._fixtureinfo = dataclasses.replace(before, name2fixturedefs=OwnDefinitions(item, _own))  # noqa: SLF001 - as above
     item._initrequest()  # noqa: SLF001 - as pytest's own runner does before a rerun
     return before
 

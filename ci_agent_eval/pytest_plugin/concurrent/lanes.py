@@ -172,7 +172,9 @@ class Lanes:
                     self._raise_pending()
                 while lane.is_at_work:
                     self._refill()
-                    self._loop.run(self._next_end())
+                    self._raise_pending()
+                    if lane.is_at_work:  # it may have ended while async fixtures were set up
+                        self._loop.run(self._next_end())
         except BaseException:
             if lane.task is not None and not lane.task.done():
                 lane.task.cancel()

@@ -1,0 +1,323 @@
+"""Async fixtures run on the loop of the episodes, and are torn down on it however the run ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.model_server import ModelServer
+from tests.model_server.script import Step
+
+HEAD = """
+import asyncio
+import contextvars
+import pytest
+
+def tell(what):
+    with open("told.txt", "a") as file: print(what, file=file)
+
+who = contextvars.ContextVar("who", default="nobody")
+
+@pytest.fixture(scope="module")
+async def desk():
+    mine = asyncio.get_running_loop()
+    yield mine
+    tell(f"desk down {mine is asyncio.get_running_loop()}")
+
+@pytest.fixture
+async def lamp(desk):
+    async with asyncio.TaskGroup() as group:
+        waits = group.create_task(asyncio.Event().wait())
+        yield desk
+        waits.cancel()
+    tell(f"lamp down {desk is asyncio.get_running_loop()}")
+"""
+
+
+@pytest.fixture(params=[1, 4], ids=["one-by-one", "concurrent"])
+def run(suite, request):
+    """Run tests below the head, one by one and side by side."""
+
+    def run_with(tests, *arguments):
+        suite.write(HEAD + tests)
+        concurrency = f"--episode-concurrency={request.param}"
+        return suite.run_apart("-p", "no:anyio", concurrency, "-W", "error", *arguments)
+
+    return run_with
+
+
+def downs(ran):
+    """Return what was torn down, and whether on the right loop, in order."""
+    return (ran.folder.parent / "told.txt").read_text().splitlines()
+
+
+def test_they_are_torn_down_after_a_failure(run):
+    ran = run("""
+async def test_fails(episode, lamp): assert 1 == 2
+async def test_errors(episode, lamp): raise ConnectionError
+async def test_passes(episode, lamp): pass
+""")
+    ran.result.assert_outcomes(failed=2, passed=1)
+    assert downs(ran) == ["lamp down True"] * 3 + ["desk down True"]
+
+
+def test_they_are_torn_down_at_x(run):
+    ran = run(
+        """
+async def test_fails(episode, lamp): assert 1 == 2
+async def test_others(episode, lamp): await asyncio.Event().wait()
+""",
+        "-x",
+    )
+    ran.result.assert_outcomes(failed=1)
+    assert set(downs(ran)) == {"lamp down True", "desk down True"}
+    assert downs(ran)[-1] == "desk down True"
+
+
+@pytest.mark.parametrize("where", ["test", "fixture"])
+def test_they_are_torn_down_after_ctrl_c(run, where):
+    ran = run(f"""
+import os, signal
+
+async def interrupt(place):
+    if place == {where!r}:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+
+@pytest.fixture
+async def late(lamp):
+    try:
+        await interrupt("fixture")
+        yield
+    finally:
+        tell(f"late down {{lamp is asyncio.get_running_loop()}}")
+
+async def test_one(episode, late): await interrupt("test")
+""")
+    assert ran.result.ret == pytest.ExitCode.INTERRUPTED
+    assert downs(ran) == ["late down True", "lamp down True", "desk down True"]
+    assert "interrupted: KeyboardInterrupt" in ran.journal[-1].episode.reason
+
+
+def test_what_breaks_is_the_episode_s_error(run):
+    ran = run("""
+@pytest.fixture
+async def unset():
+    raise OSError("no desk")
+    yield
+
+@pytest.fixture
+async def skips(): pytest.skip("not today")
+
+@pytest.fixture
+async def leaky():
+    yield
+    raise OSError("cannot clean up")
+
+@pytest.fixture
+async def never():
+    if False: yield
+
+@pytest.fixture
+async def twice():
+    yield 1
+    yield 2
+
+async def test_unset(episode, unset): pass
+def test_unset_too(episode, unset): pass
+async def test_skips(episode, skips): pass
+async def test_leaky(episode, leaky): pass
+async def test_never(episode, never): pass
+async def test_twice(episode, twice): pass
+""")
+    reasons = {name: e.reason or "" for name, e in ran.episodes.items()}
+    assert reasons["test_unset"].startswith("OSError: no desk (test_suite.py:")
+    assert reasons["test_unset_too"].startswith("OSError: no desk (test_suite.py:")
+    assert reasons["test_skips"] == "not today"
+    assert reasons["test_leaky"].startswith("in teardown: OSError: cannot clean up (test_suite.py:")
+    assert reasons["test_never"].startswith("ValueError: never did not yield a value")
+    assert reasons["test_twice"] == "in teardown: Failed: twice: the fixture yields twice"
+
+
+def test_context_variables_are_seen_until_they_are_torn_down(run):
+    ran = run("""
+@pytest.fixture
+async def signs_in():
+    who.set("me")
+
+@pytest.fixture
+async def signs_over(signs_in):
+    token = who.set(who.get() + " too")
+    yield
+    assert who.get() == "me too"
+    who.reset(token)
+
+@pytest.fixture
+def plain(signs_over):
+    assert who.get() == "me too"
+    yield
+    assert who.get() == "me too"
+
+async def test_async(episode, plain): assert who.get() == "me too"
+async def test_others(episode): assert who.get() == "nobody"
+def test_sync(episode, plain): assert who.get() == "me too"
+def test_sync_others(episode): assert who.get() == "nobody"
+""")
+    ran.result.assert_outcomes(passed=4)
+
+
+def test_one_that_is_asked_for_while_the_loop_runs_is_refused(run):
+    ran = run("""
+async def test_late(episode, request):
+    request.getfixturevalue("desk")
+
+def test_late_and_plain(episode, request):
+    assert request.getfixturevalue("desk")
+""")
+    ran.result.assert_outcomes(failed=1, passed=1)
+    assert (
+        "test_suite.py::test_late: the async fixture 'desk' was asked for while an event loop "
+        "runs; name it as a parameter of the test or of a plain fixture"
+    ) in ran.episodes["test_late"].reason
+
+
+def test_output_is_that_of_the_test(suite):
+    suite.write("""
+        import pytest
+
+        @pytest.fixture(scope="module")
+        async def desk():
+            print("desk up")
+            yield
+            print("desk down")
+
+        @pytest.fixture
+        async def lamp(desk, request):
+            print(f"up {request.node.name}")
+            yield
+            print(f"down {request.node.name}")
+
+        async def test_a(episode, lamp): assert 1 == 2
+        async def test_b(episode, lamp): assert 1 == 2
+    """)
+    said = [
+        [line for line in ran.result.outlines if line.startswith(("desk ", "up ", "down ", "----"))]
+        for ran in (suite.run_apart(f"--episode-concurrency={n}") for n in (1, 4))
+    ]
+    assert said[0] == said[1]
+    assert [line for line in said[0] if "-" not in line] == [
+        *("desk up", "up test_a", "down test_a"),
+        *("up test_b", "down test_b", "desk down"),
+    ]
+
+
+def test_tests_that_are_no_episodes_may_have_them_too(pytester):
+    pytester.makepyfile(
+        HEAD
+        + """
+def test_plain(lamp, desk): assert lamp is desk
+
+class TestDesk:
+    @pytest.fixture(autouse=True)
+    async def mine(self): self.number = 1
+    def test_method(self): assert self.number == 1
+"""
+    )
+    result = pytester.runpytest_subprocess("-W", "error")
+    result.assert_outcomes(passed=2)
+
+
+def test_a_conftest_that_runs_them_goes_on_to(pytester):
+    pytester.makeconftest("""
+        import asyncio, inspect, pytest
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_fixture_setup(fixturedef, request):
+            if inspect.iscoroutinefunction(fixturedef.func):
+                value = asyncio.run(fixturedef.func())
+                fixturedef.cached_result = (value, fixturedef.cache_key(request), None)
+                return value
+    """)
+    pytester.makepyfile("""
+        import asyncio, pytest
+
+        @pytest.fixture
+        async def desk(): return asyncio.get_running_loop()
+
+        def test_plain(desk): assert desk.is_closed()
+        async def test_episode(episode, desk): assert desk is asyncio.get_running_loop()
+    """)
+    pytester.runpytest_subprocess().assert_outcomes(passed=2)
+
+
+def test_strict_evaluations_may_be_plain_async_tests(suite, workers):
+    suite.write("")
+    suite.pytester.makepyfile(
+        chat_eval=HEAD
+        + """
+async def test_plain(lamp): assert lamp is asyncio.get_running_loop()
+async def test_fails(lamp):
+    await asyncio.sleep(0)
+    assert 1 == 2
+"""
+    )
+    ran = suite.run(workers, "--eval-strict", "chat_eval.py", "-W", "error")
+    ran.result.assert_outcomes(passed=1, failed=1)
+    measured = suite.run(workers, "chat_eval.py", "-W", "error")
+    measured.result.assert_outcomes(passed=2)
+
+
+ENGINE = """
+from ci_agent_eval.engine import Agent, Provider
+
+agent = Agent(provider=Provider("openai:gpt-5-mini", base_url={url!r}))
+
+@pytest.fixture
+async def answer(aitest_run):
+    return await aitest_run(agent, "Hello")
+
+MARK
+async def test_agent(episode, aitest_run, answer, lamp):
+    result = await aitest_run(agent, "Hello")
+    assert result.final_response == answer.final_response == "Hi"
+    assert lamp is asyncio.get_running_loop()
+"""
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "",
+        "@pytest.mark.asyncio",
+        '@pytest.mark.anyio\n@pytest.mark.parametrize("anyio_backend", ["asyncio"])',
+    ],
+    ids=["unmarked", "asyncio", "anyio"],
+)
+def test_agents_of_the_engine_run_whoever_claims_the_test(suite, mark):
+    with ModelServer([Step(text="Hi"), Step(text="Hi")]) as server:
+        suite.write(HEAD + ENGINE.format(url=server.base_url).replace("MARK", mark))
+        ran = suite.run_apart("-W", "ignore::pytest.PytestUnknownMarkWarning")
+    ran.result.assert_outcomes(passed=1)
+
+
+def test_on_another_backend_of_anyio_the_engine_says_what_it_needs(suite):
+    suite.write("""
+        import pytest
+        from ci_agent_eval.engine import Agent, Provider
+
+        agent = Agent(provider=Provider("openai:gpt-5-mini", base_url="http://127.0.0.1:9"))
+
+        @pytest.fixture
+        def anyio_backend(): return "asyncio", {"debug": True}
+
+        @pytest.fixture
+        async def desk(): return "desk"
+
+        @pytest.mark.anyio
+        async def test_one(episode, desk): assert desk == "desk"
+
+        @pytest.mark.anyio
+        async def test_agent(aitest_run): await aitest_run(agent, "Hello")
+    """)
+    ran = suite.run_apart()
+    ran.result.assert_outcomes(passed=1, failed=1)
+    assert "not in a thread or `asyncio.run`, and not on trio" in ran.episodes["test_agent"].reason
