@@ -83,6 +83,15 @@ class _Bounded(io.BufferedReader):
         return found if is_all else super().read(size)
 
 
+class ArchiveError(InputError):
+    """An archive that is not used."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name}: {problem}")
+        self.problem = problem
+        """What is wrong with it, without its name."""
+
+
 def extract(
     archive: Path, into: Path, *, wanted: Callable[[PurePosixPath], bool], limits: ArchiveLimits
 ) -> tuple[Path, ...]:
@@ -101,10 +110,10 @@ def extract(
             return tuple(sorted(_write(opened, info, into / path) for path, info in chosen))
     except _BROKEN as error:
         _remove(into)
-        raise InputError(f"{archive.name}: cannot be read as a zip archive ({error})") from None
+        raise ArchiveError(archive.name, f"cannot be read as a zip archive ({error})") from None
     except InputError as error:
         _remove(into)
-        raise InputError(f"{archive.name}: {error}; nothing of it is used") from None
+        raise ArchiveError(archive.name, f"{error}; nothing of it is used") from None
 
 
 def _checked(

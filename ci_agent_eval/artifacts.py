@@ -11,7 +11,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from ci_agent_eval.archives import ArchiveLimits, extract
+from ci_agent_eval.archives import ArchiveError, ArchiveLimits, extract
 from ci_agent_eval.contract.results import JOURNAL_DIR, JUNIT_NAME, RESULTS_NAME, SESSION_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.publish.failures import one_line
@@ -105,9 +105,10 @@ def _fetch_one(
             folder.mkdir(exist_ok=True)
             api.download_artifact(artifact, archive, largest=LARGEST)
             extract(archive, folder, wanted=wanted, limits=limits)
+        except ArchiveError as error:
+            raise InputError(f"{_name(artifact)}: {error.problem}") from None
         except InputError as error:
-            sentence = str(error).removeprefix(f"{archive.name}: ")
-            raise InputError(f"{_name(artifact)}: {sentence}") from None
+            raise InputError(f"{_name(artifact)}: {error}") from None
         except OSError as error:
             problem = f"{_name(artifact)}: cannot be kept here ({error.strerror})"
             raise InputError(problem) from None

@@ -15,7 +15,7 @@ from ci_agent_eval.comparison.model import ComparePolicy
 from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.base import KnownKeys, Rate, unknown_key
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.problems import plain_message
+from ci_agent_eval.contract.problems import named_key, plain_message
 from ci_agent_eval.contract.waivers import (
     AcknowledgedEntry,
     AcknowledgedFile,
@@ -236,7 +236,7 @@ def _refuse_long_terms(
     for number, entry in enumerate(entries):
         if (entry.until - today).days > LONGEST_TERM_DAYS:
             location = (key, str(number), "until")
-            line = line_of(text, location, "")
+            line = line_of(text, location)
             where = f"{path}:{line}" if line else path
             latest = today + dt.timedelta(LONGEST_TERM_DAYS)
             raise InputError(
@@ -336,6 +336,6 @@ def _sentence(
     for option_key, origin in origins.items():
         if location[: len(option_key)] == option_key:
             return f"{origin}: {message} (given: {first['input']!r})"
-    line = line_of(text, location, message)
+    line = line_of(text, location, named_key(first))
     where = f"{path}:{line}" if line else path
     return f"{where}: {f'{key}: ' if key else ''}{message}"

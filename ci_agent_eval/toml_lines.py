@@ -8,15 +8,14 @@ from collections.abc import Iterator, Sequence
 _HEADER = re.compile(r"\s*\[")
 
 
-def line_of(text: str, location: Sequence[str], message: str) -> int | None:
+def line_of(text: str, location: Sequence[str], unknown: str | None = None) -> int | None:
     """Find the 1-based line of a key that is wrong, or of the table that lacks it.
 
-    `location` is the path of keys, with the position in a list as a number; `message` tells
-    an unknown key by its name.
+    `location` is the path of keys, with the position in a list as a number; `unknown` is a key
+    below it that is not known.
     """
     lines = list(enumerate(text.splitlines(), start=1))
-    unknown = re.match(r"unknown key '([^']*)'", message)
-    names = ([unknown[1]] if unknown else []) + list(reversed(location))
+    names = ([] if unknown is None else [unknown]) + list(reversed(location))
     entry = _entry(lines, location)
     for name in names:
         for number, line in entry or lines:

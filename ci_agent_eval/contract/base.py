@@ -14,11 +14,16 @@ from pydantic import (
     model_validator,
 )
 from pydantic.functional_validators import ModelWrapValidatorHandler
+from pydantic_core import PydanticCustomError
 
 SCHEMA_VERSION: Final = "1"
 """Version of every file this program writes; readers refuse any other."""
 
 SchemaVersion = Literal["1"]
+
+
+UNKNOWN_KEY: Final = "unknown_key"
+"""The type of pydantic's error over a key that is not known; its context has the `key`."""
 
 
 def shortest(value: float) -> int | float:
@@ -56,7 +61,10 @@ class KnownKeys(Frozen):
     def _name_nearest_key(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         for key in value if isinstance(value, Mapping) else ():
             if key not in cls.model_fields:
-                raise ValueError(unknown_key(str(key), tuple(cls.model_fields)))
+                sentence = unknown_key(str(key), tuple(cls.model_fields))
+                raise PydanticCustomError(
+                    UNKNOWN_KEY, "{sentence}", {"sentence": sentence, "key": str(key)}
+                )
         return handler(value)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ci_agent_eval.contract.base import UNKNOWN_KEY
+
 _PLAIN: Mapping[str, str] = {
     "extra_forbidden": "unknown key",
     "missing": "is required",
@@ -28,6 +30,11 @@ def describe_problem(error: ValueError) -> str:
     given = "" if isinstance(first["input"], dict) else f" (got {first['input']!r})"
     sentence = f"{message}{given}"
     return f"{where}: {sentence}" if where else sentence
+
+
+def named_key(problem: Mapping[str, Any]) -> str | None:
+    """Return the key that one of pydantic's errors says is not known; None for other errors."""
+    return str(problem["ctx"]["key"]) if problem["type"] == UNKNOWN_KEY else None
 
 
 def plain_message(problem: Mapping[str, Any]) -> str:

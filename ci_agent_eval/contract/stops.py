@@ -58,6 +58,11 @@ class Stopped(NamedTuple):
     reason: StopReason
     error: str | None = None
 
+    @property
+    def sentence(self) -> str:
+        """The reason, and what is known of it."""
+        return f"{self.reason}: {self.error}" if self.error else self.reason
+
 
 def is_agent_failure(reason: StopReason | None, *, answered: bool) -> bool:
     """Return whether a run that ended so is a failure of the agent.

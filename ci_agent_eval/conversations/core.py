@@ -7,7 +7,7 @@ from functools import partial
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any, Protocol
 
-from ci_agent_eval.contract.stops import AGENT_STOPS
+from ci_agent_eval.contract.stops import AGENT_STOPS, Stopped
 from ci_agent_eval.conversations.factory import Factory, Opened
 from ci_agent_eval.conversations.messages import ConversationState, Message
 from ci_agent_eval.errors import InputError
@@ -226,7 +226,7 @@ def _refuse_no_agent(agent: object) -> None:
     )
 
 
-def _stopped(why: str) -> Exception:
+def _stopped(stop: Stopped) -> Exception:
     """Return what to raise over a run that ended without an answer, as the engine counts it."""
-    is_agents = why.partition(":")[0] in AGENT_STOPS
-    return AgentGaveUpError(why) if is_agents else AgentStoppedError(why)
+    is_agents = stop.reason in AGENT_STOPS
+    return AgentGaveUpError(stop.sentence) if is_agents else AgentStoppedError(stop.sentence)

@@ -14,6 +14,7 @@ from ci_agent_eval.comparison.model import (
 )
 from ci_agent_eval.render import numbers, views
 from ci_agent_eval.render.numbers import ABSENT, counted
+from ci_agent_eval.render.views import Figure, FigureKind
 from ci_agent_eval.report import Report
 from ci_agent_eval.summary import ScenarioSummary
 
@@ -62,44 +63,50 @@ def figure_rows(report: Report) -> Sequence[FigureRow]:
     A figure of all scenarios and one of those on both sides are two figures, and have a row each.
     """
     found = comparison_of(report)
-    rows = [FigureRow(label, value) for label, value in views.figures(report)]
+    measured = tuple(views.figures(report))
     if found is None:
-        return rows
+        return [_row(figure) for figure in measured]
     return [
-        *(part for row in rows for part in _compared(row, found, report)),
+        *(row for figure in measured for row in _compared(figure, found, report)),
         *_calls(found.tool_calls),
     ]
 
 
-def allowed(report: Report, label: str) -> str:
+def _row(figure: Figure) -> FigureRow:
+    return FigureRow(figure.label, figure.text)
+
+
+def _allowed(report: Report, kind: FigureKind) -> str:
     """Say by how much a figure may rise: `50 % allowed`; nothing where it may by any."""
     increases = report.verdict.increases
-    limits = {"cost per episode": increases.cost, "p95 turn latency": increases.latency}
-    share = limits.get(label)
+    limits = {"cost_usd": increases.cost, "p95_latency_ms": increases.latency}
+    share = limits.get(kind)
     return "" if share is None else numbers.allowed(share)
 
 
-def _compared(row: FigureRow, found: Comparison, report: Report) -> Iterator[FigureRow]:
-    if row.label == "scenarios passing":
+def _compared(figure: Figure, found: Comparison, report: Report) -> Iterator[FigureRow]:
+    row = _row(figure)
+    if figure.kind == "scenarios":
         yield _passing(row, found)
-    elif row.label.startswith("pass rate"):
+    elif figure.kind == "pass_rate":
         whole = replace(row, before=_raw_rate(found))
-        yield from _moved(whole, found.pass_rate, numbers.percent, points=True)
-    elif row.label.startswith("total cost"):
+        yield from _moved(figure, whole, found.pass_rate, numbers.percent, points=True)
+    elif figure.kind == "total_usd":
         yield _total_cost(row, found)
-    elif row.label in _FIGURES:
-        moved, write = _FIGURES[row.label]
-        if row.label == "cost per episode":
+    elif figure.kind in _FIGURES:
+        moved, write = _FIGURES[figure.kind]
+        if figure.kind == "cost_usd":
             row = replace(row, before=_raw_cost(row, found))
-        yield from _moved(row, moved(found), write, limit=allowed(report, row.label))
+        limit = _allowed(report, figure.kind)
+        yield from _moved(figure, row, moved(found), write, limit=limit)
     else:
         yield row
 
 
-_FIGURES: dict[str, tuple[Callable[[Comparison], Movement], Callable[[float], str]]] = {
-    "cost per episode": (lambda found: found.cost_usd, numbers.money),
-    "tokens per episode": (lambda found: found.tokens, numbers.count),
-    "p95 turn latency": (lambda found: found.p95_latency_ms, numbers.milliseconds),
+_FIGURES: dict[FigureKind, tuple[Callable[[Comparison], Movement], Callable[[float], str]]] = {
+    "cost_usd": (lambda found: found.cost_usd, numbers.money),
+    "tokens": (lambda found: found.tokens, numbers.count),
+    "p95_latency_ms": (lambda found: found.p95_latency_ms, numbers.milliseconds),
 }
 
 
@@ -138,11 +145,12 @@ def _total_cost(row: FigureRow, found: Comparison) -> FigureRow:
 
 def _calls(moved: Movement) -> Iterator[FigureRow]:
     if moved.before is not None and moved.after is not None and moved.before + moved.after:
-        row = FigureRow("tool calls per episode", numbers.amount(moved.after))
-        yield from _moved(row, moved, numbers.amount)
+        figure = Figure("tool_calls", "tool calls per episode", numbers.amount(moved.after))
+        yield from _moved(figure, _row(figure), moved, numbers.amount)
 
 
 def _moved(
+    figure: Figure,
     row: FigureRow,
     moved: Movement,
     write: Callable[[float], str],
@@ -162,13 +170,12 @@ def _moved(
             change = f"{change} (too few iterations)"
     change = f"{change}, {limit}" if limit else change
     before, now = write(moved.before), write(moved.after)
-    if row.value.partition(" (")[0] == now and row.before in {ABSENT, before}:
+    if figure.value == now and row.before in {ABSENT, before}:
         yield replace(row, before=before, change=change)
     else:
         yield replace(row, label=f"{row.label}, all")
-        name = row.label.partition(" (")[0]
         which = f"the {counted(moved.scenarios, 'scenario')} compared"
-        yield FigureRow(f"{name}, {which}", now, before, change)
+        yield FigureRow(f"{figure.name}, {which}", now, before, change)
 
 
 def _repeated(found: Comparison) -> str:

@@ -48,10 +48,13 @@ def percent(share: float) -> str:
 
 def percent_within(share: float, interval: tuple[float, float] | None) -> str:
     """Write a share with the interval it lies in: `93.3 % (84.1–97.4)`."""  # noqa: RUF002 - a range
-    if interval is None:
-        return percent(share)
+    return percent(share) if interval is None else f"{percent(share)} ({percent_range(interval)})"
+
+
+def percent_range(interval: tuple[float, float]) -> str:
+    """Write an interval of shares: `84.1–97.4`."""  # noqa: RUF002 - a range
     low, high = map(_hundredths, interval)
-    return f"{percent(share)} ({low}–{high})"  # noqa: RUF001 - a range
+    return f"{low}–{high}"  # noqa: RUF001 - a range
 
 
 def _hundredths(share: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ci_agent_eval.contract.findings import Finding, FindingKind
 from ci_agent_eval.evaluations import EvaluationTally, SideTotals
@@ -12,6 +13,7 @@ from ci_agent_eval.facts import Calls, Tally
 from ci_agent_eval.reliability import Reliability
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import ABSENT, count, counted
+from ci_agent_eval.render.sentences import LIMITED_FIGURES
 from ci_agent_eval.report import Judged, Report
 from ci_agent_eval.summary import FailedAssertion, ScenarioSummary, Totals, pass_interval
 
@@ -201,56 +203,101 @@ def tries(scenario: ScenarioSummary) -> Sequence[Reliability]:
     return [*few, *(one for one in scenario.reliability[-1:] if one not in few)]
 
 
-def figures(report: Report) -> Iterator[tuple[str, str]]:
-    """Every figure of the suite that was measured: what it is, and its value."""
+FigureKind = Literal[
+    "scenarios",
+    "pass_rate",
+    "tests",
+    "evaluations",
+    "evaluation_score",
+    "cost_usd",
+    "total_usd",
+    "tokens",
+    "total_tokens",
+    "tool_calls",
+    "p95_latency_ms",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of the suite that was measured."""
+
+    kind: FigureKind
+    name: str
+    value: str
+    note: str = ""
+    """What it is a figure of."""
+    detail: str = ""
+    """The interval that the value lies in, or the parts that it has."""
+
+    @property
+    def label(self) -> str:
+        """The name with its note."""
+        return f"{self.name} ({self.note})" if self.note else self.name
+
+    @property
+    def text(self) -> str:
+        """The value with its detail."""
+        return f"{self.value} ({self.detail})" if self.detail else self.value
+
+
+def figures(report: Report) -> Iterator[Figure]:
+    """Every figure of the suite that was measured."""
     yield from _pass_figures(report)
     yield from _evaluation_figures(report.summary.evaluations)
     yield from _cost_figures(report.summary.totals, report.summary.tally.ran)
     totals, ran = report.summary.totals, report.summary.tally.ran
     if totals.tokens is not None and ran:
         beside = sum(side.tokens for _, side in _beside(totals))
-        yield "tokens per episode", count((totals.tokens - beside) / ran)
+        yield Figure("tokens", "tokens per episode", count((totals.tokens - beside) / ran))
     if totals.tokens is not None and (sides := _beside(totals)):
         shares = ", ".join(count(side.tokens) for _, side in sides)
-        yield _total("total tokens", sides), f"{count(totals.tokens)} ({shares})"
+        of_which = _of_which(sides)
+        yield Figure("total_tokens", "total tokens", count(totals.tokens), of_which, shares)
     if totals.p95_latency_ms is not None:
-        yield "p95 turn latency", numbers.milliseconds(totals.p95_latency_ms)
+        latency = numbers.milliseconds(totals.p95_latency_ms)
+        yield Figure("p95_latency_ms", LIMITED_FIGURES["p95_latency_ms"], latency)
 
 
-def _cost_figures(totals: Totals, ran: int) -> Iterator[tuple[str, str]]:
+def _cost_figures(totals: Totals, ran: int) -> Iterator[Figure]:
     """Tell costs: an episode's is its agent's, judging is in the total."""
     sides = _beside(totals)
-    label = _total("total cost", sides)
+    of_which = _of_which(sides)
     shares = ", ".join(numbers.money(side.cost_usd) for _, side in sides)
-    share = f" ({shares})" if sides else ""
     if totals.cost_usd is not None and ran:
         beside = math.fsum(side.cost_usd for _, side in sides)
-        yield "cost per episode", numbers.money(max(totals.cost_usd - beside, 0.0) / ran)
-        yield label, f"{numbers.money(totals.cost_usd)}{share}"
+        cost = numbers.money(max(totals.cost_usd - beside, 0.0) / ran)
+        yield Figure("cost_usd", LIMITED_FIGURES["cost_usd"], cost)
+        yield Figure("total_usd", "total cost", numbers.money(totals.cost_usd), of_which, shares)
     elif totals.priced_usd is not None:
-        yield label, f"at least {numbers.money(totals.priced_usd)}{share}"
+        least = f"at least {numbers.money(totals.priced_usd)}"
+        yield Figure("total_usd", "total cost", least, of_which, shares)
 
 
-def _pass_figures(report: Report) -> Iterator[tuple[str, str]]:
+def _pass_figures(report: Report) -> Iterator[Figure]:
     """Tell what was required or advised; evaluations have figures of their own."""
     tests = report.summary.tests.tally
     items = [item for item in report.judged() if not item.only_measures]
     tally = sum((item.scenario.tally for item in items), Tally())
     if items:
         passing = sum(1 for item in items if item.passing)
-        yield "scenarios passing", of(passing, len(items))
+        yield Figure("scenarios", "scenarios passing", of(passing, len(items)))
     if tally.pass_rate is not None:
-        rate = numbers.percent_within(tally.pass_rate, pass_interval(tally))
-        yield f"pass rate ({counted(tally.judged, 'episode')})", rate
+        rate, episodes = numbers.percent(tally.pass_rate), counted(tally.judged, "episode")
+        interval = pass_interval(tally)
+        within = "" if interval is None else numbers.percent_range(interval)
+        yield Figure("pass_rate", "pass rate", rate, episodes, within)
     if tests.total:
-        yield "tests passing", of(tests.passed, tests.total)
+        yield Figure("tests", "tests passing", of(tests.passed, tests.total))
 
 
-def _evaluation_figures(found: EvaluationTally) -> Iterator[tuple[str, str]]:
+def _evaluation_figures(found: EvaluationTally) -> Iterator[Figure]:
     if found.conversations:
-        yield "evaluation conversations passed", of(found.passed, found.conversations)
+        passed = of(found.passed, found.conversations)
+        yield Figure("evaluations", "evaluation conversations passed", passed)
     if found.mean_score is not None:
-        yield "average evaluation score", numbers.score(found.mean_score)
+        mean = numbers.score(found.mean_score)
+        yield Figure("evaluation_score", "average evaluation score", mean)
 
 
 def evaluations_title(report: Report) -> str:
@@ -287,9 +334,9 @@ def _beside(totals: Totals) -> tuple[tuple[str, SideTotals], ...]:
     return tuple((name, side) for name, side in sides if side.calls)
 
 
-def _total(what: str, sides: Sequence[tuple[str, SideTotals]]) -> str:
+def _of_which(sides: Sequence[tuple[str, SideTotals]]) -> str:
     names = ", ".join(name for name, _ in sides)
-    return f"{what} (of which {names})" if sides else what
+    return f"of which {names}" if sides else ""
 
 
 def evidence(report: Report) -> tuple[str, ...]:

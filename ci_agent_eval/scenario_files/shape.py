@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ci_agent_eval.contract.base import unknown_key
-from ci_agent_eval.contract.problems import plain_message
+from ci_agent_eval.contract.problems import named_key, plain_message
 from ci_agent_eval.contract.scenario import ScenarioEntry
 from ci_agent_eval.scenario_files.reading.located import Located, Problem
 
@@ -119,22 +119,16 @@ def _problem(error: ValueError, whole: Located) -> Problem:
     errors: Any = getattr(error, "errors", None)
     if errors is None:
         return Problem(whole.line, str(error))
-    first = errors(include_url=False, include_context=False)[0]
+    first = errors(include_url=False)[0]
     path = [part for part in first["loc"] if not str(part).startswith(("function-", "constrained"))]
     message = _WORDS.get(first["type"]) or plain_message(first)
     if first["type"] == "model_type" and path[:1] == ["budgets"] and len(path) > 1:
         message = "must be a number, or a table with `limit`"
-    place = whole.at([*path, *_named_key(message)])
+    unknown = named_key(first)
+    place = whole.at(path if unknown is None else [*path, unknown])
     where = "" if place.column else ".".join(map(str, path))
     shown = f"{where}: {message}" if where else message
     return Problem(place.line, f"{shown}{_given(first)}", place.column)
-
-
-def _named_key(message: str) -> tuple[str, ...]:
-    """Return the key that an error about an unknown one names: the line is that key's."""
-    if not message.startswith("unknown key '"):
-        return ()
-    return (message.removeprefix("unknown key '").partition("'; ")[0],)
 
 
 def _given(first: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from ci_agent_eval.contract.stops import Stopped
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder import EpisodeRecorder
 from ci_agent_eval.simulation.replies import Reply, read_reply
@@ -19,7 +20,7 @@ class Answer(NamedTuple):
     """What the app replied; `stopped` says why its run ended without an answer of its own."""
 
     text: str
-    stopped: str | None = None
+    stopped: Stopped | None = None
 
 
 Ask: TypeAlias = Callable[[str], Steps[Answer]]
@@ -85,7 +86,7 @@ def _answer(reply: Reply, allowed_stops: Collection[str]) -> Answer:
     stop = reply.stop
     if stop is None or stop.reason == "refusal" or stop.reason in allowed_stops:
         return Answer(reply.text)
-    return Answer(reply.text, f"{stop.reason}: {stop.error}" if stop.error else stop.reason)
+    return Answer(reply.text, stop)
 
 
 def _engine_ask(agent: object, kwargs: Mapping[str, Any]) -> Ask:
@@ -98,7 +99,7 @@ def _engine_ask(agent: object, kwargs: Mapping[str, Any]) -> Ask:
         result = yield runs(agent, message, messages=messages, **kwargs)
         messages = result.messages
         broke_off = result.outcome != "passed" and result.stop_reason != "refusal"
-        stopped = f"{result.stop_reason}: {result.error}" if broke_off else None
+        stopped = Stopped(result.stop_reason, result.error) if broke_off else None
         return Answer(result.final_response, stopped)
 
     return ask

@@ -186,7 +186,7 @@ class _Talk:
     def _stop(self, answer: Answer, said: Spoken) -> Steps[Leaves | None]:
         """Say whether that was the last exchange; the goal is asked first, the count last."""
         if answer.stopped is not None:
-            return Leaves("agent_stopped", answer.stopped)
+            return Leaves("agent_stopped", answer.stopped.sentence)
         predicates: tuple[tuple[SimulationStop, Predicate | None], ...] = (
             ("goal_reached", self.plan.goal),
             ("stop_when", self.plan.stop_when),

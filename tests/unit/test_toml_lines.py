@@ -23,17 +23,17 @@ owner = 3
 
 
 @pytest.mark.parametrize(
-    ("location", "message", "line"),
+    ("location", "unknown", "line"),
     [
-        (("gate", "min_pass_rate"), "too large", 3),
-        (("gate",), "must be a table", 2),
-        (("quarantine", "0", "owner"), "is wrong", 6),
-        (("quarantine", "1", "owner"), "is required", 8),
-        (("quarantine", "1"), "unknown key 'untl'; did you mean 'until'?", 10),
-        (("quarantine", "0", "until"), "is required", 4),
-        (("quarantine", "7", "owner"), "is required", 6),
-        (("nothing",), "at all", None),
+        (("gate", "min_pass_rate"), None, 3),
+        (("gate",), None, 2),
+        (("quarantine", "0", "owner"), None, 6),
+        (("quarantine", "1", "owner"), None, 8),
+        (("quarantine", "1"), "untl", 10),
+        (("quarantine", "0", "until"), None, 4),
+        (("quarantine", "7", "owner"), None, 6),
+        (("nothing",), None, None),
     ],
 )
-def test_it_is_where_the_key_stands_or_its_entry_begins(location, message, line):
-    assert line_of(TEXT, location, message) == line
+def test_it_is_where_the_key_stands_or_its_entry_begins(location, unknown, line):
+    assert line_of(TEXT, location, unknown) == line

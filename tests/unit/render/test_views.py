@@ -9,8 +9,12 @@ JUDGE = {"calls": 3, "tokens": {"input": 900, "output": 100}, "cost_usd": 0.25}
 USED = {"trajectory": {"turns": [turn(cost_usd=0.5, tokens={"input": 40, "output": 10})]}}
 
 
+def told(built):
+    return {figure.label: figure.text for figure in figures(built)}
+
+
 def test_what_a_judge_took_is_told_beside_the_totals_and_is_no_agent_s():
-    found = dict(figures(report(episode(judge=JUDGE, **USED), episode("b", **USED))))
+    found = told(report(episode(judge=JUDGE, **USED), episode("b", **USED)))
     assert found["total cost (of which judge)"] == "$1.25 ($0.25)"
     assert found["cost per episode"] == "$0.50"
     assert found["total tokens (of which judge)"] == "1,100 (1,000)"
@@ -19,19 +23,19 @@ def test_what_a_judge_took_is_told_beside_the_totals_and_is_no_agent_s():
 
 def test_without_a_judge_nothing_is_said_of_one():
     built = report(episode(**USED))
-    assert dict(figures(built))["total cost"] == "$0.50"
-    assert not any("judge" in text for pair in figures(built) for text in pair)
+    assert told(built)["total cost"] == "$0.50"
+    assert not any("judge" in text for pair in told(built).items() for text in pair)
     assert not any("judge call" in part for part in evidence(built))
 
 
 def test_a_judge_without_a_price_is_said():
     built = report(episode(judge={**JUDGE, "cost_usd": None}, **USED))
-    assert dict(figures(built))["total cost (of which judge)"] == "at least $0.50 ($0.00)"
+    assert told(built)["total cost (of which judge)"] == "at least $0.50 ($0.00)"
     assert "3 judge calls (1 episode without a price)" in evidence(built)
 
 
 def test_evaluations_have_figures_of_their_own():
-    found = dict(figures(report(episode(), evaluated("a", True, False))))
+    found = told(report(episode(), evaluated("a", True, False)))
     assert found["scenarios passing"] == "1 / 1"
     assert found["pass rate (1 episode)"] == "100.0 %"
     assert found["evaluation conversations passed"] == "0 / 1"
