@@ -184,8 +184,13 @@ def _told(found: Sequence[Assertion], place: _Place) -> bool:
             episode.keep(assertion)
     failed = [a for a in found if not a.passed and a.severity == "error"]
     if failed and (episode is None or episode.mode == "strict"):
-        raise CheckFailed("\n".join(map(_sentence, failed)), is_recorded=episode is not None)
+        raise CheckFailed("\n".join(map(_sentence, failed)), is_recorded=_records(episode))
     return all(assertion.passed for assertion in found)
+
+
+def _records(episode: RunningEpisode | None) -> bool:
+    """Say whether an assertion is in the episode once it was told."""
+    return episode is not None and not episode.counts_once
 
 
 def _place(caller: FrameType) -> _Place:

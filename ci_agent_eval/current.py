@@ -41,9 +41,16 @@ class RunningEpisode:
     """Checks that are still to be awaited: each gives itself up, and says where it was made."""
     outside: int = 0
     """How many fixtures of wider scope are at work in a context of its own, see `step_out`."""
+    counts_once: bool = False
+    """Its test is run for many examples: all that it asserts is one assertion."""
+    asserted: bool = False
+    """Something was asserted, whether or not it was recorded."""
 
     def keep(self, assertion: Assertion) -> None:
         """Record an assertion, whichever phase the test is in."""
+        self.asserted = True
+        if self.counts_once:
+            return
         if self.ended:
             self.late.append(assertion)
         elif self.recorder is None:
@@ -83,6 +90,12 @@ def is_evaluating() -> bool:
     """Say whether the episode that is running is an evaluation: what fails is kept, not raised."""
     episode = running_episode()
     return episode is not None and episode.mode == "evaluation"
+
+
+def note_assertion() -> None:
+    """Note that the running episode, if there is one, asserted something that is not recorded."""
+    if (episode := running_episode()) is not None:
+        episode.asserted = True
 
 
 def enter(episode: RunningEpisode) -> None:

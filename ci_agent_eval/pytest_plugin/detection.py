@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +141,13 @@ def asks_for_fixture(item: pytest.Item) -> bool:
         if NAME not in definition.argnames:
             return False
     return False
+
+
+def soft_failures(config: pytest.Config) -> Any:
+    """Return the module in which pytest-check collects failures; None where it is not in use."""
+    plugin: Any = sys.modules.get("pytest_check.plugin")
+    is_used = plugin is not None and config.pluginmanager.is_registered(plugin)
+    return plugin.check_log if is_used else None
 
 
 def plugin_name(plugin: Any) -> str:

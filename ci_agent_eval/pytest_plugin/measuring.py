@@ -12,10 +12,12 @@ import pytest
 from _pytest.skipping import xfailed_key
 
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.pytest_plugin.detection import EpisodeItem
+from ci_agent_eval.pytest_plugin.detection import EpisodeItem, soft_failures
 from ci_agent_eval.pytest_plugin.endings import (
+    MAX_NAME,
     Ending,
     EpisodeFailed,
+    cut,
     failure_of,
     first_lines,
     is_failure,
@@ -26,6 +28,10 @@ NOTHING_ASSERTED = (
     "it asserted nothing, so nothing was measured; let it reach an assert of its own file, or "
     "check(...), whatever the agent does (what other modules assert counts only if it fails)"
 )
+
+
+EVERY_EXAMPLE = "holds for every example"
+"""Description of the one assertion of an evaluation that Hypothesis runs."""
 
 
 class AssertionsFailed(EpisodeFailed, AssertionError):  # noqa: N818 - as pytest names its own
@@ -48,7 +54,7 @@ def is_measured(item: pytest.Item, state: EpisodeItem) -> bool:
 def runs_often(item: pytest.Item, state: EpisodeItem) -> bool:
     """Say whether Hypothesis runs the evaluation, again and again, until it raises.
 
-    What is asserted then is not one measurement each: it raises, and counts as one.
+    What is asserted then is not one measurement each: it raises, and counts as one assertion.
     """
     return state.is_evaluation and getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
 
@@ -61,12 +67,9 @@ def unawaited(state: EpisodeItem) -> list[str]:
     return found
 
 
-def nothing_asserted(item: pytest.Item, state: EpisodeItem) -> list[str]:
-    """Say so of an evaluation that has come to its end without an assertion: it has no score.
-
-    What Hypothesis runs again and again is judged by whether it raised.
-    """
-    if not state.is_evaluation or runs_often(item, state):
+def nothing_asserted(state: EpisodeItem) -> list[str]:
+    """Say so of an evaluation that has come to its end without an assertion: it has no score."""
+    if not state.is_evaluation:
         return []
     early = () if state.running is None else state.running.early
     found = early if state.recorder is None else state.recorder.snapshot().assertions
@@ -121,6 +124,36 @@ def keep_unittest_failures(item: pytest.Item, state: EpisodeItem, places: Places
         assertion = failure_of(excinfo, places).assertion
         if assertion is not None:
             state.recorder.keep(assertion)
+
+
+def keep_property(state: EpisodeItem) -> None:
+    """Record the one assertion of an evaluation that held for every example of Hypothesis."""
+    running, draft = state.running, state.draft
+    if state.recorder is None or draft is None or running is None:
+        return
+    if running.counts_once and running.asserted:
+        found = Assertion(name=EVERY_EXAMPLE, passed=True, file=draft.file, line=draft.line)
+        state.recorder.keep(found)
+
+
+def keep_soft_failures(item: pytest.Item, state: EpisodeItem) -> None:
+    """Record the failures that pytest-check has collected, before it fails the test over them.
+
+    In an evaluation it is not to fail: they are measured.
+    """
+    log = soft_failures(item.config)
+    if log is None or state.recorder is None:
+        return
+    for failure in log.get_failures():
+        state.recorder.keep(_soft_assertion(failure))
+    if is_measured(item, state):
+        log.clear_failures()
+
+
+def _soft_assertion(failure: str) -> Assertion:
+    """Return what pytest-check says of a failure: in its first line what, below it where."""
+    name, _, where = first_lines(failure).removeprefix("FAILURE: ").partition("\n")
+    return Assertion(name=cut(name, MAX_NAME), passed=False, reason=where.strip() or None)
 
 
 def is_of_shared_teardown(call: pytest.CallInfo[None]) -> bool:

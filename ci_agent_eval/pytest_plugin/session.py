@@ -141,6 +141,8 @@ class EpisodeSession:
         state.subtest_failures.clear()
         state.draft = self._draft(item, state)
         state.running = RunningEpisode(state.draft.mode, locate=self._places.of_frame)
+        if measuring.runs_often(item, state):
+            state.running.mode, state.running.counts_once = "strict", True
         if not ahead:
             self.enter(item)
         self._write("started", _lost(state.draft))
@@ -148,7 +150,7 @@ class EpisodeSession:
     def enter(self, item: pytest.Item) -> None:
         """Let what is asserted from now on be the item's, whose turn it is."""
         state = item.stash[EPISODE]
-        if measuring.runs_often(item, state) or state.running is None:
+        if state.running is None:
             leave()
         else:
             enter(state.running)
@@ -213,9 +215,11 @@ class EpisodeSession:
         state = item.stash[EPISODE]
         state.called = True
         measuring.keep_unittest_failures(item, state, self._places)
+        measuring.keep_soft_failures(item, state)
+        measuring.keep_property(state)
         state.subtest_errors += measuring.unawaited(state)
         if not state.subtest_errors:
-            state.subtest_errors += measuring.nothing_asserted(item, state)
+            state.subtest_errors += measuring.nothing_asserted(state)
         state.ended = _end(state, ending_after_subtests(state))
         if measuring.is_measured(item, state) and not state.subtest_errors:
             return
@@ -226,6 +230,7 @@ class EpisodeSession:
         """Fail a test that skipped itself after a check or a subtest had failed."""
         state = item.stash[EPISODE]
         state.called = True
+        measuring.keep_soft_failures(item, state)
         failed = state.recorder is not None and state.recorder.failed_checks
         if not measuring.gives_up(error, state) or not (failed or state.subtest_errors):
             return
@@ -413,10 +418,14 @@ def _with(episode: Episode, ending: Ending) -> Episode:
 
 
 def _after_judgement(episode: Episode, call: pytest.CallInfo[None], ending: Ending) -> Episode:
-    """Keep the judgement, unless an xfail turned a failure or a success round."""
+    """Keep the judgement, unless an xfail or another plugin turned it round."""
     complained = call.excinfo is not None and isinstance(call.excinfo.value, EpisodeFailed)
-    if ending.outcome == "passed" or (complained and ending.outcome == "failed"):
+    is_known = complained or episode.outcome == "failed"
+    if ending.outcome == "passed" or (is_known and ending.outcome == "failed"):
         return episode
+    if ending.assertion is not None:
+        # A plugin failed the test over something that its own episode does not know of.
+        episode = measuring.also(episode, [ending.assertion], "after the test")
     return _with(episode, ending)
 
 

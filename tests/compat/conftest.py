@@ -55,6 +55,10 @@ class Ran:
         return json.loads(self._file("session.json"))
 
     @property
+    def evaluation(self) -> dict[str, Any]:
+        return json.loads(self._file("eval-results.json"))
+
+    @property
     def episodes(self) -> list[dict[str, Any]]:
         """Every attempt, as written down."""
         return json.loads(self.results)["episodes"]

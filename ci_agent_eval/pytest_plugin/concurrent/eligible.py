@@ -102,6 +102,8 @@ def _asked(item: pytest.Item) -> str | None:
         return f"it uses the fixture {found[0]}"
     if item.get_closest_marker("filterwarnings") is not None:
         return "it has a warnings filter of its own"
+    if detection.soft_failures(item.config) is not None:
+        return "pytest-check keeps one list of failures for all tests"
     hooks = foreign_hooks(item)
     return f"{hooks[0]} has a hook that may skip it or run it" if hooks else None
 

@@ -13,7 +13,7 @@ from _pytest.assertion import rewrite
 
 from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.contract.jsonable import clean_text, without_addresses
-from ci_agent_eval.current import RunningEpisode, is_evaluating, running_episode
+from ci_agent_eval.current import RunningEpisode, is_evaluating, note_assertion, running_episode
 from ci_agent_eval.pytest_plugin.endings import MAX_NAME, cut, first_lines
 from ci_agent_eval.pytest_plugin.evaluation.steady import with_sorted_sets
 
@@ -42,6 +42,7 @@ class Asserts:
 
     def passed(self, line: int, name: str, reason: str | None) -> None:
         """Record an assert that passed."""
+        note_assertion()
         self._keep(_evaluation(), line, name, passed=True, reason=reason)
 
     def failed(self, line: int, name: str, error: AssertionError, catching: Iterable[Any]) -> bool:
@@ -60,6 +61,7 @@ class Asserts:
         self, line: int, name: str, manager: AbstractContextManager[Any]
     ) -> AbstractContextManager[Any]:
         """Return what expects an exception or a warning, as an assertion of its own."""
+        note_assertion()
         return manager if _evaluation() is None else _Observed(self, line, name, manager)
 
     def maybe_observed(self, line: int, name: str, manager: Any) -> Any:

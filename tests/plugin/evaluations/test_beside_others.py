@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
+from ci_agent_eval.contract.evaluation import evaluation_report
 from tests.plugin.evaluations.rig import SHARED, recorded
 from tests.plugin.test_same_bytes import SHUFFLED
 
@@ -41,6 +42,8 @@ def test_what_hypothesis_runs_again_and_again_is_one_measurement(measured, monke
     monkeypatch.delenv("PYTEST_ADDOPTS")
     ran = measured(
         """
+        import pytest
+        from ci_agent_eval import check
         from hypothesis import given, settings, strategies as st
 
         @settings(database=None)
@@ -52,15 +55,82 @@ def test_what_hypothesis_runs_again_and_again_is_one_measurement(measured, monke
         @given(st.integers())
         def test_each(n):
             assert isinstance(n, int)
+
+        @settings(database=None, max_examples=5)
+        @given(st.integers())
+        def test_nothing(n): pass
+
+        @settings(database=None, max_examples=5)
+        @given(st.integers())
+        def test_raises(n):
+            with pytest.raises(TypeError): len(n)
+
+        @settings(database=None)
+        @given(st.integers())
+        def test_raises_not(n):
+            with pytest.raises(TypeError): len("n")
+
+        @settings(database=None)
+        @given(st.integers())
+        def test_scored(n):
+            check(n < 30, "small")
+
+        @settings(database=None)
+        @given(st.integers())
+        def test_breaks(n):
+            assert n == n
+            raise OSError
     """,
         "-p",
         "no:randomly",
     )
-    ran.result.assert_outcomes(passed=2)
+    ran.result.assert_outcomes(passed=5, failed=2)
+    report = evaluation_report(ran.results.episodes)
+    scores = {c.name.partition("::")[2]: (c.passed, c.score) for c in report.conversations}
+    assert scores == {
+        "test_all": (False, 0),
+        "test_each": (True, 1),
+        "test_nothing": (False, 0),
+        "test_raises": (True, 1),
+        "test_raises_not": (False, 0),
+        "test_scored": (False, 0),
+        "test_breaks": (False, 0),
+    }
+    # One assertion each, however many examples there were.
     (found,) = ran.episodes["test_all"].assertions
     assert (found.passed, found.name) == (False, "assert n < 30")
     assert found.reason.startswith("assert 30 < 30")
-    assert ran.episodes["test_each"].outcome == "passed"
+    assert recorded(ran.episodes["test_each"]) == [(10, True, "holds for every example")]
+    assert len(ran.episodes["test_scored"].assertions) == 1
+    nothing = ran.episodes["test_nothing"]
+    assert (nothing.outcome, nothing.assertions) == ("error", ())
+    assert nothing.reason.startswith("it asserted nothing")
+    assert ran.episodes["test_breaks"].outcome == "error"
+
+
+LATE = """
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if call.when == "call":
+        report.outcome, report.longrepr = "failed", "soft"
+        try:
+            raise AssertionError("soft")
+        except AssertionError:
+            call.excinfo = pytest.ExceptionInfo.from_current()
+    return report
+"""
+
+
+def test_what_another_plugin_fails_the_test_over_lowers_the_score(suite):
+    suite.pytester.makepyfile(chat_eval="def test_a(): assert 1", conftest=LATE)
+    ran = suite.run_apart("chat_eval.py")
+    episode = ran.episodes["test_a"]
+    assert (episode.outcome, [a.passed for a in episode.assertions]) == ("failed", [True, False])
+    (found,) = evaluation_report(ran.results.episodes).conversations
+    assert found.score == 0.5
 
 
 def test_coverage_counts_the_lines_that_ran(suite):
