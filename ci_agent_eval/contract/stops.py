@@ -17,6 +17,7 @@ AgentStop = Literal[
     "refusal",  # the model declined, or its provider's filter did
     "truncated",  # its answer was cut at the model's token limit
     "context_window",  # its conversation no longer fits the model
+    "agent_error",  # its own code raised: a tool of it, or what makes its output
     "empty_answer",  # no text, no typed output, no attachment and no tool call
 ]
 """Ends without an answer that are failures of the agent, unless the test allows them."""

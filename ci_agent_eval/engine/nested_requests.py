@@ -20,13 +20,14 @@ from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext, ModelResolutionContext
 from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.toolsets import AbstractToolset
 
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.cassette.tape import Tape
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.limits import Spent, Stop
 from ci_agent_eval.engine.model import build_model, is_scripted
-from ci_agent_eval.engine.record import RunRecord
+from ci_agent_eval.engine.record import NotedToolset, RunRecord
 from ci_agent_eval.errors import InputError
 
 _LIVE = (
@@ -100,6 +101,17 @@ def unanswered_requests(tape: Tape | None) -> Callable[[Stop], Stop]:
 
 class OwnRun(AbstractCapability[Any]):
     """Marks the run of the agent itself: its requests are recorded and counted already."""
+
+
+@dataclass
+class NotedRun(OwnRun):
+    """Marks the run of a PydanticAI agent, and notes what its tools do."""
+
+    record: RunRecord
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        """Wrap the agent's tools."""
+        return NotedToolset(toolset, self.record)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,27 +15,28 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
 from ci_agent_eval.engine import fields
 from ci_agent_eval.engine.declarations import Agent
-from ci_agent_eval.engine.turns import CallKey, CallNote
+from ci_agent_eval.engine.turns import CallNote, RunNotes
 
 Clock = Callable[[], float]
 """Seconds from any fixed point, never going back."""
 
 
-@dataclass
-class RunRecord:
-    """What the messages of a run do not hold."""
+@dataclass(kw_only=True)
+class RunRecord(RunNotes):
+    """What the messages of a run do not hold, and how far it came."""
 
     clock: Clock
-    calls: dict[CallKey, CallNote] = field(default_factory=dict)
     answers: int = 0
     """How many responses the model has given."""
     asking: bool = False
     """Whether a model request is open."""
     last_answer: ModelResponse | None = None
-    delegated: dict[int, list[ModelResponse]] = field(default_factory=dict)
-    """What other agents were answered while the tools of a response ran, by its number."""
     broken_tool: str | None = None
     """The tool whose call raised what PydanticAI does not hand to the model."""
+    is_own_tool: bool = False
+    """Whether that tool is the agent's own code, and no tool server's."""
+    has_servers: bool = True
+    """Whether the agent has tool servers."""
 
     def answered(self, response: ModelResponse) -> None:
         """Keep that the model has answered."""
@@ -89,21 +91,14 @@ class Offers:
 
 
 @dataclass
-class AgentToolset(WrapperToolset[Any]):
-    """A toolset as one agent sees it in one run: the tools it is allowed, each call noted."""
+class NotedToolset(WrapperToolset[Any]):
+    """A toolset each call of which is noted."""
 
     record: RunRecord
-    offers: Offers
-    place: int
-    allowed: frozenset[str] | None = None
 
-    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """Return the tools the agent is allowed. Raises InputError, as `Offers`."""
-        tools = await self.wrapped.get_tools(ctx)
-        self.offers.note(self.place, tools)
-        if self.allowed is None:
-            return tools
-        return {name: tool for name, tool in tools.items() if name in self.allowed}
+    def is_own(self, tool: ToolsetTool[Any]) -> bool:
+        """Say whether the agent's own code is the tool, and no tool server."""
+        return not is_server(tool.toolset)
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
@@ -116,7 +111,8 @@ class AgentToolset(WrapperToolset[Any]):
             record.note(call_id, started, error=clean_text(str(told)))
             raise
         except Exception as error:
-            record.broken_tool = record.broken_tool or name
+            if record.broken_tool is None:
+                record.broken_tool, record.is_own_tool = name, self.is_own(tool)
             record.note(call_id, started, error=describe(error))
             raise
         except BaseException:
@@ -124,6 +120,36 @@ class AgentToolset(WrapperToolset[Any]):
             raise
         record.note(call_id, started, result=result)
         return result
+
+
+def is_server(toolset: AbstractToolset[Any]) -> bool:
+    """Say whether an MCP server of PydanticAI brings the tools."""
+    while isinstance(toolset, WrapperToolset):
+        toolset = toolset.wrapped
+    mcp = sys.modules.get("pydantic_ai.mcp")  # what nobody has imported, nobody uses
+    return mcp is not None and isinstance(toolset, mcp.MCPToolset)
+
+
+@dataclass
+class AgentToolset(NotedToolset):
+    """A toolset as a declared agent sees it in one run: the tools it is allowed."""
+
+    offers: Offers
+    place: int
+    allowed: frozenset[str] | None = None
+
+    def is_own(self, tool: ToolsetTool[Any]) -> bool:
+        """Say no: a declared agent has no code of its own."""
+        del tool
+        return False
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """Return the tools the agent is allowed. Raises InputError, as `Offers`."""
+        tools = await self.wrapped.get_tools(ctx)
+        self.offers.note(self.place, tools)
+        if self.allowed is None:
+            return tools
+        return {name: tool for name, tool in tools.items() if name in self.allowed}
 
 
 def seen_by(

@@ -108,7 +108,7 @@ async def aitest_run(
         timeout_s=deadline,
         session=session,
         episode_id=episode_id,
-        record=RunRecord(session.clock),
+        record=RunRecord(clock=session.clock),
         guard=guard,
         allowed_stops=allowed,
     )
@@ -266,8 +266,7 @@ class _Run:
         return () if self.live is None else self.live.new_messages()
 
     def _turns(self) -> tuple[Turn, ...]:
-        record = self.record
-        turns = turns_from(self._new_messages(), record.calls, record.delegated)
+        turns = turns_from(self._new_messages(), self.record)
         return turns or (Turn(role="user", content=self.prompt),)
 
     def _tools(self) -> tuple[str, ...]:

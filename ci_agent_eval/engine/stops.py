@@ -52,11 +52,20 @@ def stop_for(error: Exception, record: RunRecord) -> Stop:
     known = _unfinished(error, record) or stop_of_error(error)
     if known is not None:
         return known
+    reason, what = _unknown(record)
+    return Stop(reason, f"{what}: {describe(error)}")
+
+
+def _unknown(record: RunRecord) -> tuple[StopReason, str]:
+    """Return the end that an error makes which is not in the table, by what was going on."""
     if record.broken_tool is not None:
-        return Stop("server_error", f"tool {record.broken_tool!r} broke: {describe(error)}")
+        reason: StopReason = "agent_error" if record.is_own_tool else "server_error"
+        return reason, f"tool {record.broken_tool!r} broke"
     if record.asking:
-        return Stop("model_error", f"the model's answer could not be read: {describe(error)}")
-    return Stop("server_error", f"a tool server could not be used: {describe(error)}")
+        return "model_error", "the model's answer could not be read"
+    if not record.has_servers:
+        return "agent_error", "the agent's own code raised"
+    return "server_error", "a tool server could not be used"
 
 
 def stop_of_error(error: BaseException) -> Stop | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_ai.messages import (
@@ -19,6 +19,7 @@ from pydantic_ai.messages import (
     ModelResponse,
     RetryFeedbackPart,
     TextPart,
+    ToolReturnPart,
     UserPromptPart,
 )
 
@@ -44,41 +45,62 @@ class CallNote:
     """The handler that held the call back; it did not run."""
 
 
-def turns_from(
-    messages: Sequence[ModelMessage],
-    notes: Mapping[CallKey, CallNote] | None = None,
-    delegated: Mapping[int, Sequence[ModelResponse]] | None = None,
-) -> tuple[Turn, ...]:
+@dataclass
+class RunNotes:
+    """What was seen of a run while it went; all that its messages lack."""
+
+    calls: dict[CallKey, CallNote] = field(default_factory=dict)
+    delegated: dict[int, list[ModelResponse]] = field(default_factory=dict)
+    """What other agents were answered while the tools of a response ran, by its number."""
+    output_tools: set[str] = field(default_factory=set)
+    """Tools that only carry the agent's typed output."""
+    output: str | None = None
+    """The typed output as text, once the run is completed."""
+
+
+def turns_from(messages: Sequence[ModelMessage], notes: RunNotes | None = None) -> tuple[Turn, ...]:
     """Return one turn for each prompt and each response, with the calls and what came of them.
 
-    What other agents took to answer (`delegated`) counts in the turn whose tools asked them.
+    What other agents took counts in the turn whose tools asked them. A typed output is the
+    text of its turn, and its tool is no call.
     """
+    notes = notes or RunNotes()
     turns: list[Turn] = []
     last = -1
     asked = itertools.count(1)
     for message in messages:
         if isinstance(message, ModelResponse):
             last = len(turns)
-            turns.append(_agent_turn(message, (delegated or {}).get(next(asked), ())))
+            turns.append(_agent_turn(message, notes, next(asked)))
             turns[last] = _answered(turns[last], message.parts)
             continue
         if last >= 0:
             turns[last] = _answered(turns[last], message.parts)
-        turns.extend(_prompts(message))
+        turns.extend(_prompts(message, notes.output_tools))
+    if notes.output is not None and last >= 0:
+        turns[last] = turns[last].model_copy(update={"content": notes.output})
     answers = itertools.count(1)
     return tuple(
-        _noted(turn, notes or {}, next(answers)) if turn.role == "assistant" else turn
+        _noted(turn, notes.calls, next(answers)) if turn.role == "assistant" else turn
         for turn in turns
     )
 
 
-def _prompts(message: ModelRequest) -> Iterable[Turn]:
+def _prompts(message: ModelRequest, output_tools: Collection[str]) -> Iterable[Turn]:
     """Yield what the model was told: by the user, or by the loop asking it to try again."""
     for part in message.parts:
         if isinstance(part, UserPromptPart):
             yield _prompt("user", part.content)
         elif isinstance(part, RetryFeedbackPart):
             yield _prompt("system", part.content)
+        elif isinstance(part, ToolReturnPart) and part.tool_name in output_tools:
+            yield from _complaint(part)
+
+
+def _complaint(part: ToolReturnPart) -> Iterable[Turn]:
+    """Yield what the model was told about a typed output that does not fit."""
+    if part.outcome != "success":
+        yield _prompt("system", part.content)
 
 
 def _prompt(role: Role, content: object) -> Turn:
@@ -93,12 +115,15 @@ def _text(content: object) -> str:
     return "\n".join(p if isinstance(p, str) else json.dumps(p, sort_keys=True) for p in parts)
 
 
-def _agent_turn(response: ModelResponse, others: Iterable[ModelResponse]) -> Turn:
-    answers = [response, *others]
+def _agent_turn(response: ModelResponse, notes: RunNotes, number: int) -> Turn:
+    answers = [response, *notes.delegated.get(number, ())]
+    calls = [part for part in response.parts if isinstance(part, BaseToolCallPart)]
+    outputs = [part for part in calls if part.tool_name in notes.output_tools]
+    written = "\n".join(part.args_as_json_str() for part in outputs)
     return Turn(
         role="assistant",
-        content=clean_text(_said(response)),
-        tool_calls=tuple(_call(p) for p in response.parts if isinstance(p, BaseToolCallPart)),
+        content=clean_text(written or _said(response)),
+        tool_calls=tuple(_call(part) for part in calls if part not in outputs),
         latency_ms=stamp.latency_ms(response),
         tokens=_tokens(answers),
         cost_usd=_cost(answers),

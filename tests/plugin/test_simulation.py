@@ -219,6 +219,31 @@ def test_it(simulation):
     assert [message["role"] for message in asked[1]] == ["system", "user", "assistant", "user"]
 
 
+def test_a_simulated_user_is_sent_an_agents_typed_output_as_text(modelled):
+    said = {"name": "final_result", "arguments": {"response": ["1001", "1002"]}}
+    script = {"a": [Step(tool_calls=[said]), Step(tool_calls=[said])]}
+    tests = """
+from pydantic_ai import Agent as Typed
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+heard = []
+
+def writes(persona, history):
+    heard.extend(m["content"] for m in history[1:2])
+    return "a"
+
+def test_it(simulation):
+    model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=provider.base_url, api_key="k"))
+    simulation(Typed(model, output_type=list[str]), SimulatedUser("x", writes), max_turns=2)
+    assert heard == ['["1001", "1002"]']
+"""
+    ran, _ = modelled(script, tests)
+    ran.result.assert_outcomes(passed=1)
+    episode = ran.episodes["test_it"]
+    assert list(episode.trajectory.tool_calls()) == []
+
+
 def test_a_model_s_user_is_replayed_from_the_cassette(modelled):
     test = "def test_it(episode):\n    run_simulation(app, someone, max_turns=1)"
     ran, asked = modelled(["I want my money."], test, "--cassette=record")

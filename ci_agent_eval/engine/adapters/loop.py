@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_ai.agent import AbstractAgent, Agent, AgentRun
+from pydantic_ai import DeferredToolRequests, ModelRequestNode
+from pydantic_ai.agent import AbstractAgent, Agent, AgentRun, AgentRunResult
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import BinaryContent, ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import UsageLimits
+from pydantic_core import to_jsonable_python
 
+from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.engine import stamp
 from ci_agent_eval.engine.adapters.protocol import Work
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.limits import Spent, limit_reached
 from ci_agent_eval.engine.model import build_model, is_scripted
-from ci_agent_eval.engine.nested_requests import OwnRun, RunScope, inside_run
-from ci_agent_eval.engine.record import Clock, RunRecord
+from ci_agent_eval.engine.nested_requests import NotedRun, RunScope, inside_run
+from ci_agent_eval.engine.record import Clock, RunRecord, is_server
 from ci_agent_eval.engine.steering import steering_of
 from ci_agent_eval.engine.stops import filtered, stop_for
 from ci_agent_eval.engine.turns import turns_from
@@ -74,9 +79,10 @@ class LoopAgent:
 
     async def answer(self, work: Work) -> None:
         """Run the agent; every message it exchanged becomes part of a turn."""
-        record, spent = RunRecord(work.clock), Spent()
-        model = self._model(work)
+        record = RunRecord(clock=work.clock, has_servers=_has_servers(self.agent))
+        model, spent = None, Spent()
         try:
+            model = self._model(work)
             with inside_run(RunScope(work.tape, record, spent)):
                 async with self._open(model, work):
                     await self._run(work, model, record, spent)
@@ -120,30 +126,61 @@ class LoopAgent:
                 message_history=list(work.history) or None,
                 usage_limits=UsageLimits(request_limit=work.limits.max_turns),
                 infer_name=False,
-                capabilities=[*steering_of(work.guard, record, self.agent), OwnRun()],
+                capabilities=[*steering_of(work.guard, record, self.agent), NotedRun(record)],
             ) as run:
                 await _watch(run, work, record, spent)
+                record.output = None if run.result is None else _typed_output(run.result, record)
         finally:
             if run is not None:
                 work.messages = run.all_messages()
-                turns = turns_from(run.new_messages(), record.calls, record.delegated)
+                turns = turns_from(run.new_messages(), record)
                 work.turns = [turn for turn in turns if _is_new(turn, work)]
 
 
 async def _watch(run: AgentRun[Any, Any], work: Work, record: RunRecord, spent: Spent) -> None:
     """Go from answer to answer, and stop the run at its limits."""
+    asked: ModelRequestNode[Any, Any] | None = None
     async for node in run:
         if Agent.is_model_request_node(node):
-            record.asking = True
+            asked, record.asking = node, True
         elif Agent.is_call_tools_node(node):
             response = node.model_response
             record.answered(response)
-            spent.tool_calls += len(response.tool_calls)
+            record.output_tools |= _output_tools(asked)
+            names = [part.tool_name for part in response.tool_calls]
+            spent.tool_calls += sum(name not in record.output_tools for name in names)
             spent.add(response.usage.total_tokens, float(response.usage.cost or 0))
             stop = filtered(response) or limit_reached(work.limits, spent)
             if stop is not None:
                 work.stop = stop
                 return
+
+
+def _output_tools(asked: ModelRequestNode[Any, Any] | None) -> set[str]:
+    """Return the names of the tools by which the model was asked for its output."""
+    context = asked.last_request_context if asked else None
+    tools = context.model_request_parameters.output_tools if context else ()
+    return {tool.name for tool in tools}
+
+
+def _typed_output(result: AgentRunResult[Any], record: RunRecord) -> str | None:
+    """Return a typed output as text; None where the last answer shows it already."""
+    output = result.output
+    is_called = any(part.tool_name in record.output_tools for part in result.response.tool_calls)
+    if isinstance(output, str):
+        return output if is_called else None
+    if output is None or isinstance(output, BinaryContent | DeferredToolRequests):
+        return None
+    plain = to_jsonable_python(output, fallback=jsonable, bytes_mode="base64")
+    return json.dumps(jsonable(plain), ensure_ascii=False)
+
+
+def _has_servers(agent: AbstractAgent[Any, Any]) -> bool:
+    """Say whether the agent has tool servers that may fail it."""
+    found: list[AbstractToolset[Any]] = []
+    for toolset in agent.toolsets:
+        toolset.apply(found.append)
+    return any(is_server(toolset) for toolset in found)
 
 
 def _is_new(turn: Any, work: Work) -> bool:

@@ -19,7 +19,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage
 
 from ci_agent_eval.engine import stamp
-from ci_agent_eval.engine.turns import CallNote, turns_from
+from ci_agent_eval.engine.turns import CallNote, RunNotes, turns_from
 
 
 def asked(*parts):
@@ -100,7 +100,7 @@ def test_notes_fill_what_messages_lack_and_replace_nothing():
         (1, "c2"): CallNote(7, result="seen"),
         (2, "c1"): CallNote(9, error="it was stopped"),
     }
-    first, second = turns_from(messages, notes)
+    first, second = turns_from(messages, RunNotes(calls=notes))
     assert [(c.duration_ms, c.result, c.error) for c in first.tool_calls] == [
         (5, "said", None),
         (7, "seen", None),

@@ -1,0 +1,195 @@
+"""PydanticAI agents: typed output, tools of their own that raise, and how long tools take."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import replace
+from datetime import date
+from enum import Enum
+
+import pytest
+from pydantic import BaseModel
+from pydantic_ai import Agent, ModelRetry, NativeOutput, PromptedOutput, ToolOutput
+from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.toolsets import FunctionToolset
+
+from ci_agent_eval.engine.adapters import run_adapted
+from ci_agent_eval.engine.cassette import CassetteShelf
+from ci_agent_eval.engine.limits import RunLimits
+from ci_agent_eval.redact import Redactor
+from tests.integration.engine.rig import Clock
+from tests.model_server import ModelServer
+from tests.model_server.script import call
+
+
+class Kind(Enum):
+    KEY = "key"
+
+
+class City(BaseModel):
+    name: str
+    since: date
+
+
+class Coins(BaseModel):
+    usd: int
+    kind: Kind = Kind.KEY
+
+
+ROME = {"name": "Roma ≥", "since": "2020-02-02"}
+COINS = {"usd": 3, "kind": "key"}
+
+
+def balance(account: str) -> dict[str, object]:
+    """What an account holds."""
+    return {"account": account, "usd": 1500}
+
+
+def shout(words: str) -> str:
+    """An output function."""
+    return words.upper()
+
+
+def go(script, *, clock=time.monotonic, tape=None, prompt="hi", limits=None, **options):
+    async def once(server):
+        provider = OpenAIProvider(base_url=server.base_url, api_key="k")
+        async with OpenAIChatModel("gpt-5-mini", provider=provider) as model:
+            agent = Agent(model, **options)
+            return await run_adapted(agent, prompt, clock=clock, tape=tape, limits=limits)
+
+    with ModelServer(script) as server:
+        return asyncio.run(once(server))
+
+
+def final(tool="final_result", /, **arguments):
+    return {"tool_calls": [{"name": tool, "arguments": arguments}]}
+
+
+FORMS = {
+    "model": (City, final(**ROME), ROME),
+    "tool": (ToolOutput(City, name="answer"), final("answer", **ROME), ROME),
+    "union": ([City, Coins], final("final_result_Coins", **COINS), COINS),
+    "list": (list[City], final(response=[ROME, ROME]), [ROME, ROME]),
+    "native": (NativeOutput(City), {"text": json.dumps(ROME)}, ROME),
+    "native union": (
+        NativeOutput([City, Coins]),
+        {"text": json.dumps({"result": {"kind": "Coins", "data": COINS}})},
+        COINS,
+    ),
+    "prompted": (PromptedOutput(City), {"text": f"```json\n{json.dumps(ROME)}\n```"}, ROME),
+    "number": (int, final(response=7), 7),
+}
+
+
+@pytest.mark.parametrize(("output", "said", "value"), FORMS.values(), ids=FORMS)
+def test_a_typed_output_is_the_final_response_and_no_tool_call(output, said, value):
+    script = [{"tool_calls": [call("balance", account="a")]}, {"text": None, **said}]
+    result = go(script, output_type=output, tools=[balance], limits=RunLimits(tool_calls=1))
+    assert (result.stop_reason, result.outcome) == ("completed", "passed")
+    assert json.loads(result.final_response) == value
+    assert [call.name for call in result.all_tool_calls] == ["balance"]
+    assert [turn.role for turn in result.turns] == ["user", "assistant", "assistant"]
+
+
+def test_text_around_a_typed_output_stays_in_the_messages_alone():
+    result = go([{"text": "Here it is:", **final(**ROME)}], output_type=City)
+    assert json.loads(result.final_response) == ROME
+    assert "Roma ≥" in result.final_response
+
+
+def test_an_output_functions_text_is_the_final_response():
+    result = go([final(words="hello")], output_type=shout)
+    assert (result.final_response, result.all_tool_calls) == ("HELLO", ())
+
+
+def test_an_output_that_does_not_fit_is_shown_with_what_the_model_was_told():
+    result = go([final(name="Roma"), final(**ROME)], output_type=City)
+    assert [turn.role for turn in result.turns] == ["user", "assistant", "system", "assistant"]
+    assert json.loads(result.turns[1].content) == {"name": "Roma"}
+    assert "Field required" in result.turns[2].content
+    assert (json.loads(result.final_response), result.all_tool_calls) == (ROME, ())
+
+
+def test_a_typed_output_is_replayed(tmp_path):
+    def taped(mode):
+        with CassetteShelf(mode, Redactor.from_environ({})).episode("e", tmp_path, "s") as tape:
+            return go([final(**ROME)], output_type=City, tape=tape)
+
+    assert taped("record").final_response == taped("replay").final_response != ""
+
+
+def raises(account: str) -> str:
+    """A tool that is broken."""
+    raise ZeroDivisionError("by zero")
+
+
+def test_an_exception_in_a_tool_of_its_own_is_the_agents_failure():
+    result = go([{"tool_calls": [call("raises", account="a")]}], tools=[raises])
+    assert (result.stop_reason, result.outcome) == ("agent_error", "failed")
+    assert result.error == "tool 'raises' broke: ZeroDivisionError: by zero"
+    (called,) = result.all_tool_calls
+    assert (called.error, called.result) == ("ZeroDivisionError: by zero", None)
+    assert called.duration_ms is not None
+
+
+def test_an_exception_in_what_makes_its_output_is_the_agents_failure():
+    def breaks(words: str) -> str:
+        raise ZeroDivisionError("by zero")
+
+    result = go([final(words="x")], output_type=breaks)
+    assert (result.stop_reason, result.outcome) == ("agent_error", "failed")
+    assert result.error == "the agent's own code raised: ZeroDivisionError: by zero"
+
+
+def test_how_long_its_tools_take_is_measured():
+    clock = Clock()
+
+    def slow(account: str) -> str:
+        clock.now += 2
+        if account == "again":
+            raise ModelRetry("which account?")
+        return "1500"
+
+    calls = [call("slow", account="again"), call("slow", account="a")]
+    script = [*({"tool_calls": [one]} for one in calls), "done"]
+    result = go(script, tools=[slow], clock=clock)
+    assert [c.duration_ms for c in result.all_tool_calls] == [2000, 2000]
+    assert [c.error and "which account?" in c.error for c in result.all_tool_calls] == [True, None]
+
+
+class Lost(MCPToolset):
+    """A tool server that is lost while it is asked."""
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        return None
+
+    async def get_instructions(self, ctx):
+        return None
+
+    async def get_tools(self, ctx):
+        tools = await FunctionToolset([balance]).get_tools(ctx)
+        return {name: replace(tool, toolset=self) for name, tool in tools.items()}
+
+    async def call_tool(self, name, tool_args, ctx, tool):
+        raise ConnectionResetError("the server is gone")
+
+
+@pytest.mark.parametrize(
+    ("toolset", "said"),
+    [
+        (MCPToolset("http://127.0.0.1:9/mcp"), "a tool server could not be used: "),
+        (Lost("http://127.0.0.1:9/mcp"), "tool 'balance' broke: ConnectionResetError: the server"),
+    ],
+)
+def test_a_tool_server_of_the_agents_that_is_lost_is_no_failure_of_it(toolset, said):
+    script = [{"tool_calls": [call("balance", account="a")]}]
+    result = go(script, toolsets=[toolset])
+    assert (result.stop_reason, result.outcome) == ("server_error", "error")
+    assert result.error.startswith(said)
