@@ -20,6 +20,7 @@ from ci_agent_eval.pytest_plugin import (
     linking,
     loop_members,
     options,
+    rootdir,
     simulating,
     suite_budgets,
 )
@@ -85,9 +86,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     linking.add_experiment_options(parser)
 
 
-def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> None:
-    """Keep pytest's parser: it tells later what the command line leaves out."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> None:
+    """Keep pytest's parser: it tells later what the command line leaves out.
+
+    And find the rootdir without our options' values, before a conftest is looked for there.
+    """
     early_config.stash[options.PARSER] = parser
+    rootdir.settle(early_config, parser, args)
 
 
 def pytest_configure(config: pytest.Config) -> None:

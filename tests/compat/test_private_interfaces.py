@@ -137,6 +137,15 @@ def _loop_fixtures():
     return of_pytest_asyncio(plugin.is_async_test) and not of_pytest_asyncio(looked_up)
 
 
+def _determine_setup(config):
+    from _pytest.config.findpaths import determine_setup
+
+    known = {"inifile", "override_ini", "args", "rootdir_cmd_arg", "invocation_dir"}
+    asked = {"args", "rootdir_cmd_arg", "invocation_dir"}
+    is_known = asked <= set(inspect.signature(determine_setup).parameters) <= known
+    return is_known and config._rootpath == config.rootpath
+
+
 def looked_up(item, name):
     from ci_agent_eval.pytest_plugin.concurrent.fixtures import looked_up
 
@@ -207,6 +216,13 @@ INTERFACES = [
         ),
         "see how `pytest --fixtures-per-test` finds the definition that a test gets",
         ("name2fixturedefs",),
+    ),
+    Interface(
+        "_pytest.config.findpaths.determine_setup and Config._rootpath",
+        ("rootdir.py",),
+        lambda request, _: _determine_setup(request.config),
+        "refuse our options with a value after a space, where it is a path that exists",
+        ("findpaths", "determine_setup", "_rootpath"),
     ),
     Interface(
         "FixtureRequest._pyfuncitem and _fixture_defs",

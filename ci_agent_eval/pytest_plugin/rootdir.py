@@ -1,0 +1,76 @@
+"""pytest's rootdir, found without the values of this plugin's options.
+
+pytest finds it before it knows the options of plugins, and takes what stands after a space for a
+path of tests (https://github.com/pytest-dev/pytest/issues/1435). With `--episode-report-dir DIR`
+the node ids would depend on where DIR is, and on whether an earlier run, or the main process of
+workers that start now, has made it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from _pytest.config.findpaths import determine_setup
+
+_GROUPS = ("episodes", "experiments")
+
+
+def settle(config: pytest.Config, parser: pytest.Parser, args: Sequence[str]) -> None:
+    """Set the rootdir to what it is without our options' values, here and in xdist's workers.
+
+    Raises pytest.UsageError where pytest has read another configuration file for such a value.
+    """
+    options = _with_value(parser)
+    given = config.invocation_params
+    config.invocation_params = pytest.Config.InvocationParams(
+        args=tuple(_joined(given.args, options)), plugins=given.plugins, dir=given.dir
+    )
+    if (option := next((arg for arg in args if arg in options), None)) is None:
+        return
+    known = config.known_args_namespace
+    rootdir, inipath = _found(config, known)
+    if inipath != config.inipath:
+        raise pytest.UsageError(
+            f"{option}: pytest took the value after the space for a path of tests, and so read "
+            f"{config.inipath or 'no configuration file'} in place of {inipath or 'none'}; "
+            f"write {option}=VALUE"
+        )
+    if known.confcutdir == str(config.rootpath):
+        known.confcutdir = str(rootdir)
+    config._rootpath = rootdir  # noqa: SLF001 - see the list of private interfaces
+
+
+def _with_value(parser: pytest.Parser) -> set[str]:
+    """Return the names of our options that take a value."""
+    return {
+        name
+        for group in _GROUPS
+        for option in parser.getgroup(group).options
+        if option.attrs().get("metavar") is not None
+        for name in option.names()
+    }
+
+
+def _joined(args: Sequence[Any], options: set[str]) -> Iterator[str]:
+    """Yield arguments as they are, and our options as `--option=value`."""
+    rest = iter(map(str, args))
+    for arg in rest:
+        value = next(rest, None) if arg in options else None
+        yield arg if value is None else f"{arg}={value}"
+
+
+def _found(config: pytest.Config, known: Any) -> tuple[Any, Any]:
+    """Return the rootdir and the configuration file for the paths of tests alone."""
+    arguments = {
+        "inifile": known.inifilename,
+        "override_ini": known.override_ini,
+        "args": known.file_or_dir,
+        "rootdir_cmd_arg": known.rootdir or None,
+        "invocation_dir": config.invocation_params.dir,
+    }
+    accepted = inspect.signature(determine_setup).parameters
+    found: Any = determine_setup(**{n: v for n, v in arguments.items() if n in accepted})
+    return found[0], found[1]
