@@ -35,7 +35,7 @@ from ci_agent_eval.redact import Redactor
 from ci_agent_eval.render.terminal import render_terminal
 from ci_agent_eval.report import Report
 from ci_agent_eval.runner import REPORTER_VARIABLES, Progress
-from ci_agent_eval.settings import CONFIG_NAME, has_file, load_agreed, load_settings
+from ci_agent_eval.settings import CONFIG_NAME, has_file, load_agreed, load_manifest, load_settings
 
 Echo = Callable[[str], None]
 
@@ -140,6 +140,9 @@ def _job(inputs: Inputs, event: Event, environ: Mapping[str, str], log: Log, tod
         links=links_of(event),
         sources=sources,
         agreed=agreed,
+        manifest=load_manifest(root, settings),
+        # The required check is about the whole suite.
+        partial="fail",
     )
 
 

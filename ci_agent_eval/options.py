@@ -175,6 +175,13 @@ OPTIONS: tuple[Option, ...] = (
         "agent-eval-acknowledged.toml, if it is there.",
     ),
     Option(
+        "scenario-manifest",
+        ("scenario_manifest",),
+        "text",
+        "File of the scenarios that a run has to contain; by default agent-eval-scenarios.toml, "
+        "if it is there.",
+    ),
+    Option(
         "quarantine",
         ("quarantine_file",),
         "text",

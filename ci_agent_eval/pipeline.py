@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from ci_agent_eval.agent_names import with_agents
 from ci_agent_eval.baselines.found import Found, Source, Wanted
@@ -35,6 +36,7 @@ from ci_agent_eval.results.redacted import Redact
 from ci_agent_eval.results.spool import Spool, write_results
 from ci_agent_eval.run_folder import ReportFolder
 from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
+from ci_agent_eval.scenario_manifest import Manifest
 from ci_agent_eval.settings import Settings
 from ci_agent_eval.waivers import Agreed
 
@@ -59,6 +61,10 @@ class Job:
     """Sources of baselines that are no files, by the setting that asks for them."""
     agreed: Agreed = Agreed()  # noqa: RUF009 - frozen
     """Quarantine, and regressions that were accepted."""
+    manifest: Manifest | None = None
+    """The scenarios that a run has to contain; None: no file names any."""
+    partial: Literal["fail", "warn"] = "warn"
+    """Whether a run may be restricted to a part of its suite."""
     doubts: Callable[[Report], Iterable[Finding]] = _no_doubts
     """What is to be said of the results once they are judged."""
 
@@ -95,7 +101,8 @@ def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
     """Hold result files against a baseline, judge them, and write nothing. Raises InputError."""
     compare = job.settings.compare.model_copy(update={"baseline": base})
     settings = job.settings.model_copy(update={"compare": compare})
-    job = replace(job, settings=settings)
+    # Two sets of results are held against each other, not against what the suite has to run.
+    job = replace(job, settings=settings, manifest=None)
     found = find_baseline(job, is_own=False)
     if found is not None and isinstance(found.baseline, NoBaseline) and not found.findings:
         raise InputError(f"{base}: {found.baseline.reason}; name what a run has left")
@@ -147,11 +154,12 @@ def _judged(job: Job, loaded: Loaded, base: Found | None) -> Report:
         build_report,
         suite=settings.suite,
         budgets=settings.budgets,
-        policy=settings.policy,
+        policy=replace(settings.policy, partial=job.partial),
         baseline=baseline,
         compare_policy=settings.compare.policy,
         quarantine=job.agreed.quarantine,
         acknowledged=job.agreed.acknowledged,
+        manifest=job.manifest,
     )
     report = build(replace(loaded, findings=findings))
     doubts = tuple(job.doubts(report))
@@ -270,8 +278,10 @@ def run_and_report(
     """Run the suite, then report what it left behind. Raises InputError."""
     command = SuiteCommand(
         report_dir=job.folder,
-        paths=tuple(paths) or job.settings.paths,
-        pytest_args=(*job.settings.pytest_args, *pytest_args),
+        paths=tuple(paths),
+        pytest_args=pytest_args,
+        suite_paths=job.settings.paths,
+        suite_args=job.settings.pytest_args,
         python=python,
         shard=shard,
         suite=job.settings.suite,

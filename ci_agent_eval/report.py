@@ -11,7 +11,9 @@ from ci_agent_eval.contract.base import SCHEMA_VERSION, SchemaVersion
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.facts import Loaded
 from ci_agent_eval.gate import GatePolicy, Judgement, Verdict, decide, is_passing, required_share
+from ci_agent_eval.known_scenarios import compare_manifest, ran_scenarios, restricting_paths
 from ci_agent_eval.quarantine import with_quarantine
+from ci_agent_eval.scenario_manifest import Manifest
 from ci_agent_eval.summary import ScenarioSummary, ScenarioViolation, Summary, summarize
 from ci_agent_eval.waivers import Agreement
 
@@ -103,13 +105,17 @@ def build_report(
     compare_policy: ComparePolicy | None = None,
     quarantine: tuple[Agreement, ...] = (),
     acknowledged: tuple[Agreement, ...] = (),
+    manifest: Manifest | None = None,
 ) -> Report:
     """Fold, compare, judge, and put all of it together.
 
     Scenarios in quarantine do not gate, nor does what comparing finds and is acknowledged.
     Raises InputError where there is a baseline, and NumPy is not installed.
     """
-    summary = with_quarantine(summarize(loaded, suite=suite, budgets=budgets), quarantine)
+    summary = summarize(loaded, suite=suite, budgets=budgets)
+    if manifest is not None:
+        summary = _with_manifest(summary, loaded, manifest, quarantine)
+    summary = with_quarantine(summary, quarantine)
     found: Comparison | NoBaseline | None = None
     if isinstance(baseline, Baseline):
         found = compare(
@@ -128,3 +134,18 @@ def build_report(
         found = baseline
     verdict = decide(summary, policy, found, acknowledged)
     return Report(summary=summary, verdict=verdict, comparison=found)
+
+
+def _with_manifest(
+    summary: Summary, loaded: Loaded, manifest: Manifest, quarantine: tuple[Agreement, ...]
+) -> Summary:
+    """Return the summary with what comparing it with the manifest found; a shard is not compared.
+
+    Paths of the command line restrict a run if the manifest knows scenarios outside of them.
+    """
+    if summary.shard is not None:
+        return summary
+    ran = ran_scenarios(loaded.episodes)
+    known = compare_manifest(manifest, ran, loaded.sessions, quarantine)
+    paths = restricting_paths(manifest, loaded.sessions)
+    return replace(summary, known=known, restrictions=(*summary.restrictions, *paths))

@@ -164,3 +164,13 @@ def require_commit(report: Report, commit: str, folder: Path) -> None:
             f"{folder / VERDICT_NAME}: is about commit {report.commit}, but this run is about "
             f"{commit}; run `agent-eval report` anew"
         )
+
+
+def require_whole_suite(report: Report, folder: Path) -> None:
+    """Raise InputError if the report of a folder is of a run that was restricted on purpose."""
+    if report.summary.restrictions:
+        told = ", ".join(report.summary.restrictions)
+        raise InputError(
+            f"{folder / VERDICT_NAME}: is of a run that was restricted on purpose ({told}); a "
+            "required check is about the whole suite: run it without that"
+        )

@@ -26,6 +26,12 @@ from ci_agent_eval.contract.waivers import (
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.options import DEFAULT_ARTIFACT, OPTIONS, Option, OptionKind
+from ci_agent_eval.scenario_manifest import (
+    MANIFEST_NAME,
+    UPDATE_COMMAND,
+    Manifest,
+    parse_manifest,
+)
 from ci_agent_eval.toml_lines import line_of
 from ci_agent_eval.waivers import Agreed, agreements
 
@@ -111,6 +117,7 @@ class Settings(KnownKeys):
     quarantine: tuple[QuarantineEntry, ...] = ()
     quarantine_file: str | None = Field(default=None, min_length=1)
     acknowledged: str = Field(default=ACKNOWLEDGED_NAME, min_length=1)
+    scenario_manifest: str = Field(default=MANIFEST_NAME, min_length=1)
 
     @field_validator("formats", mode="before")
     @classmethod
@@ -227,6 +234,25 @@ def load_acknowledged(root: Path, name: str, today: dt.date) -> tuple[Acknowledg
         raise InputError(_sentence(error, name, text, {})) from None
     _refuse_long_terms("acknowledged", accepted, today, name, text)
     return accepted
+
+
+def load_manifest(root: Path, settings: Settings) -> Manifest | None:
+    """Read the scenario manifest; None: there is none, and none is named.
+
+    Raises InputError with the place.
+    """
+    name = settings.scenario_manifest
+    if name == MANIFEST_NAME and not (root / name).exists():
+        return None
+    advice = f"check the setting scenario_manifest, or write the file with `{UPDATE_COMMAND}`"
+    return parse_manifest(_read(root / name, shown=name, advice=advice), name)
+
+
+def manifest_or_empty(root: Path, settings: Settings) -> Manifest:
+    """Read the scenario manifest; empty where it is not there yet. Raises as `load_manifest`."""
+    if not (root / settings.scenario_manifest).exists():
+        return Manifest(settings.scenario_manifest)
+    return load_manifest(root, settings) or Manifest(settings.scenario_manifest)
 
 
 def _refuse_long_terms(

@@ -26,6 +26,7 @@ from ci_agent_eval.evaluations import (
 )
 from ci_agent_eval.facts import Calls, EpisodeFacts, Loaded, PlainTests, Tally, tally_of
 from ci_agent_eval.intervals import wilson
+from ci_agent_eval.known_scenarios import KnownScenarios
 from ci_agent_eval.reliability import Reliability, reliability
 from ci_agent_eval.waivers import Agreement
 
@@ -168,6 +169,8 @@ class Summary:
     """What restricted the run on purpose, such as `-k refund`; empty: it is of the whole suite."""
     sources: tuple[SourceFile, ...] = ()
     findings: tuple[Finding, ...] = ()
+    known: KnownScenarios | None = None
+    """How the run stands against the scenario manifest; None: there is none."""
     shard: Part | None = None
     """Which part of the suite this is; None: all of it, whether it ran in shards or not."""
 

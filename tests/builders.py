@@ -18,6 +18,7 @@ from ci_agent_eval.facts import Loaded, facts_of
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.report import Report, build_report
 from ci_agent_eval.results.join import pytest_address
+from ci_agent_eval.scenario_manifest import Manifest, parse_manifest
 from ci_agent_eval.waivers import Agreement
 
 COST_STOP = SuiteStop("total_cost_usd", used=5.02, limit=5.0)
@@ -111,6 +112,7 @@ def report(
     compare_policy: ComparePolicy | None = None,
     quarantine: tuple[Agreement, ...] = (),
     acknowledged: tuple[Agreement, ...] = (),
+    manifest: Manifest | None = None,
     **overrides: Any,
 ) -> Report:
     """The report of a run of these episodes; `overrides` replace parts of `Loaded`."""
@@ -123,7 +125,22 @@ def report(
         compare_policy=compare_policy,
         quarantine=quarantine,
         acknowledged=acknowledged,
+        manifest=manifest,
     )
+
+
+def manifest_of(*required: str, advisory: Sequence[str] = (), **files: str) -> Manifest:
+    """A manifest of these scenarios; `files` name the files of some, else it is that of episode."""
+    tables = {"required": required, "advisory": advisory}
+    lines = [
+        line
+        for table, names in tables.items()
+        for line in (
+            f"[{table}]",
+            *(f'"{name}" = "{files.get(name, "tests/test_refunds.py")}"' for name in names),
+        )
+    ]
+    return parse_manifest("\n".join(lines), "agent-eval-scenarios.toml")
 
 
 def agreement(scenario: str = "refund", **overrides: Any) -> Agreement:

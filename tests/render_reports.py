@@ -9,6 +9,7 @@ from ci_agent_eval.comparison.model import Baseline, BaselineRun, NoBaseline
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import MissingShards, SourceFile, StoppedRun
+from ci_agent_eval.contract.results import CollectionSkip, RemovedScenario, Session
 from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.links import Links
@@ -24,6 +25,7 @@ from tests.builders import (
     finding,
     in_quarantine,
     loaded,
+    manifest_of,
     report,
     tool_call,
     turn,
@@ -108,6 +110,39 @@ def stopped() -> Report:
         episode("b"),
         episode("c", outcome="error", reason=f"stopped: {COST_STOP.sentence}"),
         findings=(finding("stopped", where="session.json", message=StoppedRun(COST_STOP, 9, 6)),),
+    )
+
+
+def known() -> Report:
+    """A run that differs from the manifest in every way, restricted by a path."""
+    skip = CollectionSkip(file="tests/test_stripe.py", reason=HOSTILE)
+    removed = RemovedScenario(scenario_id="removed", by="tests/conftest.py")
+    hook = RemovedScenario(scenario_id="hook")
+    session = Session(
+        state="finished",
+        paths=("tests",),
+        removed=(hook, removed),
+        collection_skips=(skip,),
+    )
+    return report(
+        episode("now_advisory", gate="advisory"),
+        episode("now_required"),
+        episode("now", was=["before"]),
+        episode(HOSTILE),
+        *(
+            episode("skips", iteration=n, iterations=3, outcome="skipped", reason="no key")
+            for n in (1, 2)
+        ),
+        episode("skips", iteration=3, iterations=3),
+        sessions=(session,),
+        quarantine=(in_quarantine("held"),),
+        manifest=manifest_of(
+            *("gone", "removed", "hook", "stripe", "now_advisory", "before", "held", "skips"),
+            "elsewhere",
+            advisory=("now_required", "idle"),
+            stripe="tests/test_stripe.py",
+            elsewhere="other/test_b.py",
+        ),
     )
 
 
@@ -522,6 +557,7 @@ REPORTS = {
     "failing": failing_over_budget,
     "interrupted": interrupted,
     "stopped": stopped,
+    "known": known,
     "no_results": no_results,
     "junit_only": junit_only,
     "errors_only": errors_only,

@@ -19,6 +19,7 @@ import click
 
 from ci_agent_eval import __version__
 from ci_agent_eval.cli.experiments import experiments
+from ci_agent_eval.cli.scenarios import scenarios
 from ci_agent_eval.cli.settings_options import settings_options
 from ci_agent_eval.cli.steer import steer
 from ci_agent_eval.errors import AgentEvalError
@@ -65,11 +66,14 @@ def _today() -> dt.date:
 
 def _job(config: Path | None, flags: Mapping[str, object]) -> Job:
     from ci_agent_eval.pipeline import Job
-    from ci_agent_eval.settings import load_agreed
+    from ci_agent_eval.settings import load_agreed, load_manifest
 
-    settings = _load_settings(config, flags)
-    agreed = load_agreed(Path.cwd(), settings, _today(), config)
-    return Job(settings, root=Path.cwd(), environ=os.environ, links=_links(), agreed=agreed)
+    settings, root = _load_settings(config, flags), Path.cwd()
+    agreed = load_agreed(root, settings, _today(), config)
+    manifest = load_manifest(root, settings)
+    return Job(
+        settings, root=root, environ=os.environ, links=_links(), agreed=agreed, manifest=manifest
+    )
 
 
 def _links() -> Links:
@@ -184,7 +188,8 @@ def report(
     help="What to print.",
 )
 @settings_options(
-    publishing=False, without=("report-dir", "formats", "baseline", "baseline-artifact")
+    publishing=False,
+    without=("report-dir", "formats", "baseline", "baseline-artifact", "scenario-manifest"),
 )
 def compare(base: str, results: str, format_: str, config: Path | None, **flags: object) -> int:
     """Hold the results B against the baseline A, and judge them; nothing is written.
@@ -247,12 +252,13 @@ def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: ob
     from ci_agent_eval.action import exit_code
     from ci_agent_eval.announce import announce
     from ci_agent_eval.publish.files import load_event
-    from ci_agent_eval.report_folder import load_report, require_commit
+    from ci_agent_eval.report_folder import load_report, require_commit, require_whole_suite
 
     settings = _load_settings(config, flags)
     built = load_report(report_dir)
     event = load_event(os.environ)
     require_commit(built, event.head_sha, report_dir)
+    require_whole_suite(built, report_dir)
     result = announce(
         built,
         event,
@@ -306,6 +312,7 @@ def action() -> int:
 
 
 cli.add_command(experiments)
+cli.add_command(scenarios)
 cli.add_command(steer)
 
 
@@ -334,8 +341,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _split_at_dashes(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Cut the arguments at the first `--` of `run`: what follows is pytest's."""
-    if argv[:1] != ["run"] or "--" not in argv:
+    """Cut the arguments at the first `--` of `run` or `scenarios`: what follows is pytest's."""
+    if argv[:1] not in (["run"], ["scenarios"]) or "--" not in argv:
         return list(argv), ()
     at = list(argv).index("--")
     return list(argv[:at]), tuple(argv[at + 1 :])

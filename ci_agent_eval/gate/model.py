@@ -28,6 +28,11 @@ ReasonKind = (
         "error_budget",
         "skipped",
         "incomplete",
+        "missing_scenario",
+        "regated_scenario",
+        "renamed_scenario",
+        "new_scenario",
+        "partial",
         "tests",
         "budget",
         "suite_budget",
@@ -53,6 +58,8 @@ class GatePolicy:
     """Share of the required episodes that ran which may end in an error, 0 to 1."""
     allow_skipped: bool = False
     """Whether iterations of a required scenario may be skipped, or never run."""
+    partial: Literal["fail", "warn"] = "warn"
+    """Whether a run may be restricted to a part of its suite."""
     eval_min_pass_rate: float | None = None
     """Required share of all evaluation conversations that pass, 0 to 1; None: no threshold."""
     eval_min_score: float | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.evaluations import EvaluationTally
+from ci_agent_eval.gate.known import known_reasons
 from ci_agent_eval.gate.model import (
     GatePolicy,
     Judgement,
@@ -26,6 +27,7 @@ def reasons_of(
     for scenario, judgement in zip(summary.scenarios, judgements, strict=True):
         if judgement.gate == "required":
             yield from _scenario_reasons(scenario, judgement, policy)
+    yield from known_reasons(summary, policy, gating=True)
     yield from _error_reasons(summary, policy)
     yield from _evaluation_reasons(summary.gating_evaluations, policy)
     yield from _test_reasons(summary)
@@ -44,6 +46,7 @@ def warnings_of(
             yield from _scenario_reasons(scenario, judgement, policy)
         elif judgement.status == "incomplete" and policy.allow_skipped:
             yield Reason("incomplete", _unjudged(scenario), scenario.scenario_id, scenario.agent)
+    yield from known_reasons(summary, policy, gating=False)
     yield from _ended_quarantines(summary)
     yield from _budget_reasons(summary, hard=False)
 

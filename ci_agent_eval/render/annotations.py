@@ -9,6 +9,7 @@ from ci_agent_eval.facts import JUnitCase
 from ci_agent_eval.render.compared import Key, comparison_of, key_of, notes
 from ci_agent_eval.render.doubts import doubts
 from ci_agent_eval.render.escape import cut_bytes, many_lines, one_line
+from ci_agent_eval.render.known import known_rows
 from ci_agent_eval.render.links import line_number, repository_path
 from ci_agent_eval.render.numbers import NOT_MEASURED
 from ci_agent_eval.render.overruns import Overrun, overruns
@@ -26,7 +27,7 @@ from ci_agent_eval.report import Judged, Report
 
 Level = Literal["failure", "warning", "notice"]
 
-AnnotationKind = Literal["failed", "error", "warning", "baseline", "budget", "test"]
+AnnotationKind = Literal["failed", "error", "warning", "baseline", "budget", "test", "known"]
 """What an annotation is about: a failed assertion, an error of the world, and so on."""
 
 _LEVELS: tuple[Level, ...] = ("failure", "warning", "notice")
@@ -134,6 +135,7 @@ def _drafts(report: Report) -> Iterator[_Draft]:
         level = _level(item, missed=report.misses_thresholds)
         yield from _scenario(item, level, told.get(key, ""), newly=key in new)
     yield from _doubts(report)
+    yield from _known(report)
     for overrun in overruns(report):
         if overrun.scenario is not None:
             yield _overrun(overrun)
@@ -162,6 +164,21 @@ def _doubts(report: Report) -> Iterator[_Draft]:
             newly=True,
             kind="baseline",
         )
+
+
+def _known(report: Report) -> Iterator[_Draft]:
+    """Yield how the run differs from lines of the scenario manifest, at those lines."""
+    found = report.summary.known
+    for row in known_rows(report) if found else ():
+        if row.line and found:
+            yield _Draft(
+                file=found.name,
+                line=row.line,
+                level="failure" if row.gates else "warning",
+                title=f"{row.scenario_id}: known scenario",
+                message=f"{row.what} {row.detail}".rstrip(),
+                kind="known",
+            )
 
 
 def _scenario(item: Judged, level: Level, note: str, *, newly: bool) -> Iterator[_Draft]:

@@ -67,6 +67,7 @@ def _failed(report: Report) -> Iterator[str]:
         *_findings(report, blocking=True),
         *_no_evidence(report),
         *_scenarios(report),
+        *_known(report.verdict.reasons, ""),
         *_errors(report),
         *_thresholds(report),
         *_tests(report),
@@ -83,6 +84,7 @@ def _passed(report: Report) -> Iterator[str]:
     yield from _evaluations(report)
     yield from _advisory(report)
     yield from _quarantined(report)
+    yield from _known(report.verdict.warnings, " (not gating)")
     yield from _budgets(report, gating=False)
     yield from _compared(report.verdict.warnings, " (not gating)")
     yield from _findings(report, blocking=False)
@@ -153,6 +155,24 @@ def _scenarios(report: Report) -> Iterator[str]:
             does = verb if number == 1 else verbs
             yield f"{count(number)}{of_total} {does}"
             of_total = ""
+
+
+_KNOWN: tuple[tuple[ReasonKind, str, str], ...] = (
+    ("missing_scenario", "known scenario did not run", "known scenarios did not run"),
+    ("regated_scenario", "scenario gates otherwise", "scenarios gate otherwise"),
+    ("renamed_scenario", "renamed scenario", "renamed scenarios"),
+    ("new_scenario", "scenario not in the manifest", "scenarios not in the manifest"),
+)
+
+
+def _known(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
+    """Say that the run is partial, and count how it differs from the scenario manifest."""
+    kinds = Counter(reason.kind for reason in reasons)
+    if kinds["partial"]:
+        yield "a partial run" if note else "a partial run is no evidence"
+    for kind, one, many in _KNOWN:
+        if kinds[kind]:
+            yield f"{counted(kinds[kind], one, many)}{note}"
 
 
 def _errors(report: Report) -> Iterator[str]:

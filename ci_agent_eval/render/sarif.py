@@ -41,6 +41,7 @@ _RULES: dict[AnnotationKind, str] = {
     "baseline": "A scenario does worse than in the baseline, or may do so.",
     "budget": "A scenario used more than its budget, or it was not measured.",
     "test": "Another test of the suite failed.",
+    "known": "A scenario of the manifest did not run, or not as the manifest has it.",
 }
 _LEVELS: dict[Level, str] = {"failure": "error", "warning": "warning", "notice": "note"}
 

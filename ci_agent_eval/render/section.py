@@ -25,6 +25,7 @@ SectionName = Literal[
     "tests",
     "errors",
     "skipped",
+    "known",
     "overruns",
     "findings",
     "ways",

@@ -17,6 +17,7 @@ def sections(report: Report, links: Links) -> tuple[Section, ...]:
         trouble.tests(report, links),
         trouble.errors(report, links),
         trouble.skipped(report, links),
+        trouble.known(report, links),
         trouble.overruns(report, links),
         trouble.findings(report),
         against.changed_ways(report),

@@ -17,6 +17,7 @@ from ci_agent_eval.render.compared import (
 )
 from ci_agent_eval.render.escape import terminal, without_commands
 from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.known import is_gating, known_advice, known_rows
 from ci_agent_eval.render.numbers import count
 from ci_agent_eval.render.overruns import overruns
 from ci_agent_eval.render.paper import (
@@ -77,6 +78,7 @@ def _blocks(report: Report, paper: Paper) -> Iterator[str]:
     yield block("Over budget", gating, entry.overrun, paper, RED)
     yield block("Ended in an error, not judged", errored, entry.errored, paper, RED)
     yield block("Skipped scenarios", skipped_scenarios(report), entry.skipped, paper, YELLOW)
+    yield _known(report, paper)
     yield block("Over a budget that does not gate", soft, entry.overrun, paper, YELLOW)
     yield _evaluations(report, paper)
     yield block("Failing, but advisory", advisory, failed, paper, YELLOW)
@@ -91,6 +93,14 @@ def _blocks(report: Report, paper: Paper) -> Iterator[str]:
 def _quarantine(report: Report, paper: Paper) -> str:
     code = YELLOW if all(item.scenario.in_quarantine for item in report.quarantined) else RED
     return titled(quarantine_title(report), report.quarantined, entry.quarantined, paper, code)
+
+
+def _known(report: Report, paper: Paper) -> str:
+    found = known_rows(report)
+    code = RED if is_gating(found) else YELLOW
+    shown = block("Known scenarios", found, entry.known, paper, code)
+    advice = known_advice(report).replace("`", "")
+    return f"{shown}\n  {advice}" if shown and advice else shown
 
 
 def _evaluations(report: Report, paper: Paper) -> str:

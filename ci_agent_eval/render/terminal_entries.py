@@ -6,6 +6,7 @@ from ci_agent_eval.facts import JUnitCase
 from ci_agent_eval.gate import Reason
 from ci_agent_eval.render.agreed import hard_overruns, until
 from ci_agent_eval.render.escape import terminal
+from ci_agent_eval.render.known import KnownRow
 from ci_agent_eval.render.links import line_number
 from ci_agent_eval.render.numbers import (
     ABSENT,
@@ -59,6 +60,15 @@ def skipped(item: Judged) -> Entry:
     cause = skip_cause(item.scenario)
     note = unjudged_note(item.scenario)
     return Entry(_name(item), note, _text(cause), _place(cause.file, cause.line))
+
+
+def known(row: KnownRow) -> Entry:
+    """Return a difference between the run and the scenario manifest."""
+    name = row.scenario_id
+    shown = "the whole suite" if name is None else terminal(name, NAME_LIMIT)
+    detail = [terminal(row.detail, WHOLE_LIMIT)] if row.detail else []
+    note = [] if row.gates else ["(does not gate)"]
+    return Entry(shown, "", " ".join([row.what, *detail, *note]))
 
 
 def test(case: JUnitCase) -> Entry:

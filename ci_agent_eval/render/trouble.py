@@ -10,6 +10,7 @@ from ci_agent_eval.render import views
 from ci_agent_eval.render.blocks import Column, fold, items, place
 from ci_agent_eval.render.compared import notes
 from ci_agent_eval.render.escape import code_span
+from ci_agent_eval.render.known import KnownRow, is_gating, known_advice, known_rows
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count, counted
 from ci_agent_eval.render.overruns import Overrun
@@ -113,6 +114,32 @@ def _skipped_row(item: Judged, links: Links) -> Sequence[str]:
         scenario_cell(scenario),
         (f"{note}: " if note else "") + cause_cell(cause, REASON_LIMIT, cell=True),
         place(cause.file, cause.line, links, cell=True),
+    )
+
+
+def known(report: Report, links: Links) -> Section:
+    """Return how the run stands against the scenario manifest."""
+    found = known_rows(report)
+    columns = (SCENARIO, Column("difference"), WHERE)
+    table = of_table(columns, found, lambda row: _known_row(row, report, links))
+    advice = known_advice(report)
+    return Section(
+        "known",
+        "Known scenarios",
+        ("difference from the known scenarios", "differences from the known scenarios"),
+        Body(table.total, lambda lines: f"{table.write(lines)}\n\n{advice}".rstrip()),
+        folded=not is_gating(found),
+    )
+
+
+def _known_row(row: KnownRow, report: Report, links: Links) -> Sequence[str]:
+    name = row.scenario_id
+    detail = f" {code_span(row.detail, limit=REASON_LIMIT, cell=True)}" if row.detail else ""
+    file = report.summary.known.name if report.summary.known and row.line else None
+    return (
+        "the whole suite" if name is None else code_span(name, limit=ID_LIMIT, cell=True),
+        f"{row.what}{detail}{'' if row.gates else ' (does not gate)'}",
+        place(file, row.line, links, cell=True),
     )
 
 

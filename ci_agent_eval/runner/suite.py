@@ -6,24 +6,26 @@ without secrets, and secrets are taken out of the JUnit file that pytest itself 
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.results import JUNIT_NAME
+from ci_agent_eval.contract.results import JUNIT_NAME, ScenarioListing
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redact import Redactor
 from ci_agent_eval.regular_file import open_regular_text, replacing
 from ci_agent_eval.run_folder import ReportFolder
-from ci_agent_eval.runner.interpreter import plugin_path, probe
+from ci_agent_eval.runner.interpreter import Interpreter, plugin_path, probe
 from ci_agent_eval.runner.process import MAX_LINE, Child, signals_forwarded, start
 from ci_agent_eval.runner.progress import JournalTail, Progress
 
@@ -61,7 +63,13 @@ class SuiteCommand:
 
     report_dir: Path
     paths: Sequence[str] = ()
+    """Of this one run; none: those of the suite."""
     pytest_args: Sequence[str] = ()
+    """Of this one run, besides those of the suite."""
+    suite_paths: Sequence[str] = ()
+    """Paths that define the suite."""
+    suite_args: Sequence[str] = ()
+    """Arguments that define the suite, so that none of them restricts the run."""
     python: str = sys.executable
     shard: str | None = None
     """Part of the suite to run, such as `2/4`; None: all of it."""
@@ -73,6 +81,11 @@ class SuiteCommand:
     cwd: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables set for the suite on top of the inherited ones."""
+
+    @property
+    def all_args(self) -> Sequence[str]:
+        """The arguments for pytest, in order."""
+        return (*self.suite_args, *self.pytest_args)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +119,86 @@ def run_suite(
     """
     environ = {**environ, **command.environ}
     redactor = Redactor.from_environ(environ)
-    for_suite = {key: value for key, value in environ.items() if key not in REPORTER_VARIABLES}
-    interpreter = probe(command.python, for_suite)
-    interpreter.must_run_suites()
+    suite = _Suite.of(command, environ)
     _clear(command.report_dir)
-    with ExitStack() as stack:
-        adopt = stack.enter_context(signals_forwarded())
-        plugin, lent = stack.enter_context(plugin_path(interpreter))
-        arguments = suite_arguments(command, plugin)
-        child = start(arguments, _with_path(for_suite, lent), command.cwd, grace_s)
-        stack.callback(child.stop)
-        adopt(child)
+    with suite.started(lambda plugin: suite_arguments(command, plugin), grace_s) as child:
         progress = _watch(child, redactor, JournalTail(command.report_dir), emit, on_progress)
     redact_xml(command.report_dir / JUNIT_NAME, redactor)
-    run = replace(_result(child, progress), only=runs_nothing(command.pytest_args))
+    run = replace(_result(child, progress), only=runs_nothing(command.all_args))
     ReportFolder(command.report_dir).note_process_status(run.exit_status)
     return run
+
+
+def list_scenarios(
+    command: SuiteCommand,
+    *,
+    environ: Mapping[str, str],
+    emit: Callable[[str], None],
+    grace_s: float = GRACE_SECONDS,
+) -> ScenarioListing:
+    """Collect the suite and return its scenarios; no test of it runs.
+
+    `emit` gets what the suite prints where it cannot be collected. Raises InputError then, and
+    where the interpreter cannot run the suite.
+    """
+    environ = {**environ, **command.environ}
+    redactor = Redactor.from_environ(environ)
+    suite = _Suite.of(command, environ)
+    with TemporaryDirectory(prefix="agent-eval-") as folder:
+        file = Path(folder) / "scenarios.json"
+        with suite.started(
+            lambda plugin: _listing_arguments(command, plugin, file), grace_s
+        ) as run:
+            lines = list(redactor.lines(filter(None, run.lines(PROGRESS_SECONDS))))
+        status = run.process.returncode
+        listing = _read_listing(file) if status in _COLLECTED else None
+    if listing is None:
+        for line in lines:
+            emit(line)
+        raise InputError(
+            f"the suite cannot be collected (pytest ended with status {status}); its output above "
+            "says why"
+        )
+    return listing
+
+
+_COLLECTED = (0, 5)
+"""pytest's exit statuses after a collection without errors: with tests and without any."""
+
+
+def _read_listing(file: Path) -> ScenarioListing | None:
+    try:
+        return ScenarioListing.model_validate_json(file.read_bytes())
+    except (OSError, ValueError):  # pydantic's errors are such
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Suite:
+    """The interpreter of a suite, and the environment it sees."""
+
+    interpreter: Interpreter
+    environ: Mapping[str, str]
+    cwd: Path | None
+
+    @classmethod
+    def of(cls, command: SuiteCommand, environ: Mapping[str, str]) -> _Suite:
+        """Ask the interpreter; raises InputError where it cannot run the suite."""
+        for_suite = {key: value for key, value in environ.items() if key not in REPORTER_VARIABLES}
+        interpreter = probe(command.python, for_suite)
+        interpreter.must_run_suites()
+        return cls(interpreter, for_suite, command.cwd)
+
+    @contextmanager
+    def started(self, arguments: Callable[[str], list[str]], grace_s: float) -> Iterator[Child]:
+        """Start pytest, and stop it at the end if need be; `arguments` takes the plugin's name."""
+        with ExitStack() as stack:
+            adopt = stack.enter_context(signals_forwarded())
+            plugin, lent = stack.enter_context(plugin_path(self.interpreter))
+            child = start(arguments(plugin), _with_path(self.environ, lent), self.cwd, grace_s)
+            stack.callback(child.stop)
+            adopt(child)
+            yield child
 
 
 def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
@@ -132,10 +209,9 @@ def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
     Ours stand behind the user's: of an option that is given twice the last one counts. Where
     the user stops the run at a budget of his own, that is the one.
     """
-    options, paths = _parted(command.pytest_args)
     report_dir = command.report_dir.absolute()
-    ours = ["--eval", "--episode-watched", f"--episode-report-dir={report_dir}"]
-    if runs_nothing(command.pytest_args) is None:
+    ours = ["--episode-watched", f"--episode-report-dir={report_dir}"]
+    if runs_nothing(command.all_args) is None:
         # pytest would write the file all the same, of a run that was none.
         ours.append(f"--junit-xml={report_dir / JUNIT_NAME}")
     if command.shard is not None:
@@ -144,9 +220,25 @@ def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
         ours.append(f"--episode-suite={command.suite}")
     if command.commit is not None:
         ours.append(f"--episode-commit={command.commit}")
+    return _pytest(command, plugin, before=_budget_options(command.budgets), behind=ours)
+
+
+def _listing_arguments(command: SuiteCommand, plugin: str, listing: Path) -> list[str]:
+    ours = ("--collect-only", "-q", f"--episode-list={listing}")
+    return _pytest(command, plugin, before=(), behind=ours)
+
+
+def _pytest(
+    command: SuiteCommand, plugin: str, *, before: Iterable[str], behind: Iterable[str]
+) -> list[str]:
+    """Return pytest's arguments, with ours before and behind the options of the user."""
+    suite_options, suite_paths = _parted(command.suite_args)
+    options, paths = _parted(command.pytest_args)
+    asked = [*paths, *command.paths]
+    told = f"--episode-asked={json.dumps([*options, '--', *asked])}"
     program = (command.python, "-u", "-m", "pytest", "-p", plugin)
-    budgets = _budget_options(command.budgets)
-    return [*program, *budgets, *options, *ours, "--", *paths, *command.paths]
+    named = [*suite_paths, *paths, *(command.paths or command.suite_paths)]
+    return [*program, *before, *suite_options, *options, "--eval", *behind, told, "--", *named]
 
 
 def _budget_options(budgets: SuiteBudgets) -> Iterator[str]:

@@ -151,6 +151,54 @@ def test_a_second_run_writes_nothing_and_a_mended_one_updates_in_place(workspace
     assert [run.conclusion for run in github.check_runs("octo/shop")] == ["failure", "success"]
 
 
+LISTED = """\
+[required]
+"refund_by_email" = "examples/refund_desk/test_refunds.py"
+"voucher" = "examples/refund_desk/test_vouchers.py"
+"""
+
+
+def test_a_known_scenario_that_did_not_run_fails_the_check_by_name(workspace, github):
+    mend(workspace.folder / "examples/refund_desk")
+    (workspace.folder / "agent-eval-scenarios.toml").write_text(LISTED)
+    done = workspace.action(paths="examples/refund_desk")
+    assert done.returncode == 1
+    (run,) = github.check_runs("octo/shop")
+    assert run.conclusion == "failure"
+    found = [(a["path"], a["start_line"], a["message"]) for a in run.annotations]
+    assert ("agent-eval-scenarios.toml", 3, "did not run") in found
+    assert "| `voucher` | did not run |" in github.comments("octo/shop", 7)[0].body
+
+
+@pytest.mark.parametrize(
+    ("inputs", "restriction"),
+    [
+        ({"paths": "examples/refund_desk", "pytest_args": "-k confirmation"}, "-k confirmation"),
+        ({"paths": "examples/refund_desk", "environ": {"PYTEST_ADDOPTS": "-k email"}}, "-k email"),
+        ({"paths": "examples/refund_desk/test_refunds.py"}, "examples/refund_desk/test_refunds.py"),
+    ],
+    ids=["-k", "environment", "path"],
+)
+def test_a_partial_run_is_never_the_evidence_of_the_check(workspace, github, inputs, restriction):
+    mend(workspace.folder / "examples/refund_desk")
+    (workspace.folder / "agent-eval-scenarios.toml").write_text(LISTED)
+    done = workspace.action(**inputs)
+    assert done.returncode == 1
+    assert "a partial run is no evidence" in workspace.outputs["headline"]
+    assert [run.conclusion for run in github.check_runs("octo/shop")] == ["failure"]
+    assert f"restricted by `{restriction}`" in github.comments("octo/shop", 7)[0].body
+
+
+def test_a_report_of_a_partial_run_is_no_evidence_either(workspace, github):
+    mend(workspace.folder / "examples/refund_desk")
+    ran = workspace.command("run", "examples/refund_desk", "--", "-k", "email")
+    assert ran.returncode == 0, ran.stdout
+    done = workspace.action(mode="report", results="agent-eval-report", report_dir="again")
+    assert done.returncode == 1
+    verdict = json.loads((workspace.folder / "again/verdict.json").read_text())
+    assert [reason["kind"] for reason in verdict["verdict"]["reasons"]] == ["partial"]
+
+
 def test_report_mode_takes_what_earlier_steps_left(workspace, github):
     (workspace.folder / "j.xml").write_text(
         '<testsuite failures="0"><testcase name="a"><failure message="no"/></testcase></testsuite>'

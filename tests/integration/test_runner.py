@@ -206,8 +206,18 @@ def test_our_options_stand_behind_the_users_and_before_paths(tmp_path):
         *("--junitxml=other.xml", "-q", "--eval", "--episode-watched"),
         f"--episode-report-dir={tmp_path}",
         *(f"--junit-xml={tmp_path / 'junit.xml'}", "--episode-suite=desk"),
+        '--episode-asked=["--junitxml=other.xml", "-q", "--", "tests/test_a.py", "."]',
         *("--", "tests/test_a.py", "."),
     ]
+
+
+def test_what_defines_the_suite_is_not_asked_of_the_run(tmp_path):
+    command = SuiteCommand(
+        tmp_path, suite_paths=["tests"], suite_args=["-m", "fast"], pytest_args=["-k", "x"]
+    )
+    arguments = suite_arguments(command, "plugin")
+    assert arguments[6:10] == ["-m", "fast", "-k", "x"]
+    assert arguments[-3:] == ['--episode-asked=["-k", "x", "--"]', "--", "tests"]
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ from ci_agent_eval.render.html.scenario_rows import (
     scenario_row,
 )
 from ci_agent_eval.render.html.why import told_reasons
+from ci_agent_eval.render.known import known_rows
 from ci_agent_eval.render.links import Links, line_number, quoted_url
 from ci_agent_eval.render.markdown import SHORT_SHA
 from ci_agent_eval.render.numbers import count, counted
@@ -100,6 +101,7 @@ def render_html(
         "charts": charts(episodes),
         "accepted": acceptances(report),
         "accepted_title": acceptances_title(report),
+        "known": known_rows(report),
         "reasons": told_reasons(report),
         "quarantine_title": quarantine_title(report),
         "until": until,

@@ -1,0 +1,195 @@
+"""The scenario manifest: a reviewed list of the scenarios that a suite has to run. Pure.
+
+It is TOML of one line a scenario, `"id" = "file of its test"`, in the tables `[required]` and
+`[advisory]`. It is read line by line, so that a comment above a scenario stays with it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, get_args
+
+from ci_agent_eval.contract.episode import Gating
+from ci_agent_eval.errors import InputError
+
+MANIFEST_NAME: Final = "agent-eval-scenarios.toml"
+UPDATE_COMMAND: Final = "agent-eval scenarios --write"
+
+TABLES: tuple[Gating, ...] = get_args(Gating)
+
+_TABLE = re.compile(r"\[\s*(\w+)\s*\](?:\s*#.*)?")
+_HEAD = (
+    "# The scenarios that a run of this suite has to contain, each with the file of its test.",
+    f"# `{UPDATE_COMMAND}` updates this list; review what it removes.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownScenario:
+    """A scenario as a collection or results tell it."""
+
+    scenario_id: str
+    gate: Gating
+    file: str | None = None
+    """Relative to the repository root."""
+    was: tuple[str, ...] = ()
+    """Ids it had before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the manifest."""
+
+    scenario_id: str
+    gate: Gating
+    file: str | None
+    line: int = 0
+    """1-based; 0: it is not in the file yet."""
+    text: str = ""
+    """As it is written."""
+    comments: tuple[str, ...] = ()
+    """The comments above it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The scenarios that are known, and the comments of the file."""
+
+    name: str
+    """How messages name the file."""
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    """By scenario id."""
+    headers: Mapping[Gating, tuple[str, ...]] = field(default_factory=dict)
+    """The comments above each table."""
+    tail: tuple[str, ...] = ()
+    """The comments below everything."""
+
+
+def merge_scenarios(found: Iterable[KnownScenario]) -> dict[str, KnownScenario]:
+    """Return each scenario once: required if any of its tests is, with the first of its files."""
+    merged: dict[str, KnownScenario] = {}
+    for one in found:
+        known = merged.get(one.scenario_id, one)
+        files = sorted({file for file in (known.file, one.file) if file})
+        merged[one.scenario_id] = replace(
+            known,
+            gate="required" if "required" in (known.gate, one.gate) else "advisory",
+            file=files[0] if files else None,
+            was=tuple(sorted({*known.was, *one.was})),
+        )
+    return merged
+
+
+def parse_manifest(text: str, name: str) -> Manifest:
+    """Read a manifest; raises InputError with the line."""
+    entries: dict[str, Entry] = {}
+    headers: dict[Gating, tuple[str, ...]] = {}
+    table: Gating | None = None
+    comments: list[str] = []
+    # A scenario id may hold other characters that end a line for `str.splitlines`.
+    for number, written in enumerate(text.split("\n"), start=1):
+        line = written.strip(" \t\r")
+        where = f"{name}:{number}"
+        if line.startswith("#"):
+            comments.append(line)
+        elif found := _TABLE.fullmatch(line):
+            table = _table(found[1], headers, where)
+            headers[table] = tuple(comments)
+            comments = []
+        elif line:
+            entry = _entry(line, table, where)
+            if (known := entries.get(entry.scenario_id)) is not None:
+                raise InputError(
+                    f"{where}: scenario {entry.scenario_id!r} is in line {known.line} already; "
+                    "remove one of the two"
+                )
+            entries[entry.scenario_id] = replace(entry, line=number, comments=tuple(comments))
+            comments = []
+    return Manifest(name, entries, headers, tuple(comments))
+
+
+def _table(name: str, seen: Mapping[Gating, object], where: str) -> Gating:
+    for table in TABLES:
+        if name == table and table not in seen:
+            return table
+    known = " and ".join(f"[{table}]" for table in TABLES)
+    problem = "is there twice" if name in seen else "is no table of it"
+    raise InputError(f"{where}: [{name}] {problem}; the tables are {known}, each once")
+
+
+def _entry(line: str, table: Gating | None, where: str) -> Entry:
+    if table is None:
+        raise InputError(f"{where}: stands in no table; begin with [required]")
+    try:
+        ((scenario_id, file),) = tomllib.loads(line).items()
+    except ValueError:  # tomllib's errors are such, and so is a line of no or several keys
+        raise InputError(f"{where}: {_ADVICE}") from None
+    if not isinstance(file, str) or not scenario_id:
+        raise InputError(f"{where}: {_ADVICE}")
+    return Entry(scenario_id, table, file or None, text=line)
+
+
+_ADVICE = 'write each scenario on a line of its own, as "scenario id" = "file of its test"'
+
+
+def update_manifest(
+    manifest: Manifest, found: Mapping[str, KnownScenario], is_kept: Callable[[Entry], bool]
+) -> Manifest:
+    """Return the manifest with the scenarios that were found, and of the others those to keep."""
+    kept = {name: entry for name, entry in manifest.entries.items() if is_kept(entry)}
+    former = former_ids(manifest, found)
+    entries = {name: _updated(one, manifest, former.get(name)) for name, one in found.items()}
+    return replace(manifest, entries={**kept, **entries})
+
+
+def _updated(one: KnownScenario, manifest: Manifest, former: str | None) -> Entry:
+    known = manifest.entries.get(one.scenario_id)
+    if known is not None and (known.gate, known.file) == (one.gate, one.file):
+        return known
+    above = known or manifest.entries.get(former or "")
+    name, file = _quoted(one.scenario_id), _quoted(one.file or "")
+    comments = above.comments if above else ()
+    return Entry(one.scenario_id, one.gate, one.file, 0, f"{name} = {file}", comments)
+
+
+def former_ids(manifest: Manifest, found: Mapping[str, KnownScenario]) -> dict[str, str]:
+    """Return which entry each renamed scenario stands for; none for two, and two for none."""
+    taken: dict[str, str] = {}
+    for name, one in sorted(found.items()):
+        if name in manifest.entries:
+            continue
+        for former in one.was:
+            if former in manifest.entries and former not in found and former not in taken.values():
+                taken[name] = former
+                break
+    return taken
+
+
+def render_manifest(manifest: Manifest) -> str:
+    """Return the file: both tables sorted by scenario id, comments with what they are about."""
+    return "\n".join(_lines(manifest)).strip("\n") + "\n"
+
+
+def _lines(manifest: Manifest) -> Iterator[str]:
+    above = manifest.headers or {"required": _HEAD}
+    for table in TABLES:
+        entries = [one for _, one in sorted(manifest.entries.items()) if one.gate == table]
+        if entries or above.get(table):
+            yield ""
+            yield from above.get(table, ())
+            yield f"[{table}]"
+        for entry in entries:
+            yield from entry.comments
+            yield entry.text
+    if manifest.tail:
+        yield ""
+        yield from manifest.tail
+
+
+def _quoted(text: str) -> str:
+    """Return a basic string of TOML, whose escapes are JSON's, and one of its own."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

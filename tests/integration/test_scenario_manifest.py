@@ -1,0 +1,364 @@
+"""Known scenarios that disappear: real runs, each red for its own reason, everywhere it is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.processes import run_agent_eval
+
+MANIFEST = """\
+[required]
+"five" = "suite/test_desk.py"
+"refund" = "suite/test_money.py"
+"search" = "suite/test_desk.py"
+"""
+MONEY = """
+import pytest
+
+@pytest.mark.episode(scenario_id="refund")
+def test_refund(episode):
+    with episode.turn("refund") as turn:
+        turn.reply("Done.", source="scripted")
+    assert episode.turns
+"""
+DESK = """
+import pytest
+
+@pytest.mark.episode(scenario_id="search")
+def test_search(episode):
+    with episode.turn("search") as turn:
+        turn.reply("Found.", source="scripted")
+    assert episode.turns
+
+@pytest.mark.episode(scenario_id="five", iterations=5)
+def test_five(episode):
+    with episode.turn("again") as turn:
+        turn.reply("Again.", source="scripted")
+    assert episode.turns
+"""
+DESELECTING = """
+def pytest_collection_modifyitems(config, items):
+    gone = [item for item in items if "refund" in item.name]
+    config.hook.pytest_deselected(items=gone)
+    items[:] = [item for item in items if item not in gone]
+"""
+FILTERING = """
+def pytest_collection_modifyitems(items):
+    items[:] = [item for item in items if "refund" not in item.name]
+"""
+IGNORING = 'collect_ignore = ["test_money.py"]'
+FILE_SKIPPED = "refund did not run, its file was skipped: "
+
+
+class Suite:
+    """A suite with its manifest, and what `agent-eval` says of it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / ".git").mkdir()
+        (folder / "suite").mkdir()
+        self.write("test_money.py", MONEY)
+        self.write("test_desk.py", DESK)
+        self.manifest(MANIFEST)
+
+    def write(self, name, text):
+        (self.folder / "suite" / name).write_text(text)
+
+    def manifest(self, text):
+        (self.folder / "agent-eval-scenarios.toml").write_text(text)
+
+    @property
+    def listed(self):
+        return (self.folder / "agent-eval-scenarios.toml").read_text()
+
+    def agent_eval(self, *arguments, **environ):
+        return run_agent_eval(*arguments, cwd=self.folder, **environ)
+
+    @property
+    def report(self):
+        return self.folder / "agent-eval-report"
+
+    @property
+    def verdict(self):
+        return json.loads((self.report / "verdict.json").read_text())
+
+    @property
+    def reasons(self):
+        return [(one["kind"], one["scenario_id"]) for one in self.verdict["verdict"]["reasons"]]
+
+    @property
+    def comment(self):
+        return (self.report / "comment.md").read_text()
+
+
+@pytest.fixture
+def suite(tmp_path):
+    return Suite(tmp_path)
+
+
+def flat(text):
+    """Return a text of the terminal without its line breaks, as one searches it."""
+    return " ".join(text.split())
+
+
+def test_the_whole_suite_passes(suite):
+    done = suite.agent_eval("run", "suite")
+    assert done.returncode == 0, done.stdout
+    assert suite.verdict["summary"]["known"]["compared"] == 3
+    assert suite.verdict["verdict"]["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        (
+            "test_money.py",
+            f"import pytest\npytest.importorskip('not_there')\n{MONEY}",
+            f"{FILE_SKIPPED}could not import 'not_there': No module named 'not_there'",
+        ),
+        (
+            "test_money.py",
+            f"import pytest\npytest.skip('no key', allow_module_level=True)\n{MONEY}",
+            f"{FILE_SKIPPED}no key",
+        ),
+        ("conftest.py", DESELECTING, "refund did not run: removed by suite/conftest.py"),
+        ("conftest.py", FILTERING, "refund did not run: a hook removed it"),
+        ("conftest.py", IGNORING, "refund did not run"),
+        ("test_money.py", "", "refund did not run"),
+    ],
+    ids=["importorskip", "module skip", "deselected", "filtered", "ignored", "deleted"],
+)
+def test_a_required_scenario_that_disappears_is_red_by_name(suite, file, text, told):
+    suite.write(file, text)
+    done = suite.agent_eval("run", "suite")
+    assert done.returncode == 1
+    assert told in flat(done.stdout)
+    assert "1 known scenario did not run" in flat(done.stdout)
+    assert suite.reasons == [("missing_scenario", "refund")]
+    assert "| `refund` | did not run" in suite.comment
+
+
+def test_an_ini_file_does_not_restrict_on_purpose(suite):
+    (suite.folder / "pytest.ini").write_text("[pytest]\naddopts = -k 'not refund'")
+    assert suite.agent_eval("run", "suite").returncode == 1
+    assert suite.reasons == [("missing_scenario", "refund")]
+
+
+def test_settings_define_the_suite(suite):
+    (suite.folder / "agent-eval.toml").write_text(
+        'paths = ["suite"]\npytest_args = ["-k", "not refund"]'
+    )
+    suite.manifest(MANIFEST.replace('"refund" = "suite/test_money.py"\n', ""))
+    assert suite.agent_eval("run").returncode == 0
+    assert suite.verdict["summary"]["restrictions"] == []
+
+
+def test_skipped_iterations_are_red(suite):
+    skip = "    if episode.iteration > 1: pytest.skip('enough')"
+    suite.write(
+        "test_desk.py",
+        DESK.replace(
+            '(episode):\n    with episode.turn("again',
+            f'(episode):\n{skip}\n    with episode.turn("again',
+        ),
+    )
+    done = suite.agent_eval("run", "suite")
+    assert done.returncode == 1
+    assert "five 4 of 5 iterations not judged enough" in flat(done.stdout)
+    assert suite.reasons == [("incomplete", "five")]
+    assert "| `five` | 4 of 5 iterations not judged: `enough` |" in suite.comment
+
+    allowed = suite.agent_eval("run", "suite", "--allow-skipped")
+    assert allowed.returncode == 0
+    warnings = suite.verdict["verdict"]["warnings"]
+    assert [one["kind"] for one in warnings] == ["incomplete"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "restriction"),
+    [
+        (("suite", "--", "-k", "search"), "-k search"),
+        (("suite/test_desk.py::test_search",), "suite/test_desk.py::test_search"),
+        (("suite", "--", "--deselect", "suite/test_money.py"), "--deselect suite/test_money.py"),
+        (("suite/test_desk.py",), "suite/test_desk.py"),
+    ],
+    ids=["-k", "node id", "deselect", "file"],
+)
+def test_a_run_restricted_on_purpose_is_partial(suite, arguments, restriction):
+    done = suite.agent_eval("run", *arguments)
+    assert done.returncode == 0, done.stdout
+    assert f"restricted by {restriction} (does not gate)" in flat(done.stdout)
+    assert done.stdout.endswith("a partial run\n")
+    assert suite.verdict["summary"]["restrictions"] == [restriction]
+
+
+def test_the_last_failed_alone_are_partial(suite):
+    suite.write(
+        "test_desk.py",
+        DESK.replace('"Found."', '""').replace(
+            "assert episode.turns", "assert episode.turns[-1].content", 1
+        ),
+    )
+    assert suite.agent_eval("run", "suite").returncode == 1
+    suite.agent_eval("run", "suite", "--", "--lf")
+    assert suite.reasons == [("scenario", "search")]
+    assert suite.verdict["summary"]["known"]["compared"] == 1
+
+
+def test_a_partial_run_misses_what_its_own_files_have_lost(suite):
+    suite.write("test_money.py", f"import pytest\npytest.importorskip('not_there')\n{MONEY}")
+    suite.agent_eval("run", "suite/test_money.py")
+    assert ("missing_scenario", "refund") in suite.reasons
+
+
+def test_only_the_report_of_all_shards_compares(suite):
+    suite.write("conftest.py", FILTERING)
+    for shard in ("1/2", "2/2"):
+        folder = f"shards/{shard[0]}"
+        done = suite.agent_eval("run", "suite", "--shard", shard, "--report-dir", folder)
+        assert done.returncode == 0, done.stdout
+    whole = suite.agent_eval("report", "--results", "shards/*")
+    assert whole.returncode == 1
+    assert suite.reasons == [("missing_scenario", "refund")]
+    assert "refund did not run: a hook removed it" in flat(whole.stdout)
+
+
+def test_an_interrupted_run_names_what_did_not_run(suite):
+    suite.write(
+        "conftest.py",
+        """
+import pytest
+
+def pytest_runtest_setup(item):
+    if "five[2" in item.name:
+        pytest.exit("enough", returncode=2)
+""",
+    )
+    suite.agent_eval("run", "suite")
+    assert suite.reasons == [
+        ("finding", None),
+        ("missing_scenario", "refund"),
+        ("error_budget", None),
+    ]
+
+
+def test_a_manifest_that_is_named_has_to_be_there(suite):
+    done = suite.agent_eval("run", "suite", "--scenario-manifest", "other.toml")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "agent-eval: other.toml: cannot be read (No such file or directory); check the setting "
+        "scenario_manifest, or write the file with `agent-eval scenarios --write`\n"
+    )
+
+
+def test_scenarios_shows_the_difference_and_writes_it(suite):
+    assert suite.agent_eval("scenarios", "suite").returncode == 0
+    suite.write("test_money.py", MONEY.replace('"refund"', '"refund_v2", was=["refund"]'))
+    suite.write("test_new.py", MONEY.replace('"refund"', '"voucher", gate="advisory"'))
+    suite.manifest(MANIFEST.replace('"search"', '# asked for often\n"search"') + '"old" = ""\n')
+    shown = suite.agent_eval("scenarios", "suite")
+    assert (shown.returncode, shown.stdout) == (
+        1,
+        """\
+- [required] "old" = ""
+- [required] "refund" = "suite/test_money.py"
++ [required] "refund_v2" = "suite/test_money.py" (was 'refund')
++ [advisory] "voucher" = "suite/test_new.py"
+agent-eval-scenarios.toml differs; `agent-eval scenarios --write` updates it
+""",
+    )
+    written = suite.agent_eval("scenarios", "suite", "--write")
+    assert written.returncode == 0
+    assert (
+        suite.listed
+        == """\
+[required]
+"five" = "suite/test_desk.py"
+"refund_v2" = "suite/test_money.py"
+# asked for often
+"search" = "suite/test_desk.py"
+
+[advisory]
+"voucher" = "suite/test_new.py"
+"""
+    )
+    again = suite.agent_eval("scenarios", "suite", "--write")
+    assert again.stdout == "agent-eval-scenarios.toml is up to date\n"
+
+
+def test_what_pytest_left_out_is_neither_added_nor_removed(suite):
+    suite.write("test_money.py", f"import pytest\npytest.importorskip('not_there')\n{MONEY}")
+    suite.write("conftest.py", FILTERING.replace("refund", "search"))
+    done = suite.agent_eval("scenarios", "--write", "suite")
+    assert done.returncode == 0
+    assert "note: 'search' was removed by a hook: neither added nor removed" in done.stdout
+    assert "note: suite/test_money.py was skipped (could not import" in done.stdout
+    assert suite.listed == MANIFEST
+
+
+def test_a_restricted_collection_keeps_the_other_entries(suite):
+    done = suite.agent_eval("scenarios", "--write", "suite", "--", "-k", "search")
+    assert "note: restricted by -k search: other entries are kept" in done.stdout
+    assert suite.listed == MANIFEST
+    suite.write("test_desk.py", "")
+    suite.agent_eval("scenarios", "--write", "suite/test_desk.py")
+    assert suite.listed == '[required]\n"refund" = "suite/test_money.py"\n'
+
+
+RETURNING = """
+from ci_agent_eval import llm_episode
+
+@llm_episode()
+def test_made_elsewhere():
+    return {"scenario_id": "made", "assertions": [{"name": "is polite", "passed": True}]}
+"""
+
+
+def test_scenarios_that_are_named_while_tests_run_come_from_results(suite):
+    suite.write("test_made.py", RETURNING)
+    assert suite.agent_eval("scenarios", "suite").returncode == 0
+    suite.agent_eval("run", "suite")
+    warnings = suite.verdict["verdict"]["warnings"]
+    assert ("new_scenario", "made") in {(one["kind"], one["scenario_id"]) for one in warnings}
+    done = suite.agent_eval("scenarios", "--write", "--results", "agent-eval-report")
+    assert done.returncode == 0, done.stderr
+    assert '"made" = "suite/test_made.py"' in suite.listed
+    kept = suite.agent_eval("scenarios", "suite")
+    assert kept.returncode == 0
+    assert "its tests return their episodes; add them with --results after a run" in kept.stdout
+
+
+@pytest.mark.parametrize("name", ["scenarios", "run"])
+def test_a_broken_manifest_is_a_usage_error_with_its_line(suite, name):
+    suite.manifest("[required]\nrefund\n")
+    done = suite.agent_eval(name, "suite")
+    assert done.returncode == 2
+    assert "agent-eval-scenarios.toml:2: write each scenario on a line of its own" in done.stderr
+
+
+def test_a_suite_that_cannot_be_collected_is_an_error(suite):
+    suite.write("test_money.py", "import not_there")
+    done = suite.agent_eval("scenarios", "--write", "suite")
+    assert done.returncode == 2
+    assert "No module named 'not_there'" in done.stdout
+    assert "the suite cannot be collected (pytest ended with status 2)" in done.stderr
+    assert suite.listed == MANIFEST
+
+
+def test_results_that_are_not_whole_are_refused(suite):
+    done = suite.agent_eval("scenarios", "--write", "--results", "nothing")
+    assert done.returncode == 2
+    assert suite.listed == MANIFEST
+
+
+def test_a_partial_report_is_not_published(suite):
+    suite.agent_eval("run", "suite", "--", "-k", "search")
+    event = suite.folder / "event.json"
+    event.write_text("{}")
+    done = suite.agent_eval("publish", "--dry-run", GITHUB_EVENT_PATH=str(event),
+                            GITHUB_EVENT_NAME="push", GITHUB_REPOSITORY="octo/shop",
+                            GITHUB_SHA="a" * 40)  # fmt: skip
+    assert done.returncode == 2
+    assert "of a run that was restricted on purpose (-k search)" in done.stderr
