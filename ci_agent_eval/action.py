@@ -189,10 +189,10 @@ def faults_refused(token: str, event: Event, job: Job, log: Log) -> Iterator[Non
         raise
     except Exception as error:
         github = github_of(event, token, log)
-        if github is not None and job.settings.publish.check_run:
+        if github is not None:
             sentence = f"an unexpected {type(error).__name__} ended the job; its log says more"
             with suppress(Exception), github() as api:  # what ended the job is what is raised
-                refuse(api, event, sentence, check_name=job.settings.check_name, log=log)
+                refuse(api, event, sentence, settings=job.settings, log=log)
         raise
 
 
@@ -204,8 +204,7 @@ def _refused(
     if isinstance(error, NotAllowedError):
         sentence += " Add `permissions: actions: read` to the job that publishes."
     try:
-        if job.settings.publish.check_run:
-            refuse(api, event, sentence, check_name=job.settings.check_name, log=log)
+        refuse(api, event, sentence, settings=job.settings, log=log)
     except PublishError as late:
         return PublishError(f"{sentence} And this could not be published: {late}")
     return InputError(sentence) if isinstance(error, InputError) else PublishError(sentence)

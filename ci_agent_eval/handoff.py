@@ -17,14 +17,19 @@ from ci_agent_eval.contract.results import SESSION_NAME, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.publish.api import Api
 from ci_agent_eval.publish.check_run import CheckRunContent, publish_check_run
+from ci_agent_eval.publish.comment import upsert_comment
 from ci_agent_eval.publish.event import Event, SourceRun
-from ci_agent_eval.publish.failures import one_line
-from ci_agent_eval.publish.plan import Part
+from ci_agent_eval.publish.failures import IssuesDisabledError, NotAllowedError, one_line
+from ci_agent_eval.publish.publish import pulls_at_head
 from ci_agent_eval.publish.runs import RunsApi
 from ci_agent_eval.publish.waiting import Log
+from ci_agent_eval.render.blocks import link
 from ci_agent_eval.render.escape import code_span
+from ci_agent_eval.render.links import quoted_url
+from ci_agent_eval.render.markdown import marker
 from ci_agent_eval.render.sentences import finding_sentence
 from ci_agent_eval.report import Report
+from ci_agent_eval.settings import Settings
 
 _LARGEST_SESSION = 16 * 1024 * 1024
 _TITLE = "The results were refused"
@@ -168,14 +173,44 @@ def check_read(findings: Iterable[Finding]) -> None:
             raise InputError(one_line(f"{finding.where}: {finding_sentence(finding)}"))
 
 
-def refuse(api: Api, event: Event, sentence: str, *, check_name: str, log: Log) -> Part:
-    """Publish a failed check run with the sentence of a refusal; raises PublishError."""
-    content = CheckRunContent(
-        name=check_name,
-        head_sha=event.head_sha,
-        title=_TITLE,
-        summary=f"{_TITLE}, and nothing of them is published: {code_span(sentence, limit=900)}",
-        conclusion="failure",
-        details_url=event.run_url,
-    )
-    return publish_check_run(api, content, log)
+def refuse(api: Api, event: Event, sentence: str, *, settings: Settings, log: Log) -> None:
+    """Publish a refusal as a failed check run, and in the comments of earlier results.
+
+    Raises PublishError, once everything was tried.
+    """
+    shown = code_span(sentence, limit=900)
+    try:
+        if settings.publish.comment != "off":
+            _correct_comments(api, event, shown, settings, log)
+    finally:
+        if settings.publish.check_run:
+            content = CheckRunContent(
+                name=settings.check_name,
+                head_sha=event.head_sha,
+                title=_TITLE,
+                summary=f"{_TITLE}, and nothing of them is published: {shown}",
+                conclusion="failure",
+                details_url=event.run_url,
+            )
+            publish_check_run(api, content, log)
+
+
+def _correct_comments(api: Api, event: Event, shown: str, settings: Settings, log: Log) -> None:
+    """Write the refusal over what earlier results left on the commit's pull requests."""
+    mark = marker(settings.suite)
+    run = f" ({link('run', quoted_url(event.run_url))})" if event.run_url else ""
+    head = f"{mark}\n### ❌ Agent evals failed: the results were refused"
+    body = f"{head}\n\nNothing of them is published: {shown}{run}\n"
+    try:
+        for number in pulls_at_head(api, event):
+            upsert_comment(
+                api,
+                number,
+                body=body,
+                marker=mark,
+                author=settings.publish.comment_author,
+                log=log,
+                why_not=lambda ours: None if ours else "there is none of earlier results",
+            )
+    except (NotAllowedError, IssuesDisabledError) as error:
+        log("warning", f"A comment of earlier results may stand. {error}")

@@ -35,6 +35,7 @@ OPERATIONS = (
     ("get", f"{REPO}/check-runs/{{check_run_id}}/annotations"),
     ("get", f"{REPO}/commits/{{commit_sha}}/pulls"),
     ("get", f"{REPO}/commits/{{ref}}/check-runs"),
+    ("delete", f"{REPO}/issues/comments/{{comment_id}}"),
     ("get", f"{REPO}/issues/comments/{{comment_id}}"),
     ("patch", f"{REPO}/issues/comments/{{comment_id}}"),
     ("get", f"{REPO}/issues/{{issue_number}}/comments"),

@@ -78,6 +78,9 @@ class Api(Protocol):
     def send_comment(self, write: Write) -> Comment:
         """Create or change a comment."""
 
+    def delete_comment(self, write: Write) -> None:
+        """Delete a comment; NotFoundError where it is gone already."""
+
     def send_check_run(self, write: Write) -> CheckRun:
         """Create or change a check run."""
 

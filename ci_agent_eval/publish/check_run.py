@@ -208,9 +208,14 @@ def _look_for(api: Api, content: CheckRunContent, looks: int) -> CheckRun | None
     for number in range(looks):
         if number:
             api.wait(1.0, "A check run may be about to appear")
-        run = _unfinished(_ours(api.check_runs_of(content.head_sha, content.name)), content)
-        if run is not None:
-            return run
+        try:
+            run = _unfinished(_ours(api.check_runs_of(content.head_sha, content.name)), content)
+        except PublishError:
+            if number == looks - 1:
+                raise
+        else:
+            if run is not None:
+                return run
     return None
 
 

@@ -6,10 +6,11 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import github
 import requests
@@ -22,7 +23,12 @@ from github.PullRequest import PullRequest
 from github.Repository import Repository
 from github.WorkflowRun import WorkflowRun as GithubWorkflowRun
 from urllib3.connectionpool import ConnectionPool
-from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    MaxRetryError,
+    NewConnectionError,
+    ReadTimeoutError,
+)
 
 from ci_agent_eval.errors import PublishError
 from ci_agent_eval.publish.api import CheckRun, Comment, Pull
@@ -32,6 +38,7 @@ from ci_agent_eval.publish.failures import (
     GoneError,
     NotAllowedError,
     Purpose,
+    UnfinishedAnswerError,
     failure,
     one_line,
     unanswered,
@@ -52,6 +59,7 @@ from ci_agent_eval.publish.waiting import (
 from ci_agent_eval.publish.writes import Write
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +175,33 @@ def _never_sent(error: Exception) -> bool:
     return isinstance(cause, NewConnectionError | ConnectTimeoutError)
 
 
+def _broke_off(error: BaseException | None) -> bool:
+    """Tell whether an answer began and did not end; what urllib3 gave up on is no such error."""
+    if isinstance(error, github.GithubException):
+        # PyGithub reads a 403 to tell a rate limit from a refusal, and raises it all the same.
+        return error.__cause__ is not None and _broke_off(error.__cause__.__cause__)
+    if isinstance(error, requests.ConnectionError):
+        return any(isinstance(cause, ReadTimeoutError) for cause in error.args)
+    return isinstance(error, requests.exceptions.ChunkedEncodingError)
+
+
+def _repeated(
+    read: Callable[Concatenate[GitHubApi, P], T],
+) -> Callable[Concatenate[GitHubApi, P], T]:
+    """Repeat a read whose answer broke off: urllib3 itself repeats only until one begins."""
+
+    @wraps(read)
+    def repeated(self: GitHubApi, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        for tried in range(1, TRIES):
+            try:
+                return read(self, *args, **kwargs)
+            except UnfinishedAnswerError as error:
+                self.wait(2.0 ** (tried - 1), str(error).rstrip("."))
+        return read(self, *args, **kwargs)
+
+    return repeated
+
+
 class GitHubApi:
     """One repository on GitHub; see the protocol `runs.RunsApi` for what each method promises."""
 
@@ -186,6 +221,7 @@ class GitHubApi:
         self._pace = pace
         self._clock = clock
 
+    @_repeated
     def login(self) -> str | None:
         """Return the token's own login; None for an app's token, which may not ask."""
         try:
@@ -194,23 +230,27 @@ class GitHubApi:
         except NotAllowedError:
             return None
 
+    @_repeated
     def comments(self, issue: int) -> Sequence[Comment]:
         """Return every comment of a pull request, oldest first."""
         with self._reading(f"read the comments of #{issue}", "pull-requests"):
             found = [_comment(one) for one in self._repository.get_issue(issue).get_comments()]
         return sorted(found, key=lambda comment: comment.id)
 
+    @_repeated
     def pulls_of_commit(self, sha: str) -> Sequence[Pull]:
         """Return the pull requests that contain a commit."""
         with self._reading(f"look up the pull requests of {sha[:7]}", "pull-requests"):
             return [_pull(one) for one in self._repository.get_commit(sha).get_pulls()]
 
+    @_repeated
     def pulls_of_branch(self, owner: str, branch: str) -> Sequence[Pull]:
         """Return the open pull requests from a branch of any repository of `owner`."""
         with self._reading(f"look up the pull requests from {owner}", "pull-requests"):
             found = self._repository.get_pulls(state="open", head=f"{owner}:{branch}")
             return [_pull(one) for one in found]
 
+    @_repeated
     def pull_head(self, number: int) -> str | None:
         """Return the commit a pull request is at now; None where the token may not ask."""
         try:
@@ -219,12 +259,14 @@ class GitHubApi:
         except NotAllowedError:
             return None
 
+    @_repeated
     def check_runs_of(self, sha: str, name: str) -> Sequence[CheckRun]:
         """Return every check run of that name on a commit."""
         with self._reading(f"read the check runs of {sha[:7]}", "checks"):
             found = self._repository.get_commit(sha).get_check_runs(check_name=name, filter="all")
             return [_check_run(one) for one in found]
 
+    @_repeated
     def check_run(self, run_id: int) -> CheckRun:
         """Return a check run as it is now."""
         with self._reading("read the check run again", "checks"):
@@ -232,11 +274,13 @@ class GitHubApi:
             found.complete()
             return _check_run(found)
 
+    @_repeated
     def workflow_run(self, run_id: int) -> WorkflowRun:
         """Return a workflow run."""
         with self._reading(f"read workflow run {run_id}", "actions"):
             return _workflow_run(self._repository.get_workflow_run(run_id))
 
+    @_repeated
     def completed_runs(self, workflow_id: int, branch: str, *, limit: int) -> Sequence[WorkflowRun]:
         """Return the last runs of a workflow on a branch of that name that ended, newest first."""
         with self._reading("list the earlier runs of this workflow", "actions"):
@@ -244,6 +288,7 @@ class GitHubApi:
             found = workflow.get_runs(branch=branch, status="completed")
             return [_workflow_run(one) for one in islice(found, limit)]
 
+    @_repeated
     def artifacts_of_run(self, run_id: int, *, limit: int) -> Sequence[Artifact]:
         """Return the artifacts of a run, in GitHub's order."""
         path = f"{self._path}/actions/runs/{run_id}/artifacts"
@@ -264,6 +309,7 @@ class GitHubApi:
             clock=self._clock,
         )
 
+    @_repeated
     def _signed_address(self, artifact: Artifact, purpose: Purpose) -> str:
         """Ask where an artifact's bytes are; the token goes to the API and no further."""
         path = f"{self._path}/actions/artifacts/{artifact.id}/zip"
@@ -283,6 +329,10 @@ class GitHubApi:
         return self._send(
             write, lambda headers, data: _comment(IssueComment(self._requester, headers, data))
         )
+
+    def delete_comment(self, write: Write) -> None:
+        """Delete a comment; NotFoundError where it is gone already."""
+        self._send(write, lambda _headers, _data: None)
 
     def send_check_run(self, write: Write) -> CheckRun:
         """Create or change a check run."""
@@ -313,10 +363,9 @@ class GitHubApi:
             yield
         except PublishError:
             raise
-        except github.GithubException as error:
-            raise self._refused(purpose, error) from None
-        except requests.RequestException as error:
-            raise unanswered(purpose, error, secret=self._secret) from None
+        except (github.GithubException, requests.RequestException) as error:
+            failed = self._failed(purpose, error)
+            raise UnfinishedAnswerError(str(failed)) if _broke_off(error) else failed from None
         except Exception as error:  # noqa: BLE001 - a proxy's page may fail PyGithub in any way
             raise unreadable(purpose, error, secret=self._secret) from None
 
@@ -326,28 +375,30 @@ class GitHubApi:
         try:
             return read(
                 *self._requester.requestJsonAndCheck(
-                    write.method, self._path + write.path, input=dict(write.body)
+                    write.method,
+                    self._path + write.path,
+                    input=None if write.body is None else dict(write.body),
                 )
             )
         except PublishError:
             raise
-        except github.GithubException as error:
-            raise self._refused(write.purpose, error, is_write=True) from None
-        except requests.RequestException as error:
-            raise AmbiguousWriteError(
-                str(unanswered(write.purpose, error, secret=self._secret))
-            ) from None
+        except (github.GithubException, requests.RequestException) as error:
+            failed = self._failed(write.purpose, error)
+            is_refused = isinstance(error, github.GithubException) and error.status < 500
+            if is_refused and not _broke_off(error):
+                raise failed from None
+            raise AmbiguousWriteError(str(failed)) from None
         except Exception as error:  # noqa: BLE001 - as in _reading
             raise AmbiguousWriteError(
                 str(unreadable(write.purpose, error, secret=self._secret))
             ) from None
 
-    def _refused(
-        self, purpose: Purpose, error: github.GithubException, *, is_write: bool = False
+    def _failed(
+        self, purpose: Purpose, error: github.GithubException | requests.RequestException
     ) -> PublishError:
-        refusal = failure(purpose, error.status, error.data, secret=self._secret)
-        is_unclear = is_write and error.status >= 500
-        return AmbiguousWriteError(str(refusal)) if is_unclear else refusal
+        if isinstance(error, github.GithubException):
+            return failure(purpose, error.status, error.data, secret=self._secret)
+        return unanswered(purpose, error, secret=self._secret)
 
 
 def _comment(one: IssueComment) -> Comment:

@@ -68,6 +68,10 @@ class DryRun:
         self._would_send(write)
         return Comment(NEW_ID, "", "")
 
+    def delete_comment(self, write: Write) -> None:
+        """Show the request."""
+        self._would_send(write)
+
     def send_check_run(self, write: Write) -> CheckRun:
         """Show the request."""
         self._would_send(write)
@@ -93,5 +97,8 @@ class DryRun:
             self._log("notice", sentence)
 
     def _would_send(self, write: Write) -> None:
-        body = json.dumps(write.body, indent=2, sort_keys=True, ensure_ascii=True)
-        self._show(f"{write.method} /repos/{self._repository}{write.path}\n{body}")
+        request = f"{write.method} /repos/{self._repository}{write.path}"
+        if write.body is not None:
+            body = json.dumps(write.body, indent=2, sort_keys=True, ensure_ascii=True)
+            request = f"{request}\n{body}"
+        self._show(request)

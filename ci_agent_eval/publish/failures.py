@@ -29,6 +29,14 @@ class IssuesDisabledError(PublishError):
     """The repository has Issues switched off, and with them comments."""
 
 
+class NotFoundError(PublishError):
+    """GitHub answered 404: it is not there, or the token may not see it."""
+
+
+class UnfinishedAnswerError(PublishError):
+    """The connection broke in the middle of an answer; a read can be repeated."""
+
+
 class GoneError(PublishError):
     """What was asked for was there once, and is not any more."""
 
@@ -64,7 +72,7 @@ def failure(purpose: Purpose, status: int, data: object, *, secret: str = "") ->
     if status == 403:
         return _forbidden(purpose, start, said)
     if status == 404:
-        return PublishError(
+        return NotFoundError(
             f"{start} Check the repository's name, and that the token may see the repository."
         )
     return PublishError(f"{start} {_ADVICE.get(status // 100, '')}".rstrip())

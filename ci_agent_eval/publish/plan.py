@@ -91,7 +91,7 @@ class PublishResult:
     def parts(self) -> tuple[Part, ...]:
         """All of them, in the order they were published."""
         check_run = () if self.check_run is None else (self.check_run,)
-        return (*self.files, *check_run, *self.comments)
+        return (*self.files, *self.comments, *check_run)
 
     @property
     def comment(self) -> Part | None:

@@ -1,4 +1,7 @@
-"""Publishing in order: files first, so that they are there whatever the network does."""
+"""Publishing in order: files first, so that they are there whatever the network does.
+
+Then the comment, then the check run with its annotations, which may be many.
+"""
 
 from __future__ import annotations
 
@@ -67,8 +70,10 @@ def publish(
     if connect is not None and activity.needs_network:
         with connect() as api:
             target = _Target(api, publication, event, settings, around)
+            # Annotations may take minutes, and the comment is what people wait for.
+            comments = target.comments(activity)
             check_run = target.check_run() if activity.check_run else None
-            result = PublishResult(files, check_run, target.comments(activity))
+            result = PublishResult(files, check_run, comments)
     published = result.check_run is not None and result.check_run.published
     wanted = commands_wanted(check_run_published=published, in_workflow=settings.in_workflow)
     if wanted and publication.annotations:
@@ -91,6 +96,12 @@ def pulls_of(api: Api, event: Event) -> Sequence[Pull]:
     else:
         found = api.pulls_of_commit(event.head_sha)
     return [one for one in found if one.head_repository == source.head_repository]
+
+
+def pulls_at_head(api: Api, event: Event) -> list[int]:
+    """Return the open pull requests that an event's commit is the head of; raises PublishError."""
+    pulls = [one for one in pulls_of(api, event) if one.is_open]
+    return sorted(one.number for one in pulls if one.head_sha == event.head_sha)
 
 
 def _write_files(publication: Publication, around: Surroundings) -> tuple[Part, ...]:

@@ -118,21 +118,28 @@ def _retry_after(text: str, now: float) -> float | None:
 def persist(attempt: Callable[[int], T], wait: Callable[[float, str], None]) -> T:
     """Call `attempt(0)`, and after each ambiguous failure wait and call it with 1, 2, ….
 
-    From 1 on `attempt` must look whether the earlier write took effect before it writes.
+    From 1 on `attempt` must look whether the earlier write took effect before it writes. A look
+    that is refused is repeated too: GitHub may answer 404 for what it has only just made.
     Raises AmbiguousWriteError where it stays unclear, and what `attempt(0)` raises besides.
     """
-    unclear: AmbiguousWriteError | None = None
-    for number in range(TRIES):
+    try:
+        return attempt(0)
+    except AmbiguousWriteError as error:
+        unclear = error
+    refused: PublishError | None = None
+    for number in range(1, TRIES):
         try:
-            if unclear is not None:
-                wait(2.0 ** (number - 1), str(unclear).rstrip("."))
+            wait(2.0 ** (number - 1), str(refused or unclear).rstrip("."))
             return attempt(number)
         except AmbiguousWriteError as error:
-            unclear = error
+            unclear, refused = error, None
+        except OutOfPatienceError as error:
+            refused = error
+            break
         except PublishError as error:
-            if unclear is None:
-                raise
-            raise AmbiguousWriteError(
-                f"{unclear} It is not known whether it was done all the same: {error}"
-            ) from error
-    raise unclear or AssertionError
+            refused = error
+    if refused is None:
+        raise unclear
+    raise AmbiguousWriteError(
+        f"{unclear} It is not known whether it was done all the same: {refused}"
+    ) from refused

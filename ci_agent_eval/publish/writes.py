@@ -18,10 +18,11 @@ Json = Mapping[str, Any]
 class Write:
     """A request that changes something."""
 
-    method: Literal["POST", "PATCH"]
+    method: Literal["POST", "PATCH", "DELETE"]
     path: str
     """Below the repository, as in `/check-runs/7`."""
-    body: Json
+    body: Json | None
+    """None: the request has none."""
     purpose: Purpose
 
 
@@ -35,6 +36,12 @@ def update_comment(issue: int, comment_id: int, body: str) -> Write:
     """Change a comment's text."""
     purpose = Purpose(f"update the comment on #{issue}", "pull-requests")
     return Write("PATCH", f"/issues/comments/{comment_id}", {"body": body}, purpose)
+
+
+def delete_comment(issue: int, comment_id: int) -> Write:
+    """Delete a comment."""
+    purpose = Purpose(f"delete a duplicate of the comment on #{issue}", "pull-requests")
+    return Write("DELETE", f"/issues/comments/{comment_id}", None, purpose)
 
 
 def create_check_run(

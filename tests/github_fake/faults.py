@@ -17,6 +17,8 @@ FaultKind = Literal[
     "cut_halfway",
     "read_only",
     "unprocessable",
+    "not_found",
+    "bad_credentials",
 ]
 """How a request goes wrong.
 
@@ -27,6 +29,7 @@ FaultKind = Literal[
 ``cut_before``, ``cut_after``: the connection closes unanswered before or after the work.
 ``cut_halfway``: it closes in the middle of the right answer.
 ``read_only``: 403, the token may not. ``unprocessable``: 422 for a request that was right.
+``not_found``, ``bad_credentials``: 404 and 401 for a request that was right.
 """
 
 _SECONDARY = (
@@ -40,6 +43,8 @@ _STATUS: dict[FaultKind, tuple[int, str]] = {
     "bad_gateway_after_work": (502, "Server Error"),
     "read_only": (403, "Resource not accessible by integration"),
     "unprocessable": (422, "Validation Failed"),
+    "not_found": (404, "Not Found"),
+    "bad_credentials": (401, "Bad credentials"),
 }
 
 

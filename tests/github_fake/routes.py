@@ -173,6 +173,12 @@ def _update_comment(world: World, call: Call) -> Reply:
     return Reply(200, views.comment(repo, one, call.base))
 
 
+def _delete_comment(world: World, call: Call) -> Reply:
+    repo, one = _comment(world, call)
+    del repo.comments[one.id]
+    return Reply(204, None)
+
+
 def _app(call: Call) -> str:
     """Return the app behind the token: nothing else may write check runs."""
     if call.token is None or call.token.app is None:
@@ -385,6 +391,7 @@ HANDLERS: dict[str, Handler] = {
     f"GET {_REPO}/check-runs/{{check_run_id}}/annotations": _list_annotations,
     f"GET {_REPO}/commits/{{commit_sha}}/pulls": _list_pulls_of_commit,
     f"GET {_REPO}/commits/{{ref}}/check-runs": _list_check_runs,
+    f"DELETE {_REPO}/issues/comments/{{comment_id}}": _delete_comment,
     f"GET {_REPO}/issues/comments/{{comment_id}}": _show_comment,
     f"PATCH {_REPO}/issues/comments/{{comment_id}}": _update_comment,
     f"GET {_REPO}/issues/{{issue_number}}/comments": _list_comments,

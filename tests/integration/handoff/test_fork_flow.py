@@ -293,6 +293,17 @@ def test_a_hostile_hand_off_is_refused(flow, case):
     assert sentence in run.summary
 
 
+def test_a_refusal_corrects_the_green_comment_of_an_earlier_run(flow):
+    flow.unprivileged(SUITE.replace("PASSES", "True"))
+    flow.privileged()
+    assert "✅ Agent evals passed" in flow.comments[0]
+    flow.upload(b"no archive")
+    assert flow.privileged().returncode == 2
+    (body,) = flow.comments
+    assert "### ❌ Agent evals failed: the results were refused" in body
+    assert "passed" not in body
+
+
 def test_nothing_handed_over_is_refused(flow):
     done = flow.privileged()
     assert (done.returncode, "left no artifact" in done.stderr) == (2, True)

@@ -15,11 +15,12 @@ from ci_agent_eval.handoff import refuse, source_of, take_over
 from ci_agent_eval.pipeline import Job
 from ci_agent_eval.publish.client import Connection
 from ci_agent_eval.publish.event import Event, SourceRun
+from ci_agent_eval.render.guard import foreign_elements
 from ci_agent_eval.settings import Settings
 from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
 from tests.builders import episode
 from tests.github_fake import FaultKind
-from tests.integration.publish.rig import REPO, SHA, TOKEN, Rig, pull_event
+from tests.integration.publish.rig import BOT, MARKER, REPO, SHA, TOKEN, Rig, pull_event
 
 PASSING: tuple[FaultKind, ...] = (
     "forbidden_retry_after",
@@ -162,15 +163,16 @@ def test_a_fault_that_lasts(rig: Rig, kind: FaultKind, nth: int):
     assert rig.fake.writes == []
 
 
-def refusal(rig: Rig, event: Event, sentence: str) -> None:
-    within(rig, lambda api, _: refuse(api, event, sentence, check_name="agent-eval", log=rig.log))
+def refusal(rig: Rig, event: Event, sentence: str, **publish: Any) -> None:
+    settings = Settings.model_validate({"suite": "shop", "publish": {"check_name": "a", **publish}})
+    within(rig, lambda api, _: refuse(api, event, sentence, settings=settings, log=rig.log))
 
 
 def test_a_refusal_is_a_failed_check_run_and_nothing_takes_effect_in_it(rig: Rig):
     event = fork_event(rig)
     refusal(rig, event, "artifact '@octocat\x1b[31m' ![x](http://evil) `` <b> #1\n## big")
     (run,) = rig.check_runs
-    assert (run.name, run.head_sha, run.conclusion) == ("agent-eval", SHA, "failure")
+    assert (run.name, run.head_sha, run.conclusion) == ("a (shop)", SHA, "failure")
     assert run.summary == (
         "The results were refused, and nothing of them is published: "
         "```artifact '@octocat⟨U+001B⟩[31m' ![x](http://evil) `` <b> #1⏎## big```"
@@ -178,14 +180,67 @@ def test_a_refusal_is_a_failed_check_run_and_nothing_takes_effect_in_it(rig: Rig
     assert rig.comments == []
 
 
+def of_fork(rig: Rig, number: int, sha: str = SHA, body: str = f"{MARKER}\n### ✅ passed") -> Any:
+    """A pull request of the fork with a comment of ours."""
+    rig.fake.add_pull(REPO, number, sha, head_repo="mallory/shop", head_ref="main")
+    return rig.fake.add_comment(REPO, number, BOT, body)
+
+
+def test_a_refusal_corrects_the_comment_of_earlier_results(rig: Rig):
+    green, other = of_fork(rig, 8), of_fork(rig, 9, "e" * 40)
+    stranger = rig.fake.add_comment(REPO, 8, "mallory", f"{MARKER}\nmine")
+    of_suite = rig.fake.add_comment(REPO, 8, BOT, MARKER.replace("shop", "desk"))
+    before = [other.body, stranger.body, of_suite.body]
+    refusal(rig, fork_event(rig), "no @octocat archive")
+    assert green.body == (
+        f"{MARKER}\n### ❌ Agent evals failed: the results were refused\n\n"
+        "Nothing of them is published: `no @octocat archive` "
+        f"([run](https://github.com/{REPO}/actions/runs/1))\n"
+    )
+    assert foreign_elements(green.body, (f"https://github.com/{REPO}/",)) == ()
+    assert [other.body, stranger.body, of_suite.body] == before
+    assert rig.comments == []
+
+
+@pytest.mark.parametrize(
+    ("publish", "runs", "is_corrected"),
+    [({"check_run": False}, 0, True), ({"comment": "off"}, 1, False)],
+)
+def test_a_refusal_is_published_where_it_is_wanted(
+    rig: Rig, publish: dict[str, Any], runs: int, is_corrected: bool
+):
+    green = of_fork(rig, 8)
+    refusal(rig, fork_event(rig), "no", **publish)
+    assert len(rig.check_runs) == runs
+    assert ("refused" in green.body) == is_corrected
+
+
+def test_a_comment_that_cannot_be_corrected_keeps_no_check_run_from_failing(rig: Rig):
+    of_fork(rig, 8)
+    rig.fake.faults.add("unprocessable", on="PATCH */comments/*", times=None)
+    with pytest.raises(PublishError, match="422"):
+        refusal(rig, fork_event(rig), "no")
+    assert [run.conclusion for run in rig.check_runs] == ["failure"]
+
+
+def test_a_token_that_may_not_comment_is_told(rig: Rig):
+    of_fork(rig, 8)
+    rig.fake.faults.add("read_only", on="PATCH */comments/*")
+    refusal(rig, fork_event(rig), "no")
+    assert "A comment of earlier results may stand." in rig.everything_said()
+    assert [run.conclusion for run in rig.check_runs] == ["failure"]
+
+
 @pytest.mark.parametrize("kind", PASSING)
-@pytest.mark.parametrize("nth", range(1, 5))
+@pytest.mark.parametrize("nth", range(1, 9))
 def test_a_refusal_outlasts_what_goes_over_and_is_there_once(rig: Rig, kind: FaultKind, nth: int):
-    event = fork_event(rig)
+    event, green = fork_event(rig), of_fork(rig, 8)
     rig.fake.faults.add(kind, nth=nth)
     refusal(rig, event, "no")
     refusal(rig, event, "no")
     assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
+    assert rig.fake.comments(REPO, 8) == [green]
+    assert "refused" in green.body
 
 
 def faulty(rig: Rig, error: BaseException, **publish: Any) -> None:

@@ -9,9 +9,17 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProtocolError, SSLError
+import requests
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    MaxRetryError,
+    NewConnectionError,
+    ProtocolError,
+    ReadTimeoutError,
+    SSLError,
+)
 
-from ci_agent_eval.publish.client import Connection, _Retry
+from ci_agent_eval.publish.client import Connection, _broke_off, _Retry
 from ci_agent_eval.publish.waiting import Patience
 from tests.integration.publish.rig import BOT, MARKER, REPO, START, TOKEN, Rig
 
@@ -117,3 +125,28 @@ def test_a_request_that_was_never_sent_is_repeated(method: str, error: Exception
 @pytest.mark.parametrize("error", [ProtocolError("cut"), SSLError("cut in the middle")])
 def test_a_read_is_repeated(error: Exception):
     assert retry().increment("GET", "/x", error=error).total == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "is_repeated"),
+    [
+        (requests.exceptions.ChunkedEncodingError("cut"), True),
+        (requests.ConnectionError(ReadTimeoutError(None, "/x", "late")), True),
+        (requests.ConnectionError(MaxRetryError(None, "/x")), False),
+        (ValueError("odd"), False),
+    ],
+)
+def test_only_an_answer_that_broke_off_is_asked_for_anew(error: Exception, is_repeated: bool):
+    """What urllib3 gave up on was repeated already."""
+    assert _broke_off(error) == is_repeated
+
+
+def test_an_answer_that_always_breaks_off_is_given_up(rig: Rig):
+    rig.fake.faults.add("cut_halfway", on="GET */comments", times=None)
+
+    result = rig.publish()
+
+    assert result.comments[0].status == "failed"
+    assert "Could not read the comments of #7: no answer" in result.comments[0].sentence
+    assert len([one for one in rig.fake.requests if one.fault]) == 5
+    assert rig.naps == [1, 2, 4, 8]

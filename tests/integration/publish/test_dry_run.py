@@ -68,8 +68,20 @@ def test_with_github_a_dry_run_reads_and_does_not_write(rig: Rig):
         dry(rig, shown, inner=inner)
 
     assert rig.fake.writes == []
-    assert parsed(shown[-1])[:2] == ("PATCH", f"/repos/{REPO}/issues/comments/{ours.id}")
+    assert parsed(shown[0])[:2] == ("PATCH", f"/repos/{REPO}/issues/comments/{ours.id}")
     assert ours.body == f"{MARKER}\nolder"
+
+
+def test_a_dry_run_shows_that_a_duplicate_would_be_deleted(rig: Rig):
+    for text in ("oldest", "younger"):
+        rig.fake.add_comment(REPO, 7, "github-actions[bot]", f"{MARKER}\n{text}")
+    shown: list[str] = []
+
+    with rig.connect(Connection(REPO, TOKEN, rig.fake.url)) as inner:
+        dry(rig, shown, inner=inner)
+
+    assert shown[1] == f"DELETE /repos/{REPO}/issues/comments/{rig.ours[1].id}"
+    assert len(rig.ours) == 2
 
 
 @pytest.mark.parametrize("kind", ["server_error", "read_only", "cut_before"])

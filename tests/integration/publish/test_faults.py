@@ -27,18 +27,22 @@ PASSING: tuple[FaultKind, ...] = (
     "bad_gateway_after_work",
     "cut_before",
     "cut_after",
+    "cut_halfway",
 )
 """What goes over: a publish gets through all of it."""
 
-LASTING: tuple[FaultKind, ...] = ("read_only", "unprocessable")
+LASTING: tuple[FaultKind, ...] = ("read_only", "unprocessable", "not_found", "bad_credentials")
 """What no retry changes."""
 
-# A first publish of 120 annotations: list check runs, open, look for twins, three batches,
-# conclude, look up the pull request, list comments, post. A later one, with a comment of ours
-# there: list, whose token, update.
-FIRST = 10
+STATUS = {"unprocessable": "422", "not_found": "404", "bad_credentials": "401"}
+
+# A first publish of 120 annotations: look up the pull request, list comments, post, list again,
+# whose token, list check runs, open, look for twins, three batches, conclude. A later one, with a
+# comment of ours there: list, whose token, update.
+FIRST = 12
 LATER = 11
-LOOK_FOR_TWINS = 3
+LOOK_FOR_DUPLICATES = {False: (4, 5), True: ()}
+LOOK_FOR_TWINS = {False: 8, True: 7}
 
 
 def shown() -> Publication:
@@ -120,12 +124,15 @@ def test_one_refusal(rig: Rig, kind: FaultKind, later: bool, nth: int):
     assert_told_the_truth(rig, result)
     assert all(run.status == "completed" for run in rig.check_runs)
     assert all(run.conclusion == "failure" for run in rig.check_runs)
-    if kind == "unprocessable" and nth == LOOK_FOR_TWINS:
+    if kind != "read_only" and nth == LOOK_FOR_TWINS[later]:
         assert not result.failed
         assert "It is not known whether somebody else publishes the same" in rig.everything_said()
-    elif kind == "unprocessable":
+    elif kind != "read_only" and nth in LOOK_FOR_DUPLICATES[later]:
+        assert not result.failed
+        assert "It is not known whether another job posted the same" in rig.everything_said()
+    elif kind != "read_only":
         assert result.failed
-        assert "422" in result.problems[0]
+        assert STATUS[kind] in result.problems[0]
     assert rig.step_summary.exists()
     # The next run of the job gets through.
     rig.publish(shown())
@@ -160,6 +167,44 @@ def test_a_fault_that_stays(rig: Rig, kind: FaultKind, later: bool, nth: int):
     assert rig.step_summary.exists()
 
 
+@pytest.mark.parametrize("kind", ["not_found", "bad_credentials", "unprocessable", "read_only"])
+@pytest.mark.parametrize("opening", ["bad_gateway_after_work", "cut_after", "cut_halfway"])
+def test_a_check_run_that_github_does_not_show_at_first_is_completed(
+    rig: Rig, opening: FaultKind, kind: FaultKind
+):
+    """Nothing says that it was opened, and the looks for it are refused three times."""
+    rig.fake.faults.add(opening, on="POST */check-runs")
+    rig.fake.faults.add(kind, on="GET */check-runs", nth=2, times=3)
+
+    result = rig.publish()
+
+    assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
+    assert not result.failed
+
+
+@pytest.mark.parametrize("kind", ["not_found", "bad_credentials", "unprocessable"])
+def test_a_check_run_that_cannot_be_read_is_completed_all_the_same(rig: Rig, kind: FaultKind):
+    rig.fake.faults.add("cut_before", on="PATCH *", nth=2)
+    rig.fake.faults.add(kind, on="GET */check-runs*", nth=2, times=None)
+
+    result = rig.publish()
+
+    assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
+    assert not result.failed
+
+
+def test_an_interrupted_look_that_is_refused_is_repeated(rig: Rig):
+    """The run is interrupted while it waits to look for what it may have opened."""
+    rig.fake.faults.add("cut_after", on="POST */check-runs")
+    rig.fake.faults.add("not_found", on="GET */check-runs", nth=2)
+    rig.interrupt_at = 1
+
+    with pytest.raises(KeyboardInterrupt):
+        rig.publish()
+
+    assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
+
+
 @pytest.mark.parametrize("kind", PASSING)
 def test_github_back_after_it_was_gone(rig: Rig, kind: FaultKind):
     """A second publish completes what the first one had to leave."""
@@ -189,14 +234,14 @@ def test_every_request_fails_once(rig: Rig):
 
 
 def test_an_interrupted_publish_completes_its_check_run(rig: Rig):
-    rig.interrupt_at = 1  # the pause before the eleventh write: the ninth batch is out
+    rig.interrupt_at = 1  # the pause before the eleventh write: the eighth batch is out
 
     with pytest.raises(KeyboardInterrupt) as caught:
         rig.publish(publication(annotations=annotations(500)))
 
     (run,) = rig.check_runs
     assert (run.status, run.conclusion) == ("completed", "failure")
-    assert len(run.annotations) == 450
+    assert len(run.annotations) == 400
     assert run.title == "Not published completely: 1 of 3 scenarios fails"
     assert "`Publishing was cut short by KeyboardInterrupt.`" in run.summary
     assert caught.value.__notes__ == ["The check run was completed as failed and says why."]

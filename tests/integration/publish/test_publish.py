@@ -108,15 +108,15 @@ def test_150_newer_comments_do_not_cause_a_second_one(rig: Rig):
     assert {page.query["per_page"] for page in pages} == {"100"}
 
 
-def test_of_several_comments_of_ours_the_oldest_is_kept_up_to_date(rig: Rig):
+def test_of_several_comments_of_ours_the_oldest_is_kept_and_the_others_are_deleted(rig: Rig):
     oldest = rig.fake.add_comment(REPO, 7, BOT, f"{MARKER}\nfirst")
-    newer = rig.fake.add_comment(REPO, 7, BOT, f"{MARKER}\nsecond")
+    younger = rig.fake.add_comment(REPO, 7, BOT, f"{MARKER}\nsecond")
 
     rig.publish()
 
+    assert rig.comments == [oldest]
     assert oldest.body == publication().comment_body
-    assert newer.body == f"{MARKER}\nsecond"
-    assert "1 comment of ours besides the oldest" in rig.everything_said()
+    assert f"Deleted comment {younger.id} on #7" in rig.everything_said()
 
 
 def test_120_annotations_stand_on_one_check_run(rig: Rig):
@@ -230,7 +230,7 @@ def test_a_read_only_token_fails_nothing(rig: Rig, is_fork: bool):
     assert rig.outputs.exists()
     assert rig.emitted[0].count("::error ") == 2
     why = "from a fork" if is_fork else "permissions: checks: write"
-    assert why in result.problems[0]
+    assert why in result.problems[1]
     assert rig.check_runs == rig.comments == []
 
 

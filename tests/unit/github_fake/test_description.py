@@ -39,10 +39,8 @@ def test_a_request_off_the_description_is_422_and_recorded(fake, method, path, b
 
 
 def test_an_unknown_route_is_404_and_recorded(fake):
-    assert raw(fake, "DELETE", f"/repos/{REPO}/issues/comments/1")[0] == 404
-    assert fake.violations == [
-        f"DELETE /repos/{REPO}/issues/comments/1: not an operation this fake serves"
-    ]
+    assert raw(fake, "DELETE", f"/repos/{REPO}/issues/1")[0] == 404
+    assert fake.violations == [f"DELETE /repos/{REPO}/issues/1: not an operation this fake serves"]
 
 
 def test_a_reply_of_ours_off_the_description_is_recorded(fake):

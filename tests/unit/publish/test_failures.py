@@ -10,6 +10,7 @@ from ci_agent_eval.errors import PublishError
 from ci_agent_eval.publish.failures import (
     IssuesDisabledError,
     NotAllowedError,
+    NotFoundError,
     Purpose,
     failure,
     one_line,
@@ -34,7 +35,7 @@ POST = Purpose("post the comment on #7", "pull-requests")
         (410, "Issues are disabled for this repo", IssuesDisabledError, "Issues switched off"),
         (410, "This issue was deleted", PublishError, "410 (This issue was deleted)"),
         (403, "Unable to create comment because issue is locked", PublishError, "locked"),
-        (404, "Not Found", PublishError, "Check the repository's name"),
+        (404, "Not Found", NotFoundError, "Check the repository's name"),
         (422, "Validation Failed", PublishError, "422 (Validation Failed)"),
         (502, "Bad gateway", PublishError, "status page"),
         (302, "", PublishError, "answered 302."),
