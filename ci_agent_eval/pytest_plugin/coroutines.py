@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from typing import Any
@@ -68,6 +69,16 @@ class CoroutineTests:
     A plugin object, registered when the tests are about to run: it is then asked before anyio's
     plugin, which asks to be the first as well.
     """
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        """Ignore what pytest-asyncio says of plain async fixtures: it does not run them here.
+
+        pytest takes the filter back at the end of the item.
+        """
+        if item.get_closest_marker("asyncio") is not None and runs_coroutine(item):
+            message = "asyncio test .* requested async @pytest.fixture"
+            warnings.filterwarnings("ignore", message, pytest.PytestDeprecationWarning)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:

@@ -84,6 +84,7 @@ OUTCOMES = {
 }
 
 AS_IT_IS = ("pytest.fixture", "lambda test: test", "")
+MARKED = ("pytest.fixture", "pytest.mark.asyncio", "")
 FORCED = ("pytest_asyncio.fixture", "pytest.mark.asyncio", "import pytest_asyncio")
 
 
@@ -122,7 +123,7 @@ def test_no_other_plugin_is_needed(suite, workers):
 
 
 @pytest.mark.parametrize("mode", ["strict", "auto"])
-@pytest.mark.parametrize("form", [AS_IT_IS, FORCED], ids=["plain", "marked"])
+@pytest.mark.parametrize("form", [AS_IT_IS, MARKED, FORCED], ids=["plain", "marked", "forced"])
 def test_with_pytest_asyncio(suite, mode, form):
     configure(suite, asyncio_mode=mode)
     check(suite, suite_of(*form), plugins=(ASYNCIO,))
