@@ -21,6 +21,7 @@ from ci_agent_eval.pytest_plugin import (
     loop_members,
     options,
     rootdir,
+    shadowed,
     simulating,
     suite_budgets,
 )
@@ -207,6 +208,7 @@ def pytest_make_collect_report(
         from ci_agent_eval.pytest_plugin.evaluation import module  # noqa: PLC0415 - inert until used
 
         report = module.collect_report(report, collector)
+    report = shadowed.collect_report(report, collector)
     marked = [item for item in report.result if detection.is_marked(item)] if report.passed else []
     if not marked:
         return report

@@ -112,9 +112,14 @@ def _named(mark: pytest.Mark) -> Mapping[str, Any]:
     for key in mark.kwargs:
         if key not in ARGUMENTS:
             raise InputError(unknown_key(key, ARGUMENTS))
-    if mark.args and "scenario_id" in mark.kwargs:
-        raise InputError("`scenario_id` is given twice")
-    return {"scenario_id": mark.args[0], **mark.kwargs} if mark.args else mark.kwargs
+    if not mark.args:
+        return mark.kwargs
+    if "scenario_id" in mark.kwargs:
+        raise InputError("`scenario_id` is given twice: without a name, and by it; leave one out")
+    (given,) = mark.args
+    if not isinstance(given, str) or not given.strip():
+        raise InputError(f"scenario_id: the argument without a name must be a text (got {given!r})")
+    return {"scenario_id": given, **mark.kwargs}
 
 
 def collect_report(

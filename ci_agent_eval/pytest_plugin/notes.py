@@ -14,7 +14,7 @@ import pytest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.intervals import LEVEL, iterations_to_prove, wilson
 from ci_agent_eval.pytest_plugin import iterations
-from ci_agent_eval.pytest_plugin.detection import EPISODE
+from ci_agent_eval.pytest_plugin.detection import EPISODE, NAME, owns_marker
 from ci_agent_eval.pytest_plugin.marker import marker_arguments
 
 _MOST = 3
@@ -49,6 +49,7 @@ def notes(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
         yield from _too_few_to_pass(title, scenario)
         yield from _too_few_to_prove(title, scenario)
     yield from _not_repeated(items, default)
+    yield from _foreign_markers(items)
 
 
 def _arguments(item: pytest.Item) -> Mapping[str, Any]:
@@ -89,4 +90,15 @@ def _not_repeated(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
         yield (
             f"run once, not repeated: {', '.join(found[:_MOST])}{more}; pytest repeats neither "
             "methods of unittest.TestCase nor what is marked after collection"
+        )
+
+
+def _foreign_markers(items: Sequence[pytest.Item]) -> Iterator[str]:
+    marked = [item for item in items if item.get_closest_marker(NAME) is not None]
+    ignored = sorted(item.nodeid for item in marked if not owns_marker(item))
+    if ignored:
+        more = f" and {len(ignored) - _MOST} more" if len(ignored) > _MOST else ""
+        yield (
+            f"the marker `{NAME}` of {', '.join(ignored[:_MOST])}{more} is ignored, for pytest's "
+            "setting `markers` names it as the project's own; take it out of there"
         )

@@ -126,7 +126,11 @@ def test_markers_of_module_class_and_test_are_read_together(suite):
         ("'a', iterations=1, min_passes=2", "min_passes 2 of 1 iterations can never be reached"),
         ("scenario_id=''", "scenario_id: *"),
         ("'a', 'b'", "give everything after `scenario_id` by name"),
-        ("'a', scenario_id='b'", "`scenario_id` is given twice"),
+        ("'a', scenario_id='b'", "`scenario_id` is given twice: without a name, and by it; *"),
+        ("5", "scenario_id: the argument without a name must be a text (got 5)"),
+        ("['a']", "scenario_id: the argument without a name must be a text (got ['a'])"),
+        ("None", "scenario_id: the argument without a name must be a text (got None)"),
+        ("' '", "scenario_id: the argument without a name must be a text (got ' ')"),
     ],
 )
 def test_nonsense_is_a_collection_error_that_names_test_and_key(suite, arguments, sentence):
@@ -200,3 +204,21 @@ def test_a_project_with_a_marker_of_this_name_keeps_it(suite, pytester):
     ran = suite.run("--strict-markers")
     ran.result.assert_outcomes(passed=1)
     assert ran.results.episodes == ()
+
+
+def test_an_episode_with_the_project_s_own_marker_is_told_that_it_is_ignored(suite, pytester):
+    pytester.makeini("[pytest]\nmarkers =\n    episode: one of our episodes\n")
+    suite.write("""
+        import pytest
+
+        @pytest.mark.episode("greeting", gate="advisory")
+        def test_one(episode):
+            with episode.turn("Hello") as turn: turn.reply("Hi")
+            assert 1
+    """)
+    ran = suite.run()
+    ran.result.stdout.fnmatch_lines(
+        ["note: the marker `episode` of test_suite.py::test_one is ignored, for *; take it out *"]
+    )
+    (episode,) = ran.results.episodes
+    assert (episode.scenario_id, episode.gate) == ("test_suite.py::test_one", "required")
