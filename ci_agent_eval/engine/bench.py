@@ -15,14 +15,12 @@ from ci_agent_eval.current import running_episode
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.engine.model import model_settings
+from ci_agent_eval.engine.nested_requests import FIXTURE
 from ci_agent_eval.engine.prices import price_table
 from ci_agent_eval.engine.rate import Tally
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recorder import EpisodeRecorder
-
-FIXTURE = "aitest_run"
-"""The fixture that has what a judge needs."""
 
 
 class Loop(Protocol):

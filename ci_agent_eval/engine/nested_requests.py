@@ -1,4 +1,4 @@
-"""Requests to models from inside of a run: of sub-agents, and of any other code.
+"""Requests to models from inside of a run or an episode: of sub-agents, and of any other code.
 
 PydanticAI has no hook that all agents share, so `Agent.iter`, through which all their runs
 go, is wrapped once. Inside of a run it gives every further agent a capability that puts its
@@ -22,6 +22,7 @@ from pydantic_ai.models import Model, ModelRequestContext, ModelResolutionContex
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.toolsets import AbstractToolset
 
+from ci_agent_eval.current import running_episode
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.cassette.tape import Tape
 from ci_agent_eval.engine.declarations import Provider
@@ -29,6 +30,9 @@ from ci_agent_eval.engine.limits import Spent, Stop
 from ci_agent_eval.engine.model import build_model, is_scripted
 from ci_agent_eval.engine.record import NotedToolset, RunRecord
 from ci_agent_eval.errors import InputError
+
+FIXTURE = "aitest_run"
+"""The fixture that has an episode's engine and cassette."""
 
 _LIVE = (
     "a live request to a model in replay, past agents or in a thread without their context; "
@@ -99,6 +103,31 @@ def unanswered_requests(tape: Tape | None) -> Callable[[Stop], Stop]:
     return ended
 
 
+@functools.cache
+def watch_episodes() -> None:
+    """Put what an episode's own code asks of models on its cassette, too."""
+    _wrap_agents()
+    _outside_runs.append(_scope_of_episode)
+
+
+_outside_runs: list[Callable[[], RunScope | None]] = []
+
+
+def _current_scope() -> RunScope | None:
+    scope = _scope.get()
+    return _outside_runs[0]() if scope is None and _outside_runs else scope
+
+
+def _scope_of_episode() -> RunScope | None:
+    """Return where the code of the running episode asks; None without a cassette."""
+    running = running_episode()
+    if running is None or running.fixture is None:
+        return None
+    runs: Any = running.fixture(FIXTURE)
+    tape = runs.engine.tape(runs.episode_id)
+    return None if tape is None else RunScope(tape)
+
+
 class OwnRun(AbstractCapability[Any]):
     """Marks the run of the agent itself: its requests are recorded and counted already."""
 
@@ -166,7 +195,7 @@ class _Allowed:
 
     def __bool__(self) -> bool:
         """Raise CassetteMissError in replay, where nobody may be asked."""
-        scope = _scope.get() or next(iter(_replaying), None)
+        scope = _current_scope() or next(iter(_replaying), None)
         tape = None if scope is None else scope.tape
         if tape is not None and tape.mode == "replay":
             raise tape.refuse(_LIVE)
@@ -180,8 +209,10 @@ def _wrap_agents() -> None:
 
     @functools.wraps(begin)
     def iter_in_scope(self: Agent[Any, Any], *args: Any, **options: Any) -> Any:
-        scope, given = _scope.get(), options.get("capabilities") or ()
-        if scope is not None and not any(isinstance(one, OwnRun) for one in given):
+        given = options.get("capabilities") or ()
+        is_own = any(isinstance(one, OwnRun) for one in given)
+        scope = None if is_own else _current_scope()
+        if scope is not None:
             kind = ReplayedRun if scope.replays else NestedRun
             options["capabilities"] = [*given, kind(scope)]
         return begin(self, *args, **options)

@@ -105,7 +105,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # A setting that means nothing is said before anything runs.
     options.iterations(config)
     options.concurrency(config)
-    options.cassette_mode(config)
+    if options.cassette_mode(config) != "off":
+        from ci_agent_eval.pytest_plugin.agents import (  # noqa: PLC0415 - inert until used
+            watch_requests,
+        )
+
+        watch_requests()
     linking.configure(config)
     suite_budgets.configure(config)
     if options.report_dir(config) is not None or config.option.episode_list:

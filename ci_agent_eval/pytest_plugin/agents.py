@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -99,6 +100,16 @@ def recorded_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[Reco
         finally:
             if not held.is_gone:  # nothing is awaited for nothing: the loop has others to run
                 loop.run(held.given_back())
+
+
+def watch_requests() -> None:
+    """Record and replay what the code of episodes asks of models, where PydanticAI is there."""
+    if find_spec("pydantic_ai") is not None:
+        from ci_agent_eval.engine.nested_requests import (  # noqa: PLC0415 - inert until used
+            watch_episodes,
+        )
+
+        watch_episodes()
 
 
 def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:

@@ -250,3 +250,40 @@ def test_a_model_s_user_is_replayed_from_the_cassette(modelled):
     assert (ran.episodes["test_it"].outcome, len(asked)) == ("passed", 1)
     ran, asked = modelled([401], test, "--cassette=replay")
     assert (ran.episodes["test_it"].outcome, len(asked)) == ("passed", 0)
+
+
+OWN_AGENTS = """
+from pydantic_ai import Agent as Own
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+async def asks(prompt):
+    connection = OpenAIProvider(base_url=provider.base_url, api_key="k")
+    async with OpenAIChatModel("m", provider=connection) as model:
+        return (await Own(model).run(prompt)).output
+
+async def writes(persona, history):
+    return await asks("write" + {question!r})
+
+async def desk(message):
+    return await asks("answer: " + message)
+
+@pytest.mark.episode
+async def test_it(episode):
+    await run_simulation(desk, SimulatedUser("x", writes), max_turns=1)
+    assert episode.trajectory.turns[1].content == "Which order?"
+    assert await asks("judge") == "fine"
+"""
+
+
+def test_agents_in_the_code_of_an_episode_are_replayed_and_never_asked_live(modelled):
+    script = {"write": ["My refund?"], "answer": ["Which order?"], "judge": ["fine"]}
+    ran, asked = modelled(script, OWN_AGENTS.replace("{question!r}", "'a'"), "--cassette=record")
+    ran.result.assert_outcomes(passed=1)
+    assert len(asked) == 3
+    ran, asked = modelled(script, OWN_AGENTS.replace("{question!r}", "'a'"), "--cassette=replay")
+    ran.result.assert_outcomes(passed=1)
+    ran, missed = modelled(script, OWN_AGENTS.replace("{question!r}", "'b'"), "--cassette=replay")
+    assert (len(asked), len(missed)) == (0, 0)
+    assert ran.episodes["test_it"].outcome == "error"
+    assert "changed: the prompt" in ran.episodes["test_it"].reason
