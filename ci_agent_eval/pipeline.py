@@ -296,7 +296,7 @@ def run_and_report(
     claim_report_folder(job.folder)
     clear_report_folder(job.folder)
     run = run_suite(command, environ=job.environ, emit=echo, on_progress=on_progress)
-    if not (job.folder / SESSION_NAME).exists():
+    if run.usage_error is not None or not (job.folder / SESSION_NAME).exists():
         return run, report_loaded(job, Loaded(findings=(_never_started(run),)), (), base)
     return run, _report(
         job,
@@ -324,6 +324,8 @@ def _never_started(run: SuiteRun) -> Finding:
     """Say so where pytest gave up before its session: no file of it could say it."""
     if ended_by := run.interrupted_by or run.killed_by:
         return Finding("interrupted", "pytest", f"{ended_by.name} ended it before it had begun")
+    if run.usage_error is not None:
+        return Finding("collection_error", "pytest", run.usage_error)
     why = _NEVER_STARTED.get(run.exit_status, "it left no session")
     message = f"{why} (status {run.exit_status}); its output above says more"
     if run.only is not None:

@@ -103,7 +103,8 @@ class PublishSettings(KnownKeys):
 class Settings(KnownKeys):
     """Everything that can be configured, from every source at once."""
 
-    suite: str = Field(default="default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    suite: str = Field(default="default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,127}$")
+    """A matrix over models names suites after them, such as `anthropic/claude-x`."""
     report_dir: str = Field(default="agent-eval-report", min_length=1)
     formats: tuple[Format, ...] = Field(default=(), description="written beside our own files")
     paths: tuple[str, ...] = Field(default=(), description="what `run` gives pytest")

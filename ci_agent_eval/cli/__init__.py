@@ -114,6 +114,7 @@ def run(
     Everything after -- goes to pytest as it is. The exit code is the gate's, not pytest's.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.action import commands_stopped, suite_python
+    from ci_agent_eval.errors import InputError
     from ci_agent_eval.pipeline import run_and_report
     from ci_agent_eval.sharding import shard_of
 
@@ -130,6 +131,10 @@ def run(
             on_progress=progress.show,
         )
     progress.end()
+    if suite.usage_error is not None:
+        raise InputError(
+            f"pytest: {suite.usage_error}; correct the paths or the arguments after --"
+        )
     _print_report(built, "text", job.links)
     if suite.interrupted_by is not None:
         return 128 + suite.interrupted_by

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -51,6 +53,14 @@ _RUNS_NOTHING = frozenset(
         *("--fixtures", "--funcargs", "--fixtures-per-test", "--markers", "--cache-show"),
     }
 )
+
+_MISUSED = 4
+"""pytest's exit status for arguments and paths that it cannot use (its `ExitCode`)."""
+_USAGE_ERROR = re.compile(
+    r"(?:\x1b\[[0-9;]*m)*(?:ERROR: (?!usage: )|[^:]+: error: )(?P<sentence>[^\x1b\n]+)"
+)
+"""How pytest says which of them, with colours where they are forced."""
+_LAST_LINES = 50
 
 PROGRESS_SECONDS = 0.5
 GRACE_SECONDS = 10.0
@@ -99,6 +109,8 @@ class SuiteRun:
     killed_by: signal.Signals | None = None
     """The signal that ended the suite's process."""
     progress: Progress = field(default_factory=Progress)
+    usage_error: str | None = None
+    """What pytest said of an argument or path that it could not use."""
     only: str | None = None
     """The argument for which pytest ran nothing, such as `--collect-only`."""
 
@@ -121,12 +133,28 @@ def run_suite(
     redactor = Redactor.from_environ(environ)
     suite = _Suite.of(command, environ)
     _clear(command.report_dir)
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+
+    def remember(line: str) -> None:
+        last.append(line)
+        emit(line)
+
     with suite.started(lambda plugin: suite_arguments(command, plugin), grace_s) as child:
-        progress = _watch(child, redactor, JournalTail(command.report_dir), emit, on_progress)
+        progress = _watch(child, redactor, JournalTail(command.report_dir), remember, on_progress)
     redact_xml(command.report_dir / JUNIT_NAME, redactor)
-    run = replace(_result(child, progress), only=runs_nothing(command.all_args))
+    run = replace(
+        _result(child, progress),
+        usage_error=_usage_error(last) if child.process.returncode == _MISUSED else None,
+        only=runs_nothing(command.all_args),
+    )
     ReportFolder(command.report_dir).note_process_status(run.exit_status)
     return run
+
+
+def _usage_error(lines: Iterable[str]) -> str | None:
+    """Return pytest's own sentence; None where something else ended it, such as a conftest.py."""
+    found = [match["sentence"].strip() for match in map(_USAGE_ERROR.match, lines) if match]
+    return "; ".join(found) or None
 
 
 def list_scenarios(

@@ -192,11 +192,34 @@ def test_a_suite_that_cannot_be_collected_fails_and_says_so(agent_eval, tmp_path
     assert "collection_error" in kinds
 
 
-def test_pytest_arguments_that_mean_nothing_fail_and_leave_a_report(agent_eval, desk, tmp_path):
-    done = agent_eval("run", "desk", "--", "--no-such-option")
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nothere"], "file or directory not found: nothere"),
+        (["desk/test_refunds.py::test_nothere"], "not found: "),
+        (["desk", "--", "--no-such-option"], "unrecognized arguments: --no-such-option"),
+        (["desk", "--", "--color=yes", "-n", "x"], "argument -n/--numprocesses: invalid"),
+        (["desk", "--", "-p", "no_such_plugin"], "No module named 'no_such_plugin'"),
+    ],
+)
+def test_what_pytest_cannot_use_is_wrong_use(agent_eval, desk, tmp_path, arguments, sentence):
+    done = agent_eval("run", *arguments)
+    assert done.returncode == 2, done.stdout
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+    document = verdict(tmp_path)
+    assert document["conclusion"] == "failure"
+    (finding,) = document["summary"]["findings"]
+    assert finding["kind"] == "collection_error"
+    assert sentence in finding["message"]
+
+
+def test_a_conftest_that_cannot_be_imported_is_no_wrong_use(agent_eval, tmp_path):
+    (tmp_path / "conftest.py").write_text("import nothing_of_that_name\n")
+    (tmp_path / "test_it.py").write_text("def test_it(): pass\n")
+    done = agent_eval("run", "test_it.py")
     assert done.returncode == 1
-    findings = verdict(tmp_path)["summary"]["findings"]
-    assert any("status 4" in f["message"] for f in findings), findings
+    assert verdict(tmp_path)["conclusion"] == "failure"
 
 
 def test_a_suite_without_episodes_is_no_evidence(agent_eval, tmp_path):
@@ -210,7 +233,8 @@ def test_a_suite_without_episodes_is_no_evidence(agent_eval, tmp_path):
 def test_a_former_report_never_stands_in_for_a_run_that_failed_to_start(agent_eval, desk, tmp_path):
     mend(desk)
     assert agent_eval("run", "desk").returncode == 0
-    assert agent_eval("run", "desk", "--", "--no-such-option").returncode == 1
+    assert agent_eval("run", "desk", "--", "--no-such-option").returncode == 2
+    assert verdict(tmp_path)["conclusion"] == "failure"
 
 
 def test_junit_alone_is_judged(agent_eval, tmp_path):
