@@ -29,6 +29,7 @@ from ci_agent_eval.render.links import quoted_url
 from ci_agent_eval.render.markdown import marker
 from ci_agent_eval.render.sentences import finding_sentence
 from ci_agent_eval.report import Report
+from ci_agent_eval.results.episodes import parsed
 from ci_agent_eval.settings import Settings
 
 _LARGEST_SESSION = 16 * 1024 * 1024
@@ -156,7 +157,7 @@ def _read_session(file: Path, shown: str) -> Session:
     with file.open("rb") as opened:
         text = opened.read(_LARGEST_SESSION)
     try:
-        return Session.model_validate_json(text)
+        return Session.model_validate(parsed(text))
     except ValueError as error:  # pydantic's errors are such
         raise InputError(f"{shown}: {one_line(describe_problem(error))}") from None
 

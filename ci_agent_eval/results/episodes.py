@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
+from jiter import from_json
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from ci_agent_eval.contract.canonical import HEADER_END
 from ci_agent_eval.contract.episode import Episode
@@ -33,6 +33,7 @@ _Found = TypeVar("_Found")
 _LONGEST_PROBLEM = 300
 _LINES_SUFFIXES = (".jsonl", ".ndjson")
 _POSITION = re.compile(r" at line (\d+) column (\d+)$")
+_DUPLICATE = ("it is not JSON: Detected duplicate key", "it has the duplicate key")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -291,16 +292,19 @@ def _record(value: Any, line: int = 0) -> Record:
 
 
 def parsed(text: bytes) -> Any:
-    """Parse JSON; raises MalformedError with the column, and the line where there are several."""
+    """Parse JSON without duplicate keys.
+
+    Raises MalformedError with the column, and the line where there are several.
+    """
     try:
-        return from_json(text)
+        return from_json(text, catch_duplicate_keys=True)
     except ValueError as error:
         position = _POSITION.search(str(error))
-        reason = _POSITION.sub("", str(error))
+        reason = f"it is not JSON: {_POSITION.sub('', str(error))}".replace(*_DUPLICATE)
         if position is None:
-            raise MalformedError(_clipped(f"it is not JSON: {reason}")) from error
+            raise MalformedError(_clipped(reason)) from error
         line, column = int(position[1]), position[2]
-        sentence = _clipped(f"it is not JSON: {reason} at column {column}")
+        sentence = _clipped(f"{reason} at column {column}")
         raise MalformedError(sentence, line) from error
 
 

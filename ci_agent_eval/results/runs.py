@@ -20,6 +20,7 @@ from ci_agent_eval.results.episodes import (
     Problem,
     Record,
     head_of,
+    parsed,
     read_episodes,
 )
 from ci_agent_eval.results.eval_archive import ZIP_BEGINNING, read_eval_archive
@@ -180,7 +181,7 @@ def read_loose(file: Input, spool: Keeper | None) -> Read:
 def _read_session(file: Input, read: Read) -> Session | None:
     try:
         with open_regular(file.path, follow=True) as opened:
-            session = Session.model_validate_json(opened.read(_LARGEST_SESSION))
+            session = Session.model_validate(parsed(opened.read(_LARGEST_SESSION)))
     except ValueError as error:  # pydantic's errors are such
         read.findings.append(_unreadable(file, describe_problem(error)[:300]))
         return None

@@ -125,6 +125,20 @@ def test_a_syntax_error_in_a_line_names_that_line() -> None:
     assert (problem.line, problem.message) == (2, "it is not JSON: expected `:` at column 6")
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "line"),
+    [
+        ('{"scenario_id": "a", "outcome": "failed", "outcome": "passed"}', "a.json", 1),
+        ('{"scenario_id": "a"}\n{"scenario_id": "b", "gate": "required", "gate": "advisory"}\n', "x.jsonl", 2),
+        ('{"scenario_id": "a", "budgets": {"tool_calls": {"used": 9, "used": 1, "limit": 4}}}', "a.json", 1),
+    ],
+)  # fmt: skip
+def test_a_duplicate_key_is_refused(text: str, name: str, line: int) -> None:
+    (problem,) = problems(read(text, name))
+    assert problem.line == line
+    assert problem.message.startswith('it has the duplicate key "')
+
+
 def test_a_cut_last_line_is_told_apart() -> None:
     text = journal_line(episode("a")) + journal_line(failing("b"))[:-20]
     found = read(text, "gw0.jsonl")

@@ -319,7 +319,16 @@ def test_collection_errors_are_findings_each(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"state": "finished", "x": 1}', "\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        '{"state": "finished", "x": 1}',
+        '{"state": "running", "state": "finished"}',
+        "\xff",
+    ],
+)
 def test_a_session_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
     write_run(tmp_path / "out", episode())
     (tmp_path / "out/session.json").write_text(text, encoding="utf-8")
