@@ -81,20 +81,21 @@ def report_files(
 
     `root` is what the files' names are relative to, where that is not the job's own root.
     """
-    ReportFolder(job.folder).prepare()
-    base = find_baseline(job)
-    return _report(
-        job,
-        base,
-        lambda spool, redact: load(
-            results,
-            junit,
-            root=root or job.root,
-            spool=spool,
-            redact=redact,
-            passed_on_retry=job.settings.gate.passed_on_retry,
-        ),
-    )
+    folder = ReportFolder(job.folder)
+    folder.prepare()
+    with folder.locked():
+        return _report(
+            job,
+            find_baseline(job),
+            lambda spool, redact: load(
+                results,
+                junit,
+                root=root or job.root,
+                spool=spool,
+                redact=redact,
+                passed_on_retry=job.settings.gate.passed_on_retry,
+            ),
+        )
 
 
 def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
@@ -291,6 +292,13 @@ def run_and_report(
     )
     folder = ReportFolder(job.folder)
     folder.prepare(with_junit=True)
+    with folder.locked():
+        return _run_and_report(job, command, echo, on_progress)
+
+
+def _run_and_report(
+    job: Job, command: SuiteCommand, echo: Echo, on_progress: Callable[[Progress], None]
+) -> tuple[SuiteRun, Report]:
     # Before the suite runs: what it does to the workspace is not to change what it is held against.
     base = find_baseline(job)
     claim_report_folder(job.folder)

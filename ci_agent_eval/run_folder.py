@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -111,6 +112,21 @@ class ReportFolder:
                 f"{error.filename or self.path}: cannot be used ({error.strerror}); "
                 "make it accessible, or name another report directory"
             ) from None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs out of the folder, which is there. Raises InputError where one is in it.
+
+        The lock is on the folder itself, and the system frees that of a process that dies. A file
+        system that knows no locks keeps nobody out.
+        """
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with suppress(OSError):
+                _lock(descriptor, self.path)
+            yield
+        finally:
+            os.close(descriptor)
 
     def clear(self, *, with_junit: bool = False) -> None:
         """Prepare the folder and remove what a former run of this program left in it.
@@ -241,6 +257,16 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             for raw in chunk.splitlines(keepends=True):
                 yield start, raw.rstrip(b"\r\n")
                 start += len(raw)
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(
+            f"{path}: another run is writing its results there; wait until it has ended, or name "
+            "another report directory"
+        ) from None
 
 
 def _is_session(file: Path) -> bool:

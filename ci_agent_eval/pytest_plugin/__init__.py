@@ -114,6 +114,7 @@ def pytest_configure(config: pytest.Config) -> None:
     linking.configure(config)
     suite_budgets.configure(config)
     if options.report_dir(config) is not None or config.option.episode_list:
+        options.require_pydantic()
         from ci_agent_eval.pytest_plugin import collected  # noqa: PLC0415 - inert until used
 
         collected.watch(config)
@@ -374,6 +375,7 @@ def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
 def _episodes(config: pytest.Config) -> EpisodeSession:
     """Return the session's episodes; the contract is imported when the first is met."""
     if SESSION not in config.stash:
+        options.require_pydantic()
         from ci_agent_eval.pytest_plugin import session  # noqa: PLC0415 - inert until used
 
         config.stash[SESSION] = session.EpisodeSession.of(config)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,19 @@ MARKER_HELP = (
     "ids it had before, "
     "alone=True lets no other run beside it, False lets any (ci-agent-eval)"
 )
+
+
+def require_pydantic() -> None:
+    """Raise pytest.UsageError where the pydantic that episodes are made of is not installed."""
+    try:
+        found = metadata.version("pydantic")
+    except metadata.PackageNotFoundError:
+        found = "none"
+    if not found.partition(".")[0].isdigit() or int(found.partition(".")[0]) < 2:
+        raise pytest.UsageError(
+            f"ci-agent-eval needs pydantic 2 or newer where episodes run, and found {found}; "
+            "install it into this environment, or run without -p ci_agent_eval"
+        )
 
 
 def add_options(parser: pytest.Parser) -> None:

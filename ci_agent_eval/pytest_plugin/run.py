@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,11 @@ class Run:
         )
         session = collection.restrict(session)
         try:
+            folder.prepare()
+            if not config.option.episode_watched:  # else it is locked by who watches
+                lock = ExitStack()
+                lock.enter_context(folder.locked())
+                config.add_cleanup(lock.close)
             folder.clear()
             folder.write_session(session)
         except (InputError, OSError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from ci_agent_eval.errors import InputError
 PACKAGES = ("ci-agent-eval", "pydantic", "pytest")
 MIN_PYTHON = (3, 11)
 MIN_PYTEST = 8
+MIN_PYDANTIC = 2
 PROBE_SECONDS = 60.0
 
 # Runs in the suite's interpreter, whatever its version: no syntax newer than its oldest.
@@ -60,12 +62,17 @@ class Interpreter:
                 raise InputError(
                     f"{self.python} has no {name}; install ci-agent-eval[pytest] there"
                 )
-        pytest_version = self.packages["pytest"] or ""
-        if int(pytest_version.partition(".")[0]) < MIN_PYTEST:
-            raise InputError(
-                f"{self.python} has pytest {pytest_version}; "
-                f"the plugin needs {MIN_PYTEST} or newer: upgrade it"
-            )
+        for name, oldest in (("pytest", MIN_PYTEST), ("pydantic", MIN_PYDANTIC)):
+            if self.version_of(name) < (oldest,):
+                raise InputError(
+                    f"{self.python} has {name} {self.packages[name]}; "
+                    f"the plugin needs {oldest} or newer: upgrade it"
+                )
+
+    def version_of(self, package: str) -> tuple[int, ...]:
+        """Return the leading numbers of an installed package's version, such as (8, 4)."""
+        found = re.match(r"\d+(?:\.\d+)*", self.packages[package] or "")
+        return tuple(map(int, found[0].split("."))) if found else ()
 
 
 def probe(python: str, environ: Mapping[str, str]) -> Interpreter:

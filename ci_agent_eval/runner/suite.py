@@ -139,7 +139,8 @@ def run_suite(
         last.append(line)
         emit(line)
 
-    with suite.started(lambda plugin: suite_arguments(command, plugin), grace_s) as child:
+    version = suite.interpreter.version_of("pytest")
+    with suite.started(lambda plugin: suite_arguments(command, plugin, version), grace_s) as child:
         progress = _watch(child, redactor, JournalTail(command.report_dir), remember, on_progress)
     redact_xml(command.report_dir / JUNIT_NAME, redactor)
     run = replace(
@@ -229,7 +230,9 @@ class _Suite:
             yield child
 
 
-def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
+def suite_arguments(
+    command: SuiteCommand, plugin: str, pytest_version: tuple[int, ...]
+) -> list[str]:
     """Return the argument list; paths stand last, behind `--`, so that none is an option.
 
     Evaluations below the paths run, too: the plugin that is named, and lent where the suite
@@ -239,6 +242,7 @@ def suite_arguments(command: SuiteCommand, plugin: str) -> list[str]:
     """
     report_dir = command.report_dir.absolute()
     ours = ["--episode-watched", f"--episode-report-dir={report_dir}"]
+    ours += [f"--override-ini={setting}" for setting in _explanation(pytest_version)]
     if runs_nothing(command.all_args) is None:
         # pytest would write the file all the same, of a run that was none.
         ours.append(f"--junit-xml={report_dir / JUNIT_NAME}")
@@ -267,6 +271,17 @@ def _pytest(
     program = (command.python, "-u", "-m", "pytest", "-p", plugin)
     named = [*suite_paths, *paths, *(command.paths or command.suite_paths)]
     return [*program, *before, *suite_options, *options, "--eval", *behind, told, "--", *named]
+
+
+def _explanation(pytest_version: tuple[int, ...]) -> Sequence[str]:
+    """Return the settings with which pytest explains a failed assertion alike everywhere.
+
+    By itself it explains more where `CI` is set, or with `-vv`; older versions do so unless they
+    explain everything.
+    """
+    if pytest_version < (8, 4):
+        return ("verbosity_assertions=2",)
+    return ("verbosity_assertions=1", "truncation_limit_lines=0", "truncation_limit_chars=0")
 
 
 def _budget_options(budgets: SuiteBudgets) -> Iterator[str]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
-from tests.processes import run_agent_eval, started_python, wait_for
+from tests.processes import run_agent_eval, run_python, started_python, wait_for
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/refund_desk"
@@ -212,6 +214,77 @@ def test_what_pytest_cannot_use_is_wrong_use(agent_eval, desk, tmp_path, argumen
     (finding,) = document["summary"]["findings"]
     assert finding["kind"] == "collection_error"
     assert sentence in finding["message"]
+
+
+WAITS = """
+def test_waits(episode):
+    with episode.turn("Hi") as turn:
+        answer = open("gate").read()
+        turn.reply(answer)
+    assert answer == "go"
+"""
+
+
+def test_two_runs_do_not_write_into_one_folder(agent_eval, tmp_path):
+    (tmp_path / "test_waits.py").write_text(WAITS)
+    os.mkfifo(tmp_path / "gate")
+    arguments = ("-m", "ci_agent_eval", "run", "test_waits.py", "--", "-s")
+    with started_python(*arguments, cwd=tmp_path) as first:
+        # Opening the pipe waits for the test that reads it.
+        with (tmp_path / "gate").open("w") as gate:
+            for wrong in (
+                agent_eval("run", "test_waits.py"),
+                agent_eval("report", "--junit", "x.xml"),
+            ):
+                assert wrong.returncode == 2, wrong.stdout
+                assert "another run is writing its results there" in wrong.stderr
+                assert wrong.stderr.count("\n") == 1
+            pytest_alone = run_python(
+                *("-m", "pytest", "test_waits.py", "--episode-report-dir=agent-eval-report"),
+                cwd=tmp_path,
+            )
+            assert pytest_alone.returncode == pytest.ExitCode.USAGE_ERROR
+            gate.write("go")
+        output, _ = first.communicate()
+    assert first.returncode == 0, output
+    assert verdict(tmp_path)["counts"]["episodes"]["passed"] == 1
+
+
+LONG = """
+def test_lists():
+    assert list(range(60)) == [*range(7), "x", *range(8, 60)]
+
+def test_texts():
+    assert "a\\n" * 30 == "a\\n" * 29 + "b\\n"
+
+def test_dicts():
+    assert {str(i): i for i in range(30)} == {str(i): i + (i == 3) for i in range(30)}
+
+def test_episode(episode):
+    with episode.turn("Hi") as turn:
+        turn.reply("Hello")
+    assert list(range(60)) == [*range(7), "x", *range(8, 60)]
+"""
+
+
+def test_failing_tests_are_told_in_the_same_bytes_wherever_they_run(agent_eval, tmp_path):
+    (tmp_path / "test_long.py").write_text(LONG)
+    (tmp_path / "conftest.py").write_text(
+        "import pytest\n@pytest.fixture\ndef episode_clock(): return lambda: 0.0\n"
+    )
+    told = set()
+    for number, (arguments, environ) in enumerate(
+        [([], {}), ([], {"CI": "true"}), (["-vv"], {}), (["-q"], {"CI": "1"})]
+    ):
+        folder = tmp_path / f"r{number}"
+        done = agent_eval(
+            "run", "test_long.py", "--report-dir", folder.name, "--", *arguments, **environ
+        )
+        assert done.returncode == 1
+        names = ("verdict.json", "comment.md", "annotations.json", "results.json")
+        texts = [(folder / name).read_text().replace(folder.name, "r") for name in names]
+        told.add(re.sub(r'("(?:duration_s|wall_time_s|time)": ?)[0-9.]+', r"\1 0", "".join(texts)))
+    assert len(told) == 1
 
 
 def test_a_conftest_that_cannot_be_imported_is_no_wrong_use(agent_eval, tmp_path):
@@ -427,11 +500,13 @@ def test_plain():
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["--", "--junitxml=other.xml"], ["--", "-p", "no:junitxml"]]
+    ("arguments", "code"),
+    [([], 1), (["--", "--junitxml=other.xml"], 1), (["--", "-p", "no:junitxml"], 2)],
 )
-def test_a_failing_plain_test_fails_whatever_pytest_is_told(agent_eval, tmp_path, arguments):
+def test_a_failing_plain_test_fails_whatever_pytest_is_told(agent_eval, tmp_path, arguments, code):
     (tmp_path / "test_both.py").write_text(PLAIN_AND_EPISODE.format(passes=False))
-    assert agent_eval("run", "test_both.py", *arguments).returncode == 1
+    assert agent_eval("run", "test_both.py", *arguments).returncode == code
+    assert verdict(tmp_path)["conclusion"] == "failure"
 
 
 def test_a_status_of_pytest_that_nothing_explains_fails(agent_eval, tmp_path):

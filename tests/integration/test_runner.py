@@ -180,7 +180,7 @@ def test_a_former_runs_files_are_gone_even_if_pytest_never_starts(run):
 
 
 def test_paths_are_never_options(run, tmp_path):
-    arguments = suite_arguments(SuiteCommand(tmp_path, ["--exitfirst"]), "plugin")
+    arguments = suite_arguments(SuiteCommand(tmp_path, ["--exitfirst"]), "plugin", (9, 2))
     assert arguments[-2:] == ["--", "--exitfirst"]
 
 
@@ -193,18 +193,31 @@ def test_a_run_is_stopped_at_the_hard_budgets_of_its_suite_unless_the_user_says_
         }
     )
     command = SuiteCommand(tmp_path, ["."], ["--total-cost-usd=9"], budgets=budgets)
-    arguments = suite_arguments(command, "plugin")
+    arguments = suite_arguments(command, "plugin", (9, 2))
     given = [argument for argument in arguments if argument.startswith("--total")]
     # Of an option that is given twice the last one counts.
     assert given == ["--total-cost-usd=0.25", "--total-tokens=1000", "--total-cost-usd=9"]
 
 
-def test_our_options_stand_behind_the_users_and_before_paths(tmp_path):
+@pytest.mark.parametrize(
+    ("version", "explained"),
+    [
+        ((8, 3, 5), ["verbosity_assertions=2"]),
+        (
+            (8, 4),
+            ["verbosity_assertions=1", "truncation_limit_lines=0", "truncation_limit_chars=0"],
+        ),
+    ],
+)
+def test_our_options_stand_behind_the_users_and_before_paths(tmp_path, version, explained):
     users = ["--junitxml=other.xml", "-q", "--", "tests/test_a.py"]
-    arguments = suite_arguments(SuiteCommand(tmp_path, ["."], users, suite="desk"), "plugin")
+    arguments = suite_arguments(
+        SuiteCommand(tmp_path, ["."], users, suite="desk"), "plugin", version
+    )
     assert arguments[6:] == [
         *("--junitxml=other.xml", "-q", "--eval", "--episode-watched"),
         f"--episode-report-dir={tmp_path}",
+        *(f"--override-ini={setting}" for setting in explained),
         *(f"--junit-xml={tmp_path / 'junit.xml'}", "--episode-suite=desk"),
         '--episode-asked=["--junitxml=other.xml", "-q", "--", "tests/test_a.py", "."]',
         *("--", "tests/test_a.py", "."),
@@ -427,6 +440,7 @@ def test_an_installed_plugin_is_loaded_once_with_and_without_autoload(run, autol
         ((3, 11), {"pytest": None}, "has no pytest; install ci-agent-eval[pytest] there"),
         ((3, 11), {"pydantic": None}, "has no pydantic; install"),
         ((3, 11), {"pytest": "7.4.0"}, "has pytest 7.4.0; the plugin needs 8 or newer"),
+        ((3, 11), {"pydantic": "1.10.26"}, "has pydantic 1.10.26; the plugin needs 2 or newer"),
     ],
 )
 def test_an_interpreter_that_cannot_run_suites_says_why(version, packages, sentence):
