@@ -228,7 +228,7 @@ def test_what_defines_the_suite_is_not_asked_of_the_run(tmp_path):
     command = SuiteCommand(
         tmp_path, suite_paths=["tests"], suite_args=["-m", "fast"], pytest_args=["-k", "x"]
     )
-    arguments = suite_arguments(command, "plugin")
+    arguments = suite_arguments(command, "plugin", (9, 2))
     assert arguments[6:10] == ["-m", "fast", "-k", "x"]
     assert arguments[-3:] == ['--episode-asked=["-k", "x", "--"]', "--", "tests"]
 
