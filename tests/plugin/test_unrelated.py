@@ -62,7 +62,7 @@ def test_nothing_heavy_is_imported(pytester):
         import sys
 
         def pytest_unconfigure(config):
-            heavy = {"pydantic", "ci_agent_eval.contract", "ci_agent_eval.recorder", "asyncio",
+            heavy = {"pydantic", "ci_agent_eval.contract.base", "ci_agent_eval.recorder", "asyncio",
                      "ci_agent_eval.redact", "ci_agent_eval.pytest_plugin.session",
                      "ci_agent_eval.run_ledger", "ci_agent_eval.pytest_plugin.budget_stop"}
             assert "ci_agent_eval.pytest_plugin" in sys.modules
