@@ -26,9 +26,15 @@ def _shape(pattern: str, *words: str, replacement: str = REDACTED) -> Shape:
     return Shape(words, re.compile(pattern), replacement)
 
 
-# No word goes on here: it is the text's first, or one after an escaped line break (`\n`).
-_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
-_START_OF_JWT = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
+def _starting(word: str, inner: str = "A-Za-z0-9") -> str:
+    """Return the pattern of a word that does not continue another of the characters `inner`.
+
+    It may follow an escaped line break (`\\n`). The word stands before the lookbehind: a pattern
+    that begins with fixed text is searched 60 times faster.
+    """
+    return rf"{word}(?:(?<![{inner}]{word})|(?<=\\[nrt]{word}))"
+
+
 _QUOTE = r"(?:\\{0,4}[\"']|&quot;)?"
 
 # Each pattern begins with fixed text and goes on with one character class at a time, so that
@@ -38,9 +44,9 @@ SHAPES: tuple[Shape, ...] = (
     _shape(r"gh[pousr]_[A-Za-z0-9]{20,255}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
     _shape(r"github_pat_[A-Za-z0-9_]{20,255}", "github_pat_"),
     # OpenAI (sk-, sk-proj-) and Anthropic (sk-ant-).
-    _shape(_START + r"sk-[A-Za-z0-9_-]{20,400}", "sk-"),
+    _shape(_starting("sk-") + r"[A-Za-z0-9_-]{20,400}", "sk-"),
     # AWS access key ids: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
-    _shape(_START + r"A(?:KI|SI)A[A-Z2-7]{16}(?![A-Za-z0-9])", "AKIA", "ASIA"),
+    _shape(_starting("A[KS]IA") + r"[A-Z2-7]{16}(?![A-Za-z0-9])", "AKIA", "ASIA"),
     _shape(r"AIza[A-Za-z0-9_-]{35}", "AIza"),
     _shape(r"xox[abeoprs]-[A-Za-z0-9-]{10,400}", "xox"),
     _shape(r"xapp-[A-Za-z0-9-]{10,400}", "xapp-"),
@@ -50,8 +56,8 @@ SHAPES: tuple[Shape, ...] = (
     _shape(r"hf_[A-Za-z0-9]{30,100}", "hf_"),
     _shape(r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,255}", "k_live_", "k_test_"),
     _shape(
-        _START_OF_JWT
-        + r"eyJ[A-Za-z0-9_-]{8,8192}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,8192}",
+        _starting("eyJ", "A-Za-z0-9_-")
+        + r"[A-Za-z0-9_-]{8,8192}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,8192}",
         "eyJ",
     ),
     _shape(
@@ -63,7 +69,7 @@ SHAPES: tuple[Shape, ...] = (
         replacement=rf"\g<1>{REDACTED}",
     ),
     _shape(
-        _START + r"([Bb]earer[ ])[A-Za-z0-9._~+/=-]{16,8192}",
+        rf"({_starting('[Bb]earer[ ]')})[A-Za-z0-9._~+/=-]{{16,8192}}",
         "earer ",
         replacement=rf"\g<1>{REDACTED}",
     ),
