@@ -271,7 +271,9 @@ class EngineSession:
                 ServerPool,
             )
 
-            pool: Servers = await self._opened.enter_async_context(ServerPool(self.environ))
+            pool: Servers = await self._opened.enter_async_context(
+                ServerPool(self.environ, self.sleep)
+            )
             self.servers = pool
             return pool
 

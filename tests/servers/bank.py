@@ -11,6 +11,15 @@ import sys
 
 import anyio
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.types import SamplingMessage, TextContent
+from pydantic import BaseModel
+
+
+class Confirmation(BaseModel):
+    """What a user is asked for."""
+
+    sure: bool
+
 
 server = MCPServer("bank")
 balances = {"checking": 1500.0, "savings": 3200.0}
@@ -87,6 +96,25 @@ async def garble() -> str:
     os.write(1, b"Starting calculation...\n{not json\n")
     await anyio.sleep_forever()
     return "never"
+
+
+@server.tool()
+async def ask_user(ctx: Context) -> str:
+    """Ask whoever uses the client."""
+    return str(await ctx.elicit("Are you sure?", Confirmation))
+
+
+@server.tool()
+async def ask_model(ctx: Context) -> str:
+    """Ask the client's model."""
+    question = SamplingMessage(role="user", content=TextContent(type="text", text="Sure?"))
+    return str(await ctx.session.create_message(messages=[question], max_tokens=5))
+
+
+@server.tool()
+async def ask_roots(ctx: Context) -> str:
+    """Ask which folders the client has."""
+    return str(await ctx.session.list_roots())
 
 
 @server.tool()

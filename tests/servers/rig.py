@@ -47,8 +47,8 @@ def an_sse_bank(**changes: Any) -> MCPServer:
     return MCPServer(**fields | changes)
 
 
-def a_rogue(mode: str, **changes: Any) -> MCPServer:
-    fields = {"command": [sys.executable, "-S", ROGUE, mode], "name": "rogue"}
+def a_rogue(mode: str, *arguments: str, **changes: Any) -> MCPServer:
+    fields = {"command": [sys.executable, "-S", ROGUE, mode, *arguments], "name": "rogue"}
     return MCPServer(**fields | changes)
 
 

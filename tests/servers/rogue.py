@@ -3,7 +3,8 @@
 silent: never answers. dies: ends at once. refuses: hangs up on `initialize`. garbage: answers a
 call with what is no message. binary: with what is no UTF-8. noisy: logs to stdout, but works.
 malformed: with a result of the wrong shape. stubborn: ignores the end of its input and SIGTERM.
-deaf: stops reading after the first call. late: offers its tool only when asked a third time.
+deaf: stops reading after the first call. forgets: knows no session after the first call.
+moody FILE: starts only when there are two lines in the file, and adds one each time. late: offers its tool only when asked a third time.
 """
 
 # ruff: noqa: T201 - what these programs print is what they are for
@@ -13,6 +14,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 TOOL = {"name": "act", "description": "Act.", "inputSchema": {"type": "object"}}
 INFO = {
@@ -36,6 +38,11 @@ def act(mode: str, request: dict) -> None:
         answer(request, {"content": "not a list"})
     elif mode == "deaf":
         signal.pause()
+    elif mode == "forgets":
+        while request:
+            error = {"code": -32600, "message": "Session not found"}
+            print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}), flush=True)
+            request = json.loads(sys.stdin.readline() or "null")
     else:
         answer(request, {"content": [{"type": "text", "text": "acted"}]})
 
@@ -58,6 +65,15 @@ def serve(mode: str) -> None:
                 answer(request, {})
 
 
+def check_mood(starts: Path) -> None:
+    with starts.open("a+") as file:
+        file.seek(0)
+        before = len(file.readlines())
+        print("started", file=file)
+    if before < 2:
+        raise SystemExit("not in the mood")
+
+
 def main() -> None:
     mode = sys.argv[1]
     print(f"rogue: {mode}", file=sys.stderr, flush=True)
@@ -68,6 +84,8 @@ def main() -> None:
     elif mode == "refuses":
         sys.stdin.readline()
         raise SystemExit("expected something else")
+    elif mode == "moody":
+        check_mood(Path(sys.argv[2]))
     elif mode == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     serve(mode)

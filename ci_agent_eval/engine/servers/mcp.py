@@ -13,7 +13,12 @@ from pydantic_ai.exceptions import AgentRunError, ModelRetry, ToolFailed, UserEr
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from ci_agent_eval.engine.faults import ServerError
-from ci_agent_eval.engine.servers.running import RunningServer, is_lost
+from ci_agent_eval.engine.servers.running import (
+    Question,
+    RunningServer,
+    is_lost,
+    may_be_refusal,
+)
 
 _Answer = TypeVar("_Answer")
 
@@ -31,6 +36,7 @@ class EpisodeToolset(AbstractToolset[Any]):
 
     server: str
     """What messages call the server."""
+    episode_id: str
     source: Callable[[], Awaitable[RunningServer]]
     """Gives the running server, started again if need be."""
     hidden: str | None = None
@@ -49,7 +55,8 @@ class EpisodeToolset(AbstractToolset[Any]):
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """Return the server's tools."""
         running = await self.source()
-        tools = await answered(running, "listing its tools", running.toolset.get_tools(ctx))
+        listing = Question("listing its tools", self.episode_id)
+        tools = await answered(running, listing, running.toolset.get_tools(ctx))
         return {name: tool for name, tool in tools.items() if name != self.hidden}
 
     async def call_tool(
@@ -58,32 +65,55 @@ class EpisodeToolset(AbstractToolset[Any]):
         """Call a tool of the server."""
         running = await self.source()
         call = running.toolset.call_tool(name, tool_args, ctx, tool)
-        answer = await answered(running, f"the call of {name}", call)
+        try:
+            answer = await answered(running, Question(f"the call of {name}", self.episode_id), call)
+        except _FOR_THE_AGENT:
+            running.has_served = True
+            raise
         running.has_served = True
         return answer
 
 
-async def answered(running: RunningServer, doing: str, work: Awaitable[_Answer]) -> _Answer:
+async def answered(running: RunningServer, asked: Question, work: Awaitable[_Answer]) -> _Answer:
     """Return the server's answer. Raises ServerError where there is none, and remembers it."""
+    running.open_questions.append(asked)
     try:
         async with asyncio.timeout(running.declared.call_timeout_s):
             return await work
     except _FOR_THE_AGENT as error:
         cause = error.__cause__
-        if not isinstance(cause, MCPError) or not is_lost(cause):
+        if not isinstance(cause, MCPError) or not await has_lost(running, cause):
             raise
-        raise await lost(running, doing, cause) from error
+        raise await connection_lost(running, asked, cause) from error
+    except MCPError as error:
+        if await has_lost(running, error):
+            raise await connection_lost(running, asked, error) from error
+        raise unanswered(running, asked, error) from error
     except Exception as error:
-        raise await lost(running, doing, error) from error
+        raise unanswered(running, asked, error) from error
+    finally:
+        running.open_questions.remove(asked)
 
 
-async def lost(running: RunningServer, doing: str, error: Exception) -> ServerError:
-    """Return the error for an answer that did not come; the next use looks at the server."""
-    if isinstance(error, MCPError) and is_lost(error):
-        running.broken = True
-        await running.settle()
-        return running.failure(f"was lost during {doing}: {error.error.message}")
+async def has_lost(running: RunningServer, error: MCPError) -> bool:
+    """Say whether the error means that the server was lost; ask it where that is not clear."""
+    return is_lost(error) and not (may_be_refusal(error) and await running.answers())
+
+
+async def connection_lost(running: RunningServer, asked: Question, error: MCPError) -> ServerError:
+    """Return the error for an answer that will never come; the next use restarts the server."""
+    if not running.broken:
+        running.broken, running.open_when_lost = True, tuple(running.open_questions)
+    await running.settle()
+    others = [str(other) for other in running.open_when_lost if other is not asked]
+    also = f"; open at the same time: {', '.join(others)}" if others else ""
+    return running.failure(f"was lost during {asked.what}: {error.error.message}{also}")
+
+
+def unanswered(running: RunningServer, asked: Question, error: Exception) -> ServerError:
+    """Return the error for an answer that did not come in time, or cannot be read."""
     running.in_doubt = True
     if isinstance(error, TimeoutError):
-        return running.failure(f"did not answer {doing} in {running.declared.call_timeout_s:g} s")
-    return running.failure(f"gave no answer to {doing} that can be read: {error}")
+        limit_s = running.declared.call_timeout_s
+        return running.failure(f"did not answer {asked.what} in {limit_s:g} s")
+    return running.failure(f"gave no answer to {asked.what} that can be read: {error}")

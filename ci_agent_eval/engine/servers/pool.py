@@ -11,11 +11,12 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from ci_agent_eval.engine.declarations import CLIServer, MCPServer
 from ci_agent_eval.engine.faults import ServerError
+from ci_agent_eval.engine.rate import Sleep
 from ci_agent_eval.engine.servers.cli import cli_toolset
 from ci_agent_eval.engine.servers.mcp import EpisodeToolset
 from ci_agent_eval.engine.servers.queue import Queue
 from ci_agent_eval.engine.servers.running import RunningServer
-from ci_agent_eval.engine.servers.shared import SharedServer, filled_in, reset
+from ci_agent_eval.engine.servers.shared import SharedServer, filled_in
 
 STARTS_AT_ONCE = 4
 """More servers starting together would only make each miss its deadline."""
@@ -29,8 +30,9 @@ class ServerPool:
     Equal declarations mean the same server. Nothing is started before it is needed.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], sleep: Sleep = asyncio.sleep) -> None:
         self._environ = environ
+        self._sleep = sleep
         self._shared: list[SharedServer] = []
         self._cli: list[tuple[CLIServer, AbstractToolset[Any]]] = []
         self._queue = Queue()
@@ -89,7 +91,7 @@ class ServerPool:
     async def toolset(self, server: Server, episode_id: str) -> AsyncIterator[AbstractToolset[Any]]:
         """Give an episode the tools of one server, for as long as the block lasts.
 
-        Raises ServerError where the server does not start, has died twice, or cannot be reset.
+        Raises ServerError where the server does not start or cannot be reset.
         """
         self._check_loop()
         if isinstance(server, CLIServer):
@@ -103,7 +105,7 @@ class ServerPool:
         else:
             shared = self._shared_for(server)
             await shared.ready(probe=server.command is None)
-            yield EpisodeToolset(server.label, shared.ready)
+            yield EpisodeToolset(server.label, episode_id, shared.ready)
 
     @asynccontextmanager
     async def _own(self, server: MCPServer, episode_id: str) -> AsyncIterator[EpisodeToolset]:
@@ -112,7 +114,7 @@ class ServerPool:
         start = self._apart(self._start(running))
         try:
             await asyncio.shield(start)
-            yield EpisodeToolset(server.label, _same(running, episode_id))
+            yield EpisodeToolset(server.label, episode_id, _same(running, episode_id))
         finally:
             start.cancel()
             self._owned.discard(running)
@@ -123,10 +125,11 @@ class ServerPool:
         async with self._queue.turn(shared, episode_id):
             running = await shared.ready(probe=shared.server.command is None)
             if shared.used:
-                await reset(running)
+                running = await shared.reset(running)
             shared.used = True
             hidden = shared.server.reset if isinstance(shared.server.reset, str) else None
-            yield EpisodeToolset(shared.server.label, _same(running, episode_id), hidden)
+            source = _same(running, episode_id)
+            yield EpisodeToolset(shared.server.label, episode_id, source, hidden)
 
     async def _start(self, running: RunningServer) -> None:
         async with self._starts:
@@ -136,7 +139,7 @@ class ServerPool:
         for shared in self._shared:
             if shared.server == server:
                 return shared
-        shared = SharedServer(server, self._environ, self._start, self._apart)
+        shared = SharedServer(server, self._environ, self._start, self._apart, self._sleep)
         self._shared.append(shared)
         return shared
 

@@ -50,8 +50,22 @@ The other way round, servers that accept nothing before `initialize` would hang 
 
 _LOST = re.compile(
     r"Connection closed$|SSE stream |Server returned an error response$|Request '.*' timed out$"
+    r"|Session terminated$|Unexpected content type: |Redirect to "
+    r"|server answered a request with 202 Accepted$"
 )
 """The SDK's own sentences, from its dispatcher and its streamable HTTP client."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What an episode asks of a server."""
+
+    what: str
+    episode_id: str
+
+    def __str__(self) -> str:
+        """Return it with its episode."""
+        return f"{self.what} (episode {self.episode_id})"
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +83,10 @@ class RunningServer:
     """It let a call time out, and has answered nothing since."""
     has_served: bool = False
     """It has answered a call."""
+    open_questions: list[Question] = field(default_factory=list)
+    """What episodes are asking it now, in the order in which they began."""
+    open_when_lost: tuple[Question, ...] = ()
+    """What they were asking when its connection was lost: one of them is the cause."""
     garbage: int = 0
     """Lines on its stdout that were no messages of the protocol."""
 
@@ -292,6 +310,15 @@ def is_lost(error: MCPError) -> bool:
     if error.error.code in {INVALID_REQUEST, PARSE_ERROR}:
         return True
     return _LOST.match(error.error.message) is not None
+
+
+def may_be_refusal(error: MCPError) -> bool:
+    """Say whether a server that lives may have answered with the error that `is_lost` knows.
+
+    It does so when it asks for sampling, elicitation or roots, which no test answers: its call
+    reports the client's refusal as its own. A server that forgot the session uses that code too.
+    """
+    return error.error.code == INVALID_REQUEST and _LOST.match(error.error.message) is None
 
 
 async def end_process(process: Process) -> None:

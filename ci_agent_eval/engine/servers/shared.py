@@ -1,20 +1,28 @@
-"""One server that episodes share: started by the first user, and again if it has died."""
+"""One server that episodes share: started by the first user, and again after each death."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ci_agent_eval.engine.declarations import MCPServer
 from ci_agent_eval.engine.faults import ServerError
+from ci_agent_eval.engine.rate import Sleep, backoff_s
 from ci_agent_eval.engine.servers.processes import free_port
 from ci_agent_eval.engine.servers.running import RunningServer, reason
 
 PORT = "{port}"
 """Stands in url, args and env for a port that is free when the server starts."""
+
+MAX_FAILED_STARTS = 3
+"""After so many failed starts in a row the server is not started again."""
+
+LONGEST_BACKOFF_S = 5.0
+"""Longest wait before a restart: one bad tool may cost every episode a restart."""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,12 +34,15 @@ class SharedServer:
     start: Callable[[RunningServer], Coroutine[Any, Any, None]]
     apart: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
     """Runs work that no episode's end may cancel."""
+    sleep: Sleep
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the one episode that may use a server with isolation `reset`."""
     used: bool = False
     """An episode has used it: it has to be reset for the next one."""
     restarts: int = 0
-    """How often it was started again: once for each death, if it is of use in between."""
+    """How often it was started again: once for each death."""
+    fruitless: int = 0
+    """Deaths in a row before which it had answered no call."""
     running: RunningServer | None = None
     _checking: asyncio.Task[RunningServer] | None = None
     _failure: str | None = None
@@ -47,6 +58,20 @@ class SharedServer:
         if self._checking is None or self._checking.done():
             self._checking = self.apart(self._check(running, probe=probe))
         return await asyncio.shield(self._checking)
+
+    async def reset(self, running: RunningServer) -> RunningServer:
+        """Reset the server for the next episode, and return it.
+
+        One that cannot be reset was left so by the episode before: it is restarted and reset
+        once more, so that the next episode does not fail for it. Raises ServerError.
+        """
+        try:
+            await reset_server(running)
+        except ServerError:
+            running.broken = True
+            running = await self.ready()
+            await reset_server(running)
+        return running
 
     async def stop(self) -> None:
         """End its process; it is not started again."""
@@ -70,21 +95,34 @@ class SharedServer:
         if not dead.in_doubt:
             await dead.settle()
         await dead.stop()
-        if self.restarts and not dead.has_served:
-            what = "died again, and had answered nothing since it was started again"
-            self._failure = str(dead.failure(what))
-            raise ServerError(self._failure)
         self.restarts += 1
+        self.fruitless = 0 if dead.has_served else self.fruitless + 1
+        if self.fruitless > 1:
+            await self._back_off(self.fruitless - 1)
         return await self._begin()
 
     async def _begin(self) -> RunningServer:
-        self.running = RunningServer(filled_in(self.server), self.environ)
+        """Start it, again after a start that failed. Raises ServerError after too many."""
+        for failed in range(1, MAX_FAILED_STARTS):
+            with suppress(ServerError):
+                return await self._start_once()
+            await self._back_off(failed)
         try:
-            await self.start(self.running)
+            return await self._start_once()
         except ServerError as error:
-            self._failure = str(error)
-            raise
+            self._failure = (
+                f"{error}\n{MAX_FAILED_STARTS} starts in a row failed: "
+                "the server is not started again in this session."
+            )
+            raise ServerError(self._failure) from error
+
+    async def _start_once(self) -> RunningServer:
+        self.running = RunningServer(filled_in(self.server), self.environ)
+        await self.start(self.running)
         return self.running
+
+    async def _back_off(self, attempt: int) -> None:
+        await self.sleep(min(backoff_s(attempt, None), LONGEST_BACKOFF_S))
 
 
 def filled_in(server: MCPServer) -> MCPServer:
@@ -101,7 +139,7 @@ def filled_in(server: MCPServer) -> MCPServer:
     )
 
 
-async def reset(running: RunningServer) -> None:
+async def reset_server(running: RunningServer) -> None:
     """Reset a server between two episodes, as it declares. Raises ServerError if that fails."""
     how = running.declared.reset
     try:

@@ -4,6 +4,8 @@ import asyncio
 import os
 import re
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 from pydantic_ai.exceptions import ModelRetry
@@ -11,7 +13,17 @@ from pydantic_ai.exceptions import ModelRetry
 from ci_agent_eval.engine.declarations import MCPServer, Wait
 from ci_agent_eval.engine.faults import ServerError
 from ci_agent_eval.engine.servers.pool import ServerPool
-from tests.servers.rig import a_bank, a_rogue, a_web_bank, call, gone, is_there, parent_of
+from tests.integration.engine.rig import Clock
+from tests.servers.rig import (
+    CONTEXT,
+    a_bank,
+    a_rogue,
+    a_web_bank,
+    call,
+    gone,
+    is_there,
+    parent_of,
+)
 
 BANKS = pytest.mark.parametrize("bank", [a_bank(), a_web_bank()], ids=["stdio", "http"])
 
@@ -20,7 +32,7 @@ def start_failure(server: MCPServer) -> str:
     """Return what is said of a server that does not start; twice the same, and fast."""
 
     async def main() -> str:
-        async with ServerPool(os.environ) as pool:
+        async with ServerPool(os.environ, Clock().sleep) as pool:
             said = []
             for _ in range(2):
                 with pytest.raises(ServerError) as caught:
@@ -112,14 +124,118 @@ def test_a_server_killed_between_two_calls_is_started_again() -> None:
     asyncio.run(main())
 
 
-def test_a_server_that_dies_again_without_having_served_is_left_alone() -> None:
-    async def main() -> None:
-        async with ServerPool(os.environ) as pool, pool.toolset(a_bank(), "one") as toolset:
-            for _ in range(2):
-                with pytest.raises(ServerError, match="was lost"):
-                    await call(toolset, "crash")
-            with pytest.raises(ServerError, match=r"(?s)died again.*about to crash"):
+async def crash(pool: ServerPool, server: MCPServer, episode_id: str) -> None:
+    async with pool.toolset(server, episode_id) as toolset:
+        with pytest.raises(ServerError, match="was lost during the call of crash"):
+            await call(toolset, "crash")
+
+
+def test_a_server_that_crashes_in_many_episodes_serves_the_others() -> None:
+    async def main() -> list[float]:
+        clock = Clock()
+        async with ServerPool(os.environ, clock.sleep) as pool:
+            for number in range(4):
+                await crash(pool, a_bank(), f"bad {number}")
+            async with pool.toolset(a_bank(), "good") as toolset:
+                assert await call(toolset, "echo", text="on") == "on"
+            assert pool.restarts == 4
+            await crash(pool, a_bank(), "bad again")
+            async with pool.toolset(a_bank(), "good again") as toolset:
+                assert await call(toolset, "echo", text="on") == "on"
+        return clock.slept
+
+    # No wait after the first death, and none after one of a server that had served.
+    assert asyncio.run(main()) == [0.5, 1.0, 2.0]
+
+
+def test_a_tool_that_reports_an_error_has_served() -> None:
+    async def main() -> list[float]:
+        clock = Clock()
+        async with ServerPool(os.environ, clock.sleep) as pool:
+            for _ in range(3):
+                async with pool.toolset(a_bank(), "one") as toolset:
+                    with pytest.raises(ModelRetry):
+                        await call(toolset, "fail", message="no such account")
+                await crash(pool, a_bank(), "bad")
+        return clock.slept
+
+    assert asyncio.run(main()) == []
+
+
+def test_a_start_that_fails_is_repeated_with_backoff(tmp_path: Path) -> None:
+    async def main() -> list[float]:
+        clock, server = Clock(), a_rogue("moody", str(tmp_path / "starts"))
+        async with ServerPool(os.environ, clock.sleep) as pool:
+            async with pool.toolset(server, "one") as toolset:
+                assert await call(toolset, "act") == "acted"
+            assert pool.restarts == 0
+        return clock.slept
+
+    assert asyncio.run(main()) == [0.5, 1.0]
+
+
+def test_a_server_is_given_up_after_three_failed_starts_in_a_row(tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    code = f"import sys; print('x', file=open({str(starts)!r}, 'a')); sys.exit('no database')"
+    said = start_failure(MCPServer(command=[sys.executable, "-S", "-c", code], name="db"))
+    assert len(starts.read_text().splitlines()) == 3
+    assert said.startswith("The MCP server db did not start: ")
+    assert "  no database\n3 starts in a row failed: the server is not started again" in said
+
+
+def test_calls_that_were_open_when_a_server_crashed_are_named() -> None:
+    async def main() -> str:
+        async with (
+            ServerPool(os.environ) as pool,
+            pool.toolset(a_bank(), "waiting") as other,
+            pool.toolset(a_bank(), "crashing") as toolset,
+        ):
+            tools = await other.get_tools(CONTEXT)
+            waiting = asyncio.ensure_future(other.call_tool("hang", {}, CONTEXT, tools["hang"]))
+            await asyncio.sleep(0)
+            with pytest.raises(ServerError, match=r"the call of hang \(episode waiting\)"):
                 await call(toolset, "crash")
+            with pytest.raises(ServerError) as caught:
+                await waiting
+            return str(caught.value)
+
+    said = asyncio.run(main())
+    assert (
+        "The MCP server bank was lost during the call of hang: Connection closed; open at the same "
+        "time: the call of crash (episode crashing).\n"
+    ) in said
+
+
+@BANKS
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        ("ask_user", "Elicitation not supported"),
+        ("ask_model", "Sampling not supported"),
+        ("ask_roots", "List roots not supported"),
+    ],
+)
+def test_a_servers_request_to_the_client_is_an_error_of_that_call(
+    bank: MCPServer, tool: str, said: str
+) -> None:
+    async def main() -> None:
+        async with ServerPool(os.environ) as pool, pool.toolset(bank, "one") as toolset:
+            pid = await call(toolset, "process_id")
+            with pytest.raises(ModelRetry, match=said):
+                await call(toolset, tool)
+            assert await call(toolset, "process_id") == pid
+            assert pool.restarts == 0
+
+    asyncio.run(main())
+
+
+def test_a_server_that_forgot_the_session_is_replaced() -> None:
+    async def main() -> None:
+        server = a_rogue("forgets")
+        async with ServerPool(os.environ) as pool, pool.toolset(server, "one") as toolset:
+            for _ in range(2):
+                with pytest.raises(ServerError, match=r"was lost.*: Session not found"):
+                    await call(toolset, "act")
             assert pool.restarts == 1
 
     asyncio.run(main())

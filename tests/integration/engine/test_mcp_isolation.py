@@ -84,6 +84,27 @@ def test_a_reset_that_fails_is_an_error_of_the_world() -> None:
     asyncio.run(main())
 
 
+def test_a_server_that_cannot_be_reset_is_restarted_for_the_next_episode() -> None:
+    attempts: list[str] = []
+
+    def reset() -> None:
+        attempts.append("reset")
+        if len(attempts) == 1:
+            raise RuntimeError("the last episode locked the table")
+
+    async def main() -> None:
+        server = a_bank(isolation="reset", reset=reset)
+        async with ServerPool(os.environ) as pool:
+            _, pid = await spend(pool, server, 1)
+            left, fresh = await spend(pool, server, 2)
+            assert (left, pool.restarts) == ("$1,300.00", 1)
+            assert pid != fresh
+            await spend(pool, server, 3)
+
+    asyncio.run(main())
+    assert attempts == ["reset"] * 3
+
+
 def test_two_servers_that_take_turns_do_not_lock_each_other_out() -> None:
     one = a_rogue("works", isolation="reset", reset=lambda: None, name="one")
     two = a_rogue("works", isolation="reset", reset=lambda: None, name="two")
