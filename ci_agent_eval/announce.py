@@ -16,12 +16,13 @@ from ci_agent_eval.publish.publish import Connect, Surroundings, publish
 from ci_agent_eval.publish.runs import RunsApi
 from ci_agent_eval.publish.signals import terminations_raised
 from ci_agent_eval.publish.waiting import Level, Log
-from ci_agent_eval.render.annotations import annotations as annotations_of
+from ci_agent_eval.render.annotations import by_importance
 from ci_agent_eval.render.commands import workflow_command
 from ci_agent_eval.render.comment_state import differs_from_baseline, state_of
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown import (
+    annotations_left_out,
     marker,
     render_check_summary,
     render_comment,
@@ -48,6 +49,8 @@ def links_of(event: Event) -> Links:
 
 def publication_of(report: Report, links: Links, settings: Settings, folder: Path) -> Publication:
     """Render everything that a report puts on GitHub."""
+    found, most = by_importance(report), settings.publish.max_annotations
+    left_out = annotations_left_out(len(found), most)
     return Publication(
         headline=headline(report),
         marker=marker(report.summary.suite),
@@ -58,9 +61,10 @@ def publication_of(report: Report, links: Links, settings: Settings, folder: Pat
         link_prefixes=links.prefixes,
         check_name=settings.check_name,
         check_title=headline(report),
-        check_summary=render_check_summary(report, links),
+        check_summary=render_check_summary(report, links, left_out=left_out),
         conclusion=report.verdict.conclusion,
-        annotations=annotations_of(report),
+        annotations=found[:most],
+        left_out=left_out,
         step_summary=render_step_summary(report, links),
         outputs=outputs_of(report, folder),
     )

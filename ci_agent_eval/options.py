@@ -208,6 +208,13 @@ OPTIONS: tuple[Option, ...] = (
         "Whether to create a check run with annotations.",
     ),
     Option(
+        "max-annotations",
+        ("publish", "max_annotations"),
+        "count",
+        "Most annotations to publish, 0 to 5000 (default 200): one for each scenario first, then "
+        "by severity.",
+    ),
+    Option(
         "check-name",
         ("publish", "check_name"),
         "text",

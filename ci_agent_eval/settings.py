@@ -97,6 +97,7 @@ class PublishSettings(KnownKeys):
     comment: Literal["update", "on-failure", "on-change", "off"] = "update"
     comment_author: str | None = None
     check_run: bool = True
+    max_annotations: int = Field(default=200, ge=0, le=5000)
     check_name: str = Field(default="agent-eval", min_length=1)
 
 

@@ -41,6 +41,9 @@ class Publication:
     differs: bool | None = None
     """Whether anything fails or is not as in the baseline; None: there is none."""
     annotations: tuple[Annotation, ...] = ()
+    """The most important first."""
+    left_out: str = ""
+    """Says how many annotations were too many, for the log; empty: none."""
     step_summary: str = ""
     outputs: Mapping[str, str] = field(default_factory=dict)
     """The action's outputs by name."""

@@ -78,6 +78,8 @@ def publish(
     wanted = commands_wanted(check_run_published=published, in_workflow=settings.in_workflow)
     if wanted and publication.annotations:
         around.emit(render_commands(publication.annotations))
+    if publication.left_out and (wanted or published):
+        around.log("notice", publication.left_out)
     return result
 
 

@@ -64,16 +64,25 @@ class _Draft:
     newly: bool = False
     """It did not fail in the baseline."""
     kind: AnnotationKind = "failed"
+    key: Key | None = None
+    """The scenario it is about; None: it is about something else."""
 
 
 def annotations(report: Report) -> tuple[Annotation, ...]:
     """Return every annotation that has a file to stand in: failures first, of them the new ones."""
-    placed = [
-        (not draft.newly, annotation)
-        for draft in _drafts(report)
-        if (annotation := _place(draft)) is not None
-    ]
-    return tuple(annotation for _, annotation in sorted(placed, key=_order))
+    return tuple(annotation for _, annotation in _ordered(report))
+
+
+def by_importance(report: Report) -> tuple[Annotation, ...]:
+    """Return the same annotations with the first of each scenario before all others."""
+    first: list[Annotation] = []
+    others: list[Annotation] = []
+    seen: set[Key] = set()
+    for key, annotation in _ordered(report):
+        (others if key in seen else first).append(annotation)
+        if key is not None:
+            seen.add(key)
+    return (*first, *others)
 
 
 def noted(report: Report) -> tuple[tuple[AnnotationKind, Annotation], ...]:
@@ -92,6 +101,17 @@ def render_annotations(shown: Sequence[Annotation]) -> str:
 def unplaced(report: Report) -> int:
     """Count what would be annotated if it named a file inside the repository."""
     return sum(1 for draft in _drafts(report) if repository_path(draft.file) is None)
+
+
+def _ordered(report: Report) -> list[tuple[Key | None, Annotation]]:
+    """Return the annotations that have a place in their order, each with its scenario."""
+    placed = [
+        (draft.newly, draft.key, annotation)
+        for draft in _drafts(report)
+        if (annotation := _place(draft)) is not None
+    ]
+    ordered = sorted(placed, key=lambda item: _order((not item[0], item[2])))
+    return [(key, annotation) for _, key, annotation in ordered]
 
 
 def _order(pair: tuple[bool, Annotation]) -> tuple[int, bool, str, int, str, str]:
@@ -129,11 +149,12 @@ def _message(text: str) -> str:
 
 
 def _drafts(report: Report) -> Iterator[_Draft]:
-    told, new = notes(report), _newly_failing(report)
+    told, new, missed = notes(report), _newly_failing(report), report.misses_thresholds
     for item in report.judged():
         key = key_of(item.scenario)
-        level = _level(item, missed=report.misses_thresholds)
-        yield from _scenario(item, level, told.get(key, ""), newly=key in new)
+        level = _level(item, missed=missed)
+        for draft in _scenario(item, level, told.get(key, ""), newly=key in new):
+            yield replace(draft, key=key)
     yield from _doubts(report)
     yield from _known(report)
     for overrun in overruns(report):
@@ -163,6 +184,7 @@ def _doubts(report: Report) -> Iterator[_Draft]:
             message=f"{told}\n{'' if doubt.scenario is None else 'passes '}{figures}",
             newly=True,
             kind="baseline",
+            key=doubt.key,
         )
 
 
@@ -220,6 +242,7 @@ def _overrun(overrun: Overrun) -> _Draft:
         title=f"{title_of(scenario) if scenario else 'suite'}: over budget, {name}",
         message=message,
         kind="budget",
+        key=key_of(scenario) if scenario else None,
     )
 
 

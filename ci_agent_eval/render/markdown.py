@@ -51,11 +51,27 @@ def render_step_summary(report: Report, links: Links, *, limit: int = STEP_SUMMA
     return _render(report, links, _heading(report), STEP_SUMMARY_LINES, limit=limit)
 
 
-def render_check_summary(report: Report, links: Links, *, limit: int = CHECK_SUMMARY_LIMIT) -> str:
-    """Return the check run's summary, whose title is the headline; limits as for the comment."""
-    missing = counted(unplaced(report), "problem")
-    note = f"Not annotated for want of a file: {missing}." if unplaced(report) else ""
+def render_check_summary(
+    report: Report, links: Links, *, left_out: str = "", limit: int = CHECK_SUMMARY_LIMIT
+) -> str:
+    """Return the check run's summary, whose title is the headline; limits as for the comment.
+
+    `left_out` says how many annotations are not published, and why; empty: none.
+    """
+    missing = unplaced(report)
+    no_file = f"Not annotated for want of a file: {counted(missing, 'problem')}." if missing else ""
+    note = "\n\n".join(part for part in (no_file, left_out) if part)
     return _render(report, links, "", COMMENT_LINES, limit=limit, note=note)
+
+
+def annotations_left_out(found: int, most: int) -> str:
+    """Say how many of the annotations are not published for there are too many; empty: none."""
+    if found <= most:
+        return ""
+    return (
+        f"Left out: {counted(found - most, 'annotation')}; at most {count(most)} are published "
+        "(`max_annotations`). All of them are in `annotations.json` of the report folder."
+    )
 
 
 def render_headline_comment(report: Report, links: Links) -> str:

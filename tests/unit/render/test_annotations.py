@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
-from ci_agent_eval.render.annotations import Annotation, annotations, unplaced
+from ci_agent_eval.render.annotations import Annotation, annotations, by_importance, unplaced
 from ci_agent_eval.render.commands import render_commands
 from tests.builders import episode, evaluated, failed_assertion, failing, report
 from tests.render_reports import HOSTILE, REPORTS, hostile
@@ -108,6 +108,34 @@ def test_any_text_gives_annotations_github_takes(text):
 def test_failures_come_first(name):
     levels = [a.level for a in annotations(REPORTS[name]())]
     assert levels == sorted(levels, key=["failure", "warning", "notice"].index)
+
+
+def test_each_scenario_has_its_first_annotation_before_any_has_a_second():
+    checks = [failed_assertion(f"check {n}", line=n) for n in (1, 2)]
+    shown = report(
+        failing("warned", gate="advisory", assertions=checks),
+        failing("b", assertions=checks),
+        failing("a", assertions=checks, budgets={"tool_calls": {"used": 6, "limit": 4}}),
+        tests=PlainTests(
+            Tally(failed=2),
+            tuple(JUnitCase("t", f"test_{n}", "failed", file="tests/z.py") for n in (1, 2)),
+        ),
+    )
+
+    found = by_importance(shown)
+
+    assert [one.title for one in found] == [
+        "a: check 1",
+        "b: check 1",
+        "t::test_1",
+        "t::test_2",
+        "warned: check 1",
+        "a: check 2",
+        "b: check 2",
+        "a: over budget, tool calls",
+        "warned: check 2",
+    ]
+    assert sorted(map(repr, found)) == sorted(map(repr, annotations(shown)))
 
 
 def test_command_is_escaped_as_the_runner_undoes_it():
