@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ci_agent_eval.checks.base import Named, keep
-from ci_agent_eval.checks.exchanges import turns
-from ci_agent_eval.checks.shown import counted
+from ci_agent_eval.checks.exchanges import calls, turns
+from ci_agent_eval.checks.shown import counted, listed
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering import model as steering
-from ci_agent_eval.steering.arguments import find
+from ci_agent_eval.steering.arguments import commands_of, find
 
 _SHOWN = 5
 """Runs that a reason names; of more it says how many."""
@@ -35,12 +35,15 @@ class NoFullSuiteRun(Named):
     """The agent runs no whole pytest suite; what steering held back did not run.
 
     `attempts=True` forbids what was held back as well. `tools` says what tools of other names
-    are, by one that steering knows: `{"tests_execute": "pytest", "sh": "bash"}`.
+    are, by one that steering knows: `{"tests_execute": "pytest", "sh": "bash"}`. An episode
+    without any call that runs commands fails, unless `optional=True` says that none is expected:
+    a check that does not know the agent's shell must not pass.
     """
 
     attempts: bool = False
     rules: steering.Rules = field(default_factory=steering.Rules)
     tools: Mapping[str, str] = field(default_factory=dict)
+    optional: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.rules, steering.Rules):
@@ -54,7 +57,10 @@ class NoFullSuiteRun(Named):
         found = list(self._runs(episode))
         wrong = [run for run in found if self.attempts or not run.steered]
         held = sum(run.steered for run in found)
-        if wrong:
+        unseen = not self.optional and not self._judges_any(episode)
+        if unseen:
+            reason = _nothing_judged(episode)
+        elif wrong:
             reason = "; ".join(map(_said, wrong[:_SHOWN]))
             reason += f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         elif held:
@@ -62,7 +68,17 @@ class NoFullSuiteRun(Named):
         else:
             reason = "no call ran it"
         says = "never tries to run" if self.attempts else "never runs"
-        return (self._assertion(f"{says} the whole pytest suite", not wrong, reason),)
+        return (
+            self._assertion(f"{says} the whole pytest suite", not wrong and not unseen, reason),
+        )
+
+    def _judges_any(self, episode: Episode) -> bool:
+        return any(
+            commands_of(self._known(call), self.rules.shell_tools) for call in calls(episode)
+        )
+
+    def _known(self, call: ToolCall) -> steering.ToolCall:
+        return steering.ToolCall(self.tools.get(call.name, call.name), call.arguments)
 
     def _runs(self, episode: Episode) -> Iterator[_Run]:
         agents = (turn for turn in turns(episode) if turn.role == "assistant")
@@ -73,14 +89,21 @@ class NoFullSuiteRun(Named):
                     yield _Run(number, finding, call.steered_by is not None)
 
     def _finding(self, call: ToolCall) -> steering.Finding:
-        name = self.tools.get(call.name, call.name)
         try:
-            return find(steering.ToolCall(name, call.arguments), self.rules)
+            return find(self._known(call), self.rules)
         except ModuleNotFoundError as error:
             raise InputError(
                 f"NoFullSuiteRun needs {error.name}, which is not installed; "
                 "run: pip install 'ci-agent-eval[steering]'"
             ) from error
+
+
+def _nothing_judged(episode: Episode) -> str:
+    names = sorted({call.name for call in calls(episode)})
+    return (
+        f"no call runs commands, so none could be judged (tools: {listed(names) or 'none'}); "
+        "name the agent's shell by rules=Rules(shell_tools={…}), or say optional=True"
+    )
 
 
 def _said(run: _Run) -> str:

@@ -160,6 +160,20 @@ def _dangerous(settings: SteeringSettings, given: Located, name: str) -> Steerin
     return replace(settings, dangerous=settings.dangerous or tuple(DANGEROUS))
 
 
+def _shell_tools(given: Located, name: str) -> dict[str, tuple[str, ...]]:
+    """Read names of tools with the names of their arguments; one name may stand alone."""
+    tools = _mapping(given, name)
+    if "" in {tool.strip() for tool in tools}:
+        raise _wrong(given, name, "a mapping of tools, none of them an empty text")
+    return {tool: _argument_names(keys, f"{name}.{tool}") for tool, keys in tools.items()}
+
+
+def _argument_names(given: Located, name: str) -> tuple[str, ...]:
+    if given.value is None:
+        return ()
+    return (_text(given, name),) if isinstance(given.value, str) else _texts(given, name)
+
+
 Reader = Callable[[SteeringSettings, Located, str], SteeringSettings]
 
 
@@ -184,6 +198,7 @@ KEYS: Mapping[str, Reader] = {
     "pytest_full_suite_max_collected": _rule_field(
         "max_collected", lambda given, name: _whole(given, name, least=0)
     ),
+    "shell_tools": _rule_field("shell_tools", _shell_tools),
     "dangerous_commands": _field("dangerous", _sets),
     "dangerous_commands_enabled": _dangerous,
     "steering_rules": _field("general", _rules),

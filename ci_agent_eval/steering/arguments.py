@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.steering.model import Finding, Rules, Shell, ToolCall
+from ci_agent_eval.steering.model import Finding, Rules, Shell, ShellTools, ToolCall
 
 SHELL_TOOLS = frozenset(
     {
@@ -67,9 +67,40 @@ class Argv:
 Found = ShellText | Argv
 
 
-def commands_of(call: ToolCall) -> tuple[Found, ...]:
+_NO_TOOLS: ShellTools = {}
+
+
+def commands_of(call: ToolCall, shell_tools: ShellTools = _NO_TOOLS) -> tuple[Found, ...]:
     """Return the commands in a call; none where the tool runs no commands. Never raises."""
-    return _commands(call)[0]
+    return _commands(_as_known(call, shell_tools))[0]
+
+
+def runs_commands(tool: object, shell_tools: ShellTools) -> bool:
+    """Return whether a tool of this name runs commands."""
+    return tool_name(tool) in SHELL_TOOLS or _keys_of(tool, shell_tools) is not None
+
+
+def _as_known(call: ToolCall, shell_tools: ShellTools) -> ToolCall:
+    """Return a call of a tool that the user named as one of `bash`; any other as it is."""
+    keys = _keys_of(call.tool, shell_tools)
+    if keys is None:
+        return call
+    arguments: object = call.arguments
+    if isinstance(arguments, str):
+        arguments = _json_in(arguments) or arguments
+    if not keys or not isinstance(arguments, Mapping):
+        return ToolCall("bash", arguments)
+    fields = _lowered(arguments)
+    return ToolCall("bash", [fields[key.lower()] for key in keys if fields.get(key.lower())][:1])
+
+
+def _keys_of(tool: object, shell_tools: ShellTools) -> tuple[str, ...] | None:
+    """Return the argument names that the user gave for a tool; None for a tool not named."""
+    named = {name.strip().lower(): keys for name, keys in shell_tools.items()}
+    whole = str(tool).strip().lower()
+    plain = whole.rpartition("__")[2]
+    candidates = (whole, plain, plain.rpartition(".")[2])
+    return next((named[name] for name in candidates if name in named), None)
 
 
 def _commands(call: ToolCall) -> tuple[tuple[Found, ...], bool]:
@@ -116,6 +147,7 @@ def find(call: ToolCall, rules: Rules) -> Finding:
     # The grammar is loaded only for calls that hold commands.
     from ci_agent_eval.steering.detection import detect, detect_argv  # noqa: PLC0415 - as said
 
+    call = _as_known(call, rules.shell_tools)
     commands, more = _commands(call)
     if not commands:
         return Finding(pytest=False, full_suite=False, reason=_why_none(call))

@@ -26,10 +26,11 @@ def reactor_of(
 def _handlers(
     settings: SteeringSettings, memory: WarnedCommands, count: Count | None
 ) -> Iterator[Handler]:
+    tools = settings.rules.shell_tools
     if settings.dangerous:
-        yield DangerousHandler(settings.dangerous)
+        yield DangerousHandler(settings.dangerous, tools)
     if settings.enabled:
         rules = replace(settings.rules, count=count) if count else settings.rules
         yield FullSuiteHandler(settings.message, settings.priority, rules, memory)
     for rule in settings.general:
-        yield GeneralHandler(rule, re.compile(rule.pattern), memory)
+        yield GeneralHandler(rule, re.compile(rule.pattern), memory, tools)

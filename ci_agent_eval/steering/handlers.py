@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ci_agent_eval.steering.arguments import (
-    SHELL_TOOLS,
     commands_of,
     find,
+    runs_commands,
     text_of,
     tool_name,
 )
 from ci_agent_eval.steering.dangerous import danger_in
-from ci_agent_eval.steering.model import Rules, Steer, ToolCall
+from ci_agent_eval.steering.model import Rules, ShellTools, Steer, ToolCall
 from ci_agent_eval.steering.sessions import WarnedCommands
 from ci_agent_eval.steering.settings import DANGEROUS_PRIORITY, RESEND, GeneralRule
 
@@ -49,12 +49,13 @@ class DangerousHandler:
     """Holds dangerous commands back, however often they come."""
 
     sets: tuple[str, ...]
+    shell_tools: ShellTools
     priority: int = DANGEROUS_PRIORITY
     name: str = DANGEROUS_COMMANDS
 
     def review(self, call: ToolCall, session: str | None, now: float) -> Steer | None:  # noqa: ARG002 - the chain's
         """Steer a call with a command of one of the sets."""
-        for found in commands_of(call):
+        for found in commands_of(call, self.shell_tools):
             danger = danger_in(found, self.sets)
             if danger is not None:
                 return Steer(danger.message, danger.reason, self.name, danger.command)
@@ -68,6 +69,7 @@ class GeneralHandler:
     rule: GeneralRule
     pattern: re.Pattern[str]
     memory: WarnedCommands
+    shell_tools: ShellTools
 
     @property
     def name(self) -> str:
@@ -83,7 +85,9 @@ class GeneralHandler:
         """Steer a call whose text matches; once in a session where the rule says so."""
         if not self._is_meant(call.tool):
             return None
-        text = next((text for text in _texts(call) if self.pattern.search(text)), None)
+        text = next(
+            (text for text in _texts(call, self.shell_tools) if self.pattern.search(text)), None
+        )
         if text is None:
             return None
         key = f"{self.name}\n{' '.join(text.split())}"
@@ -94,7 +98,9 @@ class GeneralHandler:
 
     def _is_meant(self, tool: str) -> bool:
         names = {tool_name(name) for name in self.rule.tools}
-        return "*" in names or tool_name(tool) in (names or SHELL_TOOLS)
+        if not names:
+            return runs_commands(tool, self.shell_tools)
+        return "*" in names or tool_name(tool) in names
 
 
 def _is_first(memory: WarnedCommands, session: str | None, key: str, now: float) -> bool:
@@ -107,9 +113,9 @@ def _reason(reason: str, session: str | None) -> str:
     return f"{reason}; the same call again in this session goes through"
 
 
-def _texts(call: ToolCall) -> Iterator[str]:
+def _texts(call: ToolCall, shell_tools: ShellTools) -> Iterator[str]:
     """Yield the commands of a call, or its arguments as JSON where it has none."""
-    commands = commands_of(call)
+    commands = commands_of(call, shell_tools)
     yield from map(text_of, commands)
     if not commands:
         yield _as_json(call.arguments)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 Shell = Literal["bash", "powershell", "cmd"]
 
 Count = Callable[[tuple[str, ...]], int | None]
 """How many tests pytest would collect with these arguments; None: not known."""
+
+
+ShellTools = Mapping[str, tuple[str, ...]]
+"""Names of tools, in any case, with the names of their arguments that hold a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,15 @@ class Rules:
 
     `aliases`: commands (words separated by blanks, such as `make test`) that count as a full
     run. `max_collected`: a targeted run that `count` says has more tests than this is full.
+    `shell_tools`: further tools that run bash, with the names of the arguments that hold the
+    command; without names, those of the tools that are known.
     """
 
     bare_directory_is_full: bool = False
     aliases: tuple[str, ...] = ()
     max_collected: int | None = None
     count: Count | None = None
+    shell_tools: ShellTools = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,8 @@ class Effort:
     characters: int = 300_000
     calls: int = 60
     """Functions, aliases and inner texts."""
+    rounds: int = 60
+    """Rounds of loops that are read one by one; further values are read in one round."""
     broken: int = 4
     """Texts with errors of syntax, which are slow to read."""
     unread: bool = False

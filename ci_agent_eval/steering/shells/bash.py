@@ -28,7 +28,7 @@ _SILENT = frozenset({"comment", "word", "heredoc_start", "heredoc_end", "regex"}
 def commands_in(text: str, scope: Scope) -> Iterator[Command]:
     """Yield the commands of a text in the order they start, and keep `scope` up to date.
 
-    Both branches of an `if` count, and a loop's body once with all values of its variable.
+    Both branches of an `if` count, and a loop's body for each value of its variable.
     """
     walk = _Walk(scope)
     plain = _TIMED.sub(r"\1", _CONTINUED.sub("", text.replace("\r\n", "\n")))
@@ -54,7 +54,15 @@ class _Leave:
     parameters: tuple[Word, ...]
 
 
-_Step = _Visit | _Leave | Command
+@dataclass(frozen=True, slots=True)
+class _Assign:
+    """The start of a loop's round: its variable holds the next value."""
+
+    name: str
+    words: tuple[Word, ...]
+
+
+_Step = _Visit | _Leave | _Assign | Command
 
 
 class _Walk:
@@ -85,6 +93,8 @@ class _Walk:
                 yield step
             elif isinstance(step, _Leave):
                 self.scope.parameters = step.parameters
+            elif isinstance(step, _Assign):
+                self.scope.variables[step.name] = step.words
             else:
                 self._visit(step)
 
@@ -263,12 +273,19 @@ class _Walk:
         expansion = self._expansion()
         name = visit.node.child_by_field_name("variable")
         values = visit.node.children_by_field_name("value")
-        if name is not None:
-            words = tuple(word for value in values for word in expansion.words(value))
-            self.scope.variables[source(name)] = words
+        words = tuple(word for value in values for word in expansion.words(value))
         body = visit.node.child_by_field_name("body")
-        steps = [_Visit(each) for each in expansion.substitutions]
-        self._then([*steps, _Visit(body, visit.stdin)] if body is not None else steps)
+        steps: list[_Step] = [_Visit(each) for each in expansion.substitutions]
+        if name is not None and body is not None:
+            for held in self._rounds(words):
+                steps += [_Assign(source(name), held), _Visit(body, visit.stdin)]
+        self._then(steps)
+
+    def _rounds(self, words: tuple[Word, ...]) -> list[tuple[Word, ...]]:
+        """Return what a loop's variable holds in each round; in the last one, all that is left."""
+        single = max(0, min(len(words) - 1, self.scope.effort.rounds))
+        self.scope.effort.rounds -= single
+        return [*((word,) for word in words[:single]), words[single:]]
 
 
 def _assigned(node: Node, expansion: Expansion) -> tuple[str, Word]:

@@ -142,7 +142,7 @@ class Expansion:
             effort = self.scope.effort
             effort.characters -= sum(len(word.text) + 1 for word in self.scope.parameters)
             return self.scope.parameters if effort.characters > 0 else None
-        if name.isdigit() and name != "0":
+        if name.isascii() and name.isdigit() and name != "0":
             return self.scope.parameters[int(name) - 1 : int(name)] if len(name) < 4 else ()
         if name == "PWD" and name not in self.scope.variables:
             return (Word("."),)

@@ -42,14 +42,39 @@ def test_the_turn_is_the_agent_s():
 @pytest.mark.parametrize(
     "calls",
     [
-        [],
         [bash("pytest tests/test_a.py"), bash("grep pytest setup.cfg")],
-        [{"name": "notes", "arguments": {"command": "pytest"}}],
-        [{"name": "bash", "arguments": None}, {"name": "bash", "arguments": [[1, {}]]}],
+        [bash("ls"), {"name": "notes", "arguments": {"command": "pytest"}}],
     ],
 )
 def test_anything_else_passes(calls):
     assert of(NoFullSuiteRun(), *calls) == (True, "no call ran it")
+
+
+@pytest.mark.parametrize(
+    ("calls", "named"),
+    [
+        ([], "none"),
+        ([{"name": "execute_bash", "arguments": {"command": "pytest -q"}}], "execute_bash"),
+        ([{"name": "notes", "arguments": {"command": "pytest"}}], "notes"),
+        ([{"name": "bash", "arguments": None}, {"name": "bash", "arguments": [[1, {}]]}], "bash"),
+    ],
+)
+def test_an_episode_without_a_call_that_it_can_judge_fails_unless_none_is_expected(calls, named):
+    passed, reason = of(NoFullSuiteRun(), *calls)
+    assert not passed
+    assert reason == (
+        f"no call runs commands, so none could be judged (tools: {named}); "
+        "name the agent's shell by rules=Rules(shell_tools={…}), or say optional=True"
+    )
+    assert of(NoFullSuiteRun(optional=True), *calls) == (True, "no call ran it")
+
+
+def test_the_agent_s_shell_can_be_named():
+    rules = Rules(shell_tools={"execute_bash": ("script",)})
+    ran = {"name": "execute_bash", "arguments": {"script": "pytest -q"}}
+    assert of(NoFullSuiteRun(rules=rules), ran)[0] is False
+    ran = {"name": "execute_bash", "arguments": {"script": "pytest -k prices"}}
+    assert of(NoFullSuiteRun(rules=rules), ran) == (True, "no call ran it")
 
 
 def test_what_was_held_back_did_not_run():
@@ -68,7 +93,7 @@ def test_attempts_may_be_forbidden_as_well():
 def test_the_optional_rules_and_other_names_of_tools():
     assert of(NoFullSuiteRun(rules=Rules(aliases=("make test",))), bash("make test"))[0] is False
     called = {"name": "tests_execute", "arguments": {"args": "-q"}}
-    assert of(NoFullSuiteRun(), called)[0] is True
+    assert of(NoFullSuiteRun(optional=True), called)[0] is True
     assert of(NoFullSuiteRun(tools={"tests_execute": "pytest"}), called)[0] is False
 
 

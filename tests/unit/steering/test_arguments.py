@@ -247,3 +247,26 @@ def test_no_arguments_raise(tool, arguments):
     if not isinstance(arguments, str) and "nan" not in repr(arguments):
         sent = find(ToolCall(tool, json.dumps(arguments)), Rules())
         assert sent.full_suite == found.full_suite or not isinstance(arguments, dict | list)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("execute_bash", {"command": "pytest"}),
+        ("mcp__desk__Execute_Bash", {"command": ["pytest", "-q"]}),
+        ("functions.execute_bash", '{"command": "pytest"}'),
+        ("do_it", {"Line": "pytest"}),
+        ("do_it", {"line": "", "code": "pytest"}),
+        ("do_it", "pytest"),
+    ],
+)
+def test_the_user_s_shell_tools_are_looked_at(tool, arguments):
+    named = {"Execute_bash": (), "do_it": ("line", "code")}
+    assert find(ToolCall(tool, arguments), Rules(shell_tools=named)).full_suite
+    assert not is_full(tool, arguments)
+
+
+def test_only_the_named_arguments_of_a_shell_tool_are_commands():
+    rules = Rules(shell_tools={"do_it": ("line",)})
+    assert not find(ToolCall("do_it", {"command": "pytest"}), rules).full_suite
+    assert not find(ToolCall("do_it", {"line": "ls", "code": "pytest"}), rules).full_suite

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.steer.proxy.concerns import concerns_of
 from ci_agent_eval.steer.settings import load_steering, parse_steering
+from ci_agent_eval.steering.build import reactor_of
 from ci_agent_eval.steering.dangerous import DANGEROUS
+from ci_agent_eval.steering.model import Rules, Steer, ToolCall
+from ci_agent_eval.steering.sessions import InMemoryWarnedCommands
 from ci_agent_eval.steering.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
 
 ENABLED = "PYTEST_FULL_SUITE_STEERING_ENABLED"
@@ -240,3 +245,38 @@ def test_any_text_is_read_or_refused_with_its_place(text):
         return
     with pytest.raises(InputError, match=r"\Asteer\.yaml:\d+: [^\n]+\Z"):
         parse(text)
+
+
+def test_shell_tools_are_read_with_their_arguments():
+    text = "session:\n  shell_tools: {execute_bash: command, act: [line, script], run: }\n"
+    tools = parse_steering(text, "file").rules.shell_tools
+    assert tools == {"execute_bash": ("command",), "act": ("line", "script"), "run": ()}
+
+
+@pytest.mark.parametrize("given", ["[bash]", "{act: 3}", "{act: ['']}", "{act: {line: 1}}"])
+def test_shell_tools_that_name_no_tools_are_refused(given):
+    with pytest.raises(InputError, match=r"^file:2: shell_tools.*: must be a "):
+        parse_steering(f"session:\n  shell_tools: {given}\n", "file")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SteeringSettings(enabled=True, rules=Rules(shell_tools={"execute_bash": ("command",)})),
+        SteeringSettings(
+            dangerous=("delete-root",), rules=Rules(shell_tools={"execute_bash": ("command",)})
+        ),
+        SteeringSettings(
+            general=(GeneralRule("r", "pytest|rm", "no"),),
+            rules=Rules(shell_tools={"execute_bash": ("command",)}),
+        ),
+    ],
+)
+def test_shell_tools_count_for_every_handler_and_for_the_proxy(settings):
+    call = ToolCall("execute_bash", {"command": "pytest; rm -rf /"})
+    reactor = reactor_of(settings, InMemoryWarnedCommands())
+    assert isinstance(reactor.review(call, "s", 0), Steer)
+    assert concerns_of(settings)("execute_bash")
+    unnamed = replace(settings, rules=Rules())
+    assert not isinstance(reactor_of(unnamed, InMemoryWarnedCommands()).review(call, "s", 0), Steer)
+    assert not concerns_of(unnamed)("execute_bash")
