@@ -98,7 +98,7 @@ class Wait:
         object.__setattr__(self, "tools", fields.texts("Wait", "tools", self.tools))
         fields.text("Wait", "log", self.log, optional=True)
         if self.timeout_s is not None:
-            fields.number("Wait", "timeout_s", self.timeout_s, least=0, above=True)
+            fields.seconds("Wait", "timeout_s", self.timeout_s)
         try:
             re.compile(self.log or "")
         except re.error as error:
@@ -153,7 +153,7 @@ class MCPServer:
         fields.one_of("MCPServer", "transport", self.transport, get_args(Transport))
         fields.one_of("MCPServer", "isolation", self.isolation, get_args(Isolation))
         for name in ("startup_timeout_s", "call_timeout_s"):
-            fields.number("MCPServer", name, getattr(self, name), least=0, above=True)
+            fields.seconds("MCPServer", name, getattr(self, name))
         self._check_address()
         self._check_reset()
 
@@ -216,7 +216,7 @@ class CLIServer:
             raise fields.wrong(
                 "CLIServer", where, f"must be letters, digits, _ and -, got {self.prefix!r}"
             )
-        fields.number("CLIServer", "timeout", self.timeout, least=0, above=True)
+        fields.seconds("CLIServer", "timeout", self.timeout)
         fields.number("CLIServer", "output_cap_bytes", self.output_cap_bytes, least=1, whole=True)
         if self.allowed_subcommands is not None:
             allowed = fields.texts("CLIServer", "allowed_subcommands", self.allowed_subcommands)

@@ -37,6 +37,24 @@ def number(
         raise wrong(owner, field, f"must be {kind} {bound}, got {value!r}")
 
 
+LONGEST_WAIT_S = 3_600.0
+"""Seconds that one answer may take; more can only be meant as milliseconds."""
+LONGEST_RUN_S = 86_400.0
+"""Seconds that a whole run may take."""
+
+
+def seconds(owner: str, field: str, value: object, *, most: float = LONGEST_WAIT_S) -> None:
+    """Refuse anything but seconds above 0, and so many that they can only be milliseconds."""
+    number(owner, field, value, least=0, above=True)
+    if isinstance(value, int | float) and value > most:
+        raise wrong(
+            owner,
+            field,
+            f"is in seconds, at most {most:g}, got {value:g}, which is {value / 3600:.1f} hours; "
+            f"if it is in milliseconds, write {value / 1000:g}",
+        )
+
+
 def optional_number(
     owner: str, field: str, value: object, *, least: float, whole: bool = False
 ) -> None:

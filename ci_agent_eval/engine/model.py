@@ -32,6 +32,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 """The variables a provider's key is known by; any other provider finds its own way."""
 
+_WITHOUT_ADDRESS: Mapping[str, str] = {"litellm": "api_base"}
+"""Providers whose client falls back to OpenAI's address, with what they call a base URL."""
 _AZURE_ENDPOINTS = ("AZURE_OPENAI_ENDPOINT", "AZURE_API_BASE")
 _AZURE_VERSIONS = ("OPENAI_API_VERSION", "AZURE_API_VERSION")
 NO_KEY = "no-key"
@@ -91,6 +93,11 @@ def _connection(
     provider: Provider, environ: Mapping[str, str], *, offline: bool
 ) -> ModelProvider[Any]:
     kind = infer_provider_class(provider.system)
+    if provider.system in _WITHOUT_ADDRESS and provider.base_url is None:
+        raise InputError(
+            f"provider {provider.model_id!r}: it has no address of its own, and its client would "
+            "ask OpenAI; set base_url to your server's address"
+        )
     options: dict[str, str] = {}
     key = _key(provider, environ, offline=offline)
     if key is not None:
@@ -98,7 +105,7 @@ def _connection(
     if provider.system.startswith("azure"):
         options |= _azure(provider, environ, offline=offline)
     elif provider.base_url is not None:
-        options["base_url"] = provider.base_url
+        options[_WITHOUT_ADDRESS.get(provider.system, "base_url")] = provider.base_url
     elif provider.system.startswith("openai") and environ.get("OPENAI_BASE_URL"):
         options["base_url"] = environ["OPENAI_BASE_URL"]
     return kind(**options)

@@ -40,7 +40,7 @@ class Rubric(Named):
         if self.threshold is not None:
             threshold("Rubric", self.threshold)
         if self.timeout_s is not None:
-            fields.number("Rubric", "timeout_s", self.timeout_s, least=0, above=True)
+            fields.seconds("Rubric", "timeout_s", self.timeout_s)
 
     async def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return the judge's verdict. Raises JudgeError where there is none."""

@@ -81,7 +81,7 @@ async def aitest_run(
     """
     deadline = timeout_s if timeout_ms is None else timeout_ms / 1000
     if deadline is not None:
-        fields.number("aitest_run", "timeout_s", deadline, least=0, above=True)
+        fields.seconds("aitest_run", "timeout_s", deadline, most=fields.LONGEST_RUN_S)
     allowed = fields.stops("aitest_run", "allowed_stops", allowed_stops)
     episode_id = episode_id or f"run-{next(_numbers)}"
     session.learn(agent)

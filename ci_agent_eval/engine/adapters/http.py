@@ -64,7 +64,7 @@ class HTTPAgent:
         if not self.url.startswith(("http://", "https://")):
             raise fields.wrong("HTTPAgent", "url", f"must be http or https, got {self.url!r}")
         object.__setattr__(self, "headers", fields.mapping("HTTPAgent", "headers", self.headers))
-        fields.number("HTTPAgent", "timeout_s", self.timeout_s, least=0, above=True)
+        fields.seconds("HTTPAgent", "timeout_s", self.timeout_s)
         fields.number("HTTPAgent", "cap_bytes", self.cap_bytes, least=1, whole=True)
         for name in ("text", "tool_calls", "usage", "cost_usd", "finish_reason"):
             if not str(getattr(self, name)).startswith("/"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
 from ci_agent_eval.engine.declarations import CLIServer
@@ -40,15 +40,20 @@ class Program:
     async def execute(self, args: str) -> str:
         """Run the program with a model's arguments; return its output and how it ended.
 
-        Raises ModelRetry for arguments that cannot or may not be run, and ServerError where
-        the program itself cannot be started.
+        Raises ModelRetry for arguments that cannot or may not be run, ToolFailed with the same
+        text where the program ends with another exit code than 0 or is killed, and ServerError
+        where it cannot be started.
         """
         try:
             words = split_arguments(args)
             check_subcommand(words, self.declared.allowed_subcommands)
         except InputError as error:
             raise ModelRetry(str(error)) from error
-        return rendered(await self.run(words), self.declared.timeout)
+        ended = await self.run(words)
+        text = rendered(ended, self.declared.timeout)
+        if ended.timed_out or ended.code:
+            raise ToolFailed(text)
+        return text
 
     async def run(self, words: Sequence[str]) -> Ended:
         """Run the program with these arguments. Raises ServerError where it does not start."""

@@ -10,12 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai.exceptions import ModelRetry
+from pydantic_ai.exceptions import ModelRetry, ToolFailed
 
+from ci_agent_eval.checks import ErrorRecovery
+from ci_agent_eval.engine import aitest_run
 from ci_agent_eval.engine.declarations import CLIServer
 from ci_agent_eval.engine.faults import ServerError
 from ci_agent_eval.engine.servers.cli import HELP_CHARACTERS
 from ci_agent_eval.engine.servers.pool import ServerPool
+from tests.builders import talk, turn
+from tests.integration.engine.rig import agent, go, session
+from tests.model_server import ModelServer, Step
+from tests.model_server.script import call as tool
 from tests.servers.rig import CONTEXT, HERE, call, is_there
 
 TOOL = shlex.join([sys.executable, "-S", str(HERE / "tool.py")])
@@ -36,6 +42,12 @@ def execute(server: CLIServer, args: str, environ: dict[str, str] | None = None)
     return asyncio.run(main())
 
 
+def failure(server: CLIServer, args: str) -> str:
+    with pytest.raises(ToolFailed) as failed:
+        execute(server, args)
+    return failed.value.message
+
+
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     git = ["git", "-C", str(tmp_path)]
@@ -53,7 +65,7 @@ def test_git_runs_in_its_repository(repository: Path) -> None:
 
 
 def test_git_reports_an_error_with_its_exit_code(repository: Path) -> None:
-    told = execute(a_git(repository), "show no-such-thing")
+    told = failure(a_git(repository), "show no-such-thing")
     assert "[stderr]\nfatal: " in told
     assert told.endswith("[exit code 128]")
 
@@ -78,7 +90,7 @@ def test_a_shells_syntax_has_no_effect_and_is_told(repository: Path, args: str) 
 
 
 def test_quoted_text_is_text(repository: Path) -> None:
-    told = execute(a_git(repository), "config --file kept.txt --get-all 'x.$(id); rm -rf'")
+    told = failure(a_git(repository), "config --file kept.txt --get-all 'x.$(id); rm -rf'")
     assert "uid=" not in told
     assert (repository / "kept.txt").read_text() == "kept"
 
@@ -106,8 +118,8 @@ def test_a_program_has_no_input_to_wait_for() -> None:
     assert execute(a_tool(), "input") == "''\n[exit code 0]"
 
 
-def test_a_failure_is_a_result() -> None:
-    told = execute(a_tool(), "fail 3")
+def test_a_failure_fails_the_call_and_tells_what_a_result_would() -> None:
+    told = failure(a_tool(), "fail 3")
     assert told == "half done\n[stderr]\nsomething is wrong\n[exit code 3]"
 
 
@@ -120,7 +132,7 @@ def test_output_is_cut_and_said_to_be() -> None:
 
 
 def test_a_program_that_does_not_end_is_killed_with_its_children() -> None:
-    told = execute(a_tool(timeout=1), "wait")
+    told = failure(a_tool(timeout=1), "wait")
     *pids, ending = told.splitlines()
     assert ending == "[killed: it had not ended after 1 s]"
     assert len(pids) == 2
@@ -195,3 +207,21 @@ def test_help_is_asked_for_once_and_cut(tmp_path: Path) -> None:
 def test_a_program_without_help_says_so_early() -> None:
     with pytest.raises(ServerError, match="gave no help"):
         execute(a_tool(discover_help=True, help_flag="nothing"), "show")
+
+
+def test_a_program_s_failure_is_an_error_of_the_recorded_call(repository: Path) -> None:
+    async def once(server: ModelServer) -> Any:
+        async with session(servers=None) as opened:
+            given = agent(server, cli_servers=[a_git(repository)])
+            return await aitest_run(given, "show it", session=opened)
+
+    script = [Step(tool_calls=[tool("git_execute", args="show nothing")]), Step(text="Shown.")]
+    with ModelServer(script) as server:
+        result = go(once(server))
+    (made,) = result.tool_calls_for("git_execute")
+    assert made.result is None
+    assert made.error.endswith("[exit code 128]")
+    sent = server.requests[-1].body
+    assert "[exit code 128]" in json.dumps(sent)
+    (found,) = ErrorRecovery().assertions(talk("show it", turn("Shown.", tool_calls=[made])))
+    assert not found.passed

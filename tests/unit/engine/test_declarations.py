@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 
 import pytest
 
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider, Wait
+from ci_agent_eval.engine.rubric import Rubric
 from ci_agent_eval.errors import InputError
 
 PROVIDER = Provider("openai:gpt-5-mini")
@@ -141,3 +143,25 @@ class Taught:
 )
 def test_a_skill_goes_before_the_system_prompt(options, said):
     assert agent(**options).instructions == said
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: Wait.ready(30_000), "Wait.timeout_s"),
+        (lambda: Wait.for_tools(["a"], 30_000), "Wait.timeout_s"),
+        (lambda: Wait.for_log("up", 30_000), "Wait.timeout_s"),
+        (lambda: MCPServer(command=["x"], startup_timeout_s=30_000), "MCPServer.startup_timeout_s"),
+        (lambda: MCPServer(command=["x"], call_timeout_s=30_000), "MCPServer.call_timeout_s"),
+        (lambda: CLIServer(name="x", command="x", timeout=30_000), "CLIServer.timeout"),
+        (lambda: Rubric("x", "openai:m", timeout_s=30_000), "Rubric.timeout_s"),
+    ],
+)
+def test_seconds_that_can_only_be_milliseconds_are_refused(make, field):
+    said = "is in seconds, at most 3600, got 30000, which is 8.3 hours; .* milliseconds, write 30$"
+    with pytest.raises(InputError, match=rf"{re.escape(field)}: {said}"):
+        make()
+
+
+def test_an_hour_is_seconds():
+    assert Wait.ready(3_600).timeout_s == 3_600

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import inspect
+import re
+
 import pytest
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers import infer_provider_class
 
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.model import NO_KEY, build_model, model_settings
@@ -85,3 +89,30 @@ def test_only_what_is_set_is_a_setting():
     assert model_settings(Provider("openai:m")) == {}
     both = Provider("openai:m", temperature=0, max_tokens=5)
     assert model_settings(both) == {"temperature": 0, "max_tokens": 5}
+
+
+def vendor_of(name):
+    """The host that a provider's client would ask where only its name is given."""
+    try:
+        model = build_model(Provider(f"{name}:m", api_key_env="HOUSE_KEY"), KEY)
+    except InputError:
+        return None  # not installed, or it asks for more than a key: nothing is sent
+    return str(model.base_url)
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated:UserWarning")  # of providers that are gone
+def test_no_provider_asks_openai_but_openai_s_own():
+    names = re.findall(r"'([a-z0-9-]+)'", inspect.getsource(infer_provider_class))
+    asked = {name: vendor_of(name) for name in names}
+    assert {"litellm", "deepseek", "openai"} <= asked.keys()
+    assert sum(address is not None for address in asked.values()) > 5
+    openai = {name for name, address in asked.items() if address and "openai.com" in address}
+    assert openai
+    assert all(name.startswith("openai") for name in openai)
+
+
+def test_litellm_needs_the_address_of_a_server():
+    with pytest.raises(InputError, match=r"'litellm:m': it has no address .* set base_url"):
+        build_model(Provider("litellm:m"), {**KEY, "OPENAI_BASE_URL": "http://127.0.0.1:2/v1"})
+    model = build_model(Provider("litellm:m", base_url="http://127.0.0.1:1/v1"), KEY)
+    assert model.base_url == "http://127.0.0.1:1/v1/"
