@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+import yaml
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic_ai.messages import (
     ModelRequest,
@@ -15,6 +16,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.engine.cassette import yaml_text
 from ci_agent_eval.engine.cassette.canonical import Request, canonical_request
 from ci_agent_eval.engine.cassette.document import (
     Cassette,
@@ -263,3 +265,21 @@ def test_any_value_survives_yaml(value):
 @given(st.text(alphabet="ab \n\t:#-'\"|>\u2028\x85\x00\x07é😀\ufeff").map(clean_text))
 def test_any_text_survives_yaml(text):
     assert parse_yaml(render_yaml({"t": text})) == {"t": text}
+
+
+class PyYAMLDumper(yaml_text._Dumper):
+    """The dumper with PyYAML's own way to write a block, character by character."""
+
+    analyze_scalar = yaml.SafeDumper.analyze_scalar
+    write_literal = yaml.SafeDumper.write_literal
+
+
+@given(st.text(alphabet="ab \n\t:#-\u2028\x85é😀").map(clean_text))
+@example("\n")
+@example("\n\n a\n\nb\n\n")
+@example("a\n b \nc")
+@example("a\nb ")
+def test_a_block_is_written_as_pyyaml_writes_it(text):
+    value = {"t": text, text: [text, {"after": text}]}
+    expected = yaml.dump(value, Dumper=PyYAMLDumper, sort_keys=False, allow_unicode=True, width=100)
+    assert render_yaml(value) == expected
