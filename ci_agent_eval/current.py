@@ -43,8 +43,10 @@ class RunningEpisode:
     """How many fixtures of wider scope are at work in a context of its own, see `step_out`."""
     counts_once: bool = False
     """Its test is run for many examples: all that it asserts is one assertion."""
+    is_called: bool = False
+    """Its test has been called: an assert of a fixture before that says nothing of the agent."""
     asserted: bool = False
-    """Something was asserted, whether or not it was recorded."""
+    """An assert of its test passed, or something that counts as one."""
 
     def keep(self, assertion: Assertion) -> None:
         """Record an assertion, whichever phase the test is in."""
@@ -93,8 +95,9 @@ def is_evaluating() -> bool:
 
 
 def note_assertion() -> None:
-    """Note that the running episode, if there is one, asserted something that is not recorded."""
-    if (episode := running_episode()) is not None:
+    """Note that an assert passed, where a test of an episode is being called."""
+    episode = running_episode()
+    if episode is not None and episode.is_called:
         episode.asserted = True
 
 

@@ -22,6 +22,7 @@ from ci_agent_eval.contract.episode import (
     SideUsage,
 )
 from ci_agent_eval.contract.evaluation import score_of
+from ci_agent_eval.contract.evidence import EvidencePart
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.contract.results import Session
@@ -114,6 +115,10 @@ class EpisodeFacts:
     """None: no model judged it."""
     simulated_user: SideUsage | None = None
     """None: no model spoke for the user."""
+    missing_evidence: tuple[EvidencePart, ...] = ()
+    """What it lacks: it is an error, and would have passed."""
+    needs_evidence: bool = True
+    """Whether it passes only with evidence."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Go between processes as a row of values, in an eighth of the usual time."""
@@ -158,6 +163,8 @@ def facts_of(episode: Episode) -> EpisodeFacts:
         evaluated=_evaluated(episode) if episode.mode == "evaluation" else None,
         judge=episode.judge,
         simulated_user=episode.simulated_user,
+        missing_evidence=episode.missing_evidence,
+        needs_evidence=episode.evidence != "none",
     )
 
 

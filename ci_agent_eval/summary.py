@@ -13,6 +13,7 @@ from ci_agent_eval.agent_names import with_agents
 from ci_agent_eval.contract.attempts import decisive
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import Assertion, Gating, Mode
+from ci_agent_eval.contract.evidence import EVIDENCE_PARTS, EvidencePart
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation, latency_statistic
 from ci_agent_eval.contract.stops import StopReason
@@ -106,6 +107,12 @@ class ScenarioSummary:
     """Of those of its iterations that were evaluations."""
     quarantine: Agreement | None = None
     """What was agreed about it, whether it still holds or not."""
+    without_evidence: int = 0
+    """Iterations that would have passed, and are errors for want of evidence."""
+    missing_evidence: tuple[EvidencePart, ...] = ()
+    """What any of those lacks."""
+    needs_evidence: bool = True
+    """Whether each iteration that passed needed evidence for it."""
 
     @property
     def in_quarantine(self) -> bool:
@@ -311,6 +318,11 @@ def _scenario(
         among_agents=among_agents,
         mode="evaluation" if all(facts.evaluated for facts in final) else "strict",
         evaluations=evaluation_tally(final),
+        without_evidence=sum(1 for facts in final if facts.missing_evidence),
+        missing_evidence=tuple(
+            part for part in EVIDENCE_PARTS if any(part in f.missing_evidence for f in final)
+        ),
+        needs_evidence=all(f.needs_evidence for f in final if f.outcome == "passed"),
     )
 
 

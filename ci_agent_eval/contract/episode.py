@@ -9,6 +9,12 @@ from pydantic import Field, JsonValue, model_validator
 
 from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, Frozen, Rate, SchemaVersion
 from ci_agent_eval.contract.budgets import Budgets
+from ci_agent_eval.contract.evidence import (
+    Evidence,
+    EvidencePart,
+    missing_evidence,
+    no_evidence,
+)
 from ci_agent_eval.contract.measure import BudgetViolation, budget_violations, measure
 from ci_agent_eval.contract.stops import AllowedStops, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
@@ -109,6 +115,18 @@ class Episode(Frozen):
     model: str | None = None
     rate_limited: Count = Field(default=0, description="times the model's API said: too many")
     cassette_misses: Count = Field(default=0, description="calls that no recording answered")
+    evidence: Evidence | None = Field(
+        default=None,
+        description="what it needs to pass; unset: written by hand or by another tool, and "
+        "judged by what it contains",
+    )
+    missing_evidence: tuple[EvidencePart, ...] = Field(
+        default=(), description="what it lacks: it is an error, and would have passed"
+    )
+    asserted: bool = Field(
+        default=False,
+        description="a plain assert, an expected exception or an assertion function passed",
+    )
     assertions: tuple[Assertion, ...] = ()
     scores: tuple[Score, ...] = ()
     budgets: Budgets = Field(default_factory=Budgets)
@@ -146,12 +164,24 @@ class Episode(Frozen):
         if self.failed_assertions:
             # Whatever came after it, a skip or an error, a failed check is a failed check.
             derived["outcome"] = "failed"
+        self._set(derived)
+        if missing := self.missing_evidence or missing_evidence(self):
+            self._set(self._without_evidence(missing))
+        return self
+
+    def _set(self, derived: Mapping[str, object]) -> None:
         # `model_copy` would return another object than the one being validated.
         for name, value in derived.items():
             if value is not getattr(self, name):
                 object.__setattr__(self, name, value)
                 self.__dict__[name] = value
-        return self
+
+    def _without_evidence(self, missing: tuple[EvidencePart, ...]) -> dict[str, object]:
+        """Return the fields of an episode without evidence; one that failed stays a failure."""
+        if self.outcome != "passed":
+            return {}
+        reason = self.reason or no_evidence(missing)
+        return {"outcome": "error", "missing_evidence": missing, "reason": reason}
 
     @property
     def _is_unfinished(self) -> bool:

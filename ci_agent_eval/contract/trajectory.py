@@ -64,6 +64,11 @@ class Turn(Frozen):
         "tool_call, or the provider's own word; unset: it did not say",
     )
 
+    @property
+    def is_completed(self) -> bool:
+        """Whether the agent answered: a turn that never got a reply is empty."""
+        return self.role == "assistant" and bool(self.content.strip() or self.tool_calls)
+
 
 class Trajectory(Frozen):
     """The turns of an episode in order."""

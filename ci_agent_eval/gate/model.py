@@ -24,6 +24,7 @@ ReasonKind = (
     Literal[
         "finding",
         "no_evidence",
+        "evidence",
         "scenario",
         "error_budget",
         "skipped",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ci_agent_eval.contract.evidence import name_missing
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.evaluations import EvaluationTally
 from ci_agent_eval.gate.known import known_reasons
@@ -48,6 +49,7 @@ def warnings_of(
             yield Reason("incomplete", _unjudged(scenario), scenario.scenario_id, scenario.agent)
     yield from known_reasons(summary, policy, gating=False)
     yield from _ended_quarantines(summary)
+    yield from _opted_out(summary)
     yield from _budget_reasons(summary, hard=False)
 
 
@@ -60,6 +62,13 @@ def _ended_quarantines(summary: Summary) -> Iterator[Reason]:
                 f"(owner: {agreed.owner}; reason: {agreed.reason})"
             )
             yield Reason("quarantine", message, scenario.scenario_id, scenario.agent)
+
+
+def _opted_out(summary: Summary) -> Iterator[Reason]:
+    for scenario in summary.scenarios:
+        if not scenario.needs_evidence:
+            message = 'it needs no evidence to pass: its test is marked evidence="none"'
+            yield Reason("evidence", message, scenario.scenario_id, scenario.agent)
 
 
 def _finding_reasons(summary: Summary, *, blocking: bool) -> Iterator[Reason]:
@@ -84,6 +93,11 @@ def _scenario_reasons(
 ) -> Iterator[Reason]:
     tally = scenario.tally
     name, agent = scenario.scenario_id, scenario.agent
+    if scenario.without_evidence:
+        # No share of errors that a policy allows takes these in.
+        count = f"{scenario.without_evidence} of {tally.total} iterations"
+        message = f"no evidence in {count}: {name_missing(scenario.missing_evidence)}"
+        yield Reason("evidence", message, name, agent)
     if judgement.status == "failing":
         needs = _needs(judgement)
         message = f"{tally.passed} of {tally.judged} iterations pass, {needs}"

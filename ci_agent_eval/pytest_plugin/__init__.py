@@ -325,6 +325,8 @@ def pytest_fixture_setup(
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Judge the episode when its test has returned: checks and hard budgets fail the test."""
+    if detection.EPISODE in item.stash:
+        _episodes(item.config).call(item)
     try:
         result = yield
     except _INTERRUPTIONS as interruption:

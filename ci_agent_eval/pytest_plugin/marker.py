@@ -27,6 +27,7 @@ ARGUMENTS = (
     "metadata",
     "was",
     "alone",
+    "evidence",
 )
 _MERGED = ("budgets", "metadata")
 
@@ -41,7 +42,8 @@ def draft_from_marker(
     try:
         arguments = marker_arguments(item)
         gate = {"gate": "advisory"} if is_advisory(arguments, identity.get("mode")) else {}
-        values = {"scenario_id": scenario_id, **gate, **arguments}
+        needs = {"evidence": "required"} if identity.get("mode") == "strict" else {}
+        values = {"scenario_id": scenario_id, **gate, **needs, **arguments}
         _check_iterations(values.pop(ARGUMENT, 1))
         _check_alone(values.pop("alone", None))
         _check_reach(item, arguments)

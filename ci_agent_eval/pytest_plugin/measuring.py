@@ -12,6 +12,7 @@ import pytest
 from _pytest.skipping import xfailed_key
 
 from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.pytest_plugin.counting.install import is_counted
 from ci_agent_eval.pytest_plugin.detection import EpisodeItem, soft_failures
 from ci_agent_eval.pytest_plugin.endings import (
     MAX_NAME,
@@ -32,6 +33,10 @@ NOTHING_ASSERTED = (
 
 EVERY_EXAMPLE = "holds for every example"
 """Description of the one assertion of an evaluation that Hypothesis runs."""
+UNCOUNTED = (
+    "its own asserts were not counted, for the code of its module is not that of its source: "
+    "delete __pycache__, or use episode.check(...)"
+)
 
 
 class AssertionsFailed(EpisodeFailed, AssertionError):  # noqa: N818 - as pytest names its own
@@ -74,6 +79,14 @@ def nothing_asserted(state: EpisodeItem) -> list[str]:
     early = () if state.running is None else state.running.early
     found = early if state.recorder is None else state.recorder.snapshot().assertions
     return [] if found else [NOTHING_ASSERTED]
+
+
+def with_uncounted(item: pytest.Item, ended: Episode) -> Episode:
+    """Say of an episode without an assertion that those of its test could not be counted."""
+    if "assertion" not in ended.missing_evidence or is_counted(item):
+        return ended
+    reason = f"{ended.reason}; {UNCOUNTED}"
+    return ended.model_copy(update={"reason": reason})
 
 
 def failed(state: EpisodeItem, sentence: str) -> EpisodeFailed:

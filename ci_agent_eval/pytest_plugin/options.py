@@ -24,16 +24,20 @@ SHARD = pytest.StashKey[Any]()
 LANES = pytest.StashKey[Any]()
 """What runs the episodes of this process side by side, a `concurrent.lanes.Lanes`."""
 
+ASSERT_MODULES = "episode_assert_modules"
+"""Ini setting that names modules whose asserts count as assertions of episodes."""
+
 CASSETTE_MODES = ("off", "record", "replay", "auto")
 
 MARKER_HELP = (
     "episode(scenario_id=None, budgets=None, gate='required', min_pass_rate=None, "
     "min_passes=None, iterations=None, allowed_stops=None, agent=None, model=None, "
-    "metadata=None, was=None, alone=None): an agent episode; scenario_id defaults to the node "
-    "id, gate is 'required' or 'advisory', iterations to --aitest-iterations, "
-    "allowed_stops names the ends without an answer that do not fail it, was names the scenario "
-    "ids it had before, "
-    "alone=True lets no other run beside it, False lets any (ci-agent-eval)"
+    "metadata=None, was=None, alone=None, evidence='required'): an agent episode; scenario_id "
+    "defaults to the node id, gate is 'required' or 'advisory', iterations to "
+    "--aitest-iterations, allowed_stops names the ends without an answer that do not fail it, "
+    "was names the scenario ids it had before, alone=True lets no other run beside it, False "
+    "lets any, evidence='none' lets it pass without a turn, a tool call or an assertion "
+    "(ci-agent-eval)"
 )
 
 
@@ -145,6 +149,13 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_false",
         default=None,
         help="let it run, whatever the environment and the file say",
+    )
+    parser.addini(
+        ASSERT_MODULES,
+        "helper modules whose asserts are evidence that an episode was judged, as are those of "
+        "test files, conftest.py and what pytest.register_assert_rewrite names (default: none)",
+        type="args",
+        default=[],
     )
     parser.addini("cassette", "as --cassette", default="off")
     parser.addini("cassette_dir", "as --cassette-dir", default="")

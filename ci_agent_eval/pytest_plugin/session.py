@@ -15,6 +15,7 @@ from ci_agent_eval.current import RunningEpisode, enter, leave
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import measuring, options
 from ci_agent_eval.pytest_plugin.conversing import scenario_of
+from ci_agent_eval.pytest_plugin.counting.install import AssertCounting
 from ci_agent_eval.pytest_plugin.detection import EPISODE, RECORDER, SHOWN, EpisodeItem
 from ci_agent_eval.pytest_plugin.endings import Ending, EpisodeFailed, ending_of
 from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
@@ -55,6 +56,7 @@ class EpisodeSession:
         self._cleaned: tuple[Redactor, Episode, Episode] | None = None
         self._folder = folder
         self._journal: Journal | None = None
+        self._counting: AssertCounting | None = None
         self._subtest: EpisodeItem | None = None
         self.notes: tuple[str, ...] = ()
         """What is worth saying of the selected episodes before they run."""
@@ -67,6 +69,7 @@ class EpisodeSession:
         episodes = cls(
             Places.of(config.rootpath, os.environ), Redactor.from_environ(os.environ), folder
         )
+        episodes._counting = AssertCounting(config, episodes._places)
         episodes._journal = folder.journal(options.worker_id(config)) if folder else None
         config.pluginmanager.register(episodes, NAME)
         return episodes
@@ -140,6 +143,8 @@ class EpisodeSession:
         state.subtest_errors.clear()
         state.subtest_failures.clear()
         state.draft = self._draft(item, state)
+        if state.draft.evidence == "required" and self._counting is not None:
+            state.problem = self._counting.count_for(item) or state.problem
         state.running = RunningEpisode(state.draft.mode, locate=self._places.of_frame)
         if measuring.runs_often(item, state):
             state.running.mode, state.running.counts_once = "strict", True
@@ -210,6 +215,11 @@ class EpisodeSession:
             running.early.clear()
         return state.recorder
 
+    def call(self, item: pytest.Item) -> None:
+        """Count what is asserted from now on: the test is called."""
+        if (running := item.stash[EPISODE].running) is not None:
+            running.is_called = True
+
     def judge(self, item: pytest.Item) -> None:
         """Fail a test that returned, over failed checks and hard budgets not kept."""
         state = item.stash[EPISODE]
@@ -219,8 +229,8 @@ class EpisodeSession:
         measuring.keep_property(state)
         state.subtest_errors += measuring.unawaited(state)
         if not state.subtest_errors:
-            state.subtest_errors += measuring.nothing_asserted(state)
-        state.ended = _end(state, ending_after_subtests(state))
+            state.subtest_errors += measuring.nothing_asserted(item, state)
+        state.ended = measuring.with_uncounted(item, _end(state, ending_after_subtests(state)))
         if measuring.is_measured(item, state) and not state.subtest_errors:
             return
         if lines := (*complaints(state.ended), *state.subtest_errors):
@@ -396,14 +406,16 @@ def _end(state: EpisodeItem, ending: Ending) -> Episode:
     """Freeze the episode as it is; without a recorder its setup never got so far."""
     if state.running is not None:
         state.running.ended = True
+    asserted = state.running is not None and state.running.asserted
     if state.recorder is not None:
         ended = state.recorder.finish(
-            ending.outcome, ending.reason, failed_assertion=ending.assertion
+            ending.outcome, ending.reason, failed_assertion=ending.assertion, asserted=asserted
         )
         return _with(ended, ending) if ending.expected else ended
     assert state.draft is not None, "an episode begins before it ends"  # noqa: S101 - see begin
     early = () if state.running is None else tuple(state.running.early)
-    return measuring.also(_with(state.draft, ending), early, "in setup")
+    ended = measuring.also(_with(state.draft, ending), early, "in setup")
+    return Episode.model_validate({**dict(ended), "asserted": asserted})
 
 
 def _with(episode: Episode, ending: Ending) -> Episode:

@@ -6,10 +6,11 @@ from ci_agent_eval.contract.episode import Assertion, Episode, describe_violatio
 
 
 def complaints(episode: Episode) -> tuple[str, ...]:
-    """List what fails the test: failed checks with their place, hard budgets not kept."""
+    """List what fails the test: failed checks with their place, hard budgets, no evidence."""
     checks = [_complaint(assertion) for assertion in episode.failed_assertions]
     budgets = [f"budget {describe_violation(v)}" for v in episode.violations if v.hard]
-    return (*checks, *budgets)
+    missing = [episode.reason] if episode.missing_evidence and episode.reason else []
+    return (*checks, *budgets, *missing)
 
 
 def _complaint(assertion: Assertion) -> str:

@@ -7,6 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.episode import Episode, Gating, Mode
+from ci_agent_eval.contract.evidence import Evidence
 from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.recorder.checked import checked
 
@@ -24,6 +25,7 @@ class EpisodeFields(TypedDict, total=False):
     attempt: int
     mode: Mode
     gate: Gating
+    evidence: Evidence | None
     min_pass_rate: float | None
     min_passes: int | None
     allowed_stops: Collection[str]

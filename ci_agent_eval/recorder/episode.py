@@ -20,6 +20,7 @@ from ci_agent_eval.contract.episode import (
     Severity,
     SideUsage,
 )
+from ci_agent_eval.contract.evidence import EvidencePart
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
 from ci_agent_eval.contract.stops import FINISHED, Stopped, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
@@ -43,6 +44,9 @@ from ci_agent_eval.recorder.spending import spent_by
 from ci_agent_eval.recorder.turn import TurnRecorder
 from ci_agent_eval.recorder.verdict import assertions_of, placed
 from ci_agent_eval.run_ledger.limits import Spent
+
+MAX_MESSAGE = 80
+"""Characters that a reason keeps of what the user said."""
 
 Locate = Callable[[], tuple[str, int] | None]
 """Finds the test's file (relative, posix) and line that called the recorder."""
@@ -228,8 +232,10 @@ class EpisodeRecorder:
         that is set here, too, the limit stays. Who ran it, and where, is not taken over.
         """
         self._must_be_running("returned episode")
+        # What was made elsewhere is judged by what it contains.
+        evidence = None if self._draft.evidence == "required" else self._draft.evidence
         names = {"scenario_id": episode.scenario_id, "was": episode.was or self._draft.was}
-        self._draft = self._draft.model_copy(update=names)
+        self._draft = self._draft.model_copy(update={**names, "evidence": evidence})
         turns = () if episode.trajectory is None else episode.trajectory.turns
         self._turns += not_among(self._turns, turns)
         self._assertions += not_among(self._assertions, episode.assertions)
@@ -381,29 +387,41 @@ class EpisodeRecorder:
         reason: str | None = None,
         *,
         failed_assertion: Assertion | None = None,
+        asserted: bool = False,
     ) -> Episode:
         """Freeze what was recorded into an Episode; nothing can be recorded afterwards.
 
         A failed check makes any outcome `failed`, and the reason then says both. A budget
         never changes it.
+        `asserted` says that a plain assert passed.
         """
         ended = self._clock() if self._stopped is None else self._stopped
         duration = milliseconds(ended - self._started)
-        if self._open is not None:
+        lost = None if self._open is None or self._open.is_entered else self._open
+        if self._open is not None and lost is None:
             self._open.close(broken=True)
         self._ended = True
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
+        missing: tuple[EvidencePart, ...] = ()
         if self.failed_checks:
             reason = _both(self.failed_checks, outcome, reason)
             outcome = "failed"
+        elif lost is not None and outcome == "passed":
+            missing, reason = ("turn",), _never_entered(lost)
         return self._frozen(
-            outcome=outcome, reason=reason, assertions=assertions, duration_ms=duration
+            outcome=outcome,
+            reason=reason,
+            assertions=assertions,
+            asserted=asserted,
+            missing_evidence=missing,
+            duration_ms=duration,
         )
 
     def snapshot(self) -> Episode:
         """Return the episode as it is so far, without a turn that is still open."""
         outcome: Outcome = "failed" if self.failed_checks else "passed"
-        return self._frozen(outcome=outcome, assertions=list(self._assertions))
+        # Its evidence may be still to come.
+        return self._frozen(outcome=outcome, assertions=list(self._assertions), evidence="none")
 
     def _frozen(self, **ending: object) -> Episode:
         return checked(
@@ -464,6 +482,13 @@ def _both(failed: Sequence[Assertion], outcome: Outcome, reason: str | None) -> 
 def _named(check: Assertion) -> str:
     """Return a check's name; of a run that did not finish it says too little."""
     return f"{check.name} ({check.reason})" if check.name == FINISHED else check.name
+
+
+def _never_entered(turn: TurnRecorder) -> str:
+    return (
+        f"no evidence: the turn {turn.message[:MAX_MESSAGE]!r} was opened without `with`, so it "
+        "was not recorded; write `with episode.turn(...) as turn:`"
+    )
 
 
 def _optional_text(value: object) -> str | None:

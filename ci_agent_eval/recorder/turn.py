@@ -129,6 +129,16 @@ class TurnRecorder:
     ) -> None:
         self.close(broken=error is not None)
 
+    @property
+    def message(self) -> str:
+        """What the user said."""
+        return self._user.content
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether the turn was opened with `with`."""
+        return self._started is not None
+
     def close(self, *, broken: bool) -> None:
         """Hand over what there is; a turn that broke off before the agent did anything has one."""
         turns = [self._user]

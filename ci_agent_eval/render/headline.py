@@ -69,6 +69,7 @@ def _failed(report: Report) -> Iterator[str]:
         *_scenarios(report),
         *_known(report.verdict.reasons, ""),
         *_errors(report),
+        *_without_evidence(report),
         *_thresholds(report),
         *_tests(report),
         *_budgets(report, gating=True),
@@ -85,6 +86,7 @@ def _passed(report: Report) -> Iterator[str]:
     yield from _advisory(report)
     yield from _quarantined(report)
     yield from _known(report.verdict.warnings, " (not gating)")
+    yield from _opted_out(report)
     yield from _budgets(report, gating=False)
     yield from _compared(report.verdict.warnings, " (not gating)")
     yield from _findings(report, blocking=False)
@@ -306,6 +308,16 @@ def _quarantined(report: Report) -> Iterator[str]:
     if failing := sum(1 for item in held if not item.passing):
         one, many = "scenario in quarantine does", "scenarios in quarantine do"
         yield f"{counted(failing, one, many)} not pass"
+
+
+def _without_evidence(report: Report) -> Iterator[str]:
+    if number := sum(1 for item in report.required if item.scenario.without_evidence):
+        yield f"{counted(number, 'scenario has', 'scenarios have')} no evidence"
+
+
+def _opted_out(report: Report) -> Iterator[str]:
+    if number := sum(1 for item in report.judged() if not item.scenario.needs_evidence):
+        yield f"{counted(number, 'scenario needs', 'scenarios need')} no evidence"
 
 
 def _statuses(items: tuple[Judged, ...]) -> Counter[Status]:

@@ -182,6 +182,8 @@ def scenario_cell(scenario: ScenarioSummary, *, cell: bool = True) -> str:
     if agent is not None:
         shown = f"agent {code_span(agent, limit=ID_LIMIT, cell=cell)}" if agent else NO_AGENT
         name = f"{name} ({shown})"
+    if not scenario.needs_evidence:
+        name = f"{name} (needs no evidence)"
     if scenario.in_quarantine:
         return f"{name} (in quarantine)"
     return f"{name} (advisory)" if scenario.gate == "advisory" else name

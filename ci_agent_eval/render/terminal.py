@@ -64,6 +64,7 @@ def _blocks(report: Report, paper: Paper) -> Iterator[str]:
     failing = [item for item in report.required if item.judgement.status == "failing"]
     advisory = [item for item in report.advisory if item.judgement.status == "failing"]
     errored = [item for item in report.judged() if item.scenario.tally.error]
+    unproven = [item for item in report.judged() if not item.scenario.needs_evidence]
     over = overruns(report)
     gating = [overrun for overrun in over if overrun.gates]
     soft = [overrun for overrun in over if not overrun.gates]
@@ -86,6 +87,7 @@ def _blocks(report: Report, paper: Paper) -> Iterator[str]:
     yield titled(acceptances_title(report), acceptances(report), entry.accepted, paper, YELLOW)
     yield from baseline.changes(report, paper)
     yield _findings(report, paper)
+    yield block("Passed, and need no evidence", unproven, entry.unproven, paper, YELLOW)
     yield block("Flaky: passed only on a retry", flaky(report), entry.flaky, paper, YELLOW)
     yield block("Iterations", repeated(report), entry.iterations, paper, DIM, heading=entry.USED)
 

@@ -79,6 +79,11 @@ def test(case: JUnitCase) -> Entry:
     )
 
 
+def unproven(item: Judged) -> Entry:
+    """Return a scenario whose test is marked to need no evidence."""
+    return Entry(_name(item), _passes(item), _place(item.scenario.file, item.scenario.line))
+
+
 def overrun(overrun: Overrun) -> Entry:
     """Return a budget that was exceeded or not measured."""
     scenario = overrun.scenario

@@ -18,7 +18,8 @@ OWN_EVALUATION = render_evaluation(evaluation_report([evaluated("a", True)]))
 
 
 def a_line(outcome: Outcome, event: str = "ended", **fields) -> JournalLine:
-    return JournalLine(event=event, episode=Episode(scenario_id="a", outcome=outcome, **fields))
+    known = {"scenario_id": "a", "outcome": outcome, "evidence": "none", **fields}
+    return JournalLine(event=event, episode=Episode.model_validate(known))
 
 
 @pytest.fixture

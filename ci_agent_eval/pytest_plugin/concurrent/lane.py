@@ -130,6 +130,8 @@ class Lane:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Call the test, whose coroutine is a task of the loop from now on."""
         self.sink.phase = "call"
+        if self._state.running is not None:
+            self._state.running.is_called = True
         self.times["call"] = Times()
         self.task = loop.create_task(self._driven(), context=self.context, name=self.item.nodeid)
 

@@ -113,7 +113,8 @@ def test_a_failed_assertion_makes_an_episode_failed_whatever_was_claimed(claimed
 
 
 def test_an_episode_without_a_turn_has_nothing_measured():
-    bare = episode(trajectory={"turns": []}, budgets={"max_turns": 2, "tool_calls": 1})
+    budgets = {"max_turns": 2, "tool_calls": 1}
+    bare = episode(trajectory={"turns": []}, budgets=budgets, evidence="none")
     read = Episode.model_validate_json(canonical_json(bare))
     assert [v.observed for v in read.violations] == [None, None]
 
@@ -205,7 +206,6 @@ def test_an_episode_that_says_nothing_is_no_pass():
         "error",
         "it gives no outcome, no assertion and no measured budget",
     )
-    assert Episode.from_any({"scenario_id": "x", "outcome": "passed"}).outcome == "passed"
     assert '"outcome":"passed"' in canonical_json(episode(outcome="passed"))
 
 

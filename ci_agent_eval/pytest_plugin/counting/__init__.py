@@ -1,0 +1,1 @@
+"""Counting the asserts that pass in strict tests: they are evidence that an episode was judged."""
