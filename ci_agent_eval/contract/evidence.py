@@ -35,7 +35,8 @@ _OPT_OUT = ', or mark the test `episode(evidence="none")`'
 
 def missing_evidence(episode: Episode) -> tuple[EvidencePart, ...]:
     """Return what a required episode lacks that would pass otherwise."""
-    if episode.gate != "required" or episode.outcome != "passed" or episode.evidence == "none":
+    passes = episode.outcome == "passed" and not _is_over_budget(episode)
+    if not passes or episode.gate != "required" or episode.evidence == "none":
         return ()
     if episode.evidence is None:
         return () if _holds_anything(episode) else EVIDENCE_PARTS
@@ -52,6 +53,10 @@ def no_evidence(missing: Sequence[EvidencePart]) -> str:
     """Return why an episode without evidence is an error, and what to do."""
     remedies = " and ".join(_REMEDIES[part] for part in missing)
     return f"no evidence: {name_missing(missing)}; {remedies}{_OPT_OUT}"
+
+
+def _is_over_budget(episode: Episode) -> bool:
+    return any(found.hard and found.observed is not None for found in episode.violations)
 
 
 def _has_turn(episode: Episode) -> bool:

@@ -39,14 +39,12 @@ from ci_agent_eval.recorder.adopted import (
     with_turns_needed,
 )
 from ci_agent_eval.recorder.checked import Clock, checked, milliseconds
+from ci_agent_eval.recorder.complaints import describe_failed_checks, never_entered
 from ci_agent_eval.recorder.draft import EpisodeFields, draft_episode
 from ci_agent_eval.recorder.spending import spent_by
 from ci_agent_eval.recorder.turn import TurnRecorder
 from ci_agent_eval.recorder.verdict import assertions_of, placed
 from ci_agent_eval.run_ledger.limits import Spent
-
-MAX_MESSAGE = 80
-"""Characters that a reason keeps of what the user said."""
 
 Locate = Callable[[], tuple[str, int] | None]
 """Finds the test's file (relative, posix) and line that called the recorder."""
@@ -404,10 +402,10 @@ class EpisodeRecorder:
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
         missing: tuple[EvidencePart, ...] = ()
         if self.failed_checks:
-            reason = _both(self.failed_checks, outcome, reason)
+            reason = describe_failed_checks(self.failed_checks, outcome, reason)
             outcome = "failed"
         elif lost is not None and outcome == "passed":
-            missing, reason = ("turn",), _never_entered(lost)
+            missing, reason = ("turn",), never_entered(lost.message)
         return self._frozen(
             outcome=outcome,
             reason=reason,
@@ -468,27 +466,6 @@ def _both_known(old: object, new: object) -> object:
     if isinstance(old, tuple) and isinstance(new, tuple):
         return tuple(sorted({*old, *new}))
     return ", ".join(sorted({*str(old).split(", "), str(new)}))
-
-
-def _both(failed: Sequence[Assertion], outcome: Outcome, reason: str | None) -> str:
-    """Say which checks failed, and how the episode ended after them."""
-    checks = f"failed: {'; '.join(map(_named, failed))}"
-    if outcome == "passed" or (outcome == "failed" and reason is None):
-        return checks
-    ended = "skipped" if outcome == "skipped" else ""
-    return f"{checks}; then {': '.join(part for part in (ended, reason) if part) or outcome}"
-
-
-def _named(check: Assertion) -> str:
-    """Return a check's name; of a run that did not finish it says too little."""
-    return f"{check.name} ({check.reason})" if check.name == FINISHED else check.name
-
-
-def _never_entered(turn: TurnRecorder) -> str:
-    return (
-        f"no evidence: the turn {turn.message[:MAX_MESSAGE]!r} was opened without `with`, so it "
-        "was not recorded; write `with episode.turn(...) as turn:`"
-    )
 
 
 def _optional_text(value: object) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -69,6 +69,14 @@ class Suite:
     """Tests in a folder; `run` runs them in this process, `run_apart` in another one."""
 
     pytester: pytest.Pytester
+    options: tuple[str, ...] = ()
+
+    def without_evidence(self) -> Suite:
+        """The same for a test that is about something else: its episodes need no evidence."""
+        plugin = Path(__file__).with_name("opted_out.py").read_text()
+        self.pytester.makepyfile(opted_out=plugin)
+        self.pytester.syspathinsert()
+        return replace(self, options=("-p", "opted_out"))
 
     def write(self, tests: str, conftest: str = SCRIPTED_CLOCK) -> None:
         self.pytester.makeconftest(conftest)
@@ -82,7 +90,7 @@ class Suite:
 
     def _with_files(self, arguments: tuple[str, ...]) -> list[str]:
         files = ["--episode-report-dir=report", "--junit-xml=report/junit.xml"]
-        return [*files, *arguments]
+        return [*files, *self.options, *arguments]
 
     def _ran(self, result: pytest.RunResult) -> Ran:
         return Ran(result, self.pytester.path / "report")

@@ -12,6 +12,7 @@ async def test_passes(episode):
     with episode.turn("Hello") as turn:
         await asyncio.sleep(0)
         turn.reply("Hi")
+    assert episode.turns
 
 @pytest.mark.episode
 async def test_fails():

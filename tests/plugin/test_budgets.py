@@ -10,7 +10,8 @@ from ci_agent_eval.facts import facts_of
 SUITE = """
 import pytest
 
-pytestmark = pytest.mark.episode(budgets={"max_turns": 2, "tool_calls": 3, "latency_ms": 100})
+LIMITS = {"max_turns": 2, "tool_calls": 3, "latency_ms": 100}
+pytestmark = pytest.mark.episode(budgets=LIMITS, evidence="none")
 
 def test_no_fixture(): pass
 

@@ -231,6 +231,7 @@ class Awaited(Says):
 FINE = Assertion(name="greets", passed=True)
 
 
+@pytest.mark.episode(evidence="none")
 @pytest.mark.parametrize("kind", [list, iter, tuple, lambda items: (item for item in items)])
 async def test_a_check_may_answer_with_any_sequence(episode, kind):
     assert check(Says(kind([FINE]))) is True
@@ -238,6 +239,7 @@ async def test_a_check_may_answer_with_any_sequence(episode, kind):
     assert [a.name for a in episode.snapshot().assertions] == ["greets", "greets"]
 
 
+@pytest.mark.episode(evidence="none")
 @pytest.mark.parametrize("found", [None, True, FINE, "fine", {"greets": FINE}, [FINE, None]])
 async def test_what_is_no_answer_of_a_check_is_refused(episode, found):
     said = rf"returned a {type(found).__name__}; return a tuple or a list of Assertions$"
@@ -247,6 +249,7 @@ async def test_what_is_no_answer_of_a_check_is_refused(episode, found):
         await check(Awaited(found))
 
 
+@pytest.mark.episode(evidence="none")
 @pytest.mark.parametrize("found", [(), [], iter(())])
 async def test_a_check_that_found_nothing_does_not_pass(episode, found):
     with pytest.raises(InputError, match=r"^check Says: it found nothing to say; return"):

@@ -282,7 +282,7 @@ async def test_respond(agent):
 
 @conversation("close raises", Unclosable)
 async def test_close(agent):
-    await agent.send("A")
+    assert await agent.send("A")
 
 @conversation("both", Unclosable)
 async def test_both(agent):
@@ -419,6 +419,7 @@ def test_after_the_end_nothing_can_be_sent(suite):
         """
 kept = []
 
+@pytest.mark.episode(evidence="none")
 @conversation("Keeps", PlainAgent)
 def test_keeps(agent):
     kept.append(agent)

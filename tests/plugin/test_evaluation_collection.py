@@ -129,7 +129,7 @@ def test_what_a_test_imports_from_an_evaluation_is_strict_there(suite, workers):
                 must_be_one(3)
         """,
     )
-    ran = suite.run("--eval", workers)
+    ran = suite.without_evidence().run("--eval", workers)
     ran.result.assert_outcomes(passed=2)
     assert recorded(ran) == [(2, False), (6, True)]
     assert ran.episodes["test_strict"].assertions == ()

@@ -28,7 +28,7 @@ def test_a_fixture_of_ones_own_beside_our_marker(suite):
         """
         import pytest
 
-        @pytest.mark.episode
+        @pytest.mark.episode(evidence="none")
         def test_series(): pass
         """,
         conftest="""

@@ -88,7 +88,7 @@ def test_a_hard_budget_nothing_measured_is_not_kept(suite):
     suite.write("""
         import pytest
 
-        @pytest.mark.episode(budgets={"tool_calls": 3})
+        @pytest.mark.episode(budgets={"tool_calls": 3}, evidence="none")
         def test_one(): pass
     """)
     ran = suite.run()
@@ -151,6 +151,8 @@ def test_nonsense_is_a_collection_error_that_names_test_and_key(suite, arguments
 def test_iterations_of_several_tests_may_reach_what_those_of_one_cannot(suite):
     suite.write("""
         import pytest
+
+        pytestmark = pytest.mark.episode(evidence="none")
 
         @pytest.mark.episode("cases", iterations=2, min_passes=4)
         @pytest.mark.parametrize("case", [1, 2])

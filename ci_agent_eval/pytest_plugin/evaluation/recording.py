@@ -41,7 +41,7 @@ class Asserts:
         return is_evaluating()
 
     def passed(self, line: int, name: str, reason: str | None) -> None:
-        """Record an assert that passed."""
+        """Record an assert that passed; it is evidence for a strict test that calls it, too."""
         note_assertion()
         self._keep(_evaluation(), line, name, passed=True, reason=reason)
 

@@ -18,7 +18,7 @@ class Leaks(Echo):
 
 @conversation("leaks", Leaks)
 def test_leaks(agent):
-    agent.send("a")
+    assert agent.send("a")
 
 async def generated():
     yield Echo()
@@ -76,7 +76,7 @@ class Broker(Echo):
 
 @conversation("broker", Broker)
 def test_broker(agent):
-    agent.send("hello")
+    assert agent.send("hello")
 """).run().result.assert_outcomes(passed=1)
 
     def test_a_skip_and_a_failure_clean_up(self, write):

@@ -59,6 +59,7 @@ def create(model, size, agent, tier="free"):
 @pytest.mark.parametrize("model", ["m1"])
 @conversation("made", create)
 def test_made(agent, size):
+    assert agent.send("a")
     assert agent.made_of == ("m1", size, "the fixture of this name", "free")
 """).run()
         ran.result.assert_outcomes(passed=2)

@@ -40,7 +40,7 @@ class TestForms:
 
     @conversation("keyword", Echo)
     def test_keyword(self, *, agent, tmp_path, unset=None):
-        assert tmp_path.exists() and unset is None
+        assert agent.send("a") and tmp_path.exists() and unset is None
 
     @conversation("patched", Echo)
     @mock.patch("os.getcwd")

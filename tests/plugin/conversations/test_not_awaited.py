@@ -73,6 +73,7 @@ async def test_looks(agent):
 
 @conversation("ends", Slow)
 async def test_ends(agent):
+    assert await agent.send("a")
     agent.reset()
     log.append(agent.wrapped)
 

@@ -24,7 +24,7 @@ def test_outside_of_evaluations_nothing_is_recorded(suite, workers):
         def test_some(episode): assert running_episode().mode == "strict"
         """,
     )
-    ran = suite.run("--eval", workers)
+    ran = suite.without_evidence().run("--eval", workers)
     ran.result.assert_outcomes(passed=4)
 
 
