@@ -35,9 +35,11 @@ def talk(episode, reply="Hi"):
 CASES = {
     "empty body": ("def test_it(episode): pass", NEITHER),
     "a guard that returns": (
-        "def test_it(episode):\n"
-        "    if not os.environ.get('NO_SUCH_KEY'): return\n"
-        "    assert talk(episode) == 'Hi'",
+        (
+            "def test_it(episode):\n"
+            "    if not os.environ.get('NO_SUCH_KEY'): return\n"
+            "    assert talk(episode) == 'Hi'"
+        ),
         NEITHER,
     ),
     "a turn without with": (
@@ -61,8 +63,10 @@ CASES = {
         NO_ASSERTION,
     ),
     "a helper that was not awaited": (
-        "async def check_greeting(episode):\n    assert talk(episode)\n"
-        "async def test_it(episode): check_greeting(episode)",
+        (
+            "async def check_greeting(episode):\n    assert talk(episode)\n"
+            "async def test_it(episode): check_greeting(episode)"
+        ),
         NEITHER,
     ),
     "a comparison without assert": (
@@ -70,8 +74,10 @@ CASES = {
         NO_ASSERTION,
     ),
     "an assert of a fixture alone": (
-        "@pytest.fixture\ndef ready(): assert os.getcwd()\n"
-        "def test_it(episode, ready): talk(episode)",
+        (
+            "@pytest.fixture\ndef ready(): assert os.getcwd()\n"
+            "def test_it(episode, ready): talk(episode)"
+        ),
         NO_ASSERTION,
     ),
     "a marker alone": ("@pytest.mark.episode\ndef test_it(): assert True", NO_TURN),

@@ -6,6 +6,13 @@ import signal
 
 import pytest
 
+
+@pytest.fixture
+def suite(suite):
+    """These suites are about processes that die, and need no evidence."""
+    return suite.without_evidence()
+
+
 LOST = "the process ended before the episode did"
 
 

@@ -301,7 +301,7 @@ def test_a_killed_worker_leaves_its_episode_under_the_name_of_its_test(suite):
         from ci_agent_eval import llm_episode
 
         @llm_episode()
-        def test_one(): return {"scenario_id": "mine", "outcome": "passed"}
+        def test_one(): return {"scenario_id": "mine", "assertions": [{"name": "a", "passed": True}]}
 
         @llm_episode()
         def test_two(): os.kill(os.getpid(), signal.SIGKILL)

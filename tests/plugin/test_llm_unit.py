@@ -207,10 +207,12 @@ def test_the_end_says_where_it_is(pytester, workers):
 
 
 WITHOUT_LLM_UNIT = """
+import pytest
 from ci_agent_eval import llm_episode
 
 def test_plain(): pass
 
+@pytest.mark.episode(evidence="none")
 def test_fixture(episode): pass
 
 @llm_episode()

@@ -6,6 +6,13 @@ import json
 
 import pytest
 
+
+@pytest.fixture
+def suite(suite):
+    """These suites are about how tests are split, and need no evidence."""
+    return suite.without_evidence()
+
+
 TESTS = """
 import pytest
 

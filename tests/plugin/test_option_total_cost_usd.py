@@ -9,6 +9,13 @@ import pytest
 
 from tests.plugin.budget_suite import COST_USD, asking, stopped
 
+
+@pytest.fixture
+def suite(suite):
+    """These suites are about what a run costs, and need no evidence."""
+    return suite.without_evidence()
+
+
 EPISODES = """
 @pytest.mark.parametrize("number", range(12))
 async def test_asks(aitest_run, number):

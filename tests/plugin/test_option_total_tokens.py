@@ -6,6 +6,13 @@ import pytest
 
 from tests.plugin.budget_suite import asking, stopped
 
+
+@pytest.fixture
+def suite(suite):
+    """These suites are about what a run takes, and need no evidence."""
+    return suite.without_evidence()
+
+
 EPISODES = """
 @pytest.mark.parametrize("number", range(10))
 async def test_asks(aitest_run, number):

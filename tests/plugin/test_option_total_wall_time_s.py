@@ -7,7 +7,16 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from tests.plugin.budget_suite import LATE, asking, stopped
+
+
+@pytest.fixture
+def suite(suite):
+    """These suites are about how long a run takes, and need no evidence."""
+    return suite.without_evidence()
+
 
 EPISODES = """
 @pytest.mark.parametrize("number", range(4))

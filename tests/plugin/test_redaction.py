@@ -29,7 +29,8 @@ def full_of(text: str, annotation: Any) -> Any:
         return model_full_of(text, annotation)
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is tuple:
-        return [full_of(text, parts[0])]
+        inner = full_of(text, parts[0])
+        return None if inner is None else [inner]
     if origin is dict:
         return {text: full_of(text, parts[1])}
     found = (full_of(text, part) for part in parts if origin is not Literal)

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+
+@pytest.fixture
+def suite(suite):
+    """These suites are about which episodes run, and need no evidence."""
+    return suite.without_evidence()
+
+
 SUITE = """
 import pytest
 

@@ -26,6 +26,7 @@ def test_skipped():
     import pytest
     pytest.skip()
 
+@pytest.mark.episode(evidence="none")
 def test_fine(episode): pass
 """
 

@@ -95,8 +95,10 @@ def test_workers_share_no_file_where_nobody_needs_one(pytester, monkeypatch):
 
 def test_the_first_episode_brings_it_in(pytester):
     pytester.makepyfile("""
+        import pytest
         import sys
 
+        @pytest.mark.episode(evidence="none")
         def test_one(episode):
             assert "pydantic" in sys.modules
     """)

@@ -394,3 +394,25 @@ def test_iterations_that_a_hook_took_from_a_restricted_run_are_missed():
     left = session(restrictions=("-k refund",), removed=(removed,))
     (reason,) = report(*five(*["passed"] * 3), **left).verdict.reasons
     assert reason.message.startswith("2 of 5 iterations were not judged (2 not run)")
+
+
+def lacking(**fields):
+    return episode(**{"evidence": "required", "trajectory": None, **fields})
+
+
+def test_no_share_of_errors_takes_an_episode_without_evidence_in():
+    lenient = GatePolicy(max_error_rate=1.0)
+    built = report(episode(), lacking(iteration=2), policy=lenient)
+    (reason,) = built.verdict.reasons
+    assert (reason.kind, reason.scenario_id) == ("evidence", "refund")
+    assert reason.message == (
+        "no evidence in 1 of 2 iterations: no completed turn or tool call and no assertion"
+    )
+    assert report(episode(), episode(iteration=2, outcome="error"), policy=lenient).passed
+
+
+def test_an_episode_that_needs_no_evidence_passes_and_is_named():
+    built = report(lacking(evidence="none"))
+    assert built.passed
+    (warning,) = built.verdict.warnings
+    assert (warning.kind, warning.scenario_id) == ("evidence", "refund")

@@ -517,7 +517,7 @@ def test_what_one_run_is_allowed_another_is_not():
 
 
 def test_a_timeout_before_any_answer_fails_nothing_by_itself():
-    episode = a_recorder()
+    episode = a_recorder(evidence="none")
     episode.record_run((Turn(role="user", content="hi"),), stop_reason="timeout")
     assert episode.finish().outcome == "passed"
 

@@ -26,7 +26,8 @@ def test_other_ends_leave_the_outcome(stop):
 
 def test_a_timeout_before_any_answer_shows_nothing_of_the_agent():
     turns = [{"role": "user", "content": "hello"}]
-    assert episode(stop_reason="timeout", trajectory={"turns": turns}).outcome == "passed"
+    unanswered = episode(stop_reason="timeout", trajectory={"turns": turns}, evidence="none")
+    assert unanswered.outcome == "passed"
     assert episode(stop_reason="timeout").outcome == "failed"
 
 
