@@ -45,7 +45,11 @@ def test_shards_publish_nothing_and_the_report_on_them_does(workspace):  # noqa:
 
 def test_jobs_that_failed_need_a_reason_in_their_results(workspace):  # noqa: F811
     """A shard that dies on a second attempt leaves the artifact of the first."""
-    (workspace.folder / "test_one.py").write_text("def test_one(episode): pass\n")
+    (workspace.folder / "test_one.py").write_text(
+        "def test_one(episode):\n"
+        "    with episode.turn('hello') as turn: turn.reply('hello')\n"
+        "    assert episode.turns\n"
+    )
     workspace.action(paths="test_one.py", shard="1/1", report_dir="shards/1")
     passing = {"mode": "report", "results": "shards/*"}
     assert workspace.action(**passing, jobs_result="success").returncode == 0

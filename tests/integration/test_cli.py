@@ -127,6 +127,7 @@ import os, signal, pytest
 def test_first(episode):
     with episode.turn("hello") as turn:
         turn.reply("hello", source="scripted")
+    assert episode.turns
 
 @pytest.mark.episode(scenario_id="second")
 def test_second(episode):
@@ -472,6 +473,7 @@ def test_results_of_an_interrupted_run_are_no_pass_wherever_they_are_carried(age
         "def test_first(episode):\n"
         "    with episode.turn('hello') as turn:\n"
         "        turn.reply('hello', source='scripted')\n"
+        "    assert episode.turns\n"
         "def test_second(episode):\n"
         "    pytest.exit('enough', returncode=0)\n"
     )
@@ -493,6 +495,7 @@ PLAIN_AND_EPISODE = """
 def test_episode(episode):
     with episode.turn("hello") as turn:
         turn.reply("hello", source="scripted")
+    assert episode.turns
 
 def test_plain():
     assert {passes}
@@ -560,6 +563,7 @@ def test_a_limit_that_leaves_out_a_plain_test_is_no_pass(agent_eval, tmp_path):
         "def test_a(episode):\n"
         "    with episode.turn('hello') as turn:\n"
         "        turn.reply('hello', source='scripted')\n"
+        "    assert episode.turns\n"
         "@pytest.mark.episode(gate='advisory')\n"
         "def test_b(episode):\n"
         "    assert 0\n"

@@ -29,6 +29,7 @@ def test_refund(episode, number):
 def test_greeting(episode):
     with episode.turn("hello") as turn:
         turn.reply("Hi", latency_ms=100)
+    assert episode.turns
 """
 
 

@@ -65,6 +65,7 @@ import os, pytest
 def test_one(episode):
     with episode.turn("Hello") as turn:
         turn.reply("Hi")
+    assert episode.turns
 
 def test_two(episode): {how}
 
@@ -79,7 +80,8 @@ def test_three(episode): pass
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_a_stop_at_the_first_failure_is_named_as_such(report_of, workers):
-    tests = "def test_0(episode): assert 0\n"
+    tests = "import pytest\npytestmark = pytest.mark.episode(evidence='none')\n"
+    tests += "def test_0(episode): assert 0\n"
     tests += "".join(f"def test_{n}(episode): pass\n" for n in range(1, 20))
     status, out, verdict = report_of(tests, "-x", workers)
     assert (status, kinds(verdict)) == (1, ["interrupted"]), out
@@ -89,8 +91,9 @@ def test_a_stop_at_the_first_failure_is_named_as_such(report_of, workers):
 
 
 ENDS_ITS_RUNNER = """
-import os, signal
+import os, pytest, signal
 
+@pytest.mark.episode(evidence="none")
 def test_one(episode): pass
 
 class Plugin:

@@ -25,6 +25,7 @@ SUITE = """
 def test_one(episode):
     with episode.turn("Hello") as turn:
         turn.reply("Hi", cost_usd=0.5)
+    assert episode.turns
 
 def test_two(episode):
     episode.budget("emails", 1, used=2)
@@ -113,7 +114,9 @@ def test_one(episode):
 def test_progress_comes_while_the_suite_runs(run):
     # The second test waits until the first one's end has been seen here.
     tests = """
-import pathlib, time
+import pathlib, time, pytest
+
+pytestmark = pytest.mark.episode(evidence="none")
 
 def test_one(episode): pass
 
@@ -140,7 +143,8 @@ def test_the_suite_gets_the_environment_without_the_reporters_tokens(run):
     tokens += ["ACTIONS_ID_TOKEN_REQUEST_TOKEN"]
     ran = run(
         tests=f"""
-import os
+import os, pytest
+@pytest.mark.episode(evidence="none")
 def test_one(episode):
     assert os.environ["KEPT"] == "a" and os.environ["ADDED"] == "b"
     assert not set(os.environ) & set({tokens!r})
@@ -247,6 +251,7 @@ PIPES = """
 import os, pytest
 from pathlib import Path
 
+@pytest.mark.episode(evidence="none")
 def test_one(episode, pytestconfig):
     os.mkfifo(Path(pytestconfig.option.episode_report_dir, "episodes", "zz.jsonl"))
 
@@ -275,7 +280,8 @@ def test_a_signal_reaches_the_suite_and_what_finished_is_kept(tmp_path, environ,
     """In a process of its own: it is this process that gets the signal."""
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_suite.py").write_text(
-        "import signal\n"
+        "import pytest, signal\n"
+        "@pytest.mark.episode(evidence='none')\n"
         "def test_one(episode): pass\n"
         "def test_two(episode):\n"
         "    with episode.turn('Hello') as turn:\n"
@@ -371,7 +377,8 @@ def test_one(episode, pytestconfig):
 def test_a_process_the_suite_leaves_behind_does_not_hold_the_run(run):
     ran = run(
         tests="""
-import subprocess, sys
+import pytest, subprocess, sys
+@pytest.mark.episode(evidence="none")
 def test_one(episode):
     subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
 """,
@@ -418,7 +425,12 @@ def test_an_interpreter_without_the_plugin_is_lent_it_and_nothing_else(run, bare
         assert name == "ci_agent_eval.pytest_plugin"
         assert lent is not None
         assert [path.name for path in lent.iterdir()] == ["ci_agent_eval"]
-    ran = run(python=bare_venv, tests="def test_one(episode): episode.check('a', True)\n")
+    tests = (
+        "def test_one(episode):\n"
+        "    with episode.turn('hello') as turn: turn.reply('hello')\n"
+        "    episode.check('a', True)\n"
+    )
+    ran = run(python=bare_venv, tests=tests)
     assert ran.exit_status == 0, run.output
     assert run.results.episodes[0].assertions[0].file == "test_suite.py"
 

@@ -100,7 +100,7 @@ def teardown(aitest_run):
 
 @pytest.mark.episode(scenario_id="torn")
 async def test_torn(aitest_run, teardown):
-    await aitest_run(agent(bank), "of env, then teardown")
+    assert await aitest_run(agent(bank), "of env, then teardown")
 """
 
 OF_ENV = [Step(tool_calls=[call("environment")]), Step(text="It holds {tool}")]

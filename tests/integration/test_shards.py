@@ -42,7 +42,7 @@ def test_refund(episode):
 def test_one(episode):
     raise OSError("the world")
 
-@pytest.mark.episode(scenario_id="both")
+@pytest.mark.episode(scenario_id="both", evidence="none")
 def test_two(episode): pass
 
 @pytest.mark.skip(reason="not today")
@@ -196,7 +196,8 @@ def test_one_shard_that_was_run_again_takes_the_place_of_its_first_attempt(split
 
 def test_an_end_that_only_the_process_shows_fails_the_report_of_all(tmp_path):
     (tmp_path / "suite").mkdir()
-    tests = "def test_one(episode): pass\ndef test_two(episode): pass\n"
+    tests = "import pytest\npytestmark = pytest.mark.episode(evidence='none')\n"
+    tests += "def test_one(episode): pass\ndef test_two(episode): pass\n"
     (tmp_path / "suite/test_both.py").write_text(tests)
     (tmp_path / "suite/conftest.py").write_text(
         "import os\ndef pytest_unconfigure(config): os._exit(7)\n"

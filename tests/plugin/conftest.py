@@ -69,6 +69,7 @@ class Suite:
     """Tests in a folder; `run` runs them in this process, `run_apart` in another one."""
 
     pytester: pytest.Pytester
+    monkeypatch: pytest.MonkeyPatch
     options: tuple[str, ...] = ()
 
     def without_evidence(self) -> Suite:
@@ -76,6 +77,8 @@ class Suite:
         plugin = Path(__file__).with_name("opted_out.py").read_text()
         self.pytester.makepyfile(opted_out=plugin)
         self.pytester.syspathinsert()
+        # xdist's workers do not see what was put into `sys.path` since xdist was imported.
+        self.monkeypatch.setenv("PYTHONPATH", str(self.pytester.path))
         return replace(self, options=("-p", "opted_out"))
 
     def write(self, tests: str, conftest: str = SCRIPTED_CLOCK) -> None:
@@ -109,8 +112,8 @@ def inner_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester) -> Suite:
-    return Suite(pytester)
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    return Suite(pytester, monkeypatch)
 
 
 @pytest.fixture(params=["-n0", "-n2"])

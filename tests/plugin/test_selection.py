@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-
-@pytest.fixture
-def suite(suite):
-    """These suites are about which episodes run, and need no evidence."""
-    return suite.without_evidence()
-
-
 SUITE = """
 import pytest
 
-def test_a(episode): pass
+def talk(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi")
+    assert episode.turns
+
+def test_a(episode): talk(episode)
 def test_b(episode): assert False
-def test_c(episode): pass
+def test_c(episode): talk(episode)
 def test_plain(): pass
 """
 
@@ -57,7 +55,7 @@ def test_set_up_but_not_called_is_skipped(suite):
 ITERATED = """
 import pytest
 
-@pytest.mark.episode(scenario_id="refund", iterations=3)
+@pytest.mark.episode(scenario_id="refund", iterations=3, evidence="none")
 def test_refund(episode): pass
 
 @pytest.mark.episode(scenario_id="chat", gate="advisory")
@@ -166,6 +164,8 @@ def test_a_rerun_is_another_attempt(suite, workers):
 
         def test_flaky(episode):
             tries.append(1)
+            with episode.turn("Hello") as turn:
+                turn.reply("Hi")
             episode.check("second time lucky", len(tries) == 2)
         """,
         conftest=RERUNS,
@@ -207,7 +207,7 @@ def test_deselected_episodes_are_counted(suite, workers, arguments, count):
 
 @pytest.mark.parametrize("limit", ["-x", "--maxfail=1"])
 def test_a_stop_at_a_limit_is_no_interruption(suite, workers, limit):
-    suite.write(SUITE + "".join(f"\ndef test_{n}(episode): pass" for n in range(20)))
+    suite.write(SUITE + "".join(f"\ndef test_{n}(episode): talk(episode)" for n in range(20)))
     session = suite.run(workers, limit).session
     assert session.state == "finished"
     assert session.stopped == "stopping after 1 failures"

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.model_server.script import Step
 from tests.plugin.budget_suite import LATE, asking, stopped
+
+
+@pytest.fixture
+def suite(suite):
+    """These suites are about when a model is asked, and need no evidence."""
+    return suite.without_evidence()
+
 
 LIMITED = """
 limited = Agent(provider=Provider("openai:gpt-5-mini", base_url=agent.provider.base_url, rpm=3))
