@@ -229,7 +229,7 @@ class EpisodeSession:
         measuring.keep_property(state)
         state.subtest_errors += measuring.unawaited(state)
         if not state.subtest_errors:
-            state.subtest_errors += measuring.nothing_asserted(item, state)
+            state.subtest_errors += measuring.nothing_asserted(state)
         state.ended = measuring.with_uncounted(item, _end(state, ending_after_subtests(state)))
         if measuring.is_measured(item, state) and not state.subtest_errors:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import dedent
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -23,6 +24,16 @@ import pytest
 def episode_clock():
     steps = itertools.count()
     return lambda: next(steps) / 10
+"""
+
+
+OPTING_OUT = """
+from pytest import mark
+from ci_agent_eval.pytest_plugin.detection import is_episode
+
+def pytest_itemcollected(item):
+    if is_episode(item):
+        item.add_marker(mark.episode(evidence="none"))
 """
 
 
@@ -69,20 +80,16 @@ class Suite:
     """Tests in a folder; `run` runs them in this process, `run_apart` in another one."""
 
     pytester: pytest.Pytester
-    monkeypatch: pytest.MonkeyPatch
-    options: tuple[str, ...] = ()
+    opting_out: str = ""
+    """What its conftest ends with."""
 
     def without_evidence(self) -> Suite:
         """The same for a test that is about something else: its episodes need no evidence."""
-        plugin = Path(__file__).with_name("opted_out.py").read_text()
-        self.pytester.makepyfile(opted_out=plugin)
-        self.pytester.syspathinsert()
-        # xdist's workers do not see what was put into `sys.path` since xdist was imported.
-        self.monkeypatch.setenv("PYTHONPATH", str(self.pytester.path))
-        return replace(self, options=("-p", "opted_out"))
+        self.pytester.makeconftest(OPTING_OUT)
+        return replace(self, opting_out=OPTING_OUT)
 
     def write(self, tests: str, conftest: str = SCRIPTED_CLOCK) -> None:
-        self.pytester.makeconftest(conftest)
+        self.pytester.makeconftest(dedent(conftest) + self.opting_out)
         self.pytester.makepyfile(test_suite=tests)
 
     def run(self, *arguments: str) -> Ran:
@@ -93,7 +100,7 @@ class Suite:
 
     def _with_files(self, arguments: tuple[str, ...]) -> list[str]:
         files = ["--episode-report-dir=report", "--junit-xml=report/junit.xml"]
-        return [*files, *self.options, *arguments]
+        return [*files, *arguments]
 
     def _ran(self, result: pytest.RunResult) -> Ran:
         return Ran(result, self.pytester.path / "report")
@@ -112,8 +119,8 @@ def inner_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
-    return Suite(pytester, monkeypatch)
+def suite(pytester: pytest.Pytester) -> Suite:
+    return Suite(pytester)
 
 
 @pytest.fixture(params=["-n0", "-n2"])

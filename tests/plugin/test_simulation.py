@@ -160,9 +160,9 @@ def modelled(pytester, suite):
 @pytest.mark.parametrize(
     "test",
     [
-        "def test_it(episode):\n    run_simulation(app, someone)",
-        "async def test_it(episode):\n    await run_simulation(app, someone)",
-        "async def test_it(simulation):\n    await simulation(app, someone)",
+        "def test_it(episode):\n    assert run_simulation(app, someone)",
+        "async def test_it(episode):\n    assert await run_simulation(app, someone)",
+        "async def test_it(simulation):\n    assert await simulation(app, someone)",
     ],
 )
 def test_a_model_plays_the_user_and_is_not_counted_as_the_agent(modelled, test):
@@ -245,7 +245,7 @@ def test_it(simulation):
 
 
 def test_a_model_s_user_is_replayed_from_the_cassette(modelled):
-    test = "def test_it(episode):\n    run_simulation(app, someone, max_turns=1)"
+    test = "def test_it(episode):\n    assert run_simulation(app, someone, max_turns=1)"
     ran, asked = modelled(["I want my money."], test, "--cassette=record")
     assert (ran.episodes["test_it"].outcome, len(asked)) == ("passed", 1)
     ran, asked = modelled([401], test, "--cassette=replay")

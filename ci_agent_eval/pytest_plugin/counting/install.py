@@ -2,7 +2,7 @@
 
 Which tests are episodes is known once they are collected, and then their modules are imported.
 So the functions of such a module get the code of the same source with counting in it; modules
-of other tests are left alone and pay nothing. `docs/decisions/0031-evidence.md` says why.
+of other tests are left alone and pay nothing. `docs/decisions/0032-evidence.md` says why.
 """
 
 from __future__ import annotations
