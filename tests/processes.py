@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-SECONDS = 200
+SECONDS = 800
 """After which a program counts as hung; far more than any takes."""
 
 _OUTER = ("GITHUB_", "INPUT_", "PYTEST_", "COV_", "COVERAGE_")

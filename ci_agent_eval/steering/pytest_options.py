@@ -157,9 +157,10 @@ _TABLE = """
 # this plugin
 --enable-pytest-full-suite-steering --disable-pytest-full-suite-steering
 --aitest-iterations= --cassette-dir= --cassette= --episode-artifact --episode-artifact-path=
---episode-commit= --episode-concurrency= --episode-report-dir= --episode-suite=
---episode-watched --eval --eval-results= --eval-strict --experiment-dataset=
---experiment-prefix= --experiment-score= --experiment-server= --experiment-store= --experiment=
+--episode-asked= --episode-commit= --episode-concurrency= --episode-list=
+--episode-report-dir= --episode-suite= --episode-watched --eval --eval-results=
+--eval-strict --experiment-dataset= --experiment-prefix=
+--experiment-score= --experiment-server= --experiment-store= --experiment=
 --shard-durations= --shard= --total-cost-usd= --total-tokens= --total-wall-time-s=
 # pytester, which is a part of pytest
 --lsof --runpytest=

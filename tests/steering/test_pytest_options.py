@@ -194,7 +194,6 @@ def outcomes(project: Path) -> dict[tuple[str, ...], tuple[int, int]]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=200,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

@@ -10,7 +10,9 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs/required-checks.md"
-RULE = re.compile(r"^\| (?P<found>[^|]+) \| (?:success|failure)[^|]* \| (?P<tests>[^|]*) \|$", re.M)
+RULE = re.compile(
+    r"^\| (?P<found>[^|]+) \| (?:success|failure)[^|]* \| (?P<tests>[^|]*) \|$", re.MULTILINE
+)
 RULES = {rule["found"]: rule["tests"] for rule in RULE.finditer(PAGE.read_text())}
 
 
