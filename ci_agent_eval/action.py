@@ -34,7 +34,7 @@ from ci_agent_eval.publish.waiting import Log
 from ci_agent_eval.redact import Redactor
 from ci_agent_eval.render.terminal import render_terminal
 from ci_agent_eval.report import Report
-from ci_agent_eval.runner import REPORTER_VARIABLES, Progress
+from ci_agent_eval.runner import Progress, suite_environ
 from ci_agent_eval.settings import CONFIG_NAME, has_file, load_agreed, load_manifest, load_settings
 
 Echo = Callable[[str], None]
@@ -232,7 +232,7 @@ def _install(
     commands: Sequence[Sequence[str]], python: str, job: Job, echo: Echo
 ) -> Finding | None:
     """Run the set-up commands in turn; return what went wrong with the first that failed."""
-    environ = {k: v for k, v in job.environ.items() if k not in REPORTER_VARIABLES}
+    environ = suite_environ(job.environ)
     folder = Path(python).parent
     environ["PATH"] = f"{folder}{os.pathsep}{environ.get('PATH', os.defpath)}"
     environ["VIRTUAL_ENV"] = str(folder.parent)

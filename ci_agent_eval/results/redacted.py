@@ -11,7 +11,7 @@ from ci_agent_eval.contract.episode import Assertion, Conditions
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.contract.results import Session
 from ci_agent_eval.facts import EpisodeFacts, JUnitCase, Loaded, PlainTests, Step
-from ci_agent_eval.redact import distinct_names
+from ci_agent_eval.redact import distinct_names, hidden_value, without_secret_pairs
 
 Redact = Callable[[str], str]
 EpisodeKey = tuple[str, str, int, int]
@@ -48,7 +48,7 @@ def redacted(loaded: Loaded, redact: Redact) -> Loaded:
     """
     names = Names.of(map(_key, loaded.episodes), redact)
     # Files, agents and models are the same in thousands of episodes.
-    redact = functools.lru_cache(_REMEMBERED)(redact)
+    redact = functools.lru_cache(_REMEMBERED)(_with_keys(redact))
 
     def place(text: str) -> str:
         return names.nodeids.get(text) or redact(text)
@@ -72,15 +72,22 @@ def redacted(loaded: Loaded, redact: Redact) -> Loaded:
     )
 
 
+def _with_keys(redact: Redact) -> Redact:
+    return lambda text: without_secret_pairs(redact(text))
+
+
 def redacted_json(value: Any, redact: Redact) -> Any:
     """Return a JSON value without secrets in its texts; keys of objects are texts too."""
     if isinstance(value, str):
-        return redact(value)
+        return without_secret_pairs(redact(value))
     if isinstance(value, list):
         return [redacted_json(item, redact) for item in value]
     if isinstance(value, dict):
         names = distinct_names(value, redact)
-        return {names[key]: redacted_json(item, redact) for key, item in value.items()}
+        return {
+            names[key]: redacted_json(hidden_value(key, item), redact)
+            for key, item in value.items()
+        }
     return value
 
 

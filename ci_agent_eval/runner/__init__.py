@@ -2,18 +2,18 @@
 
 from ci_agent_eval.runner.progress import Progress
 from ci_agent_eval.runner.suite import (
-    REPORTER_VARIABLES,
     SuiteCommand,
     SuiteRun,
     list_scenarios,
     run_suite,
+    suite_environ,
 )
 
 __all__ = [
-    "REPORTER_VARIABLES",
     "Progress",
     "SuiteCommand",
     "SuiteRun",
     "list_scenarios",
     "run_suite",
+    "suite_environ",
 ]

@@ -31,10 +31,9 @@ from ci_agent_eval.runner.interpreter import Interpreter, plugin_path, probe
 from ci_agent_eval.runner.process import MAX_LINE, Child, signals_forwarded, start
 from ci_agent_eval.runner.progress import JournalTail, Progress
 
-REPORTER_VARIABLES = frozenset(
+_REPORTER_VARIABLES = frozenset(
     {
         "GITHUB_TOKEN",
-        "INPUT_GITHUB-TOKEN",
         "ACTIONS_RUNTIME_TOKEN",
         "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
         "GITHUB_OUTPUT",
@@ -45,7 +44,10 @@ REPORTER_VARIABLES = frozenset(
     }
 )
 """Variables that let their bearer write to the repository, or speak for the reporter to
-GitHub's runner; a suite gets none of them."""
+GitHub's runner."""
+
+_INPUT = "INPUT_"
+"""Beginning of the variables that hold an action's inputs, the token among them."""
 
 _RUNS_NOTHING = frozenset(
     {
@@ -65,6 +67,15 @@ _LAST_LINES = 50
 PROGRESS_SECONDS = 0.5
 GRACE_SECONDS = 10.0
 """What an interrupted suite has for its teardown; GitHub's runner itself gives 7.5 s."""
+
+
+def suite_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a suite, or a command that sets it up, gets to see."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in _REPORTER_VARIABLES and not name.upper().startswith(_INPUT)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +224,7 @@ class _Suite:
     @classmethod
     def of(cls, command: SuiteCommand, environ: Mapping[str, str]) -> _Suite:
         """Ask the interpreter; raises InputError where it cannot run the suite."""
-        for_suite = {key: value for key, value in environ.items() if key not in REPORTER_VARIABLES}
+        for_suite = suite_environ(environ)
         interpreter = probe(command.python, for_suite)
         interpreter.must_run_suites()
         return cls(interpreter, for_suite, command.cwd)

@@ -160,3 +160,30 @@ def test_no_secret_of_a_declaration_is_written_or_shown(ran):
         "shown": "failed",
         "torn": "error",
     }
+
+
+OF_A_LOGIN = """
+def test_login(episode):
+    data = {"user": "bob", "password": "hunter2", "max_tokens": 17}
+    with episode.turn("Log in.") as turn:
+        turn.tool_call("login", data, result='{"session_token": "tok-abc", "ok": true}')
+        turn.reply("Done.")
+    assert data == {}
+"""
+
+
+def test_what_stands_under_the_key_of_a_secret_is_in_no_file_of_a_report(tmp_path):
+    (tmp_path / "test_login.py").write_text(OF_A_LOGIN)
+    done = run_agent_eval("run", ".", cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    folder = tmp_path / "agent-eval-report"
+    texts = {file.name: file.read_text() for file in folder.rglob("*") if file.is_file()}
+    assert {"results.json", "report.html", "verdict.json", "comment.md"} <= set(texts)
+    assert any(name.endswith(".jsonl") for name in texts)
+    # pytest writes this file, and what a test printed or compared is no data of a tool.
+    texts.pop("junit.xml")
+    for name, text in texts.items():
+        assert "hunter2" not in text, name
+        assert "tok-abc" not in text, name
+    assert "max_tokens" in texts["results.json"]
+    assert "17" in texts["results.json"]

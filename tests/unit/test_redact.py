@@ -6,7 +6,7 @@ import base64
 import html
 import json
 import xml.etree.ElementTree as ET
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from _pytest._io.saferepr import saferepr
@@ -92,6 +92,14 @@ SECRET = 'p"ä<w&rd/+ 7'
 def test_a_variables_secret_goes_in_every_form(form):
     redactor = Redactor.from_environ({"DESK_PASSWORD": SECRET})
     assert redactor.text(f"before {form} after") == f"before {REDACTED} after"
+
+
+@pytest.mark.parametrize("secret", ["correct horse battery", "a b+c/d=é 12345"])
+def test_a_secret_sent_as_a_form_goes(secret):
+    """A form writes blanks as `+`, which no other way of writing an address does."""
+    form = urlencode({"password": secret, "user": "bob"})
+    clean = Redactor.from_environ({"DESK_PASSWORD": secret}).text(form)
+    assert clean == f"password={REDACTED}&user=bob"
 
 
 @given(st.binary(max_size=9), st.binary(max_size=9))
