@@ -54,24 +54,48 @@ class EpisodeToolset(AbstractToolset[Any]):
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """Return the server's tools."""
-        running = await self.source()
-        listing = Question("listing its tools", self.episode_id)
-        tools = await answered(running, listing, running.toolset.get_tools(ctx))
+        listing = Question("listing its tools", self.episode_id, is_repeatable=True)
+        tools = await self._ask(listing, lambda running: running.toolset.get_tools(ctx))
         return {name: tool for name, tool in tools.items() if name != self.hidden}
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         """Call a tool of the server."""
-        running = await self.source()
-        call = running.toolset.call_tool(name, tool_args, ctx, tool)
-        try:
-            answer = await answered(running, Question(f"the call of {name}", self.episode_id), call)
-        except _FOR_THE_AGENT:
-            running.has_served = True
-            raise
-        running.has_served = True
-        return answer
+        asked = Question(f"the call of {name}", self.episode_id, _is_read_only(tool))
+
+        async def call(running: RunningServer) -> Any:
+            return await running.toolset.call_tool(name, tool_args, ctx, tool)
+
+        return await self._ask(asked, call, serves=True)
+
+    async def _ask(
+        self,
+        asked: Question,
+        ask: Callable[[RunningServer], Awaitable[_Answer]],
+        *,
+        serves: bool = False,
+    ) -> _Answer:
+        """Return the server's answer; ask again where another episode's call cost the server."""
+        while True:
+            running = await self.source()
+            try:
+                answer = await answered(running, asked, ask(running))
+            except _FOR_THE_AGENT:
+                running.has_served |= serves
+                raise
+            except ServerError:
+                if not running.was_lost_to_another(asked):
+                    raise
+            else:
+                running.has_served |= serves
+                return answer
+
+
+def _is_read_only(tool: ToolsetTool[Any]) -> bool:
+    """Say whether the server declares that the tool changes nothing."""
+    annotations = (tool.tool_def.metadata or {}).get("annotations") or {}
+    return annotations.get("readOnlyHint") is True
 
 
 async def answered(running: RunningServer, asked: Question, work: Awaitable[_Answer]) -> _Answer:

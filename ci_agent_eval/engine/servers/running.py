@@ -62,6 +62,8 @@ class Question:
 
     what: str
     episode_id: str
+    is_repeatable: bool
+    """It changes nothing at the server, so that it can be asked again."""
 
     def __str__(self) -> str:
         """Return it with its episode."""
@@ -148,6 +150,14 @@ class RunningServer:
             if self.tail is not None:
                 self.tail.close()
         self.broken = True
+
+    def was_lost_to_another(self, asked: Question) -> bool:
+        """Say whether the question may be asked again, as another one cost the server.
+
+        Where all open questions are repeatable, each may be the cause, and none is asked again:
+        one that crashes the server would be asked for ever.
+        """
+        return asked.is_repeatable and not all(other.is_repeatable for other in self.open_when_lost)
 
     async def settle(self) -> None:
         """Wait a while for a process that is ending, so that its last words are known."""

@@ -206,6 +206,38 @@ def test_calls_that_were_open_when_a_server_crashed_are_named() -> None:
     ) in said
 
 
+def test_a_read_that_another_call_cost_the_server_is_asked_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        marker = tmp_path / "started"
+        bank = a_bank(env={"BANK_STARTED": str(marker)})
+        async with (
+            ServerPool(os.environ) as pool,
+            pool.toolset(bank, "reading") as other,
+            pool.toolset(bank, "crashing") as toolset,
+        ):
+            tools = await other.get_tools(CONTEXT)
+            read = other.call_tool("read_slowly", {}, CONTEXT, tools["read_slowly"])
+            reading = asyncio.ensure_future(read)
+            while not marker.exists():  # noqa: ASYNC110 - another process makes it
+                await asyncio.sleep(0)
+            with pytest.raises(ServerError, match=r"read_slowly \(episode reading\)"):
+                await call(toolset, "crash")
+            assert await reading == "read"
+            assert pool.restarts == 1
+
+    asyncio.run(main())
+
+
+def test_a_read_that_crashes_the_server_itself_is_not_asked_again() -> None:
+    async def main() -> None:
+        async with ServerPool(os.environ) as pool, pool.toolset(a_bank(), "one") as toolset:
+            with pytest.raises(ServerError, match="was lost during the call of crash_reading"):
+                await call(toolset, "crash_reading")
+            assert pool.restarts == 0
+
+    asyncio.run(main())
+
+
 @BANKS
 @pytest.mark.parametrize(
     ("tool", "said"),
