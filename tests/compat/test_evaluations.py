@@ -48,7 +48,7 @@ class TestDesk:
 
 @conversation("Breaks", Desk)
 def test_breaks(agent):
-    assert 1 == 2
+    assert 1 == 1
     agent.send("break")
 
 def test_holds(): assert 1 == 1
@@ -175,9 +175,9 @@ def test_an_error_is_rerun_and_stops_at_a_limit(suite):
 
         def test_flaky():
             tries.append(1)
-            assert 1 == 2
             if len(tries) == 1:
                 raise ConnectionError("refused")
+            assert 1 == 2
 
         def test_z_other(): assert 1 == 2
         """
@@ -240,7 +240,7 @@ def test_the_debugger_opens_where_an_evaluation_broke(suite):
     )
     ran = suite.run("--pdb", "desk_eval.py", stdin="p amount * 100\nc\n")
     assert "4200" in ran.output
-    assert ran.outcomes == {"test_breaks": "error"}
+    assert ran.outcomes == {"test_breaks": "failed"}, "an assertion had failed before"
 
 
 STEPS = """
