@@ -50,7 +50,7 @@ FORMS = (
         """,
         (2, True, "1", "1"),
         (3, False, "pytest.raises(KeyError)", "ValueError: invalid literal"),
-        outcome="error",
+        raises=True,
     ),
     form(
         "raises_an_assertion",

@@ -91,7 +91,7 @@ FORMS = (
             assert FORM_Array()
         """,
         (6, True, "1", "1"),
-        outcome="error",
+        raises=True,
     ),
     form(
         "error_in_the_value",
@@ -102,7 +102,7 @@ FORMS = (
             assert 0, "not reached"
         """,
         (2, False, "0", "assert 0"),
-        outcome="error",
+        raises=True,
     ),
     form(
         "asserting_while_compared",

@@ -12,12 +12,19 @@ class Form:
     source: str
     expected: tuple[tuple[int, bool, str, str | None], ...]
     """Line, whether it passed, its description, the beginning of its reason."""
-    outcome: str = ""
-    """Of the episode; by default as the assertions say."""
+    raises: bool = False
+    """Whether something else than an assertion ends it, which fails the test."""
+
+    @property
+    def outcome(self) -> str:
+        """Of the episode: once an assertion failed, no exception makes it an error."""
+        if not all(passed for _, passed, _, _ in self.expected):
+            return "failed"
+        return "error" if self.raises else "passed"
 
 
 def form(
-    name: str, source: str, *expected: tuple[int, bool, str, str | None], outcome: str = ""
+    name: str, source: str, *expected: tuple[int, bool, str, str | None], raises: bool = False
 ) -> Form:
     """Return the form; `FORM` stands for its name in its texts.
 
@@ -28,5 +35,4 @@ def form(
         (line, passed, said.replace("FORM", name), reason and reason.replace("FORM", name))
         for line, passed, said, reason in expected
     )
-    by_default = "passed" if all(passed for _, passed, _, _ in expected) else "failed"
-    return Form(name, text, expected, outcome or by_default)
+    return Form(name, text, expected, raises)

@@ -289,6 +289,6 @@ FORMS = (
         def test_FORM():
             pass
         """,
-        outcome="error",
+        raises=True,
     ),
 )
