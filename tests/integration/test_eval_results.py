@@ -78,7 +78,10 @@ def test_at_a_threshold_it_is_open(agent_eval):
 
 
 def test_a_threshold_with_nothing_measured_closes_it(agent_eval, tmp_path):
-    (tmp_path / "test_strict.py").write_text("def test_one(episode):\n    pass\n")
+    (tmp_path / "test_strict.py").write_text(
+        "def test_one(episode):\n    with episode.turn('Hi') as turn: turn.reply('Hello')\n"
+        "    assert episode.turns\n"
+    )
     done = agent_eval("run", "test_strict.py", "--eval-min-score=0")
     assert done.returncode == 1
     assert "no evaluation conversation was judged" in done.stdout
