@@ -239,7 +239,7 @@ async def test_slip(aitest_run):
 """,
     )
     assert episode["outcome"] == "error"
-    slip = "Agent.allowed_tools: agent 'clerk': no server of it offers get_balnce; there are: crash"
+    slip = "Agent.allowed_tools: agent 'clerk': no server of it offers get_balnce; there are: ask_model"
     assert slip in episode["reason"]
 
 
