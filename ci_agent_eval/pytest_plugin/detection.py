@@ -74,6 +74,12 @@ class EpisodeItem:
         """Whether its assertions are measured, and fail no test."""
         return self.draft is not None and self.draft.mode == "evaluation"
 
+    @property
+    def has_counted_assertion(self) -> bool:
+        """Whether an assert passed; of an episode that needs none they may not be counted."""
+        is_counted = self.draft is not None and self.draft.evidence == "required"
+        return is_counted and self.running is not None and self.running.asserted
+
 
 EPISODE = pytest.StashKey[EpisodeItem]()
 

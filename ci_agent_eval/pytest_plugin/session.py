@@ -406,7 +406,7 @@ def _end(state: EpisodeItem, ending: Ending) -> Episode:
     """Freeze the episode as it is; without a recorder its setup never got so far."""
     if state.running is not None:
         state.running.ended = True
-    asserted = state.running is not None and state.running.asserted
+    asserted = state.has_counted_assertion
     if state.recorder is not None:
         ended = state.recorder.finish(
             ending.outcome, ending.reason, failed_assertion=ending.assertion, asserted=asserted

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.plugin.conftest import OPTING_OUT
+
 MEET = """
 import pytest
 from meeting import Crowd, let_others_work, meet
@@ -161,5 +163,6 @@ def test_items_of_folders_run_together(suite):
     for folder in ("one", "two", "three"):
         made = suite.pytester.mkdir(folder)
         (made / f"test_{folder}.py").write_text(test)
-    suite.pytester.makeconftest("import sys, pathlib\nsys.path.insert(0, str(pathlib.Path.cwd()))")
+    path = "import sys, pathlib\nsys.path.insert(0, str(pathlib.Path.cwd()))"
+    suite.pytester.makeconftest(path + OPTING_OUT)
     suite.run("--episode-concurrency=3").result.assert_outcomes(passed=3)

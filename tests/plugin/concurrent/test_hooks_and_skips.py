@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plugin.conftest import SCRIPTED_CLOCK
+from tests.plugin.conftest import OPTING_OUT, SCRIPTED_CLOCK
 
 HOOKED = (
     SCRIPTED_CLOCK
@@ -44,7 +44,7 @@ def test_a_hook_that_may_skip_it_is_named(suite):
 def test_a_hook_of_another_folder_has_no_say(suite):
     test = "from meeting import meet\nasync def test_meet(episode): await meet(2)"
     one, other = suite.pytester.mkdir("one"), suite.pytester.mkdir("other")
-    suite.pytester.makeconftest("import sys\nsys.path.insert(0, '.')")
+    suite.pytester.makeconftest("import sys\nsys.path.insert(0, '.')" + OPTING_OUT)
     for folder, names in ((one, "ab"), (other, "c")):
         for name in names:
             (folder / f"test_{name}.py").write_text(test)

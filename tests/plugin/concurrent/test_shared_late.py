@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.plugin.concurrent.shared import MODULE, WATCH, run
+from tests.plugin.conftest import OPTING_OUT
 
 
 @pytest.mark.parametrize("asking", [1, 2, 3])
@@ -35,7 +36,7 @@ def test_two(request, log):
 
 
 def test_packages_in_packages(suite):
-    suite.pytester.makeconftest(WATCH)
+    suite.pytester.makeconftest(WATCH + OPTING_OUT)
     test = MODULE.replace('scope="module"', 'scope="package"').replace(
         "def floor(log)", "def unused(log)"
     )
