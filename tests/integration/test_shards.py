@@ -212,7 +212,12 @@ def test_an_end_that_only_the_process_shows_fails_the_report_of_all(tmp_path):
 
 def test_an_empty_shard_is_no_failure_of_its_job(tmp_path):
     (tmp_path / "suite").mkdir()
-    (tmp_path / "suite/test_one.py").write_text("def test_only(episode): pass\n")
+    (tmp_path / "suite/test_one.py").write_text(
+        "def test_only(episode):\n"
+        "    with episode.turn('Hi') as turn:\n"
+        "        turn.reply('Hello')\n"
+        "    episode.check('polite', True)\n"
+    )
     config = "[gate]\neval_min_score = 0.9\n[budgets]\ntotal_cost_usd = 1\n"
     (tmp_path / "agent-eval.toml").write_text(config)
     done = run_shard(tmp_path, 2, 2)

@@ -33,6 +33,11 @@ async def lamp(desk):
 """
 
 
+@pytest.fixture
+def suite(suite):
+    return suite.without_evidence()
+
+
 @pytest.fixture(params=[1, 4], ids=["one-by-one", "concurrent"])
 def run(suite, request):
     """Run tests below the head, one by one and side by side."""
@@ -244,6 +249,7 @@ def test_a_conftest_that_runs_them_goes_on_to(pytester):
         async def desk(): return asyncio.get_running_loop()
 
         def test_plain(desk): assert desk.is_closed()
+        @pytest.mark.episode(evidence="none")
         async def test_episode(episode, desk): assert desk is asyncio.get_running_loop()
     """)
     pytester.runpytest_subprocess().assert_outcomes(passed=2)
