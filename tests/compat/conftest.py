@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -24,6 +24,17 @@ OURS = "ci_agent_eval"
 
 DEADLINE_S = 120
 """No suite here takes more than a few seconds, on an idle machine; one that waits for input would wait for ever."""
+
+
+OPTING_OUT = """
+import pytest
+from ci_agent_eval.pytest_plugin.detection import is_episode
+
+def pytest_itemcollected(item):
+    if is_episode(item):
+        item.add_marker(pytest.mark.episode(evidence="none"))
+"""
+"""A plugin of suites that are about something else than evidence."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,13 @@ class Suite:
     root: Path
     concurrency: int = 1
     """How many episodes may run at once."""
+    opts_out: bool = False
+    """Whether its episodes need no evidence."""
+
+    def without_evidence(self) -> Suite:
+        """The same for a test that is about something else."""
+        self.write(opting_out=OPTING_OUT)
+        return replace(self, opts_out=True)
 
     def write(self, **files: str) -> None:
         for name, text in files.items():
@@ -113,6 +131,7 @@ class Suite:
         # pytest-rerunfailures imports xdist, which would be too late to be rewritten.
         names = sorted(names, key=lambda name: name != "xdist")
         loaded = [part for name in names for part in ("-p", name)]
+        loaded += ["-p", "opting_out"] if self.opts_out and OURS in names else []
         ours = ["--episode-report-dir=report", f"--episode-concurrency={self.concurrency}"]
         files = ours if OURS in names else []
         return self.run_module(

@@ -67,6 +67,12 @@ OUTCOMES = {
 }
 
 
+@pytest.fixture
+def suite(suite):
+    """These suites are about loops, and need no evidence."""
+    return suite.without_evidence()
+
+
 @pytest.mark.parametrize("workers", [(), ("-n2", "--dist=loadfile")], ids=["alone", "-n2"])
 def test_episodes_run_on_the_loop_of_who_claims_them(suite, workers):
     suite.write(test_anyio=SUITE)

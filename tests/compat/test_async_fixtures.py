@@ -88,6 +88,12 @@ MARKED = ("pytest.fixture", "pytest.mark.asyncio", "")
 FORCED = ("pytest_asyncio.fixture", "pytest.mark.asyncio", "import pytest_asyncio")
 
 
+@pytest.fixture
+def suite(suite):
+    """These suites are about fixtures and loops, and need no evidence."""
+    return suite.without_evidence()
+
+
 def suite_of(fixture, decorator, imports, head=""):
     """Return the suite; the oldest pytest-asyncio wants fixtures of classes inside of one."""
     desk = '@FIXTURE(scope="class")\n{0}async def desk({1}): return loop()'

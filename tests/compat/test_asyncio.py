@@ -84,6 +84,12 @@ SCOPED = {"asyncio_default_fixture_loop_scope": "function"}
 """Newer versions warn where it is not set, and older ones do not know it."""
 
 
+@pytest.fixture
+def suite(suite):
+    """These suites are about loops, and need no evidence."""
+    return suite.without_evidence()
+
+
 @pytest.fixture(params=["option", "ini file"])
 def run(suite, request):
     """Run in a mode that the command line or the ini file sets."""

@@ -34,6 +34,12 @@ def test_plain(): pass
 """
 
 
+@pytest.fixture
+def suite(suite):
+    """These suites are about how tests run and end, and need no evidence."""
+    return suite.without_evidence()
+
+
 def test_marker_and_fixture_say_what_is_written_down(suite):
     suite.write(test_desk=MARKED)
     ran = suite.run()

@@ -257,7 +257,9 @@ def outer(flag):
     ]
 
 @__import__("pytest").mark.episode
-async def test_steps():
+async def test_steps(episode):
+    with episode.turn("Hello") as turn:
+        turn.reply("Hi")
     assert (
         outer(True) ==
         [0, 1, 2]

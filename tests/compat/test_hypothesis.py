@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 SUITE = """
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -40,6 +42,12 @@ def test_marked(number): pass
 @given(number=st.integers())
 def test_plain(number): pass
 """
+
+
+@pytest.fixture
+def suite(suite):
+    """These suites are about properties, and need no evidence."""
+    return suite.without_evidence()
 
 
 def test_a_property_is_one_episode(suite):

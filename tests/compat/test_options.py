@@ -18,6 +18,12 @@ def test_plain(): pass
 """
 
 
+@pytest.fixture
+def suite(suite):
+    """These suites are about options of pytest, and need no evidence."""
+    return suite.without_evidence()
+
+
 def test_a_suite_of_episodes_fails_and_passes_where_its_tests_do(suite):
     suite.write(test_five=FIVE)
     ran = suite.run()

@@ -56,6 +56,12 @@ ATTEMPTS = {
 }
 
 
+@pytest.fixture
+def suite(suite):
+    """These suites are about attempts, and need no evidence."""
+    return suite.without_evidence()
+
+
 def attempts(ran):
     """Return the outcomes of each test's attempts, in their order."""
     found = {}

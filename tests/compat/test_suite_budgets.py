@@ -18,6 +18,12 @@ async def test_costs(episode, number):
 """
 
 
+@pytest.fixture
+def suite(suite):
+    """These suites are about what a run costs, and need no evidence."""
+    return suite.without_evidence()
+
+
 @pytest.mark.parametrize("arguments", [(), ("-n2",)], ids=["alone", "workers"])
 def test_a_run_stops_at_its_budget_and_says_so(suite, arguments):
     suite.write(test_suite=SUITE)

@@ -42,6 +42,12 @@ async def test_z_quick_at_last(episode):
 """
 
 
+@pytest.fixture
+def suite(suite):
+    """These suites are about time, and need no evidence."""
+    return suite.without_evidence()
+
+
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "-n2"])
 def test_an_episode_past_its_time_is_failed_with_the_reason(suite, workers):
     suite.write(test_slow=SUITE)

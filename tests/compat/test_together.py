@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points, version
 
+import pytest
+
 SUITE = """
 import asyncio
 import anyio
@@ -69,6 +71,12 @@ OUTCOMES = {
 }
 
 
+@pytest.fixture
+def suite(suite):
+    """These suites are about plugins beside each other, and need no evidence."""
+    return suite.without_evidence()
+
+
 def run(suite, *arguments):
     scoped = {"asyncio_default_fixture_loop_scope": "function"}
     suite.configure(
@@ -80,6 +88,7 @@ def run(suite, *arguments):
     # pytest-asyncio 0.23 and anyio leave each other's loops unclosed, with us and without.
     warnings = ("-W", "error", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
     files = ("--junit-xml=report/junit.xml", "--episode-report-dir=report", "--cov=test_suite")
+    files += ("-p", "opting_out")
     return suite.run_module("pytest", *warnings, *files, *arguments, autoload=True)
 
 

@@ -32,6 +32,12 @@ def test_plain(): pass
 
 
 @pytest.fixture
+def suite(suite):
+    """These suites are about workers, and need no evidence."""
+    return suite.without_evidence()
+
+
+@pytest.fixture
 def alone(suite):
     suite.write(test_suite=SUITE)
     return suite.run()
