@@ -71,6 +71,7 @@ def test_the_marker_of_pytest_asyncio_needs_no_pytest_asyncio(suite):
         import pytest
 
         @pytest.mark.asyncio
+        @pytest.mark.episode(evidence="none")
         async def test_one(episode): pass
     """)
     ran = suite.run("-W", "ignore")
