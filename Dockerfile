@@ -59,7 +59,7 @@ LABEL org.opencontainers.image.title="agent-eval" \
 COPY --from=git /git /
 COPY --from=build /opt /opt
 # Official slim images carry no bytecode of the standard library: this import leaves what we use.
-RUN ["/opt/agent-eval/bin/python", "-c", "import asyncio, sqlite3, ci_agent_eval.cli, ci_agent_eval.action, ci_agent_eval.publish.client"]
+RUN ["/opt/agent-eval/bin/python", "-c", "import asyncio, sqlite3, ci_agent_eval.app.cli, ci_agent_eval.app.action, ci_agent_eval.github.client"]
 # A suite run as root leaves no root-owned bytecode in the user's workspace, progress is printed
 # at once, and the user's `install` command needs no cache and no advice.
 ENV AGENT_EVAL_PYTHON=/opt/suite/bin/python \

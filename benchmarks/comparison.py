@@ -15,12 +15,16 @@ from pathlib import Path
 from data import write_results
 from measure import ROOT, Figure, action, load_average, machine, median
 
-from ci_agent_eval.comparison.calls import call_of
-from ci_agent_eval.comparison.model import ComparePolicy, Movement
-from ci_agent_eval.comparison.remarks import is_certain
-from ci_agent_eval.comparison.resampling import Pair, interval_of_change, p_value_of_increase
-from ci_agent_eval.comparison.statistics import adjusted, p_value_of_drop
-from ci_agent_eval.intervals import wilson
+from ci_agent_eval.analysis.comparison.calls import call_of
+from ci_agent_eval.analysis.comparison.model import ComparePolicy, Movement
+from ci_agent_eval.analysis.comparison.remarks import is_certain
+from ci_agent_eval.analysis.comparison.resampling import (
+    Pair,
+    interval_of_change,
+    p_value_of_increase,
+)
+from ci_agent_eval.analysis.comparison.statistics import adjusted, p_value_of_drop
+from ci_agent_eval.analysis.intervals import wilson
 
 SUITES = 1000
 SCENARIOS = 50

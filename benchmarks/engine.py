@@ -36,7 +36,7 @@ from ci_agent_eval.engine.cassette.shelf import CassetteShelf
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.engine.session import EngineSession
-from ci_agent_eval.redact import Redactor
+from ci_agent_eval.redaction import Redactor
 
 ROUNDS = 7
 """Of 200 episodes each; model calls are measured in shorter ones."""

@@ -1,7 +1,7 @@
 """`make bench`, fourth part: measure how fast steering decides, and write STEERING.md.
 
-The commands are those of tests/steering/cases, each of them a shape of its own; no answer is
-kept between rounds, and imports and a warm-up are not counted. All on one core.
+The commands are those of tests/unit/steering/policy/cases, each of a different shape; no answer
+is kept between rounds, and imports and a warm-up are not counted. All on one core.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from measure import ROOT, machine
 
 sys.path.insert(0, str(ROOT))
 
-from ci_agent_eval.steering.detection import LONGEST, detect
-from ci_agent_eval.steering.model import Shell
-from tests.steering.test_cases import cases
+from ci_agent_eval.steering.policy.detection import LONGEST, detect
+from ci_agent_eval.steering.policy.model import Shell
+from tests.unit.steering.policy.test_cases import cases
 
 ROUNDS = 9
 TARGET = 5_000
@@ -102,7 +102,7 @@ def size_rows() -> Iterator[str]:
 
 def import_seconds() -> float:
     """Return what importing the detection and reading a first command adds to Python's start."""
-    code = "from ci_agent_eval.steering.detection import detect; detect('cd x && pytest')"
+    code = "from ci_agent_eval.steering.policy.detection import detect; detect('cd x && pytest')"
     return _process(code) - _process("")
 
 

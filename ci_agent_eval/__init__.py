@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ci_agent_eval.bridge import llm_episode, llm_unit
-    from ci_agent_eval.checking import check
-    from ci_agent_eval.conversations import conversation
-    from ci_agent_eval.scenario_files import scenarios
-    from ci_agent_eval.simulation import SimulatedUser, SimulationResult, run_simulation
+    from ci_agent_eval.authoring.check_function import check
+    from ci_agent_eval.authoring.conversations import conversation
+    from ci_agent_eval.authoring.scenarios import scenarios
+    from ci_agent_eval.authoring.simulation import SimulatedUser, SimulationResult, run_simulation
+    from ci_agent_eval.opik.decorators import llm_episode, llm_unit
 
 __version__ = "0.1.0"
 
@@ -30,14 +30,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "SimulatedUser": "simulation",
-    "SimulationResult": "simulation",
-    "check": "checking",
-    "conversation": "conversations",
-    "llm_episode": "bridge",
-    "llm_unit": "bridge",
-    "run_simulation": "simulation",
-    "scenarios": "scenario_files",
+    "SimulatedUser": "authoring.simulation",
+    "SimulationResult": "authoring.simulation",
+    "check": "authoring.check_function",
+    "conversation": "authoring.conversations",
+    "llm_episode": "opik.decorators",
+    "llm_unit": "opik.decorators",
+    "run_simulation": "authoring.simulation",
+    "scenarios": "authoring.scenarios",
 }
 
 

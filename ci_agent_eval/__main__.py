@@ -16,13 +16,13 @@ def main() -> int:
     """Run the command line and return the exit code."""
     words = sys.argv[1:]
     if words[:2] == _HOOK and not _HELP.intersection(words):
-        from ci_agent_eval.steer.hook.command import main as hook  # noqa: PLC0415 - as said above
+        from ci_agent_eval.steering.hook.command import main as hook  # noqa: PLC0415 - as said above
 
         return hook(words[2:])
     # Neither imports nor episodes by the thousand make cycles worth looking for: that took a
     # seventh of a report's time.
     gc.set_threshold(50_000, 20, 20)
-    from ci_agent_eval.cli import main as cli  # noqa: PLC0415 - as said above
+    from ci_agent_eval.app.cli import main as cli  # noqa: PLC0415 - as said above
 
     status = cli()
     # At its end the interpreter looks through all that it has made; nothing there needs it.

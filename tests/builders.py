@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ci_agent_eval.comparison.model import Baseline, BaselineRun, ComparePolicy, NoBaseline
+from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun, ComparePolicy, NoBaseline
+from ci_agent_eval.analysis.loaded_results import Loaded, facts_of
+from ci_agent_eval.analysis.waivers import Agreement
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.results import JournalLine, Session
+from ci_agent_eval.contract.scenario_manifest import Manifest, parse_manifest
 from ci_agent_eval.contract.suite_stop import SuiteStop
-from ci_agent_eval.facts import Loaded, facts_of
 from ci_agent_eval.gate import GatePolicy
-from ci_agent_eval.report import Report, build_report
+from ci_agent_eval.gate.report import Report, build_report
 from ci_agent_eval.results.join import pytest_address
-from ci_agent_eval.scenario_manifest import Manifest, parse_manifest
-from ci_agent_eval.waivers import Agreement
 
 COST_STOP = SuiteStop("total_cost_usd", used=5.02, limit=5.0)
 """The budget of a suite at which a run was stopped."""

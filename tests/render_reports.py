@@ -5,15 +5,15 @@ from __future__ import annotations
 from glob import escape
 from typing import Any
 
-from ci_agent_eval.comparison.model import Baseline, BaselineRun, NoBaseline
+from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun, NoBaseline
+from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests, Tally
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import MissingShards, SourceFile, StoppedRun
 from ci_agent_eval.contract.results import CollectionSkip, RemovedScenario, Session
-from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.links import Links
-from ci_agent_eval.report import Report
 from tests.builders import (
     COST_STOP,
     agreement,

@@ -11,8 +11,8 @@ from ci_agent_eval.checks.shown import counted, listed
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering import model as steering
-from ci_agent_eval.steering.arguments import commands_of, find
+from ci_agent_eval.steering.policy import model as steering
+from ci_agent_eval.steering.policy.arguments import commands_of, find
 
 _SHOWN = 5
 """Runs that a reason names; of more it says how many."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ci_agent_eval.engine.session import EngineSession
     from ci_agent_eval.engine.skills import Skill
     from ci_agent_eval.engine.traces import record_spans, trajectory_from_spans
-    from ci_agent_eval.steering.settings import SteeringSettings
+    from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 __all__ = [
     "Agent",

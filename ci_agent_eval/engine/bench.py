@@ -11,7 +11,6 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from ci_agent_eval.contract.trajectory import TokenUsage
-from ci_agent_eval.current import running_episode
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.engine.model import model_settings
@@ -20,7 +19,8 @@ from ci_agent_eval.engine.prices import price_table
 from ci_agent_eval.engine.rate import Tally
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recorder import EpisodeRecorder
+from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording.active_episode import running_episode
 
 
 class Loop(Protocol):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from ci_agent_eval.engine import fields
-from ci_agent_eval.steering.settings import SteeringSettings
+from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 Transport = Literal["stdio", "sse", "streamable-http"]
 Isolation = Literal["shared", "reset", "per_episode"]

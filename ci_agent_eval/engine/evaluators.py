@@ -24,13 +24,13 @@ from ci_agent_eval.checks.base import Named
 from ci_agent_eval.checks.exchanges import exchanges, replies
 from ci_agent_eval.checks.shown import shown
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.current import running_episode
 from ci_agent_eval.engine.bench import bench_of_running, judge_of
 from ci_agent_eval.engine.faults import EvaluatorError
 from ci_agent_eval.engine.rate import Tally
 from ci_agent_eval.engine.record import describe
 from ci_agent_eval.engine.span_tree import metrics, span_tree
 from ci_agent_eval.errors import AgentEvalError, InputError
+from ci_agent_eval.recording.active_episode import running_episode
 
 AnyEvaluator = Evaluator[Any, Any, Any]
 Judge = LLMJudge | GEval

@@ -8,7 +8,7 @@ from typing import cast, get_args
 
 from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.settings import SteeringSettings
+from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 
 def wrong(owner: str, field: str, what: str) -> InputError:

@@ -22,7 +22,6 @@ from pydantic_ai.models import Model, ModelRequestContext, ModelResolutionContex
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.toolsets import AbstractToolset
 
-from ci_agent_eval.current import running_episode
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.cassette.tape import Tape
 from ci_agent_eval.engine.declarations import Provider
@@ -30,6 +29,7 @@ from ci_agent_eval.engine.limits import Spent, Stop
 from ci_agent_eval.engine.model import build_model, is_scripted
 from ci_agent_eval.engine.record import NotedToolset, RunRecord
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording.active_episode import running_episode
 
 FIXTURE = "aitest_run"
 """The fixture that has an episode's engine and cassette."""

@@ -27,7 +27,7 @@ from pydantic_ai.settings import ModelSettings
 from ci_agent_eval.engine.record import Clock
 from ci_agent_eval.engine.stamp import stamp
 from ci_agent_eval.engine.windows import Concurrency, ProcessWindows, Windows
-from ci_agent_eval.run_ledger.sliding import Entry
+from ci_agent_eval.storage.ledger.sliding import Entry
 
 Sleep = Callable[[float], Awaitable[object]]
 """Waits so many seconds."""

@@ -38,7 +38,7 @@ from ci_agent_eval.engine.stops import filtered, stop_for, stop_of_turns
 from ci_agent_eval.engine.stopwatch import Stopwatch
 from ci_agent_eval.engine.turns import turns_from
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.settings import SteeringSettings
+from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 Observer = Callable[[AgentResult], None]
 """Called once with the result, also where the run was cancelled and nothing is returned."""

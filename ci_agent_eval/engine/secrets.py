@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from ci_agent_eval.engine.declarations import Agent, Provider
-from ci_agent_eval.redact import secrets_in, secrets_in_header
+from ci_agent_eval.redaction import secrets_in, secrets_in_header
 
 
 def declared_secrets(agent: Any, environ: Mapping[str, str]) -> Iterator[str]:

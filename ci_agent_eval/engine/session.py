@@ -24,7 +24,7 @@ from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.secrets import declared_secrets
 from ci_agent_eval.engine.windows import Windows
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.settings import SteeringSettings
+from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.steering import Guard

@@ -16,10 +16,10 @@ from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.record import Clock, RunRecord
 from ci_agent_eval.engine.servers.arguments import split_arguments
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.model import Steer, ToolCall
-from ci_agent_eval.steering.reactor import Reactor
-from ci_agent_eval.steering.sessions import InMemoryWarnedCommands, WarnedCommands
-from ci_agent_eval.steering.settings import SteeringSettings
+from ci_agent_eval.steering.policy.model import Steer, ToolCall
+from ci_agent_eval.steering.policy.reactor import Reactor
+from ci_agent_eval.steering.policy.sessions import InMemoryWarnedCommands, WarnedCommands
+from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 _GRAMMAR = ("tree_sitter", "tree_sitter_bash")
 
@@ -77,7 +77,7 @@ def guard_for(settings: SteeringSettings, episode_id: str, clock: Clock) -> Guar
             f"steering needs the package {missing[0]}, which is not installed; "
             "run: pip install 'ci-agent-eval[steering]'"
         )
-    from ci_agent_eval.steering.build import reactor_of  # noqa: PLC0415 - most need none
+    from ci_agent_eval.steering.policy.build import reactor_of  # noqa: PLC0415 - most need none
 
     warned = WarnedOnceHeard(InMemoryWarnedCommands(settings.ttl))
     return Guard(reactor_of(settings, warned), warned, episode_id, clock)

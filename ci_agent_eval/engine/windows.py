@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ci_agent_eval.run_ledger.sliding import Entry, wait_s
+from ci_agent_eval.storage.ledger.sliding import Entry, wait_s
 
 MINUTE_S = 60.0
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ci_agent_eval.acknowledgement import ACCEPTABLE, accepted, needless
-from ci_agent_eval.comparison.model import Comparison, NoBaseline
-from ci_agent_eval.comparison.remarks import Increases, Remark, RemarkKind, remarks
+from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
+from ci_agent_eval.analysis.comparison.remarks import Increases, Remark, RemarkKind, remarks
+from ci_agent_eval.analysis.waivers import Agreement
+from ci_agent_eval.gate.acknowledgement import ACCEPTABLE, accepted, needless
 from ci_agent_eval.gate.model import (
     GatePolicy,
     Judgement,
     Reason,
     Status,
 )
-from ci_agent_eval.waivers import Agreement
 
 
 def weighed_remarks(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ci_agent_eval.comparison.model import Comparison, NoBaseline
-from ci_agent_eval.comparison.remarks import Increases
+from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
+from ci_agent_eval.analysis.comparison.remarks import Increases
+from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
+from ci_agent_eval.analysis.waivers import Agreement
 from ci_agent_eval.gate.compared import weighed_remarks
 from ci_agent_eval.gate.model import (
     GatePolicy,
@@ -16,8 +18,6 @@ from ci_agent_eval.gate.model import (
     share_of,
 )
 from ci_agent_eval.gate.reasons import reasons_of, warnings_of
-from ci_agent_eval.summary import ScenarioSummary, Summary
-from ci_agent_eval.waivers import Agreement
 
 
 def decide(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ci_agent_eval.analysis.known_scenarios import KnownScenarios, MissingScenario
+from ci_agent_eval.analysis.summary import Summary
+from ci_agent_eval.contract.scenario_manifest import UPDATE_COMMAND
 from ci_agent_eval.gate.model import GatePolicy, Reason
-from ci_agent_eval.known_scenarios import KnownScenarios, MissingScenario
-from ci_agent_eval.scenario_manifest import UPDATE_COMMAND
-from ci_agent_eval.summary import Summary
 
 _WHOLE = (
     "only a run of the whole suite is accepted here; leave this out, or name what defines the "

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from ci_agent_eval.comparison.remarks import Increase, Increases, RemarkKind
+from ci_agent_eval.analysis.comparison.remarks import Increase, Increases, RemarkKind
+from ci_agent_eval.analysis.waivers import Agreement
 from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.contract.findings import Finding
-from ci_agent_eval.waivers import Agreement
 
 Conclusion = Literal["success", "failure"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ci_agent_eval.analysis.evaluations import EvaluationTally
+from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
 from ci_agent_eval.contract.evidence import name_missing
 from ci_agent_eval.contract.measure import BudgetViolation
-from ci_agent_eval.evaluations import EvaluationTally
 from ci_agent_eval.gate.known import known_reasons
 from ci_agent_eval.gate.model import (
     GatePolicy,
@@ -16,7 +17,6 @@ from ci_agent_eval.gate.model import (
     Thresholds,
     share_of,
 )
-from ci_agent_eval.summary import ScenarioSummary, Summary
 
 
 def reasons_of(

@@ -14,29 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ci_agent_eval.pytest_plugin import (
-    detection,
-    iterations,
-    linking,
-    loop_members,
-    options,
-    rootdir,
-    shadowed,
-    simulating,
-    suite_budgets,
-)
-from ci_agent_eval.pytest_plugin.conversing import _conversation  # noqa: F401 - a fixture
+from ci_agent_eval.pytest_plugin import options, rootdir
+from ci_agent_eval.pytest_plugin.budgets import suite_budgets
+from ci_agent_eval.pytest_plugin.collection import detection, iterations, shadowed
+from ci_agent_eval.pytest_plugin.concurrency import loop_members
+from ci_agent_eval.pytest_plugin.episodes import simulations
+from ci_agent_eval.pytest_plugin.episodes.conversations import _conversation  # noqa: F401 - a fixture
+from ci_agent_eval.pytest_plugin.episodes.error_tracebacks import show_plainly
+from ci_agent_eval.pytest_plugin.episodes.simulations import _agent_eval_run, simulation  # noqa: F401 - fixtures
 from ci_agent_eval.pytest_plugin.evaluation import files
-from ci_agent_eval.pytest_plugin.evaluation_report import EvaluationReports
-from ci_agent_eval.pytest_plugin.sentences import show_plainly
-from ci_agent_eval.pytest_plugin.simulating import _agent_eval_run, simulation  # noqa: F401 - fixtures
+from ci_agent_eval.pytest_plugin.evaluation.report import EvaluationReports
+from ci_agent_eval.pytest_plugin.opik import experiment_options
 from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports, printable
 
 if TYPE_CHECKING:
-    from ci_agent_eval.pytest_plugin.agents import RecordedRuns
-    from ci_agent_eval.pytest_plugin.concurrent.lanes import Lanes
+    from ci_agent_eval.pytest_plugin.concurrency.scheduler import Lanes
+    from ci_agent_eval.pytest_plugin.episodes.agents import RecordedRuns
     from ci_agent_eval.pytest_plugin.session import EpisodeSession
-    from ci_agent_eval.recorder import EpisodeRecorder
+    from ci_agent_eval.recording import EpisodeRecorder
 
 SESSION = pytest.StashKey["EpisodeSession"]()
 DESELECTED = pytest.StashKey[int]()
@@ -72,7 +67,7 @@ def aitest_run(
     request: pytest.FixtureRequest, episode: EpisodeRecorder
 ) -> Generator[RecordedRuns, None, None]:
     """Run agents of the engine; their turns, tool calls, tokens and cost become the episode."""
-    from ci_agent_eval.pytest_plugin.agents import (  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.episodes.agents import (  # noqa: PLC0415 - inert until used
         recorded_runs,
     )
 
@@ -84,7 +79,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of episodes."""
     options.add_options(parser)
     suite_budgets.add_options(parser)
-    linking.add_experiment_options(parser)
+    experiment_options.add_experiment_options(parser)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -106,18 +101,18 @@ def pytest_configure(config: pytest.Config) -> None:
     options.iterations(config)
     options.concurrency(config)
     if options.cassette_mode(config) != "off":
-        from ci_agent_eval.pytest_plugin.agents import (  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.episodes.agents import (  # noqa: PLC0415 - inert until used
             watch_requests,
         )
 
         watch_requests()
-    linking.configure(config)
+    experiment_options.configure(config)
     suite_budgets.configure(config)
     if options.report_dir(config) is not None or config.option.episode_list:
         options.require_pydantic()
-        from ci_agent_eval.pytest_plugin import collected  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.collection import removed_episodes  # noqa: PLC0415 - inert until used
 
-        collected.watch(config)
+        removed_episodes.watch(config)
     if not options.is_worker(config):
         reports = EpisodeReports()
         EvaluationReports.start(config, reports)
@@ -133,7 +128,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
         Run.start(session.config, directory)
     if session.config.option.episode_list:
-        from ci_agent_eval.pytest_plugin.listing import Listing  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.collection.listing import Listing  # noqa: PLC0415 - inert until used
 
         Listing.start(session.config)
 
@@ -143,7 +138,7 @@ def pytest_configure_node(node: Any) -> None:
     """Tell an xdist worker where the report directory is: its working directory may differ."""
     directory = options.report_dir(node.config)
     node.workerinput[options.WORKER_DIR] = None if directory is None else str(directory)
-    linking.tell_worker(node)
+    experiment_options.tell_worker(node)
     suite_budgets.tell_worker(node)
 
 
@@ -153,7 +148,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     concurrency = options.concurrency(config)
     if concurrency == 1:
         return None
-    from ci_agent_eval.pytest_plugin.concurrent.scheduling import (  # noqa: PLC0415 - needs xdist
+    from ci_agent_eval.pytest_plugin.concurrency.scheduling import (  # noqa: PLC0415 - needs xdist
         scheduling,
     )
 
@@ -163,7 +158,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, None]:
     """Repeat episodes, after every other parameter: the iteration ends the node id."""
-    simulating.parametrize(metafunc)
+    simulations.parametrize(metafunc)
     yield
     iterations.repeat(metafunc, options.iterations(metafunc.config))
 
@@ -218,7 +213,7 @@ def pytest_make_collect_report(
     marked = [item for item in report.result if detection.is_marked(item)] if report.passed else []
     if not marked:
         return report
-    from ci_agent_eval.pytest_plugin import marker  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.episodes import marker  # noqa: PLC0415 - inert until used
 
     return marker.collect_report(report, marked)
 
@@ -228,7 +223,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave the scenarios of other shards out, once everything else has been."""
     if not config.option.shard:
         return
-    from ci_agent_eval.pytest_plugin import shards  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.collection import shards  # noqa: PLC0415 - inert until used
 
     if left := shards.select(config, items):
         config.hook.pytest_deselected(items=left)
@@ -252,7 +247,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     items = [item for item in session.items if detection.is_episode(item)]
     if items or options.report_dir(session.config) is not None:
         _select(session.config, items)
-    linking.watch(session)
+    experiment_options.watch(session)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -262,11 +257,11 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     if any(detection.EPISODE not in item.stash for item in items):
         _select(session.config, items)
     if any(map(loop_members.is_on_our_loop, session.items)):
-        from ci_agent_eval.pytest_plugin import coroutines  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.concurrency import coroutines  # noqa: PLC0415 - inert until used
 
         coroutines.take_up(session)
     if items and (concurrency := options.concurrency(session.config)) > 1:
-        from ci_agent_eval.pytest_plugin.concurrent.lanes import (  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.concurrency.scheduler import (  # noqa: PLC0415 - inert until used
             Lanes,
         )
 
@@ -314,7 +309,7 @@ def pytest_fixture_setup(
     __tracebackhide__ = True
     if not loop_members.runs_fixture(fixturedef, request):
         return (yield)
-    from ci_agent_eval.pytest_plugin.async_fixtures import (  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.concurrency.async_fixtures import (  # noqa: PLC0415 - inert until used
         on_our_loop,
     )
 
@@ -338,7 +333,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
             _episodes(item.config).raised(item, error)
         raise
     if detection.EPISODE in item.stash:
-        simulating.note_unchecked(item)
+        simulations.note_unchecked(item)
         _episodes(item.config).judge(item)
     return result
 

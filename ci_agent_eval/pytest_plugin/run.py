@@ -15,13 +15,13 @@ from ci_agent_eval.contract.results import Session
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.collection import CollectionOutcome
-from ci_agent_eval.pytest_plugin.figures import summary_facts
-from ci_agent_eval.pytest_plugin.shards import attempt_of, declared
-from ci_agent_eval.pytest_plugin.suite_budgets import stop_of
+from ci_agent_eval.pytest_plugin.budgets.suite_budgets import stop_of
+from ci_agent_eval.pytest_plugin.collection.exclusions import CollectionOutcome
+from ci_agent_eval.pytest_plugin.collection.shards import attempt_of, declared
+from ci_agent_eval.pytest_plugin.episodes.figures import summary_facts
 from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME
-from ci_agent_eval.redact import Redactor
-from ci_agent_eval.run_folder import ReportFolder
+from ci_agent_eval.redaction import Redactor
+from ci_agent_eval.storage.run_folder import ReportFolder
 
 
 class Run:

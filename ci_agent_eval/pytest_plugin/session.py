@@ -11,36 +11,37 @@ import pytest
 
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine, RemovedScenario, Shard
-from ci_agent_eval.current import RunningEpisode, enter, leave
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.pytest_plugin import measuring, options
-from ci_agent_eval.pytest_plugin.conversing import scenario_of
-from ci_agent_eval.pytest_plugin.counting.install import AssertCounting
-from ci_agent_eval.pytest_plugin.detection import EPISODE, RECORDER, SHOWN, EpisodeItem
-from ci_agent_eval.pytest_plugin.endings import Ending, EpisodeFailed, ending_of
-from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
-from ci_agent_eval.pytest_plugin.figures import (
+from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, RECORDER, SHOWN, EpisodeItem
+from ci_agent_eval.pytest_plugin.collection.iterations import iteration_of
+from ci_agent_eval.pytest_plugin.collection.notes import notes
+from ci_agent_eval.pytest_plugin.episodes.conversations import scenario_of
+from ci_agent_eval.pytest_plugin.episodes.endings import Ending, EpisodeFailed, ending_of
+from ci_agent_eval.pytest_plugin.episodes.figures import (
     PREFIX,
     is_figure,
     junit_properties,
     summary_facts,
 )
-from ci_agent_eval.pytest_plugin.iterations import iteration_of
-from ci_agent_eval.pytest_plugin.marker import draft_from_marker
-from ci_agent_eval.pytest_plugin.notes import notes
-from ci_agent_eval.pytest_plugin.places import Places
-from ci_agent_eval.pytest_plugin.redacted import redacted
-from ci_agent_eval.pytest_plugin.shown import clean
-from ci_agent_eval.pytest_plugin.subtests import (
+from ci_agent_eval.pytest_plugin.episodes.marker import draft_from_marker
+from ci_agent_eval.pytest_plugin.episodes.places import Places
+from ci_agent_eval.pytest_plugin.episodes.redacted import redacted
+from ci_agent_eval.pytest_plugin.episodes.report_redaction import clean
+from ci_agent_eval.pytest_plugin.episodes.subtests import (
     ending_after_subtests,
     is_of_subtest,
     keep_subtest,
     subtest_name,
 )
+from ci_agent_eval.pytest_plugin.evaluation import measuring
+from ci_agent_eval.pytest_plugin.evaluation.counting.install import AssertCounting
+from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
 from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE, LOST, PLUGIN_NAME
-from ci_agent_eval.recorder import EpisodeRecorder, complaints, draft_episode
-from ci_agent_eval.redact import Redactor, distinct_names
-from ci_agent_eval.run_folder import Journal, ReportFolder
+from ci_agent_eval.recording import EpisodeRecorder, complaints, draft_episode
+from ci_agent_eval.recording.active_episode import RunningEpisode, enter, leave
+from ci_agent_eval.redaction import Redactor, distinct_names
+from ci_agent_eval.storage.run_folder import Journal, ReportFolder
 
 NAME = "ci_agent_eval_episodes"
 """What pytest knows the session's episodes by."""
@@ -368,7 +369,7 @@ def _alone(items: Sequence[pytest.Item]) -> Sequence[str]:
     """Say which episodes run alone, where others are asked to run side by side."""
     if options.concurrency(items[0].config) == 1:
         return ()
-    from ci_agent_eval.pytest_plugin.concurrent.eligible import (  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.concurrency.eligible import (  # noqa: PLC0415 - inert until used
         alone_notes,
     )
 

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ci_agent_eval.comparison.model import Comparison, NoBaseline, ScenarioComparison
+from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline, ScenarioComparison
+from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.overruns import overruns
-from ci_agent_eval.report import Report
 
 _DIGITS = 16
 _LINE = re.compile(rf"<!-- agent-eval state=([0-9a-f]{{{_DIGITS}}}) -->", re.ASCII)

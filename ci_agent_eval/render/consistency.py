@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ci_agent_eval.comparison.model import Comparison, Side
-from ci_agent_eval.facts import Tally
+from ci_agent_eval.analysis.comparison.model import Comparison, Side
+from ci_agent_eval.analysis.loaded_results import Tally
+from ci_agent_eval.analysis.reliability import reliability
+from ci_agent_eval.analysis.summary import ScenarioSummary, Summary, pass_interval
 from ci_agent_eval.gate import GatePolicy, Judgement, decide
-from ci_agent_eval.reliability import reliability
+from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.escape import one_line
 from ci_agent_eval.render.sentences import reason_sentence
-from ci_agent_eval.report import Report
-from ci_agent_eval.summary import ScenarioSummary, Summary, pass_interval
 
 _MILDEST = GatePolicy(min_pass_rate=0.0, max_error_rate=1.0, allow_skipped=True, regressions="warn")
 """What this policy refuses, every policy refuses; the real one is not in the file."""

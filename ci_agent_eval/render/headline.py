@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from ci_agent_eval.comparison.remarks import RemarkKind
+from ci_agent_eval.analysis.comparison.remarks import RemarkKind
+from ci_agent_eval.analysis.evaluations import EvaluationTally
 from ci_agent_eval.contract.findings import (
     Finding,
     FindingKind,
@@ -15,11 +16,10 @@ from ci_agent_eval.contract.findings import (
     StoppedRun,
 )
 from ci_agent_eval.contract.measure import BudgetViolation
-from ci_agent_eval.evaluations import EvaluationTally
 from ci_agent_eval.gate import Reason, ReasonKind, Status, shortfalls
+from ci_agent_eval.gate.report import Judged, Report
 from ci_agent_eval.render.numbers import count, counted, percent, required_score, score, score_below
 from ci_agent_eval.render.views import findings_of
-from ci_agent_eval.report import Judged, Report
 
 _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "no_results": ("no results were found", "no results were found"),

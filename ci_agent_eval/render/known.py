@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.known_scenarios import KnownScenarios, MissingScenario
+from ci_agent_eval.analysis.known_scenarios import KnownScenarios, MissingScenario
+from ci_agent_eval.contract.scenario_manifest import UPDATE_COMMAND
+from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.numbers import count
-from ci_agent_eval.report import Report
-from ci_agent_eval.scenario_manifest import UPDATE_COMMAND
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.contract.budget_kinds import (
     BUDGET_KINDS,
     SUITE_BUDGET_KINDS,
@@ -13,10 +14,9 @@ from ci_agent_eval.contract.budget_kinds import (
     SuiteBudgetKind,
 )
 from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import NOT_MEASURED
-from ci_agent_eval.report import Report
-from ci_agent_eval.summary import ScenarioSummary
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ci_agent_eval.comparison.remarks import Increase, LimitedFigure, increase_of
+from ci_agent_eval.analysis.comparison.remarks import Increase, LimitedFigure, increase_of
 from ci_agent_eval.contract.findings import (
     UPLOAD_ALL_SHARDS,
     Finding,

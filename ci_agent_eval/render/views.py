@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ci_agent_eval.analysis.evaluations import EvaluationTally, SideTotals
+from ci_agent_eval.analysis.loaded_results import Calls, Tally
+from ci_agent_eval.analysis.reliability import Reliability
+from ci_agent_eval.analysis.summary import FailedAssertion, ScenarioSummary, Totals, pass_interval
 from ci_agent_eval.contract.findings import Finding, FindingKind
-from ci_agent_eval.evaluations import EvaluationTally, SideTotals
-from ci_agent_eval.facts import Calls, Tally
-from ci_agent_eval.reliability import Reliability
+from ci_agent_eval.gate.report import Judged, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import ABSENT, count, counted
 from ci_agent_eval.render.sentences import LIMITED_FIGURES
-from ci_agent_eval.report import Judged, Report
-from ci_agent_eval.summary import FailedAssertion, ScenarioSummary, Totals, pass_interval
 
 NO_REASON = "no reason given"
 NO_AGENT = "no agent named"

@@ -8,8 +8,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts, JUnitCase
 from ci_agent_eval.contract.findings import Finding
-from ci_agent_eval.facts import EpisodeFacts, JUnitCase
 
 MOST_LISTED = 100
 """Disagreements that are listed one by one; the rest is one finding with their number."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Loaded, PlainTests
 from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.results import UNNAMED_SUITE, Session
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.facts import EpisodeFacts, Loaded, PlainTests
 from ci_agent_eval.results.evidence import unproven_runs
 from ci_agent_eval.results.join import join, pytest_address
 from ci_agent_eval.results.redacted import Redact, redacted
@@ -127,7 +127,7 @@ class _Loading:
             self._judge_runs({})
             return
         # junitparser is not worth its start-up time to a user who has no JUnit file.
-        from ci_agent_eval.results.plain import read_tests  # noqa: PLC0415 - as said
+        from ci_agent_eval.results.junit.plain import read_tests  # noqa: PLC0415 - as said
 
         of_runs = {read.junit for read in self.runs.values() if read.junit is not None}
         shards = [read.junit for read in self.runs.values() if is_shard(read)]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts, JUnitCase, Loaded, PlainTests, Step
 from ci_agent_eval.contract.episode import Assertion, Conditions
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.contract.results import Session
-from ci_agent_eval.facts import EpisodeFacts, JUnitCase, Loaded, PlainTests, Step
-from ci_agent_eval.redact import distinct_names, hidden_value, without_secret_pairs
+from ci_agent_eval.redaction import distinct_names, hidden_value, without_secret_pairs
 
 Redact = Callable[[str], str]
 EpisodeKey = tuple[str, str, int, int]

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts, facts_of
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile, StoppedRun
 from ci_agent_eval.contract.problems import describe_problem
 from ci_agent_eval.contract.results import JUNIT_NAME, Session
 from ci_agent_eval.contract.suite_stop import SuiteStop
-from ci_agent_eval.facts import EpisodeFacts, facts_of
-from ci_agent_eval.regular_file import open_regular
 from ci_agent_eval.results.episodes import (
     INCOMPLETE,
     Head,
@@ -23,10 +22,11 @@ from ci_agent_eval.results.episodes import (
     parsed,
     read_episodes,
 )
-from ci_agent_eval.results.eval_archive import ZIP_BEGINNING, read_eval_archive
-from ci_agent_eval.results.pieces import Line, Pieces
+from ci_agent_eval.results.importers.eval_archive import ZIP_BEGINNING, read_eval_archive
+from ci_agent_eval.results.parallel_jsonl import Line, Pieces
 from ci_agent_eval.results.sources import Input, Run
 from ci_agent_eval.results.spool import EpisodeKey, Keeper, Place
+from ci_agent_eval.storage.regular_file import open_regular
 
 _MOST_PROBLEMS = 20
 _LARGEST_SESSION = 16 * 1024 * 1024

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ci_agent_eval.comparison.model import Sample
+from ci_agent_eval.analysis.comparison.model import Sample
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode, Outcome
 from ci_agent_eval.results.redacted import EpisodeKey, Names, Redact, redacted_json

@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol, Self
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.regular_file import replacing
 from ci_agent_eval.results.redacted import EpisodeKey, Names, Redact, redacted_json
+from ci_agent_eval.storage.regular_file import replacing
 
 __all__ = ["EpisodeKey", "Keeper", "Place", "Spool", "Writer", "write_results"]
 

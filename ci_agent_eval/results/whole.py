@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts
 from ci_agent_eval.contract.findings import Finding, SourceFile
-from ci_agent_eval.facts import EpisodeFacts
 from ci_agent_eval.results.runs import Read
 
 _MOST_SHARED = 20

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts, facts_of
 from ci_agent_eval.contract.results import JOURNAL_DIR, SESSION_NAME, JournalLine, Session
-from ci_agent_eval.facts import EpisodeFacts, facts_of
-from ci_agent_eval.regular_file import open_regular
+from ci_agent_eval.storage.regular_file import open_regular
 
 
 @dataclass(frozen=True, slots=True)

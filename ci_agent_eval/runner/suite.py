@@ -24,12 +24,12 @@ from typing import IO
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.results import JUNIT_NAME, ScenarioListing
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.redact import Redactor
-from ci_agent_eval.regular_file import open_regular_text, replacing
-from ci_agent_eval.run_folder import ReportFolder
+from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.runner.interpreter import Interpreter, plugin_path, probe
 from ci_agent_eval.runner.process import MAX_LINE, Child, signals_forwarded, start
 from ci_agent_eval.runner.progress import JournalTail, Progress
+from ci_agent_eval.storage.regular_file import open_regular_text, replacing
+from ci_agent_eval.storage.run_folder import ReportFolder
 
 _REPORTER_VARIABLES = frozenset(
     {

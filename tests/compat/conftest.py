@@ -28,7 +28,7 @@ DEADLINE_S = 120
 
 OPTING_OUT = """
 import pytest
-from ci_agent_eval.pytest_plugin.detection import is_episode
+from ci_agent_eval.pytest_plugin.collection.detection import is_episode
 
 def pytest_itemcollected(item):
     if is_episode(item):

@@ -12,8 +12,8 @@ from typing import get_args
 
 import pytest
 
+from ci_agent_eval.config.settings import Settings, load_settings
 from ci_agent_eval.contract.stops import StopReason
-from ci_agent_eval.settings import Settings, load_settings
 from tests.processes import clean_environ, run_agent_eval, run_python
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +70,7 @@ def test_the_configuration_of_the_readme_is_read_and_names_every_key(tmp_path):
 
 def test_the_workflow_of_the_readme_is_the_one_that_init_writes():
     (shown,) = blocks("yaml")
-    written = (ROOT / "ci_agent_eval/templates/agent-eval.yml").read_text()
+    written = (ROOT / "ci_agent_eval/app/templates/agent-eval.yml").read_text()
 
     def lines(text):
         return [line for line in text.splitlines() if line.strip() and "#" not in line]
@@ -96,7 +96,7 @@ def test_the_comment_in_the_readme_is_what_the_demo_leaves(tmp_path):
 
 
 def test_every_command_and_exit_code_is_in_the_readme():
-    from ci_agent_eval.cli import EXIT_CODES, cli
+    from ci_agent_eval.app.cli import EXIT_CODES, cli
 
     for command in set(cli.commands) - {"action"}:
         assert f"$ agent-eval {command}" in README
@@ -118,7 +118,7 @@ def test_conversations_of_their_page_pass(number, tmp_path):
 
 
 def test_the_conversations_page_names_all_that_a_test_holds():
-    from ci_agent_eval.conversations import AgentUnderTest, ConversationState
+    from ci_agent_eval.authoring.conversations import AgentUnderTest, ConversationState
 
     held = [n for n in vars(AgentUnderTest) if not n.startswith("_")]
     held += [f"conversation.{n}" for n, v in vars(ConversationState).items() if type(v) is property]

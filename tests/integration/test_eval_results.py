@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ci_agent_eval.app.pipeline import Job, report_files
+from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.contract.evaluation import is_rendered_evaluation
-from ci_agent_eval.pipeline import Job, report_files
-from ci_agent_eval.redact import REDACTED
-from ci_agent_eval.settings import Settings
+from ci_agent_eval.redaction import REDACTED
 from tests.builders import episode, evaluated, write_run
 from tests.plugin.conftest import SCRIPTED_CLOCK
 from tests.processes import run_agent_eval

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.settings import load_settings
+from ci_agent_eval.config.settings import load_settings
 from tests.processes import run_python
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.results.importers.registry import IMPORTERS
-from ci_agent_eval.settings import Settings
 from tests.builders import episode, write_run
 from tests.processes import run_python
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval import bridge
-from ci_agent_eval.pytest_plugin.linking import SETTINGS
+from ci_agent_eval.opik import decorators
+from ci_agent_eval.pytest_plugin.opik.experiment_options import SETTINGS
 from tests.processes import clean_environ
 
 ROOT = Path(__file__).parents[2]
@@ -74,5 +74,5 @@ def test_every_setting_is_in_the_table(setting):
 
 
 def test_every_name_of_the_bridge_is_on_the_page():
-    for name in bridge.__all__:
+    for name in decorators.__all__:
         assert name in PAGE

@@ -14,7 +14,7 @@ import pytest
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.results import Results, Session
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.redact import Redactor
+from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.results.load import load
 from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
 from ci_agent_eval.runner.interpreter import Interpreter, plugin_path, probe

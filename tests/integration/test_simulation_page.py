@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ci_agent_eval.authoring.scenarios.load import parse_scenarios
+from ci_agent_eval.authoring.simulation.conversation import SimulationStop
 from ci_agent_eval.contract.scenario import ScenarioChecks, ScenarioEntry
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.scenario_files.load import parse_scenarios
-from ci_agent_eval.simulation.conversation import SimulationStop
 from tests.processes import run_agent_eval
 
 PAGE = (Path(__file__).parents[2] / "docs/simulation.md").read_text()

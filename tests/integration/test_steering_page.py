@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.steer.hook.agents import AGENTS
-from ci_agent_eval.steer.keys import KEYS
-from ci_agent_eval.steer.settings import parse_steering
-from ci_agent_eval.steering.arguments import SHELL_TOOLS
-from ci_agent_eval.steering.dangerous import DANGEROUS
-from ci_agent_eval.steering.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
+from ci_agent_eval.steering.file_settings import parse_steering
+from ci_agent_eval.steering.hook.agents import AGENTS
+from ci_agent_eval.steering.keys import KEYS
+from ci_agent_eval.steering.policy.arguments import SHELL_TOOLS
+from ci_agent_eval.steering.policy.dangerous import DANGEROUS
+from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
 from tests.processes import run_agent_eval, run_python
 
 PAGE = (Path(__file__).parents[2] / "docs/steering.md").read_text()

@@ -11,8 +11,8 @@ import pytest
 
 # An inner run in this process forgets the modules that it was the first to import, while a
 # package keeps them as attributes: two runs would then have each a part of the other's.
-import ci_agent_eval.current
-import ci_agent_eval.pytest_plugin.session  # noqa: F401 - see above
+import ci_agent_eval.pytest_plugin.session
+import ci_agent_eval.recording.active_episode  # noqa: F401 - see above
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine, Results, Session
 
@@ -29,7 +29,7 @@ def episode_clock():
 
 OPTING_OUT = """
 from pytest import mark
-from ci_agent_eval.pytest_plugin.detection import is_episode
+from ci_agent_eval.pytest_plugin.collection.detection import is_episode
 
 def pytest_itemcollected(item):
     if is_episode(item):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ci_agent_eval.analysis.loaded_results import facts_of
 from ci_agent_eval.contract.results import JournalLine
-from ci_agent_eval.facts import facts_of
 
 SUITE = """
 import pytest

@@ -6,11 +6,11 @@ import pytest
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.gate import GatePolicy
-from ci_agent_eval.render.document import render_verdict
+from ci_agent_eval.gate.report import build_report
+from ci_agent_eval.render.formats.document import render_verdict
 from ci_agent_eval.render.links import Links
-from ci_agent_eval.render.markdown import render_comment
-from ci_agent_eval.render.terminal import render_terminal
-from ci_agent_eval.report import build_report
+from ci_agent_eval.render.markdown.report import render_comment
+from ci_agent_eval.render.terminal.report import render_terminal
 from ci_agent_eval.results.load import load
 
 NO_TURN = "no completed turn or tool call"

@@ -9,7 +9,7 @@ import pytest
 CONFTEST = """
     import gc, pytest
     from ci_agent_eval.contract.episode import Episode
-    from ci_agent_eval.recorder import EpisodeRecorder
+    from ci_agent_eval.recording import EpisodeRecorder
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(session):

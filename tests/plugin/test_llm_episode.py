@@ -12,7 +12,7 @@ import json, unittest
 from dataclasses import dataclass, field
 import pytest
 from ci_agent_eval import llm_episode
-from ci_agent_eval.bridge import (
+from ci_agent_eval.opik.decorators import (
     EpisodeAssertion, EpisodeBudgetMetric, EpisodeBudgets, EpisodeResult, EpisodeScore,
     build_trajectory_summary, make_max_turns_assertion, make_tool_call_budget,
 )
@@ -326,7 +326,7 @@ def test_a_journal_is_read_without_results_just_the_same(suite):
         def test_two(): os.kill(os.getpid(), signal.SIGKILL)
     """)
     ran = suite.run_apart()
-    from ci_agent_eval.cli import main
+    from ci_agent_eval.app.cli import main
 
     assert main(["report", "--results", str(ran.folder), "--report-dir", "judged"]) == 1
     verdict = json.loads((suite.pytester.path / "judged/verdict.json").read_text())

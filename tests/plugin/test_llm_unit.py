@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from ci_agent_eval.experiments import DEFAULT_PATH, ExperimentStore
-from ci_agent_eval.experiments.records import LOST
+from ci_agent_eval.opik.experiments import DEFAULT_PATH, ExperimentStore
+from ci_agent_eval.opik.experiments.records import LOST
 from tests.opik_server import opik_server
 
 SUITE = """

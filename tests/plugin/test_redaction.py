@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.pytest_plugin.redacted import redacted
-from ci_agent_eval.redact import REDACTED, Redactor
+from ci_agent_eval.pytest_plugin.episodes.redacted import redacted
+from ci_agent_eval.redaction import REDACTED, Redactor
 
 SECRET = "Zx9-plain-value"
 REDACTOR = Redactor((SECRET,))

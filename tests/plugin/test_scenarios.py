@@ -206,7 +206,7 @@ def test_a_scenario_runs_in_an_episode_only(suite, write):
     write(
         """
 from pathlib import Path
-from ci_agent_eval.scenario_files.load import load_scenarios
+from ci_agent_eval.authoring.scenarios.load import load_scenarios
 
 def test_desk():
     (scenario, _) = load_scenarios(Path("desk.yaml"))

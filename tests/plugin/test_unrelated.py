@@ -62,9 +62,9 @@ def test_nothing_heavy_is_imported(pytester):
         import sys
 
         def pytest_unconfigure(config):
-            heavy = {"pydantic", "ci_agent_eval.contract.base", "ci_agent_eval.recorder", "asyncio",
-                     "ci_agent_eval.redact", "ci_agent_eval.pytest_plugin.session",
-                     "ci_agent_eval.run_ledger", "ci_agent_eval.pytest_plugin.budget_stop"}
+            heavy = {"pydantic", "ci_agent_eval.contract.base", "ci_agent_eval.recording", "asyncio",
+                     "ci_agent_eval.redaction", "ci_agent_eval.pytest_plugin.session",
+                     "ci_agent_eval.storage.ledger", "ci_agent_eval.pytest_plugin.budgets.stop"}
             assert "ci_agent_eval.pytest_plugin" in sys.modules
             print("imported:", sorted(heavy & set(sys.modules)))
     """)
@@ -82,7 +82,7 @@ def test_workers_share_no_file_where_nobody_needs_one(pytester, monkeypatch):
         import os, sys
 
         def pytest_unconfigure(config):
-            found = [name for name in sys.modules if name.startswith("ci_agent_eval.run_ledger")]
+            found = [name for name in sys.modules if name.startswith("ci_agent_eval.storage.ledger")]
             assert not found, found
             for name in os.listdir(os.environ["TMPDIR"]):
                 assert not os.listdir(os.path.join(os.environ["TMPDIR"], name)), name

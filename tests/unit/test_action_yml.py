@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.announce import outputs_of
-from ci_agent_eval.options import OPTIONS
+from ci_agent_eval.app.report_publication import outputs_of
+from ci_agent_eval.config.options import OPTIONS
 from tests.builders import episode, evaluated, report
 
 ROOT = Path(__file__).parents[2]

@@ -9,11 +9,11 @@ from typing import get_args
 
 import pytest
 
-from ci_agent_eval.options import OPTIONS
-from ci_agent_eval.publish.plan import CommentMode
+from ci_agent_eval.config.options import OPTIONS
+from ci_agent_eval.config.settings import ACKNOWLEDGED_NAME, load_agreed, load_settings
+from ci_agent_eval.github.plan import CommentMode
 from ci_agent_eval.render import sentences
 from ci_agent_eval.results import shards
-from ci_agent_eval.settings import ACKNOWLEDGED_NAME, load_agreed, load_settings
 
 ROOT = Path(__file__).parents[2]
 COMMENT = (ROOT / "docs/comment.md").read_text()

@@ -98,7 +98,7 @@ def test_shards_are_reported_by_one_job_whatever_became_of_them():
 
 @pytest.mark.parametrize("name", ["fork-run", "baseline"])
 def test_what_is_uploaded_is_what_is_looked_for(name):
-    from ci_agent_eval.options import DEFAULT_ARTIFACT
+    from ci_agent_eval.config.options import DEFAULT_ARTIFACT
 
     given = uses(name, "actions/upload-artifact")
     assert given["with"]["name"] == DEFAULT_ARTIFACT

@@ -18,7 +18,7 @@ from pathlib import Path
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.engine.cassette.document import Cassette, Take, parse_cassette, render_cassette
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.regular_file import open_regular, replacing
+from ci_agent_eval.storage.regular_file import open_regular, replacing
 
 FOLDER = "cassettes"
 """The folder's name, in the folder of the suite."""

@@ -18,7 +18,7 @@ from ci_agent_eval.engine.cassette.tape import CassetteMode, Tape
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.redact import Redactor
+from ci_agent_eval.redaction import Redactor
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from ci_agent_eval.engine.faults import ServerError
 from ci_agent_eval.engine.secrets import server_secrets
 from ci_agent_eval.engine.servers.processes import Tail, child_environment, leashed
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.redact import Redactor
+from ci_agent_eval.redaction import Redactor
 
 PROBE_TIMEOUT_S = 5.0
 """How long a server that is in doubt has to answer a ping."""

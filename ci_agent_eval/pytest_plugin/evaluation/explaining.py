@@ -16,7 +16,7 @@ from _pytest._io.saferepr import saferepr
 from _pytest.assertion import util
 
 from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
-from ci_agent_eval.pytest_plugin.evaluation.steady import with_sorted_sets
+from ci_agent_eval.pytest_plugin.evaluation.stable_repr import with_sorted_sets
 
 MAX_LINES = 500
 """Lines of an explanation that are looked at; a reason keeps far fewer."""

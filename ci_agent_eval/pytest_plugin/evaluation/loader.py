@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 
+from ci_agent_eval.pytest_plugin.episodes.places import Places
 from ci_agent_eval.pytest_plugin.evaluation.explained import explain_asserts
 from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation_file, matches
 from ci_agent_eval.pytest_plugin.evaluation.recording import Asserts
 from ci_agent_eval.pytest_plugin.evaluation.transform import RECORDER, record_asserts
-from ci_agent_eval.pytest_plugin.places import Places
 
 
 class EvaluationFinder(importlib.abc.MetaPathFinder):

@@ -13,9 +13,14 @@ from _pytest.assertion import rewrite
 
 from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.contract.jsonable import clean_text, without_addresses
-from ci_agent_eval.current import RunningEpisode, is_evaluating, note_assertion, running_episode
-from ci_agent_eval.pytest_plugin.endings import MAX_NAME, cut, first_lines
-from ci_agent_eval.pytest_plugin.evaluation.steady import with_sorted_sets
+from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, cut, first_lines
+from ci_agent_eval.pytest_plugin.evaluation.stable_repr import with_sorted_sets
+from ci_agent_eval.recording.active_episode import (
+    RunningEpisode,
+    is_evaluating,
+    note_assertion,
+    running_episode,
+)
 
 _EXPECTING = (
     type(pytest.raises(Exception)),  # noqa: PT011 - only its type is wanted

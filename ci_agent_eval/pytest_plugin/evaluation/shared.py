@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.current import step_in, step_out
+from ci_agent_eval.recording.active_episode import step_in, step_out
 
 
 class SharedFixtures:

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ci_agent_eval.comparison.model import Sample, ScenarioComparison
-from ci_agent_eval.facts import EpisodeFacts
-from ci_agent_eval.render.compared import Key, key_of
+from ci_agent_eval.analysis.comparison.model import Sample, ScenarioComparison
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts
+from ci_agent_eval.render.comparison import Key, key_of
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.html.conversation import Conversation
 from ci_agent_eval.render.html.embed import embedded_json, filled

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from ci_agent_eval.analysis.summary import Totals
 from ci_agent_eval.contract.budget_kinds import BUDGET_KINDS
 from ci_agent_eval.contract.budgets import STATISTICS, SuiteBudgets
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.numbers import NOT_MEASURED
 from ci_agent_eval.render.overruns import budget_figures, budget_label
-from ci_agent_eval.summary import Totals
 
 Bar = dict[str, Any]
 """`name`, `used` and `limit` in words, `share` of the limit (absent: not measured), `soft`."""

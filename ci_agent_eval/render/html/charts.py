@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.facts import EpisodeFacts
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts
 from ci_agent_eval.render.html.histogram import FEWEST_VALUES, Bin, Histogram, histogram
 from ci_agent_eval.render.numbers import count, counted, milliseconds, money
 

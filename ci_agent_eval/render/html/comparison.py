@@ -6,10 +6,12 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ci_agent_eval.comparison.model import Difference, NoBaseline, ScenarioComparison, Side
-from ci_agent_eval.comparison.remarks import aside
+from ci_agent_eval.analysis.comparison.model import Difference, NoBaseline, ScenarioComparison, Side
+from ci_agent_eval.analysis.comparison.remarks import aside
+from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.compared import (
+from ci_agent_eval.render.baseline_findings import Doubt, by_scenario
+from ci_agent_eval.render.comparison import (
     CHANGES,
     FigureRow,
     Key,
@@ -21,13 +23,11 @@ from ci_agent_eval.render.compared import (
     method,
     sureness,
 )
-from ci_agent_eval.render.doubts import Doubt, by_scenario
 from ci_agent_eval.render.html.beside import Beside
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.numbers import ABSENT
+from ci_agent_eval.render.trajectory_diff import has_changed, place_of, ways_of
 from ci_agent_eval.render.views import of
-from ci_agent_eval.render.ways import has_changed, place_of, ways_of
-from ci_agent_eval.report import Report
 
 _FIGURES: tuple[tuple[str, Callable[[Side], float | None], Callable[[float], str]], ...] = (
     ("pass rate", lambda side: side.pass_rate, numbers.percent),

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts
 from ci_agent_eval.contract.measure import latency_statistic
-from ci_agent_eval.facts import EpisodeFacts
 from ci_agent_eval.render.html.budget_bars import episode_bars
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.html.conversation import Conversation

@@ -11,18 +11,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ci_agent_eval.comparison.model import Sample
+from ci_agent_eval.analysis.comparison.model import Sample
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.facts import EpisodeFacts
-from ci_agent_eval.render.agreed import (
-    acceptances,
-    acceptances_title,
-    hard_overruns,
-    quarantine_title,
-    until,
-)
-from ci_agent_eval.render.compared import key_of
-from ci_agent_eval.render.doubts import by_scenario
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.render.baseline_findings import by_scenario
+from ci_agent_eval.render.comparison import key_of
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.html import assets
 from ci_agent_eval.render.html.beside import Beside
@@ -41,7 +35,14 @@ from ci_agent_eval.render.html.scenario_rows import (
 from ci_agent_eval.render.html.why import told_reasons
 from ci_agent_eval.render.known import known_rows
 from ci_agent_eval.render.links import Links, line_number, quoted_url
-from ci_agent_eval.render.markdown import SHORT_SHA
+from ci_agent_eval.render.markdown.report import SHORT_SHA
+from ci_agent_eval.render.markdown.waivers import (
+    acceptances,
+    acceptances_title,
+    hard_overruns,
+    quarantine_title,
+    until,
+)
 from ci_agent_eval.render.numbers import count, counted
 from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
 from ci_agent_eval.render.views import (
@@ -52,7 +53,6 @@ from ci_agent_eval.render.views import (
     findings_of,
     flaky,
 )
-from ci_agent_eval.report import Report
 
 CHUNK = 65_536
 """Characters that are put together before they are handed on."""

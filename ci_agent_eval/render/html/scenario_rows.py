@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import Any
 
-from ci_agent_eval.reliability import Reliability
+from ci_agent_eval.analysis.reliability import Reliability
+from ci_agent_eval.analysis.summary import ScenarioSummary
+from ci_agent_eval.gate.report import Judged, Report
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.compared import Key, key_of
-from ci_agent_eval.render.doubts import Doubt, gating
+from ci_agent_eval.render.baseline_findings import Doubt, gating
+from ci_agent_eval.render.comparison import Key, key_of
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.html.embed import filled
 from ci_agent_eval.render.html.places import Places
 from ci_agent_eval.render.views import Cause, agent_of, causes, error_cause, of, rate_of
-from ci_agent_eval.report import Judged, Report
-from ci_agent_eval.summary import ScenarioSummary
 
 Row = dict[str, Any]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.gate import Reason, ReasonKind
+from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
 from ci_agent_eval.render.views import Findings, finding_name, findings_of
-from ci_agent_eval.report import Report
 
 _WORDS: dict[ReasonKind, str] = {"regression": "regression", "budget": "over budget"}
 """Kinds whose sentence does not say what the headline counts them as."""

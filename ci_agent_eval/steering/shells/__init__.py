@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ci_agent_eval.steering.model import Shell
-from ci_agent_eval.steering.words import Command, Scope
+from ci_agent_eval.steering.policy.model import Shell
+from ci_agent_eval.steering.policy.words import Command, Scope
 
 Reader = Callable[[str, Scope], Iterator[Command]]
 

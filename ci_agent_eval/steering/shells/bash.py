@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from ci_agent_eval.steering.policy.words import Command, Scope, Word
 from ci_agent_eval.steering.shells.bash_words import Expansion, source
 from ci_agent_eval.steering.shells.documents import without_documents
 from ci_agent_eval.steering.shells.grammar import parse_tree
 from ci_agent_eval.steering.shells.output import output_of
 from ci_agent_eval.steering.shells.shielding import shielded, unshielded
-from ci_agent_eval.steering.words import Command, Scope, Word
 
 _GRAMMAR = "tree_sitter_bash"
 _CONTINUED = re.compile(r"(?<=[\w'\"])\\\n(?=[\w'\"])")

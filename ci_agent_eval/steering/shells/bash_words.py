@@ -8,8 +8,8 @@ from itertools import islice, product
 
 from tree_sitter import Node
 
+from ci_agent_eval.steering.policy.words import Scope, Word
 from ci_agent_eval.steering.shells.shielding import unshielded
-from ci_agent_eval.steering.words import Scope, Word
 
 Printed = Callable[[Node], str | None]
 """What the command in a substitution prints, if that can be known."""

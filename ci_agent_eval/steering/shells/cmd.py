@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ci_agent_eval.steering.policy.words import Command, Scope, Word
 from ci_agent_eval.steering.shells.output import output_of
-from ci_agent_eval.steering.words import Command, Scope, Word
 
 _TOKEN = re.compile(
     r"(?P<blank>(?:[ \t,;=\r]|\^\n)+)"

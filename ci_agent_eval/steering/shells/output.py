@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ci_agent_eval.steering.words import Command, Word, program_of
+from ci_agent_eval.steering.policy.words import Command, Word, program_of
 
 _ESCAPES = (("\\n", "\n"), ("\\t", "\t"), ('\\"', '"'), ("\\\\", "\\"), ("%%", "%"))
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from ci_agent_eval.steering.policy.words import Command, Scope, Word
 from ci_agent_eval.steering.shells.output import output_of
-from ci_agent_eval.steering.words import Command, Scope, Word
 
 _ASSIGNMENT = re.compile(r"\$(?:\{?(?:\w+:)?(\w+)\}?)[ \t]*[-+*/]?=(?!=)[ \t]*", re.ASCII)
 _BREAK = re.compile(r"&&|\|\||[|;\n]")

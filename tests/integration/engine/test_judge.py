@@ -12,12 +12,12 @@ from pydantic_ai.models.function import FunctionModel
 
 from ci_agent_eval.checks import Rubric
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.current import RunningEpisode, enter, leave
 from ci_agent_eval.engine import CassetteShelf, Provider
 from ci_agent_eval.engine.faults import JudgeError
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recorder import EpisodeRecorder
-from ci_agent_eval.redact import Redactor
+from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording.active_episode import RunningEpisode, enter, leave
+from ci_agent_eval.redaction import Redactor
 from tests.builders import talk, tool_call, turn
 from tests.integration.engine.rig import Clock, go, session
 from tests.model_server import ModelServer, Step

@@ -9,7 +9,7 @@ import weakref
 from ci_agent_eval.engine.cassette.shelf import MOST_READ, CassetteShelf
 from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.engine.session import MOST_LOOPS, EngineSession
-from ci_agent_eval.redact import Redactor
+from ci_agent_eval.redaction import Redactor
 
 
 def test_declarations_that_tests_make_themselves_are_not_all_kept():

@@ -18,7 +18,7 @@ from ci_agent_eval.engine.cassette import CassetteMissError, CassetteShelf
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.run import aitest_run
-from ci_agent_eval.redact import Redactor
+from ci_agent_eval.redaction import Redactor
 from tests.integration.engine import rig
 from tests.model_server import ModelServer
 from tests.model_server.script import call

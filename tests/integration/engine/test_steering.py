@@ -11,8 +11,8 @@ from pydantic_ai.models.function import FunctionModel
 
 from ci_agent_eval.engine import CLIServer, RunLimits, SteeringSettings, aitest_run
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.model import Rules
-from ci_agent_eval.steering.settings import DEFAULT_MESSAGE, GeneralRule
+from ci_agent_eval.steering.policy.model import Rules
+from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule
 from tests.integration.engine.rig import agent, go, run, session
 from tests.model_server import ModelServer, Step
 from tests.model_server.script import call

@@ -20,7 +20,7 @@ from pydantic_ai.toolsets import FunctionToolset
 from ci_agent_eval.engine.adapters import run_adapted
 from ci_agent_eval.engine.cassette import CassetteShelf
 from ci_agent_eval.engine.limits import RunLimits
-from ci_agent_eval.redact import Redactor
+from ci_agent_eval.redaction import Redactor
 from tests.integration.engine.rig import Clock
 from tests.model_server import ModelServer
 from tests.model_server.script import call

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ci_agent_eval.agent_names import with_agents
-from ci_agent_eval.comparison.model import Sample
+from ci_agent_eval.analysis.agent_names import with_agents
+from ci_agent_eval.analysis.comparison.model import Sample
+from ci_agent_eval.analysis.loaded_results import facts_of
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.facts import facts_of
+from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.html.caps import Caps
 from ci_agent_eval.render.html.page import render_html
 from ci_agent_eval.render.links import Links
-from ci_agent_eval.report import Report
 from tests.builders import report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")

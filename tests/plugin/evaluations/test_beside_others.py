@@ -18,7 +18,7 @@ def test_outside_of_evaluations_nothing_is_recorded(suite, workers):
         def test_a(): assert 0
         """,
         test_after="""
-        from ci_agent_eval.current import running_episode
+        from ci_agent_eval.recording.active_episode import running_episode
 
         def test_none(): assert running_episode() is None
         def test_some(episode): assert running_episode().mode == "strict"

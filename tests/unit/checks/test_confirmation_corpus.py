@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from ci_agent_eval.analysis.intervals import wilson
 from ci_agent_eval.checks import ConfirmedTools
-from ci_agent_eval.intervals import wilson
 from tests.builders import talk, tool_call, turn
 
 ROOT = Path(__file__).parents[3]

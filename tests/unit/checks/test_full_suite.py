@@ -8,7 +8,7 @@ import pytest
 
 from ci_agent_eval.checks import NoFullSuiteRun
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.model import Rules
+from ci_agent_eval.steering.policy.model import Rules
 from tests.builders import calling, talk, turn
 
 ROOT = Path(__file__).parents[3]

@@ -9,8 +9,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from ci_agent_eval.pytest_plugin.counting.install import Counter, counting_codes
-from ci_agent_eval.pytest_plugin.counting.transform import COUNTER, count_asserts
+from ci_agent_eval.pytest_plugin.evaluation.counting.install import Counter, counting_codes
+from ci_agent_eval.pytest_plugin.evaluation.counting.transform import COUNTER, count_asserts
 
 
 class Counted(Counter):
@@ -141,7 +141,7 @@ async def later():
 
 def test_what_has_done_nothing_yet_does_not_count(monkeypatch):
     counted = []
-    name = "ci_agent_eval.pytest_plugin.counting.install.note_assertion"
+    name = "ci_agent_eval.pytest_plugin.evaluation.counting.install.note_assertion"
     monkeypatch.setattr(name, lambda: counted.append(1))
     coroutine, generator = later(), (x for x in ())
     assert Counter.returned(coroutine) is coroutine

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.current import RunningEpisode, enter, leave
 from ci_agent_eval.pytest_plugin.evaluation.recording import Asserts
 from ci_agent_eval.pytest_plugin.evaluation.source import SourceText, on_one_line
 from ci_agent_eval.pytest_plugin.evaluation.transform import RECORDER, record_asserts
+from ci_agent_eval.recording.active_episode import RunningEpisode, enter, leave
 
 ROOT = Path(__file__).parents[3]
 

@@ -8,8 +8,8 @@ from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Assertion, Episode, Score
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory, TrajectorySummary, Turn
-from ci_agent_eval.pytest_plugin.redacted import redacted
-from ci_agent_eval.redact import Redactor
+from ci_agent_eval.pytest_plugin.episodes.redacted import redacted
+from ci_agent_eval.redaction import Redactor
 
 SECRET = "correct-horse-battery"
 REDACTOR = Redactor.of([SECRET])

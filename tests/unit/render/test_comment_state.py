@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.comparison.model import NoBaseline
+from ci_agent_eval.analysis.comparison.model import NoBaseline
+from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests, Tally
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
 from ci_agent_eval.render.comment_state import (
     differs_from_baseline,
     parse_state,
@@ -14,7 +14,7 @@ from ci_agent_eval.render.comment_state import (
     state_of,
 )
 from ci_agent_eval.render.links import Links
-from ci_agent_eval.render.markdown import render_comment, render_headline_comment
+from ci_agent_eval.render.markdown.report import render_comment, render_headline_comment
 from tests.builders import (
     agreement,
     baseline,

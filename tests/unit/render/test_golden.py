@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.render.annotations import annotations
-from ci_agent_eval.render.commands import render_commands
-from ci_agent_eval.render.ctrf import render_ctrf
-from ci_agent_eval.render.document import render_verdict
+from ci_agent_eval.render.formats.annotations import annotations
+from ci_agent_eval.render.formats.ctrf import render_ctrf
+from ci_agent_eval.render.formats.document import render_verdict
+from ci_agent_eval.render.formats.sarif import render_sarif
+from ci_agent_eval.render.formats.workflow_commands import render_commands
 from ci_agent_eval.render.links import Links
-from ci_agent_eval.render.markdown import render_check_summary, render_comment, render_step_summary
-from ci_agent_eval.render.sarif import render_sarif
-from ci_agent_eval.render.terminal import render_terminal
+from ci_agent_eval.render.markdown.report import (
+    render_check_summary,
+    render_comment,
+    render_step_summary,
+)
+from ci_agent_eval.render.terminal.report import render_terminal
 from tests.conftest import GOLDEN
 from tests.render_reports import LINKS, REPORTS, oversize
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests, Tally
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import StoppedRun
-from ci_agent_eval.facts import JUnitCase, PlainTests, Tally
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.headline import headline
 from tests.builders import COST_STOP, episode, evaluated, failing, finding, report

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from ci_agent_eval.render.blocks import place
 from ci_agent_eval.render.links import Links, line_number, repository_path
+from ci_agent_eval.render.markdown.blocks import place
 from tests.render_reports import LINKS
 
 

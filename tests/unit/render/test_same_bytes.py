@@ -8,11 +8,11 @@ import sys
 
 RENDER = """
 import hashlib
-from ci_agent_eval.render.annotations import annotations
-from ci_agent_eval.render.commands import render_commands
-from ci_agent_eval.render.document import render_verdict
-from ci_agent_eval.render.markdown import render_comment
-from ci_agent_eval.render.terminal import render_terminal
+from ci_agent_eval.render.formats.annotations import annotations
+from ci_agent_eval.render.formats.workflow_commands import render_commands
+from ci_agent_eval.render.formats.document import render_verdict
+from ci_agent_eval.render.markdown.report import render_comment
+from ci_agent_eval.render.terminal.report import render_terminal
 from tests.render_reports import LINKS, REPORTS
 
 digest = hashlib.sha256()

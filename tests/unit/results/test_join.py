@@ -5,8 +5,8 @@ from _pytest.junitxml import bin_xml_escape, mangle_test_address
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ci_agent_eval.analysis.loaded_results import JUnitCase, facts_of
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.facts import JUnitCase, facts_of
 from ci_agent_eval.results.join import Joined, join, pytest_address
 from tests.builders import episode
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ci_agent_eval.analysis.loaded_results import Loaded
 from ci_agent_eval.contract.results import CollectionError, Session
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.facts import Loaded
 from ci_agent_eval.results.load import load
 from ci_agent_eval.results.runs import status_findings
 from ci_agent_eval.results.spool import Spool, write_results

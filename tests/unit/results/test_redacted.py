@@ -10,18 +10,25 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from ci_agent_eval.analysis.loaded_results import (
+    Evaluated,
+    JUnitCase,
+    Loaded,
+    PlainTests,
+    Step,
+    facts_of,
+)
+from ci_agent_eval.analysis.summary import summarize
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Assertion, Conditions, SideUsage
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measure import BudgetViolation
 from ci_agent_eval.contract.results import CollectionError, Results, Session
-from ci_agent_eval.facts import Evaluated, JUnitCase, Loaded, PlainTests, Step, facts_of
-from ci_agent_eval.redact import REDACTED, Redactor
+from ci_agent_eval.redaction import REDACTED, Redactor
 from ci_agent_eval.results.load import load
 from ci_agent_eval.results.redacted import redacted
 from ci_agent_eval.results.spool import Spool, write_results
-from ci_agent_eval.summary import summarize
 from tests.builders import episode, failing
 
 SECRET = "Zx9-plain-value"

@@ -13,15 +13,15 @@ from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.results import CollectionError, Session, Shard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy
-from ci_agent_eval.render.annotations import annotations
-from ci_agent_eval.render.document import render_verdict
+from ci_agent_eval.gate.report import build_report
+from ci_agent_eval.render.formats.annotations import annotations
+from ci_agent_eval.render.formats.document import render_verdict
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import Links
-from ci_agent_eval.render.markdown import render_comment
+from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
-from ci_agent_eval.report import build_report
 from ci_agent_eval.results.load import load
-from ci_agent_eval.sharding import assign, parse_shard, plan_of
+from ci_agent_eval.storage.sharding import assign, parse_shard, plan_of
 from tests.builders import episode, failing, junit_case, junit_case_of, junit_xml, write_run
 
 EPISODES = [episode(f"s{n}", nodeid=f"t.py::test_{n}") for n in range(9)]

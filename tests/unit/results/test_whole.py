@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from ci_agent_eval.analysis.loaded_results import Loaded
 from ci_agent_eval.contract.results import CollectionError, Session
-from ci_agent_eval.facts import Loaded
 from ci_agent_eval.render.sentences import finding_sentence
 from ci_agent_eval.results.load import load
 from tests.builders import (

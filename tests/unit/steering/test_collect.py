@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ci_agent_eval.steer.collect import counter, parse_count, suite_python
+from ci_agent_eval.steering.collect import counter, parse_count, suite_python
 
 
 @pytest.fixture

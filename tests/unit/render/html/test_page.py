@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ci_agent_eval.analysis.loaded_results import facts_of
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.facts import facts_of
 from ci_agent_eval.render.html import assets
 from ci_agent_eval.render.html.beginning import PAGE_BEGINNING
 from ci_agent_eval.render.html.caps import Caps

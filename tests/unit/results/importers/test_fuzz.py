@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ci_agent_eval.analysis.loaded_results import facts_of
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.facts import facts_of
 from ci_agent_eval.results.episodes import Record, read_episodes
 from ci_agent_eval.results.importers.registry import IMPORTERS
 

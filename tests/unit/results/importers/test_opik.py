@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.facts import facts_of
+from ci_agent_eval.analysis.loaded_results import facts_of
 from tests.unit.results.importers.reading import loaded, outcomes, problems, read, read_document
 
 

@@ -1,0 +1,1 @@
+"""Loaded results, and the figures computed from them. Pure."""

@@ -1,0 +1,97 @@
+"""Whether a scenario's pass rate fell: the call, corrected for the number of scenarios."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ci_agent_eval.analysis.comparison import statistics
+from ci_agent_eval.analysis.comparison.model import Call, ComparePolicy, ScenarioComparison
+from ci_agent_eval.analysis.comparison.power import baseline_to_tell, iterations_to_tell
+
+Counts = tuple[int, int, int, int]
+"""Passed and judged before, passed and judged after."""
+
+
+def with_calls(
+    scenarios: Sequence[ScenarioComparison], policy: ComparePolicy
+) -> list[ScenarioComparison]:
+    """Say of each scenario whether its pass rate fell."""
+    counts = {place: found for place, s in enumerate(scenarios) if (found := _counts(s))}
+    p_values = statistics.adjusted([statistics.p_value_of_drop(*c) for c in counts.values()])
+    level = policy.level / max(len(counts), 1)
+    called = list(scenarios)
+    for (place, found), p_value in zip(counts.items(), p_values, strict=True):
+        call = call_of(found, p_value, policy)
+        needed, baseline = _needed(found, level) if call == "undecided" else (None, None)
+        called[place] = replace(
+            scenarios[place],
+            call=call,
+            p_value=p_value,
+            needed_iterations=needed,
+            needed_baseline=baseline,
+        )
+        if call == "no_regression":
+            called[place] = replace(
+                called[place],
+                thinned=_is_thinned(scenarios[place], found, policy.min_drop, level),
+                flakier=_is_flakier(scenarios[place], level),
+            )
+    return called
+
+
+def _is_thinned(
+    scenario: ScenarioComparison, counts: Counts, min_drop: float, level: float
+) -> bool:
+    """Say whether a drop cannot be seen any more because so few iterations were judged.
+
+    It could be seen before, or there are half as many at most.
+    """
+    passed_before, judged_before, _, judged = counts
+    usual = 0 if scenario.before is None else scenario.before.latest_judged
+    rate = max(passed_before / judged_before - min_drop, 0.0)
+
+    def shows(iterations: int) -> bool:
+        passed = math.floor(rate * iterations + 0.5)
+        p_value = statistics.p_value_of_drop(passed_before, judged_before, passed, iterations)
+        return p_value < level
+
+    return judged < usual and not shows(judged) and (judged * 2 <= usual or shows(usual))
+
+
+def _is_flakier(scenario: ScenarioComparison, level: float) -> bool:
+    """Say whether first attempts pass less often: the test of the pass rate, without retries."""
+    before, after = scenario.before, scenario.after
+    if before is None or after is None or not after.flaky:
+        return False
+    first = (before.passed - before.flaky, after.passed - after.flaky)
+    p_value = statistics.p_value_of_drop(first[0], before.judged, first[1], after.judged)
+    return p_value < level
+
+
+def _needed(counts: Counts, level: float) -> tuple[int | None, int | None]:
+    """Return how many iterations would tell, or without any such number how large a baseline."""
+    needed = iterations_to_tell(*counts, level)
+    return needed, None if needed else baseline_to_tell(*counts, level)
+
+
+def _counts(scenario: ScenarioComparison) -> Counts | None:
+    """Return what is tested; None: one side was not judged, or cannot be compared."""
+    before, after = scenario.before, scenario.after
+    if before is None or after is None or scenario.change == "not_comparable":
+        return None
+    if not before.judged or not after.judged:
+        return None
+    return before.passed, before.judged, after.passed, after.judged
+
+
+def call_of(counts: Counts, p_value: float, policy: ComparePolicy) -> Call:
+    """Say whether a pass rate fell; `p_value` is adjusted for the number of scenarios."""
+    passed_before, judged_before, passed_after, judged_after = counts
+    if p_value < policy.level:
+        return "regression"
+    drop = passed_before / judged_before - passed_after / judged_after
+    # Rounded: 0.9 - 0.7 is less than 0.2 as floats are.
+    is_drop = drop > 0 and round(drop, 9) >= policy.min_drop
+    return "undecided" if is_drop and p_value < policy.doubt else "no_regression"

@@ -1,0 +1,275 @@
+"""Holding a run against the runs of the base."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from ci_agent_eval.analysis.comparison.calls import with_calls
+from ci_agent_eval.analysis.comparison.conditions import (
+    Kinds,
+    common,
+    conditions_of,
+    differences,
+)
+from ci_agent_eval.analysis.comparison.metric_changes import Movements, PoolPair, movements
+from ci_agent_eval.analysis.comparison.model import (
+    Baseline,
+    Change,
+    ComparePolicy,
+    Comparison,
+    Difference,
+    Divergence,
+    ScenarioComparison,
+    Side,
+)
+from ci_agent_eval.analysis.comparison.paths import divergence, representative
+from ci_agent_eval.analysis.comparison.pool import Pool, independent, pooled
+from ci_agent_eval.analysis.comparison.sides import (
+    IsPassing,
+    RequiredShare,
+    RunSide,
+    ScenarioKey,
+    demand,
+    narrowed,
+    side,
+    sides_of,
+    sides_of_run,
+)
+from ci_agent_eval.analysis.comparison.statistics import p_value_of_losses
+from ci_agent_eval.analysis.comparison.trend import trend
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts
+from ci_agent_eval.analysis.summary import Summary
+
+
+def compare(
+    summary: Summary,
+    episodes: Sequence[EpisodeFacts],
+    baseline: Baseline,
+    *,
+    is_passing: IsPassing,
+    required_share: RequiredShare,
+    policy: ComparePolicy,
+) -> Comparison:
+    """Compare a run, folded in `summary` from `episodes`, with the runs of the base.
+
+    The same for any order of episodes. Raises InputError where NumPy is missing.
+    """
+    after = _Run(sides_of(summary.scenarios, episodes))
+    runs = [_Run(sides_of_run(run.episodes)) for run in baseline.runs]
+    counted = [runs[place] for place in independent(baseline.runs)]
+    paired = _Pairing(counted, after, is_passing, required_share, policy)
+    scenarios = with_calls(paired.all(), policy)
+    lost = sum(1 for s in scenarios if s.change == "newly_failing")
+    won = sum(1 for s in scenarios if s.change == "fixed")
+    return Comparison(
+        label=baseline.label,
+        runs=len(baseline.runs),
+        level=policy.level,
+        scenarios=tuple(sorted(scenarios, key=lambda s: (s.scenario_id, s.agent or ""))),
+        suite_p_value=p_value_of_losses(lost, won),
+        copies=len(runs) - len(counted),
+        replays=sum(before.repeated for before, _ in paired.pools.values()),
+        trend=trend(
+            baseline.runs,
+            [[side.summary for side in run.sides.values()] for run in runs],
+            summary.scenarios,
+        ),
+        **_movements(scenarios, paired.pools, policy),
+    )
+
+
+def _movements(
+    scenarios: Sequence[ScenarioComparison],
+    pools: Mapping[ScenarioKey, PoolPair],
+    policy: ComparePolicy,
+) -> Movements:
+    sides = [
+        ((s.before, s.after), pools[key])
+        for s in scenarios
+        if (key := (s.scenario_id, s.agent or "")) in pools and s.before and s.after
+    ]
+    allowed = {
+        "cost_usd": policy.max_cost_increase,
+        "p95_latency_ms": policy.max_latency_increase,
+    }
+    return movements([pair for pair, _ in sides], [pool for _, pool in sides], allowed)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The scenarios of a run, and the agents of each."""
+
+    sides: Mapping[ScenarioKey, RunSide]
+
+    @cached_property
+    def agents(self) -> Mapping[str, Sequence[ScenarioKey]]:
+        """The keys that share a scenario's name."""
+        found: dict[str, list[ScenarioKey]] = defaultdict(list)
+        for key in self.sides:
+            found[key[0]].append(key)
+        return dict(found)
+
+
+@dataclass(frozen=True)
+class _Pairing:
+    """The scenarios of this run, each beside its own past."""
+
+    runs: Sequence[_Run]
+    after: _Run
+    is_passing: IsPassing
+    required_share: RequiredShare
+    policy: ComparePolicy
+    pools: dict[ScenarioKey, PoolPair] = field(default_factory=dict)
+    """What each scenario that is compared was compared by."""
+
+    def all(self) -> Sequence[ScenarioComparison]:
+        """Return every scenario of this run, and those that only the latest of the base has."""
+        present: list[ScenarioComparison] = []
+        taken: set[ScenarioKey] = set()
+        for key, run in self.after.sides.items():
+            names = self._names(key, run)
+            known = [(found, self._before(found, key, names)) for found in self.runs]
+            past = [(before, found.sides[before]) for found, before in known if before]
+            compared = self._scenario(key, run, [before for _, before in past])
+            latest = past[0][0][0] if past else key[0]
+            renamed = latest if latest != key[0] else None
+            # What an older run knew it by says nothing of what the latest one had.
+            own = {before for _, before in known[:1] if before}
+            taken |= own
+            demanded = [demand(self.runs[0].sides[key], self.required_share) for key in own]
+            present.append(
+                replace(
+                    compared,
+                    renamed_from=renamed,
+                    demand=demand(run, self.required_share),
+                    demand_before=demanded[0] if demanded else None,
+                )
+            )
+        return [*present, *self._vanished(taken)]
+
+    def _names(self, key: ScenarioKey, run: RunSide) -> tuple[str, ...]:
+        """Return the names a scenario is known by, the present one first.
+
+        One that lives on, or lived beside the present one in some run, is another scenario's.
+        """
+        former = sorted({name for facts in run.episodes for name in facts.was})
+        return key[0], *(name for name in former if not self._is_another(name, key[0]))
+
+    def _is_another(self, former: str, present: str) -> bool:
+        beside = (found.agents for found in self.runs)
+        return former in self.after.agents or any(
+            former in agents and present in agents for agents in beside
+        )
+
+    def _before(self, found: _Run, key: ScenarioKey, names: Sequence[str]) -> ScenarioKey | None:
+        """Return what a run of the base knows a scenario by; None: it has it not."""
+        for name in names:
+            candidate = (name, key[1])
+            if candidate not in found.sides:
+                candidate = self._lone(found, key, name)
+            if candidate in found.sides:
+                return candidate
+        return None
+
+    def _lone(self, found: _Run, key: ScenarioKey, name: str) -> ScenarioKey:
+        """Return the only agent's on both sides: one that is called otherwise is the same."""
+        now, before = self.after.agents[key[0]], found.agents.get(name, ())
+        return before[0] if len(now) == len(before) == 1 else key
+
+    def _scenario(
+        self, key: ScenarioKey, run: RunSide, past: Sequence[RunSide]
+    ) -> ScenarioComparison:
+        after = side([run], _pool([run]), self.is_passing)
+        compared = ScenarioComparison(
+            scenario_id=key[0],
+            agent=key[1] or None,
+            change="new",
+            required=run.summary.gate == "required",
+            after=after,
+            flaky=run.summary.flaky > 0,
+        )
+        if not past:
+            return compared
+        across = self.policy.across
+        old, new = common(past[0].conditions, run.conditions, across)
+        if not new:
+            found = differences(past[0].conditions, run.conditions, across)
+            before = side(past[:1], _pool(past[:1]), self.is_passing)
+            return replace(compared, change="not_comparable", differences=found, before=before)
+        now = narrowed(run, old, across)
+        comparable = self._comparable(past, new)
+        pools = self.pools[key] = _pool(comparable), _pool([now])
+        before = side(comparable, pools[0], self.is_passing)
+        after = side([now], pools[1], self.is_passing)
+        return replace(
+            compared,
+            change=_change(before, after),
+            before=before,
+            after=after,
+            newly_over=_newly_over(comparable[0], run),
+            differences=self._set_aside(comparable[0], now),
+            divergence=self._divergence(comparable[0], now),
+        )
+
+    def _comparable(self, past: Sequence[RunSide], kinds: Kinds) -> Sequence[RunSide]:
+        """Return what of each run of the base was made under such conditions; all of the latest.
+
+        A run without any such iteration is of other times, and does not count.
+        """
+        narrow = [narrowed(run, kinds, self.policy.across) for run in past]
+        return [narrow[0], *(run for run in narrow[1:] if run.tally.judged or not run.aside)]
+
+    def _set_aside(self, before: RunSide, after: RunSide) -> tuple[Difference, ...]:
+        """Say in what the iterations that are not compared differ from the other side's."""
+        if after.aside:
+            kept, aside = conditions_of(before.episodes), conditions_of(after.aside)
+            return differences(kept, aside, self.policy.across)
+        if before.aside:
+            kept, aside = conditions_of(after.episodes), conditions_of(before.aside)
+            return differences(aside, kept, self.policy.across)
+        return ()
+
+    def _divergence(self, before: RunSide, after: RunSide) -> Divergence | None:
+        """Hold the usual way against that of the failures, on the side that fails more."""
+        rates = [run.tally.pass_rate or 0.0 for run in (before, after)]
+        failing = rates[1] < rates[0] or self.is_passing(after.summary) is False
+        paths = (
+            representative(before.episodes, failing=rates[0] < rates[1]),
+            representative(after.episodes, failing=failing),
+        )
+        return None if None in paths else divergence(*(path or () for path in paths))
+
+    def _vanished(self, taken: Collection[ScenarioKey]) -> Iterator[ScenarioComparison]:
+        """Yield what the latest run of the base had and this one has not."""
+        for key, run in (self.runs[0].sides if self.runs else {}).items():
+            if key not in self.after.sides and key not in taken:
+                yield ScenarioComparison(
+                    scenario_id=key[0],
+                    agent=key[1] or None,
+                    change="vanished",
+                    required=run.summary.gate == "required",
+                    before=side([run], _pool([run]), self.is_passing),
+                )
+
+
+def _pool(runs: Sequence[RunSide]) -> Pool:
+    return pooled(run.episodes for run in runs)
+
+
+def _change(before: Side, after: Side) -> Change:
+    if after.passing is None:
+        return "not_judged"
+    if before.passing is None:
+        return "new"
+    if before.passing:
+        return "unchanged" if after.passing else "newly_failing"
+    return "fixed" if after.passing else "still_failing"
+
+
+def _newly_over(before: RunSide, after: RunSide) -> tuple[str, ...]:
+    known = {item.violation.budget for item in before.summary.violations}
+    now = {item.violation.budget for item in after.summary.violations}
+    return tuple(sorted(now - known))

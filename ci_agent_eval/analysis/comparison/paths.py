@@ -1,0 +1,100 @@
+"""The trajectory diff: where the tool calls of a scenario leave those of the baseline."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from ci_agent_eval.analysis.comparison.model import Divergence
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Step
+
+VALUE = 80
+"""Characters that are kept of an argument that differs."""
+LEAD = 20
+"""Of these, before the first character that differs."""
+
+
+def representative(episodes: Iterable[EpisodeFacts], *, failing: bool) -> tuple[Step, ...] | None:
+    """Return the most frequent sequence of tool calls, of the failing episodes or of the passing.
+
+    Of equally frequent ones the smallest, so that no order of episodes matters. Where no episode
+    ended so, all count; None where there is none.
+    """
+    judged = [facts for facts in episodes if facts.outcome in ("passed", "failed")]
+    wanted = "failed" if failing else "passed"
+    pool = [facts for facts in judged if facts.outcome == wanted] or judged
+    counts = Counter(facts.steps for facts in pool)
+    return min(counts, key=lambda steps: (-counts[steps], steps)) if counts else None
+
+
+def divergence(before: tuple[Step, ...], after: tuple[Step, ...]) -> Divergence | None:
+    """Return the first place where two sequences of tool calls part; None: they are the same."""
+    for at, (old, new) in enumerate(zip(before, after, strict=False)):
+        if old.tool != new.tool:
+            return _at(at, after, before, after)
+        if old.arguments != new.arguments:
+            name, was, now = _first_difference(old.arguments, new.arguments)
+            parted = _at(at, after, before, after)
+            return replace(parted, argument=name, argument_before=was, argument_after=now)
+    if len(before) == len(after):
+        return None
+    longer = before if len(before) > len(after) else after
+    return _at(min(len(before), len(after)), longer, before, after)
+
+
+def _at(
+    at: int, steps: tuple[Step, ...], before: tuple[Step, ...], after: tuple[Step, ...]
+) -> Divergence:
+    """Return a divergence at a step; `steps` are those of the side whose turn is named."""
+    turn = steps[at].turn
+    return Divergence(
+        turn=turn,
+        call=at + 1,
+        argument=None,
+        before=tuple(step.tool for step in before),
+        after=tuple(step.tool for step in after),
+        call_of_turn=sum(1 for step in steps[: at + 1] if step.turn == turn),
+    )
+
+
+def _first_difference(before: str, after: str) -> tuple[str, str | None, str | None]:
+    """Return the first argument that differs, by name, and what it is on both sides.
+
+    All of them together are `arguments`: of a call that was cut, and of one without names.
+    """
+    try:
+        old, new = json.loads(before), json.loads(after)
+    except ValueError:  # It was cut, perhaps in the middle of a secret that nobody knows then.
+        return "arguments", None, None
+    whole = ("arguments", *around_difference(before, after))
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return whole
+    for name in sorted({*old, *new}):
+        was, now = (_written(side, name) for side in (old, new))
+        if was != now:
+            return (name, *around_difference(was, now))
+    return whole
+
+
+def _written(arguments: dict[str, Any], name: str) -> str | None:
+    if name not in arguments:
+        return None
+    return json.dumps(arguments[name], sort_keys=True, ensure_ascii=False)
+
+
+def around_difference(before: str | None, after: str | None) -> tuple[str | None, str | None]:
+    """Cut two long texts to where they begin to differ, at most `VALUE` characters each."""
+    if before is None or after is None:
+        return before and _cut(before, 0), after and _cut(after, 0)
+    pairs = enumerate(zip(before, after, strict=False))
+    same = next((at for at, (old, new) in pairs if old != new), min(len(before), len(after)))
+    start = max(0, same - LEAD) if max(len(before), len(after)) > VALUE else 0
+    return _cut(before, start), _cut(after, start)
+
+
+def _cut(text: str, start: int) -> str:
+    shown = text[start : start + VALUE]
+    return f"{'…' if start else ''}{shown}{'…' if start + VALUE < len(text) else ''}"

@@ -1,0 +1,136 @@
+"""What several runs of a scenario tell together: its iterations, each piece of evidence once.
+
+A replayed iteration repeats what was recorded. Ten runs that replay one recording are no ten
+answers of the agent, and counting them as such would make chance look certain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+from ci_agent_eval.analysis.comparison.model import BaselineRun
+from ci_agent_eval.analysis.comparison.resampling import Iterations, Statistic
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Tally, tally_of
+from ci_agent_eval.contract.attempts import decisive
+from ci_agent_eval.contract.measure import latency_statistic
+
+Attempts = tuple[EpisodeFacts, ...]
+"""Every attempt at one iteration, the first one first."""
+
+
+class Figure(NamedTuple):
+    """Something that episodes measure."""
+
+    statistic: Statistic
+    of: Callable[[EpisodeFacts], tuple[float, ...]]
+    """What an episode measured of it; empty: it was not measured."""
+
+
+def _known(value: float | None) -> tuple[float, ...]:
+    return () if value is None else (value,)
+
+
+FIGURES: Mapping[str, Figure] = {
+    "cost_usd": Figure("mean", lambda facts: _known(facts.cost_usd)),
+    "tokens": Figure("mean", lambda facts: _known(facts.tokens)),
+    "tool_calls": Figure("mean", lambda facts: (facts.tool_calls,)),
+    "p95_latency_ms": Figure("p95", lambda facts: facts.latencies_ms),
+}
+"""The figures of a side, by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The iterations of a scenario that count, of all its runs."""
+
+    episodes: tuple[EpisodeFacts, ...]
+    """Every attempt that was not skipped."""
+    tally: Tally
+    """Each iteration once, by the attempt that decides."""
+    repeated: int = 0
+    """Iterations left out, because a later run replayed the same."""
+    flaky: int = 0
+    """Iterations that passed only on a retry."""
+
+    def measured(self, name: str) -> Iterations | None:
+        """Return what each episode measured of a figure; None: one has no measurement.
+
+        Of latencies those count that are there. An error may have ended an episode before
+        there was anything to measure.
+        """
+        figure = FIGURES[name]
+        found = [(facts.outcome, figure.of(facts)) for facts in self.episodes]
+        lacks_one = any(not values for outcome, values in found if outcome != "error")
+        if figure.statistic == "mean" and lacks_one:
+            return None
+        return tuple(values for _, values in found if values) or None
+
+    def figure(self, name: str) -> float | None:
+        """Return a figure of all of them, a mean to ten decimals; None: it was not measured."""
+        measured = self.measured(name)
+        if measured is None:
+            return None
+        values = [value for one in measured for value in one]
+        if FIGURES[name].statistic == "p95":
+            return latency_statistic(values, "p95")
+        return round(math.fsum(values) / len(values), 10)
+
+
+def independent(runs: Sequence[BaselineRun]) -> list[int]:
+    """Return the places of runs that are no copies: the same to the last figure as a later one."""
+    found: list[int] = []
+    for place, run in enumerate(runs):
+        if all(run.episodes != runs[other].episodes for other in found):
+            found.append(place)
+    return found
+
+
+def pooled(runs: Iterable[Sequence[EpisodeFacts]]) -> Pool:
+    """Put the episodes of a scenario's runs together, the latest run first.
+
+    What a run replays counts as often as in the run that replays it most often.
+    """
+    kept: list[Attempts] = []
+    seen: Counter[tuple[object, ...]] = Counter()
+    repeated = 0
+    for episodes in runs:
+        here: Counter[tuple[object, ...]] = Counter()
+        for attempts in _iterations(episodes):
+            said = _replayed(attempts)
+            if said is not None:
+                here[said] += 1
+                if here[said] <= seen[said]:
+                    repeated += 1
+                    continue
+            kept.append(attempts)
+        seen |= here
+    ran = (facts for attempts in kept for facts in attempts if facts.outcome != "skipped")
+    final = [decisive(attempts) for attempts in kept]
+    tally = sum((tally_of(facts.outcome) for facts in final), Tally())
+    flaky = sum(1 for facts in final if facts.outcome == "passed" and facts.attempt > 1)
+    return Pool(tuple(ran), tally, repeated, flaky)
+
+
+def _iterations(episodes: Sequence[EpisodeFacts]) -> Iterator[Attempts]:
+    ordered = sorted(episodes, key=lambda facts: (*_iteration(facts), facts.attempt))
+    for _, attempts in groupby(ordered, key=_iteration):
+        yield tuple(attempts)
+
+
+def _iteration(facts: EpisodeFacts) -> tuple[str, int]:
+    return facts.nodeid or "", facts.iteration
+
+
+def _replayed(attempts: Attempts) -> tuple[object, ...] | None:
+    """Return all that a recording brings back, its latencies too; None: a model answered."""
+    if any(not facts.calls.replayed or facts.calls.live for facts in attempts):
+        return None
+    return tuple(
+        (f.outcome, f.turns, f.steps, f.tokens, f.cost_usd, f.latencies_ms, f.model)
+        for f in attempts
+    )

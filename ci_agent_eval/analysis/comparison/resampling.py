@@ -1,0 +1,181 @@
+"""How sure a change of cost, tokens, tool calls or latency is, by resampling iterations.
+
+The scenarios of a suite are fixed; what chance decides is how an agent went about each of its
+iterations. So iterations are drawn anew within each scenario and side, and a scenario stays
+beside its own past. Nothing depends on the order of scenarios or iterations, nor on names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from ci_agent_eval.analysis.comparison.arrays import numpy
+
+RESAMPLES = 1000
+SEED = 20_240_101
+"""The same resamples are drawn every time."""
+
+MOST_SINGLE = 0.1
+"""Share of the scenarios with one iteration on a side up to which there is an interval."""
+
+Statistic = Literal["mean", "p95"]
+"""Of a scenario's iterations: the mean of one figure each, or the p95 of all they measured."""
+
+Iterations = tuple[tuple[float, ...], ...]
+"""What each iteration measured."""
+
+
+_Item = TypeVar("_Item")
+
+
+class Pair(NamedTuple):
+    """A scenario's iterations on both sides."""
+
+    before: Iterations
+    after: Iterations
+
+
+def interval_of_change(
+    pairs: Sequence[Pair], statistic: Statistic, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Return the interval of the relative change of the mean over scenarios, by a bootstrap.
+
+    Stratified and seeded, percentile method (B. Efron, R. Tibshirani, "An Introduction to the
+    Bootstrap" (1993), chapter 13). Of n iterations n - 1 are drawn, which makes the spread that
+    of the sample, not too small by a share of 1/n (J. N. K. Rao, C. F. J. Wu, Journal of the
+    American Statistical Association 83 (1988), 231-241). None where a side has a single
+    iteration in too many scenarios, and where the mean before is 0 in some resample.
+    """
+    np = numpy()
+    single = sum(1 for pair in pairs if min(map(len, pair)) == 1)
+    if not pairs or single > MOST_SINGLE * len(pairs):
+        return None
+    draws = _Draws()
+    ordered = sorted(_sorted(pair) for pair in pairs)
+    before = sum((draws.bootstrapped(pair.before, statistic) for pair in ordered), np.zeros(1))
+    after = sum((draws.bootstrapped(pair.after, statistic) for pair in ordered), np.zeros(1))
+    if (before <= 0).any():
+        return None
+    ends = np.quantile(after / before - 1, [(1 - level) / 2, (1 + level) / 2])
+    return round(float(ends[0]), 4), round(float(ends[1]), 4)
+
+
+def p_value_of_increase(
+    pairs: Sequence[Pair], statistic: Statistic, allowed: float
+) -> float | None:
+    """Return the one-sided p-value that the mean over scenarios rose by more than allowed.
+
+    Had it risen by so much and no more, an iteration, but for that share, could as well stand on
+    the other side: labels are dealt out anew within each scenario (a permutation test, R. A.
+    Fisher, "The Design of Experiments" (1935), section 21; with the observed deal among those
+    drawn, B. Phipson, G. Smyth, Statistical Applications in Genetics and Molecular Biology 9
+    (2010), article 39). With so few iterations that an interval is too narrow it is exact.
+    None where there is nothing to compare.
+    """
+    if not pairs:
+        return None
+    draws = _Draws()
+    seen, size, drawn = 0.0, 0.0, numpy().zeros(RESAMPLES)
+    for pair in sorted(_sorted(pair) for pair in pairs):
+        scaled = tuple(tuple(v * (1 + allowed) for v in values) for values in pair.before)
+        observed, dealt = draws.dealt(scaled, pair.after, statistic)
+        seen, drawn, size = seen + observed, drawn + dealt, size + abs(observed)
+    # Sums in another order differ in their last digits.
+    as_far = int((drawn >= seen - 1e-9 * (size + abs(seen))).sum())
+    return round((1 + as_far) / (1 + RESAMPLES), 10)
+
+
+def _sorted(pair: Pair) -> Pair:
+    return Pair(tuple(sorted(pair.before)), tuple(sorted(pair.after)))
+
+
+class _Draws:
+    """Draws of iterations, as weights: a row for each iteration, a column for each draw.
+
+    Sides with as many iterations share their draws, which costs a fraction of drawing anew. Each
+    takes them in an order of its own and puts its iterations in one, or what is uneven in the
+    draws would be so for all scenarios alike.
+    """
+
+    def __init__(self) -> None:
+        self._random = numpy().random.default_rng(SEED)
+        self._resamples: dict[int, Any] = {}
+        self._deals: dict[tuple[int, int], Any] = {}
+
+    def bootstrapped(self, iterations: Iterations, statistic: Statistic) -> Any:
+        """Return the statistic of each resample of a side."""
+        count = len(iterations)
+        if len(set(iterations)) == 1:
+            (same,) = _figures(iterations[:1], numpy().ones((1, 1), dtype=int), statistic)
+            return numpy().full(RESAMPLES, same)
+        if count not in self._resamples:
+            self._resamples[count] = self._resample(count)
+        mixed = tuple(self._mixed(iterations))
+        return self._in_own_order(_figures(mixed, self._resamples[count], statistic))
+
+    def dealt(
+        self, before: Iterations, after: Iterations, statistic: Statistic
+    ) -> tuple[float, Any]:
+        """Return by how much the side after is above that before: as seen, and in each deal."""
+        np = numpy()
+        sizes = len(before), len(after)
+        if sizes not in self._deals:
+            self._deals[sizes] = self._deal(*sizes)
+        sides = sorted([(values, 0) for values in before] + [(values, 1) for values in after])
+        pool = self._mixed(sides)
+        iterations = tuple(values for values, _ in pool)
+        seen = np.array([[label] for _, label in pool], dtype=np.int32)
+        labels = np.concatenate([seen, self._deals[sizes]], axis=1)
+        now, past = (_figures(iterations, side, statistic) for side in (labels, 1 - labels))
+        return float(now[0] - past[0]), self._in_own_order((now - past)[1:])
+
+    def _in_own_order(self, figures: Any) -> Any:
+        return figures[self._random.permutation(RESAMPLES)]
+
+    def _mixed(self, items: Sequence[_Item]) -> list[_Item]:
+        return [items[place] for place in self._random.permutation(len(items))]
+
+    def _resample(self, count: int) -> Any:
+        np = numpy()
+        drawn = self._random.integers(0, count, size=(count - 1, RESAMPLES))
+        places = (drawn * RESAMPLES + np.arange(RESAMPLES)).ravel()
+        weights = np.bincount(places, minlength=count * RESAMPLES)
+        return weights.reshape(count, RESAMPLES).astype(np.int32)
+
+    def _deal(self, before: int, after: int) -> Any:
+        np = numpy()
+        order = self._random.random((RESAMPLES, before + after), dtype=np.float32)
+        chosen = np.argpartition(order, after - 1, axis=1)[:, :after]
+        labels = np.zeros((RESAMPLES, before + after), dtype=np.int32)
+        np.put_along_axis(labels, chosen, 1, axis=1)
+        return np.ascontiguousarray(labels.T)
+
+
+def _figures(iterations: Iterations, weights: Any, statistic: Statistic) -> Any:
+    """Return the statistic for each column of weights."""
+    np = numpy()
+    if statistic == "mean":
+        figures = np.array([value for (value,) in iterations], dtype=float)
+        return figures @ weights / weights.sum(axis=0)
+    pairs = [(v, place) for place, values in enumerate(iterations) for v in values]
+    pairs.sort(reverse=True)
+    values, owners = (np.array(column) for column in zip(*pairs, strict=True))
+    sizes = np.array([len(values) for values in iterations], dtype=np.int32)
+    return _p95(values, owners, weights, sizes @ weights)
+
+
+def _p95(values: Any, owners: Any, weights: Any, measured: Any) -> Any:
+    """Return the nearest-rank p95 of values in descending order, weighted by each column.
+
+    As `latency_statistic` has it: the first from the top with no more than 5 % above it.
+    """
+    np = numpy()
+    above = measured - np.ceil(np.round(0.95 * measured, 9))
+    # The top of the values is often enough, and quicker to look through.
+    for looked_at in (len(values) // 8 + 16, len(values)):
+        counted = weights[owners[:looked_at]].cumsum(axis=0, dtype=np.int32)
+        places = (counted <= above.astype(np.int32)).sum(axis=0)
+        if (places < len(counted)).all():
+            break
+    return values[places]

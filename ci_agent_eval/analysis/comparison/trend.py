@@ -1,0 +1,48 @@
+"""How the last runs of the base stood: the points of a chart, the oldest first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from ci_agent_eval.analysis.comparison.model import BaselineRun, TrendPoint
+from ci_agent_eval.analysis.loaded_results import Tally
+from ci_agent_eval.analysis.summary import ScenarioSummary
+
+LONGEST = 20
+"""Runs that a trend has at most, the latest."""
+_SHORT_SHA = 7
+
+
+def trend(
+    runs: Sequence[BaselineRun],
+    scenarios: Sequence[Iterable[ScenarioSummary]],
+    now: Iterable[ScenarioSummary],
+) -> tuple[TrendPoint, ...]:
+    """Return a point for each of the latest runs, given the latest first, and one for this run.
+
+    Each has all its own scenarios, so that it is what that run's report said.
+    """
+    paired = list(zip(runs, scenarios, strict=True))[:LONGEST]
+    before = [point(_label(run), found) for run, found in reversed(paired)]
+    return (*before, point("", now))
+
+
+def point(label: str, scenarios: Iterable[ScenarioSummary]) -> TrendPoint:
+    """Return the pass rate of a run's episodes, and what they cost, each and together."""
+    listed = list(scenarios)
+    tally = sum((scenario.tally for scenario in listed), Tally())
+    costs = [scenario.cost_usd for scenario in listed if scenario.tally.ran]
+    known = [cost for cost in costs if cost is not None]
+    cost = math.fsum(known) if known and len(known) == len(costs) else None
+    rate = tally.pass_rate
+    return TrendPoint(
+        label=label,
+        pass_rate=None if rate is None else round(rate, 6),
+        cost_usd=None if cost is None else round(cost / tally.ran, 10),
+        total_usd=None if cost is None else round(cost, 10),
+    )
+
+
+def _label(run: BaselineRun) -> str:
+    return run.commit[:_SHORT_SHA] if run.commit else run.label

@@ -1,0 +1,50 @@
+"""Iterations that tests declare and that left no episode. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Loaded
+from ci_agent_eval.contract.findings import FindingKind
+
+NotRun = Callable[[Sequence[EpisodeFacts]], int]
+"""Takes the last attempts at a scenario; returns how many of its iterations left no episode."""
+
+_CUT_SHORT: frozenset[FindingKind] = frozenset(
+    {"interrupted", "stopped", "shards", "unreadable_file"}
+)
+"""Findings that say of the whole run that episodes are missing, and fail the gate by themselves."""
+
+
+def restrictions_of(loaded: Loaded) -> tuple[str, ...]:
+    """Return what restricted any of the runs on purpose, sorted."""
+    return tuple(sorted({each for session in loaded.sessions for each in session.restrictions}))
+
+
+def not_run_counter(loaded: Loaded) -> NotRun:
+    """Return what counts the iterations that did not run.
+
+    A run that was cut short says so as a whole. In one that was restricted on purpose, only
+    iterations count that something else took away.
+    """
+    if any(finding.blocking and finding.kind in _CUT_SHORT for finding in loaded.findings):
+        return lambda _: 0
+    if not restrictions_of(loaded):
+        return lambda final: declared_iterations(final) - len(final)
+    removed: Counter[str] = Counter()
+    for session in loaded.sessions:
+        removed.update({one.scenario_id: one.iterations for one in session.removed})
+    return lambda final: removed[final[0].scenario_id]
+
+
+def declared_iterations(final: Sequence[EpisodeFacts]) -> int:
+    """Return how many iterations the tests of a scenario declare; no fewer than there are.
+
+    As many tests declare N iterations as have left the same one of them.
+    """
+    declared: Counter[int] = Counter()
+    for (of, _), tests in Counter((facts.iterations, facts.iteration) for facts in final).items():
+        declared[of] = max(declared[of], tests)
+    left = Counter(facts.iterations for facts in final)
+    return sum(max(of * tests, left[of]) for of, tests in declared.items())

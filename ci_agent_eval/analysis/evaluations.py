@@ -1,0 +1,85 @@
+"""What the evaluations of a run came to, and what judging by models took. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Tally, tally_of
+from ci_agent_eval.contract.episode import SideUsage
+from ci_agent_eval.contract.evaluation import mean_score
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationTally:
+    """Conversations of evaluations: how they ended, and what they scored."""
+
+    tally: Tally = field(default_factory=Tally)
+    mean_score: float | None = None
+    """Of the conversations judged, 0 to 1, as `eval-results.json` has it; None of none."""
+    assertions: int = 0
+    """Of the conversations that ran."""
+    assertions_passed: int = 0
+
+    @property
+    def conversations(self) -> int:
+        """Those that ran; a skipped one says nothing, one that errored has not passed."""
+        return self.tally.ran
+
+    @property
+    def passed(self) -> int:
+        """Those of which no assertion failed."""
+        return self.tally.passed
+
+
+def evaluation_tally(final: Iterable[EpisodeFacts]) -> EvaluationTally:
+    """Fold the evaluations among episodes, of each iteration the attempt that counts."""
+    pairs = [(facts, facts.evaluated) for facts in final if facts.evaluated is not None]
+    ran = [found for facts, found in pairs if facts.outcome != "skipped"]
+    judged = [found.score for facts, found in pairs if facts.outcome in {"passed", "failed"}]
+    return EvaluationTally(
+        tally=sum((tally_of(facts.outcome) for facts, _ in pairs), Tally()),
+        mean_score=mean_score(judged),
+        assertions=sum(found.assertions for found in ran),
+        assertions_passed=sum(found.assertions_passed for found in ran),
+    )
+
+
+def added(tallies: Iterable[EvaluationTally]) -> EvaluationTally:
+    """Add up evaluations that were folded before."""
+    listed = list(tallies)
+    tally = sum((one.tally for one in listed), Tally())
+    scores = math.fsum((one.mean_score or 0.0) * one.tally.judged for one in listed)
+    return EvaluationTally(
+        tally=tally,
+        mean_score=round(scores / tally.judged, 6) if tally.judged else None,
+        assertions=sum(one.assertions for one in listed),
+        assertions_passed=sum(one.assertions_passed for one in listed),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SideTotals:
+    """What a model beside the agents took, in every attempt; part of the suite's totals."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    """Of the calls that have a price."""
+    unpriced: int = 0
+    """Episodes that have a call without a price."""
+    untold: int = 0
+    """Episodes that have a call which does not tell its tokens."""
+
+
+def side_totals(used: Iterable[SideUsage | None]) -> SideTotals:
+    """Add up what the episodes' judging took, or their simulated users."""
+    known = [usage for usage in used if usage is not None]
+    return SideTotals(
+        calls=sum(usage.calls for usage in known),
+        tokens=sum(usage.tokens.total for usage in known if usage.tokens is not None),
+        cost_usd=math.fsum(usage.cost_usd for usage in known if usage.cost_usd is not None),
+        unpriced=sum(1 for usage in known if usage.cost_usd is None),
+        untold=sum(1 for usage in known if usage.tokens is None),
+    )

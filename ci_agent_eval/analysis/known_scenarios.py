@@ -1,0 +1,181 @@
+"""A run held against the scenario manifest: what did not run, is new, or was renamed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_agent_eval.analysis.loaded_results import EpisodeFacts
+from ci_agent_eval.analysis.waivers import Agreement, covering
+from ci_agent_eval.contract.episode import Gating
+from ci_agent_eval.contract.results import RemovedScenario, Session
+from ci_agent_eval.contract.scenario_manifest import (
+    Entry,
+    KnownScenario,
+    Manifest,
+    former_ids,
+    merge_scenarios,
+)
+
+MissingCause = Literal["removed", "file_skipped", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class MissingScenario:
+    """A known scenario that did not run."""
+
+    scenario_id: str
+    gate: Gating
+    """What the manifest says."""
+    line: int
+    """1-based line of the manifest."""
+    file: str | None = None
+    cause: MissingCause = "unknown"
+    detail: str | None = None
+    """What removed it, or why its file was skipped; None: nothing tells."""
+    in_quarantine: bool = False
+
+    @property
+    def gates(self) -> bool:
+        """Whether the gate fails by it."""
+        return self.gate == "required" and not self.in_quarantine
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedScenario:
+    """A scenario that ran under another id than the manifest knows, and says so with `was`."""
+
+    scenario_id: str
+    former_id: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegatedScenario:
+    """A scenario that gates and is known as advisory, or the other way round."""
+
+    scenario_id: str
+    gate: Gating
+    """As it ran."""
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownScenarios:
+    """What comparing a run with the manifest found."""
+
+    name: str
+    """The manifest's file."""
+    known: int
+    compared: int
+    """Fewer than are known where the run was restricted on purpose."""
+    missing: tuple[MissingScenario, ...] = ()
+    renamed: tuple[RenamedScenario, ...] = ()
+    regated: tuple[RegatedScenario, ...] = ()
+    new: tuple[str, ...] = ()
+    """Ids that the manifest does not know."""
+
+
+def ran_scenarios(episodes: Iterable[EpisodeFacts]) -> dict[str, KnownScenario]:
+    """Return the scenarios of episodes."""
+    return merge_scenarios(
+        KnownScenario(facts.scenario_id, facts.gate, facts.file, facts.was) for facts in episodes
+    )
+
+
+def compare_manifest(
+    manifest: Manifest,
+    ran: Mapping[str, KnownScenario],
+    sessions: Sequence[Session],
+    quarantine: Sequence[Agreement] = (),
+) -> KnownScenarios:
+    """Hold the scenarios that ran against the manifest.
+
+    Of runs that the command line restricted, only the entries are compared that ran, or that
+    something else than the command line took away.
+    """
+    former = former_ids(manifest, ran)
+    compared = [
+        entry
+        for name, entry in sorted(manifest.entries.items())
+        if name in ran or name in former.values() or _is_expected(entry, sessions)
+    ]
+    lines = {entry.scenario_id: entry for entry in compared}
+    return KnownScenarios(
+        name=manifest.name,
+        known=len(manifest.entries),
+        compared=len(compared),
+        missing=tuple(
+            _missing(entry, sessions, quarantine)
+            for name, entry in lines.items()
+            if name not in ran and name not in former.values()
+        ),
+        renamed=tuple(
+            RenamedScenario(name, old, lines[old].line) for name, old in sorted(former.items())
+        ),
+        regated=tuple(
+            RegatedScenario(name, ran[name].gate, entry.line)
+            for name, entry in lines.items()
+            if name in ran and ran[name].gate != entry.gate
+        ),
+        new=tuple(sorted(set(ran) - set(lines) - set(former))),
+    )
+
+
+def restricting_paths(manifest: Manifest, sessions: Sequence[Session]) -> tuple[str, ...]:
+    """Return the paths of the command line, where known scenarios lie outside of all of them."""
+    paths = _paths(sessions)
+    outside = any(not is_inside(entry.file, paths) for entry in manifest.entries.values())
+    return paths if outside else ()
+
+
+def _is_expected(entry: Entry, sessions: Sequence[Session]) -> bool:
+    if any(session.restrictions for session in sessions):
+        return any(one.scenario_id == entry.scenario_id for one in _removed(sessions))
+    return is_inside(entry.file, _paths(sessions))
+
+
+def _paths(sessions: Sequence[Session]) -> tuple[str, ...]:
+    """Return the paths that all runs were given; empty where one ran without any."""
+    if not all(session.paths for session in sessions):
+        return ()
+    return tuple(sorted({path for session in sessions for path in session.paths}))
+
+
+def is_inside(file: str | None, paths: Sequence[str]) -> bool:
+    """Say whether a file is at or below any of the paths; true where none is known."""
+    if not paths or file is None:
+        return True
+    return any(path in {".", file} or file.startswith(f"{path}/") for path in paths)
+
+
+def _removed(sessions: Sequence[Session]) -> Iterator[RemovedScenario]:
+    return (one for session in sessions for one in session.removed)
+
+
+def _missing(
+    entry: Entry, sessions: Sequence[Session], quarantine: Sequence[Agreement]
+) -> MissingScenario:
+    agreed = covering(quarantine, entry.scenario_id, None)
+    cause, detail = _cause(entry, sessions)
+    return MissingScenario(
+        scenario_id=entry.scenario_id,
+        gate=entry.gate,
+        line=entry.line,
+        file=entry.file,
+        cause=cause,
+        detail=detail,
+        in_quarantine=agreed is not None and not agreed.expired,
+    )
+
+
+def _cause(entry: Entry, sessions: Sequence[Session]) -> tuple[MissingCause, str | None]:
+    for removed in _removed(sessions):
+        if removed.scenario_id == entry.scenario_id:
+            return "removed", removed.by
+    for session in sessions:
+        for skip in session.collection_skips:
+            if entry.file is not None and is_inside(entry.file, (skip.file,)):
+                return "file_skipped", skip.reason
+    return "unknown", None

@@ -1,0 +1,416 @@
+"""Folding episodes into scenarios, pass rates, violations and suite totals."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TypeVar, get_args
+
+from ci_agent_eval.analysis.agent_names import with_agents
+from ci_agent_eval.analysis.declared_iterations import NotRun, not_run_counter, restrictions_of
+from ci_agent_eval.analysis.evaluations import (
+    EvaluationTally,
+    SideTotals,
+    added,
+    evaluation_tally,
+    side_totals,
+)
+from ci_agent_eval.analysis.intervals import wilson
+from ci_agent_eval.analysis.known_scenarios import KnownScenarios
+from ci_agent_eval.analysis.loaded_results import (
+    Calls,
+    EpisodeFacts,
+    Loaded,
+    PlainTests,
+    Tally,
+    tally_of,
+)
+from ci_agent_eval.analysis.reliability import Reliability, reliability
+from ci_agent_eval.analysis.waivers import Agreement
+from ci_agent_eval.contract.attempts import decisive
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.episode import Assertion, Gating, Mode
+from ci_agent_eval.contract.evidence import EVIDENCE_PARTS, EvidencePart
+from ci_agent_eval.contract.findings import Finding, SourceFile
+from ci_agent_eval.contract.measure import BudgetViolation, latency_statistic
+from ci_agent_eval.contract.stops import StopReason
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAssertion:
+    """A failed assertion of a scenario, and in how many of its iterations it failed."""
+
+    assertion: Assertion
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioViolation:
+    """A budget's worst violation over the iterations of a scenario."""
+
+    violation: BudgetViolation
+    iterations: int
+    """In how many iterations the budget was violated."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopCount:
+    """In how many episodes the agent's run stopped for a reason other than its answer."""
+
+    reason: StopReason
+    episodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioSummary:
+    """What the iterations of one scenario, run by one agent, came to."""
+
+    scenario_id: str
+    gate: Gating
+    file: str | None
+    line: int | None
+    nodeid: str | None
+    min_pass_rate: float | None
+    """The scenario's own required pass rate; None: it has none."""
+    tally: Tally
+    min_passes: int | None = None
+    """The passes the scenario needs, in place of a rate."""
+    policy_applies: bool = True
+    """Whether an episode of it brings no requirement of its own, so that the policy's holds too."""
+    unjudged_iterations: int = 0
+    """Iterations that its tests declare and that were skipped or never ran; errors are no part."""
+    flaky: int = 0
+    """Iterations that passed only on a retry."""
+    failures: tuple[FailedAssertion, ...] = ()
+    warnings: tuple[FailedAssertion, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """Why iterations failed that have no failed assertion; each once."""
+    unjudged_reasons: tuple[str, ...] = ()
+    """Why iterations errored, then why iterations were skipped; each once."""
+    violations: tuple[ScenarioViolation, ...] = ()
+    turns: int = 0
+    tool_calls: int = 0
+    tokens: int | None = None
+    cost_usd: float | None = None
+    p95_latency_ms: float | None = None
+    duration_ms: float | None = None
+    """Of all attempts together, as are tokens and cost."""
+    pass_interval: tuple[float, float] | None = None
+    """Wilson's 95 % interval of the pass rate; None with fewer than two iterations judged."""
+    reliability: tuple[Reliability, ...] = ()
+    """What several tries come to; empty with fewer than two iterations judged."""
+    agent: str | None = None
+    """Who was tested; None: no episode named an agent."""
+    among_agents: bool = False
+    """Whether the same scenario was run by another agent, too."""
+    mode: Mode = "strict"
+    """Evaluation: all of its iterations were evaluations."""
+    evaluations: EvaluationTally = field(default_factory=EvaluationTally)
+    """Of those of its iterations that were evaluations."""
+    quarantine: Agreement | None = None
+    """What was agreed about it, whether it still holds or not."""
+    without_evidence: int = 0
+    """Iterations that would have passed, and are errors for want of evidence."""
+    missing_evidence: tuple[EvidencePart, ...] = ()
+    """What any of those lacks."""
+    needs_evidence: bool = True
+    """Whether each iteration that passed needed evidence for it."""
+
+    @property
+    def in_quarantine(self) -> bool:
+        """Whether it does not gate although its tests want it to."""
+        return self.quarantine is not None and not self.quarantine.expired
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The suite as a whole, with what judging took; None where something was not measured."""
+
+    tokens: int | None = None
+    cost_usd: float | None = None
+    priced_usd: float | None = None
+    """What the episodes that have a cost came to; less than the whole while some have none."""
+    unpriced: int = 0
+    """Episodes that ran and have no cost."""
+    judge: SideTotals = field(default_factory=SideTotals)
+    simulated_user: SideTotals = field(default_factory=SideTotals)
+    """The part that judging by models took, of tokens and cost."""
+    p95_latency_ms: float | None = None
+    turns: int = 0
+    tool_calls: int = 0
+    wall_time_s: float | None = None
+    """Only where the suite has a budget for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One shard of a suite: `index` of `count`, 1-based."""
+
+    index: int
+    count: int
+    empty: bool = False
+    """Whether the split left nothing for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Everything the results say, folded; the same for any order of files and episodes."""
+
+    suite: str = "default"
+    scenarios: tuple[ScenarioSummary, ...] = ()
+    tally: Tally = field(default_factory=Tally)
+    """Episodes, each iteration counted once by its last attempt."""
+    gated: Tally = field(default_factory=Tally)
+    """The part of `tally` that belongs to required scenarios."""
+    calls: Calls = field(default_factory=Calls)
+    tests: PlainTests = field(default_factory=PlainTests)
+    evaluations: EvaluationTally = field(default_factory=EvaluationTally)
+    """The part of `tally` that evaluations are, and what they scored."""
+    totals: Totals = field(default_factory=Totals)
+    suite_violations: tuple[BudgetViolation, ...] = ()
+    pass_interval: tuple[float, float] | None = None
+    """As a scenario's, of the episodes of `tally`."""
+    stops: tuple[StopCount, ...] = ()
+    """Of every attempt, in the order of the contract's reasons."""
+    deselected: int = 0
+    """Episodes that were there and not selected to run."""
+    restrictions: tuple[str, ...] = ()
+    """What restricted the run on purpose, such as `-k refund`; empty: it is of the whole suite."""
+    sources: tuple[SourceFile, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    known: KnownScenarios | None = None
+    """How the run stands against the scenario manifest; None: there is none."""
+    shard: Part | None = None
+    """Which part of the suite this is; None: all of it, whether it ran in shards or not."""
+
+    @property
+    def gating_evaluations(self) -> EvaluationTally:
+        """The evaluations that thresholds are about: those of scenarios out of quarantine."""
+        if not any(s.in_quarantine and s.evaluations.tally.total for s in self.scenarios):
+            return self.evaluations
+        return added(s.evaluations for s in self.scenarios if not s.in_quarantine)
+
+    @property
+    def expects_episodes(self) -> bool:
+        """Whether a file was read that should hold episodes."""
+        return any(source.kind == "episodes" for source in self.sources)
+
+
+def summarize(loaded: Loaded, *, suite: str = "default", budgets: SuiteBudgets) -> Summary:
+    """Fold what was loaded; pure, and independent of any order."""
+    episodes = sorted(with_agents(loaded.episodes), key=_order)
+    final = _last_attempts(episodes)
+    by_scenario = [list(group) for _, group in groupby(episodes, key=_scenario_key)]
+    agents = Counter(group[0].scenario_id for group in by_scenario)
+    not_run = not_run_counter(loaded)
+    scenarios = tuple(
+        _scenario(group, not_run, among_agents=agents[group[0].scenario_id] > 1)
+        for group in by_scenario
+    )
+    tally = _tally(final)
+    totals = _totals(episodes, loaded, budgets)
+    return Summary(
+        suite=suite,
+        scenarios=scenarios,
+        tally=tally,
+        gated=_sum(s.tally for s in scenarios if s.gate == "required"),
+        calls=sum((facts.calls for facts in episodes), Calls()),
+        tests=loaded.tests,
+        evaluations=evaluation_tally(final),
+        totals=totals,
+        suite_violations=_suite_violations(budgets, totals),
+        pass_interval=pass_interval(tally),
+        stops=_stops(episodes),
+        deselected=sum(session.deselected for session in loaded.sessions),
+        restrictions=restrictions_of(loaded),
+        sources=tuple(sorted(loaded.sources)),
+        findings=tuple(sorted(set(loaded.findings))),
+        shard=_part(loaded),
+    )
+
+
+def _part(loaded: Loaded) -> Part | None:
+    """Return the shard that was loaded by itself; several together are no part any more."""
+    shards = [session.shard for session in loaded.sessions if session.shard is not None]
+    if len(shards) != 1:
+        return None
+    (shard,) = shards
+    return Part(shard.index, shard.count, shard.empty)
+
+
+def pass_interval(tally: Tally) -> tuple[float, float] | None:
+    """Return Wilson's interval to six decimals; None where one iteration says nothing of spread."""
+    if tally.judged < 2:
+        return None
+    low, high = wilson(tally.passed, tally.judged)
+    return round(low, 6), round(high, 6)
+
+
+def _scenario_key(facts: EpisodeFacts) -> tuple[str, str]:
+    return (facts.scenario_id, facts.agent or "")
+
+
+def _order(facts: EpisodeFacts) -> tuple[str, str, str, int, int]:
+    return (*_iteration(facts), facts.attempt)
+
+
+def _iteration(facts: EpisodeFacts) -> tuple[str, str, str, int]:
+    return (*_scenario_key(facts), facts.nodeid or "", facts.iteration)
+
+
+def _stops(episodes: Iterable[EpisodeFacts]) -> tuple[StopCount, ...]:
+    counts = Counter(facts.stop_reason for facts in episodes)
+    reasons: tuple[StopReason, ...] = get_args(StopReason)
+    return tuple(
+        StopCount(reason, counts[reason])
+        for reason in reasons
+        if counts[reason] and reason != "completed"
+    )
+
+
+def _last_attempts(ordered: Sequence[EpisodeFacts]) -> list[EpisodeFacts]:
+    return [decisive(list(attempts)) for _, attempts in groupby(ordered, key=_iteration)]
+
+
+def _tally(episodes: Iterable[EpisodeFacts]) -> Tally:
+    return _sum(tally_of(facts.outcome) for facts in episodes)
+
+
+def _sum(tallies: Iterable[Tally]) -> Tally:
+    return sum(tallies, Tally())
+
+
+def _scenario(
+    attempts: Sequence[EpisodeFacts], not_run: NotRun, *, among_agents: bool
+) -> ScenarioSummary:
+    final = _last_attempts(attempts)
+    first, tally, ran = final[0], _tally(final), _ran(attempts)
+    rates = [facts.min_pass_rate for facts in final if facts.min_pass_rate is not None]
+    passes = [facts.min_passes for facts in final if facts.min_passes is not None]
+    latencies = [value for facts in final for value in facts.latencies_ms]
+    return ScenarioSummary(
+        scenario_id=first.scenario_id,
+        gate="required" if any(f.gate == "required" for f in final) else "advisory",
+        file=first.file,
+        line=first.line,
+        nodeid=first.nodeid,
+        min_pass_rate=max(rates) if rates else None,
+        min_passes=max(passes) if passes else None,
+        policy_applies=any(f.min_pass_rate is None and f.min_passes is None for f in final),
+        tally=tally,
+        unjudged_iterations=tally.skipped + not_run(final),
+        flaky=sum(1 for facts in final if facts.outcome == "passed" and facts.attempt > 1),
+        failures=_failures(final, lambda facts: facts.failed_assertions),
+        warnings=_failures(final, lambda facts: facts.warnings),
+        reasons=_reasons(f for f in final if not f.failed_assertions and f.outcome == "failed"),
+        unjudged_reasons=_reasons(
+            [f for f in final if f.outcome == "error"]
+            + [f for f in final if f.outcome == "skipped"]
+        ),
+        violations=_worst_violations(final),
+        turns=sum(facts.turns for facts in final),
+        tool_calls=sum(facts.tool_calls for facts in final),
+        tokens=_added([facts.tokens for facts in ran], sum),
+        cost_usd=_added([facts.cost_usd for facts in ran], math.fsum),
+        p95_latency_ms=latency_statistic(latencies, "p95"),
+        duration_ms=_added([facts.duration_ms for facts in ran], math.fsum),
+        pass_interval=pass_interval(tally),
+        reliability=reliability(tally.passed, tally.judged),
+        agent=first.agent or None,
+        among_agents=among_agents,
+        mode="evaluation" if all(facts.evaluated for facts in final) else "strict",
+        evaluations=evaluation_tally(final),
+        without_evidence=sum(1 for facts in final if facts.missing_evidence),
+        missing_evidence=tuple(
+            part for part in EVIDENCE_PARTS if any(part in f.missing_evidence for f in final)
+        ),
+        needs_evidence=all(f.needs_evidence for f in final if f.outcome == "passed"),
+    )
+
+
+def _failures(
+    episodes: Iterable[EpisodeFacts], pick: Callable[[EpisodeFacts], tuple[Assertion, ...]]
+) -> tuple[FailedAssertion, ...]:
+    """Group failed assertions by name and place, in the order in which they first failed."""
+    found: dict[tuple[str, str | None, int | None], list[Assertion]] = {}
+    for facts in episodes:
+        seen = {(a.name, a.file, a.line): a for a in reversed(pick(facts))}
+        for key, assertion in reversed(seen.items()):
+            found.setdefault(key, []).append(assertion)
+    return tuple(FailedAssertion(group[0], len(group)) for group in found.values())
+
+
+def _reasons(episodes: Iterable[EpisodeFacts]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(facts.reason for facts in episodes if facts.reason))
+
+
+def _worst_violations(episodes: Iterable[EpisodeFacts]) -> tuple[ScenarioViolation, ...]:
+    found: dict[tuple[str, str | None, bool], list[BudgetViolation]] = {}
+    for facts in episodes:
+        # An episode that never ran used nothing; its outcome says so already.
+        for violation in facts.violations if facts.outcome != "skipped" else ():
+            key = (violation.budget, violation.statistic, violation.hard)
+            found.setdefault(key, []).append(violation)
+    return tuple(ScenarioViolation(max(group, key=_excess), len(group)) for group in found.values())
+
+
+def _excess(violation: BudgetViolation) -> float:
+    """Order violations by how far they are over; one that was not measured comes first."""
+    return math.inf if violation.observed is None else violation.observed - violation.limit
+
+
+def _ran(episodes: Iterable[EpisodeFacts]) -> list[EpisodeFacts]:
+    return [facts for facts in episodes if facts.outcome != "skipped"]
+
+
+def _added(
+    values: Sequence[Number | None], add: Callable[[Iterable[Number]], Number]
+) -> Number | None:
+    """Return the sum; None where there is nothing or where a part is unknown.
+
+    Money and time are added by `math.fsum`, so that neither the order nor Python's version
+    changes a digit.
+    """
+    known = [value for value in values if value is not None]
+    return add(known) if known and len(known) == len(values) else None
+
+
+def _totals(attempts: Sequence[EpisodeFacts], loaded: Loaded, budgets: SuiteBudgets) -> Totals:
+    """Add up every attempt: a retry costs what it costs, whichever attempt counts."""
+    ran = _ran(attempts)
+    # An episode that was skipped late may have been judged before, and that was paid for.
+    judge = side_totals(facts.judge for facts in attempts)
+    user = side_totals(facts.simulated_user for facts in attempts)
+    costs = [facts.cost_usd for facts in ran if facts.cost_usd is not None]
+    spent = math.fsum([*costs, judge.cost_usd, user.cost_usd])
+    tokens = _added([facts.tokens for facts in ran], sum)
+    unpriced = sum(1 for facts in ran if facts.cost_usd is None)
+    walls = [session.wall_time_s for session in loaded.sessions]
+    # It differs run by run, so it is in a report only where it was asked for.
+    wall_time_s = _added(walls, math.fsum) if budgets.total_wall_time_s else None
+    return Totals(
+        tokens=None if tokens is None or user.untold else tokens + judge.tokens + user.tokens,
+        cost_usd=spent if costs and not (unpriced or judge.unpriced or user.unpriced) else None,
+        priced_usd=spent if costs or judge.cost_usd or user.cost_usd else None,
+        unpriced=unpriced,
+        judge=judge,
+        simulated_user=user,
+        p95_latency_ms=latency_statistic([v for f in ran for v in f.latencies_ms], "p95"),
+        turns=sum(facts.turns for facts in ran),
+        tool_calls=sum(facts.tool_calls for facts in ran),
+        wall_time_s=wall_time_s,
+    )
+
+
+def _suite_violations(budgets: SuiteBudgets, totals: Totals) -> tuple[BudgetViolation, ...]:
+    observed = ((kind, budget, getattr(totals, kind.total)) for kind, budget in budgets.named())
+    return tuple(
+        BudgetViolation(kind.name, budget.limit, used, budget.hard, None, kind.unit)
+        for kind, budget, used in observed
+        if used is None or used > budget.limit
+    )

@@ -1,0 +1,288 @@
+"""The GitHub Action: its inputs in, the whole job done, the exit code out."""
+
+from __future__ import annotations
+
+import ctypes
+import datetime as dt
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO
+
+from ci_agent_eval.analysis.loaded_results import Loaded
+from ci_agent_eval.app.fork_handoff import (
+    check_read,
+    doubts,
+    refuse,
+    source_of,
+    take_over,
+    unexplained,
+)
+from ci_agent_eval.app.pipeline import Job, report_files, report_loaded, run_and_report
+from ci_agent_eval.app.report_publication import announce, github_of, links_of, log_to
+from ci_agent_eval.config.inputs import Inputs, parse_inputs
+from ci_agent_eval.config.settings import (
+    CONFIG_NAME,
+    has_file,
+    load_agreed,
+    load_manifest,
+    load_settings,
+)
+from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.errors import AgentEvalError, InputError, PublishError
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.github.event import Event
+from ci_agent_eval.github.failures import NotAllowedError
+from ci_agent_eval.github.files import load_event
+from ci_agent_eval.github.plan import PublishResult
+from ci_agent_eval.github.runs import RunsApi
+from ci_agent_eval.github.signals import terminations_raised
+from ci_agent_eval.github.waiting import Log
+from ci_agent_eval.redaction import Redactor
+from ci_agent_eval.render.terminal.report import render_terminal
+from ci_agent_eval.results.baselines.artifact import artifact_source
+from ci_agent_eval.results.baselines.load import ARTIFACT
+from ci_agent_eval.runner import Progress, suite_environ
+
+Echo = Callable[[str], None]
+
+_PR_SET_DUMPABLE = 4
+
+LOG_WIDTH = 120
+"""Columns of a job's log, which no terminal tells."""
+
+
+def run_action(
+    environ: Mapping[str, str],
+    *,
+    today: dt.date,
+    echo: Echo,
+    on_progress: Callable[[Progress], None],
+) -> int:
+    """Do the whole job as the inputs in the environment ask; return the exit code.
+
+    `today` is the day in UTC, until which agreements hold or not.
+    """
+    keep_environment_private()
+    inputs = parse_inputs(environ)
+    event = load_event(environ)
+    log = log_to(echo, environ)
+    job = _job(inputs, event, environ, log, today)
+    with ExitStack() as stack:
+        if inputs.mode == "publish":
+            stack.enter_context(faults_refused(inputs.token, event, job, log))
+            report = _take_over(inputs, event, job, log)
+        elif inputs.mode == "run":
+            with commands_stopped(environ, echo):
+                report = _run(inputs, job, echo, on_progress)
+        else:
+            report = report_files(
+                replace(job, doubts=lambda r: unexplained("jobs", inputs.jobs_result, r)),
+                results=inputs.results or job.settings.results,
+                junit=inputs.junit or job.settings.junit,
+            )
+        echo(render_terminal(report, color=False, width=LOG_WIDTH))
+        result = announce(
+            report,
+            event,
+            job.settings,
+            folder=Path(job.settings.report_dir),
+            token=inputs.token,
+            environ=environ,
+            echo=echo,
+        )
+    return exit_code(report, result)
+
+
+def keep_environment_private() -> None:
+    """Keep the suite from reading our environment, with the token in it, out of /proc.
+
+    See prctl(2), PR_SET_DUMPABLE; without effect where the suite may trace any process.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "prctl"):
+        libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+@contextmanager
+def commands_stopped(environ: Mapping[str, str], echo: Echo) -> Iterator[None]:
+    """Let no line of others act as a workflow command, until a word that only we know."""
+    if environ.get("GITHUB_ACTIONS") != "true":
+        yield
+        return
+    word = secrets.token_hex(16)
+    echo(f"::stop-commands::{word}")
+    try:
+        yield
+    finally:
+        echo(f"::{word}::")
+
+
+def exit_code(report: Report, result: PublishResult) -> int:
+    """Return the gate's exit code; a passed gate that was not published as asked is 3."""
+    if not report.passed:
+        return 1
+    return 3 if result.failed else 0
+
+
+def suite_python(environ: Mapping[str, str]) -> str:
+    """Return the suite's interpreter: the one that is set, the active environment's, or ours."""
+    if chosen := environ.get("AGENT_EVAL_PYTHON"):
+        return chosen
+    active = environ.get("VIRTUAL_ENV")
+    return str(Path(active) / "bin/python") if active else sys.executable
+
+
+def _job(inputs: Inputs, event: Event, environ: Mapping[str, str], log: Log, today: dt.date) -> Job:
+    root = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
+    config = root / inputs.config if inputs.config else None
+    settings = load_settings(root=root, environ=environ, flags=inputs.options, config=config)
+    github = github_of(event, inputs.token, log)
+    sources = {ARTIFACT: artifact_source(github, event, name=settings.compare.artifact)}
+    agreed = load_agreed(root, settings, today, config)
+    return Job(
+        settings,
+        root=root,
+        environ=environ,
+        links=links_of(event),
+        sources=sources,
+        agreed=agreed,
+        manifest=load_manifest(root, settings),
+        # The required check is about the whole suite.
+        partial="fail",
+    )
+
+
+def _take_over(inputs: Inputs, event: Event, job: Job, log: Log) -> Report:
+    """Report what another run handed over. Raises what refused it, once that is published."""
+    source = source_of(event)
+    github = github_of(event, inputs.token, log)
+    if github is None:
+        raise InputError("mode publish: there is no token; pass one as the input github-token")
+    with ExitStack() as stack:
+        stack.enter_context(terminations_raised())
+        api = stack.enter_context(github())
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="agent-eval-")))
+        try:
+            sessions = take_over(api, event, name=inputs.artifact, into=folder)
+            known = (*_of_settings(inputs, job.root),)
+            handed = replace(job, doubts=lambda r: (*known, *doubts(source, sessions, r)))
+            report = report_files(handed, results=(".",), junit=(), root=folder)
+            check_read(report.summary.findings)
+        except AgentEvalError as error:
+            raise _refused(api, event, job, error, log) from None
+    return report
+
+
+def _of_settings(inputs: Inputs, root: Path) -> Iterator[Finding]:
+    """Say so where there is no file of settings: the checkout may have been forgotten."""
+    if not has_file(root, root / inputs.config if inputs.config else None):
+        message = (
+            f"no {CONFIG_NAME} was found, so this is judged by the defaults and the workflow's "
+            "inputs; where the default branch has one, check that branch out before this step"
+        )
+        yield Finding("default_settings", CONFIG_NAME, message, blocking=False)
+
+
+@contextmanager
+def faults_refused(token: str, event: Event, job: Job, log: Log) -> Iterator[None]:
+    """Publish a failed check run where something unexpected ends this, and let it end so.
+
+    The check that is required would else be absent, or an earlier one would stand.
+    """
+    try:
+        yield
+    except AgentEvalError:
+        raise
+    except Exception as error:
+        github = github_of(event, token, log)
+        if github is not None:
+            sentence = f"an unexpected {type(error).__name__} ended the job; its log says more"
+            with suppress(Exception), github() as api:  # what ended the job is what is raised
+                refuse(api, event, sentence, settings=job.settings, log=log)
+        raise
+
+
+def _refused(
+    api: RunsApi, event: Event, job: Job, error: AgentEvalError, log: Log
+) -> AgentEvalError:
+    """Publish that the results were refused; return the error to end with."""
+    sentence = Redactor.from_environ(job.environ).text(str(error))
+    if isinstance(error, NotAllowedError):
+        sentence += " Add `permissions: actions: read` to the job that publishes."
+    try:
+        refuse(api, event, sentence, settings=job.settings, log=log)
+    except PublishError as late:
+        return PublishError(f"{sentence} And this could not be published: {late}")
+    return InputError(sentence) if isinstance(error, InputError) else PublishError(sentence)
+
+
+def _run(inputs: Inputs, job: Job, echo: Echo, on_progress: Callable[[Progress], None]) -> Report:
+    """Set the suite up and run it; a set-up that fails is reported like any other failure."""
+    python = suite_python(job.environ)
+    failed = _install(inputs.install, python, job, echo)
+    if failed is not None:
+        return report_loaded(job, Loaded(findings=(failed,)))
+    _, report = run_and_report(
+        job,
+        paths=inputs.paths,
+        pytest_args=inputs.pytest_args,
+        shard=inputs.shard,
+        python=python,
+        echo=echo,
+        on_progress=on_progress,
+    )
+    return report
+
+
+def _install(
+    commands: Sequence[Sequence[str]], python: str, job: Job, echo: Echo
+) -> Finding | None:
+    """Run the set-up commands in turn; return what went wrong with the first that failed."""
+    environ = suite_environ(job.environ)
+    folder = Path(python).parent
+    environ["PATH"] = f"{folder}{os.pathsep}{environ.get('PATH', os.defpath)}"
+    environ["VIRTUAL_ENV"] = str(folder.parent)
+    redactor = Redactor.from_environ(job.environ)
+
+    def show(output: IO[str]) -> None:
+        for line in redactor.lines(output):
+            echo(line)
+
+    for words in commands:
+        shown = redactor.text(" ".join(words))
+        echo(f"$ {shown}")
+        problem = _start(words, environ, job.root, show)
+        if problem is not None:
+            message = f"`{shown}` {problem}; the suite did not run"
+            return Finding("install_failed", "input install", message)
+    return None
+
+
+def _start(
+    words: Sequence[str], environ: Mapping[str, str], root: Path, show: Callable[[IO[str]], None]
+) -> str | None:
+    """Run one command, showing what it prints; return what went wrong, or None."""
+    try:
+        process = subprocess.Popen(
+            words,
+            env=environ,
+            cwd=root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+        )
+    except OSError as error:
+        return f"could not be started ({error.strerror})"
+    with process:
+        if process.stdout is not None:
+            show(process.stdout)
+    return None if process.returncode == 0 else f"exited with status {process.returncode}"

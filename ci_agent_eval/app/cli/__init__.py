@@ -1,0 +1,372 @@
+"""The command line: parse, build, call. This room is the only home of click.
+
+Each command imports what it needs when it runs, so that `--help` and `schema` start at once.
+"""
+
+# ruff: noqa: PLC0415 - as said above
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ci_agent_eval import __version__
+from ci_agent_eval.app.cli.experiments import experiments
+from ci_agent_eval.app.cli.scenarios import scenarios
+from ci_agent_eval.app.cli.settings_options import settings_options
+from ci_agent_eval.app.cli.steer import steer
+from ci_agent_eval.app.progress import ProgressLine
+from ci_agent_eval.errors import AgentEvalError
+from ci_agent_eval.github.signals import Terminated
+
+if TYPE_CHECKING:
+    from ci_agent_eval.app.pipeline import Job
+    from ci_agent_eval.config.settings import Settings
+    from ci_agent_eval.gate.report import Report
+    from ci_agent_eval.render.links import Links
+
+EXIT_CODES = """\b
+Exit codes:
+  0    the gate passed
+  1    the gate failed
+  2    usage, configuration or input error
+  3    unexpected error, or what was asked for could not be published
+  130  interrupted
+  143  ended by SIGTERM
+"""
+
+
+@click.group(epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="agent-eval")
+def cli() -> None:
+    """Agent tests as a required status check.
+
+    Run a suite of agent episodes, judge it, report it. Start with `agent-eval init`.
+    """
+
+
+def _load_settings(config: Path | None, flags: Mapping[str, object]) -> Settings:
+    from ci_agent_eval.config.settings import load_settings
+
+    named = {key.replace("_", "-"): value for key, value in flags.items()}
+    return load_settings(root=Path.cwd(), environ=os.environ, flags=named, config=config)
+
+
+def _today() -> dt.date:
+    """Return the day in UTC, whatever the zone of the machine."""
+    return dt.datetime.now(dt.UTC).date()
+
+
+def _job(config: Path | None, flags: Mapping[str, object]) -> Job:
+    from ci_agent_eval.app.pipeline import Job
+    from ci_agent_eval.config.settings import load_agreed, load_manifest
+
+    settings, root = _load_settings(config, flags), Path.cwd()
+    agreed = load_agreed(root, settings, _today(), config)
+    manifest = load_manifest(root, settings)
+    return Job(
+        settings, root=root, environ=os.environ, links=_links(), agreed=agreed, manifest=manifest
+    )
+
+
+def _links() -> Links:
+    """Return where links lead: into the repository inside a workflow, nowhere on a laptop."""
+    from ci_agent_eval.render.links import Links
+
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return Links()
+    from ci_agent_eval.app.report_publication import links_of
+    from ci_agent_eval.github.files import load_event
+
+    return links_of(load_event(os.environ))
+
+
+@cli.command(epilog=EXIT_CODES)
+@click.argument("paths", nargs=-1)
+@settings_options(publishing=False)
+@click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
+@click.option(
+    "--shard", help="Run one part of the suite, such as 2/4; all parts are reported later."
+)
+@click.pass_obj
+def run(
+    pytest_args: tuple[str, ...],
+    /,
+    paths: tuple[str, ...],
+    config: Path | None,
+    python: str | None,
+    shard: str | None,
+    **flags: object,
+) -> int:
+    """Run the suite at PATHS with pytest, judge it, and leave a report.
+
+    \b
+    agent-eval run tests/episodes
+    agent-eval run tests/episodes -- -k refund -n 4
+
+    Everything after -- goes to pytest as it is. The exit code is the gate's, not pytest's.
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
+    from ci_agent_eval.app.action import commands_stopped, suite_python
+    from ci_agent_eval.app.pipeline import run_and_report
+    from ci_agent_eval.errors import InputError
+    from ci_agent_eval.storage.sharding import shard_of
+
+    job = _job(config, flags)
+    progress = ProgressLine(sys.stdout, sys.stderr)
+    with commands_stopped(os.environ, progress.echo):
+        suite, built = run_and_report(
+            job,
+            paths=paths,
+            pytest_args=pytest_args,
+            shard=shard_of(shard, "option --shard"),
+            python=python or suite_python(os.environ),
+            echo=progress.echo,
+            on_progress=progress.show,
+        )
+    progress.end()
+    if suite.usage_error is not None:
+        raise InputError(
+            f"pytest: {suite.usage_error}; correct the paths or the arguments after --"
+        )
+    _print_report(built, "text", job.links)
+    if suite.interrupted_by is not None:
+        return 128 + suite.interrupted_by
+    return 0 if built.passed else 1
+
+
+@cli.command(epilog=EXIT_CODES)
+@click.option(
+    "--results",
+    multiple=True,
+    help="Report folder, file or glob, of our JSON or of what another runner wrote.",
+)
+@click.option("--junit", multiple=True, help="File or glob of JUnit XML from any producer.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "markdown", "html"]),
+    default="text",
+    help="What to print.",
+)
+@settings_options(publishing=False)
+def report(
+    results: tuple[str, ...],
+    junit: tuple[str, ...],
+    format_: str,
+    config: Path | None,
+    **flags: object,
+) -> int:
+    """Judge result files that are there already, and leave a report.
+
+    \b
+    agent-eval report --results agent-eval-report
+    agent-eval report --junit 'build/test-results/**/*.xml' --format json
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
+    from ci_agent_eval.app.pipeline import report_files
+
+    job = _job(config, flags)
+    built = report_files(
+        job, results=results or job.settings.results, junit=junit or job.settings.junit
+    )
+    if format_ == "html":
+        _print_page(job)
+    else:
+        _print_report(built, format_, job.links)
+    return 0 if built.passed else 1
+
+
+@cli.command(epilog=EXIT_CODES)
+@click.argument("base", metavar="A")
+@click.argument("results", metavar="B")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    help="What to print.",
+)
+@settings_options(
+    publishing=False,
+    without=("report-dir", "formats", "baseline", "baseline-artifact", "scenario-manifest"),
+)
+def compare(base: str, results: str, format_: str, config: Path | None, **flags: object) -> int:
+    """Hold the results B against the baseline A, and judge them; nothing is written.
+
+    \b
+    agent-eval compare baseline/ agent-eval-report
+    agent-eval compare git:main:evals/results.json agent-eval-report
+
+    A is what the setting `baseline` takes, B a report folder, a file or a pattern.
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
+    from ci_agent_eval.app.pipeline import compare_files
+
+    job = _job(config, flags)
+    built = compare_files(job, base=base, results=(results,))
+    _print_report(built, format_, job.links)
+    return 0 if built.passed else 1
+
+
+def _print_page(job: Job) -> None:
+    """Print the page that was written, a piece at a time: it may be large."""
+    from ci_agent_eval.app.report_folder import PAGE_NAME
+
+    with (job.folder / PAGE_NAME).open("rb") as page:
+        shutil.copyfileobj(page, sys.stdout.buffer)
+
+
+def _print_report(built: Report, format_: str, links: Links) -> None:
+    if format_ == "json":
+        from ci_agent_eval.render.formats.document import render_verdict
+
+        text = render_verdict(built)
+    elif format_ == "markdown":
+        from ci_agent_eval.render.escape import without_commands
+        from ci_agent_eval.render.markdown.report import render_comment
+
+        # A fenced line of a test's output is no command on GitHub's page, but is one in its log.
+        text = without_commands(render_comment(built, links))
+    else:
+        from ci_agent_eval.render.terminal.report import render_terminal
+
+        width = shutil.get_terminal_size((100, 24)).columns
+        text = render_terminal(built, color=_wants_color(), width=width)
+    click.echo(text, nl=False)
+
+
+def _wants_color() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+@cli.command(epilog=EXIT_CODES)
+@click.argument("report_dir", type=click.Path(path_type=Path), default="agent-eval-report")
+@settings_options(publishing=True)
+@click.option("--dry-run", is_flag=True, help="Print the requests, send nothing.")
+def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: object) -> int:
+    """Publish the report in REPORT_DIR to GitHub: comment, check run, step summary, outputs.
+
+    The token is read from GITHUB_TOKEN, the rest from what GitHub's runner sets. The exit
+    code is the gate's, or 3 if what was asked for could not be published.
+    """
+    from ci_agent_eval.app.action import exit_code
+    from ci_agent_eval.app.report_folder import load_report, require_commit, require_whole_suite
+    from ci_agent_eval.app.report_publication import announce
+    from ci_agent_eval.github.files import load_event
+
+    settings = _load_settings(config, flags)
+    built = load_report(report_dir)
+    event = load_event(os.environ)
+    require_commit(built, event.head_sha, report_dir)
+    require_whole_suite(built, report_dir)
+    result = announce(
+        built,
+        event,
+        settings.model_copy(update={"suite": built.summary.suite}),
+        folder=report_dir,
+        token=os.environ.get("GITHUB_TOKEN", ""),
+        environ=os.environ,
+        echo=click.echo,
+        dry_run=dry_run,
+    )
+    return exit_code(built, result)
+
+
+@cli.command()
+def schema() -> int:
+    """Print the JSON Schema of the files that hold episodes."""
+    from ci_agent_eval.contract.schema import render_schema
+
+    click.echo(render_schema(), nl=False)
+    return 0
+
+
+@cli.command()
+def init() -> int:
+    """Write a workflow and a first episode test into the repository you are in."""
+    from ci_agent_eval.app.init import write_first_files
+
+    for path in write_first_files(Path.cwd()):
+        click.echo(f"wrote {path}")
+    click.echo(
+        "Next: run `agent-eval run tests/episodes`, put your agent in the place of `answer`,"
+    )
+    click.echo(
+        "and in the workflow replace org/agent-eval-action by where you got this action from."
+    )
+    return 0
+
+
+@cli.command(epilog=EXIT_CODES)
+def action() -> int:
+    """Be the GitHub Action: read its inputs from the environment and do the whole job."""
+    from ci_agent_eval.app.action import run_action
+
+    progress = ProgressLine(sys.stdout, sys.stderr)
+    return run_action(
+        os.environ,
+        today=_today(),
+        echo=progress.echo,
+        on_progress=progress.show,
+    )
+
+
+cli.add_command(experiments)
+cli.add_command(scenarios)
+cli.add_command(steer)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code: the one boundary where errors end."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    before, after = _split_at_dashes(given)
+    try:
+        status = cli.main(before, prog_name="agent-eval", standalone_mode=False, obj=after)
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("agent-eval: interrupted", err=True)
+        return 130
+    except Terminated as error:
+        notes = " ".join(getattr(error, "__notes__", ()))
+        click.echo(f"agent-eval: ended by {error}. {notes}".rstrip(), err=True)
+        return error.exit_code
+    except AgentEvalError as error:
+        _complain(str(error))
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - the boundary: nothing ends in a traceback by default
+        return _unexpected(error)
+    return int(status or 0)
+
+
+def _split_at_dashes(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Cut the arguments at the first `--` of `run` or `scenarios`: what follows is pytest's."""
+    if argv[:1] not in (["run"], ["scenarios"]) or "--" not in argv:
+        return list(argv), ()
+    at = list(argv).index("--")
+    return list(argv[:at]), tuple(argv[at + 1 :])
+
+
+def _complain(sentence: str) -> None:
+    """Say it on stderr; inside a workflow as a command, so that it is seen on the run's page."""
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        from ci_agent_eval.render.formats.workflow_commands import workflow_command
+
+        click.echo(workflow_command("error", sentence))
+    click.echo(f"agent-eval: {sentence}", err=True)
+
+
+def _unexpected(error: Exception) -> int:
+    if os.environ.get("AGENT_EVAL_DEBUG"):
+        raise error
+    _complain(
+        f"unexpected {type(error).__name__}: {error}. "
+        "This is a bug; set AGENT_EVAL_DEBUG=1 for the traceback."
+    )
+    return 3

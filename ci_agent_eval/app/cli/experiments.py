@@ -1,0 +1,78 @@
+"""`agent-eval experiments …`: what tests with @llm_unit left behind."""
+
+# ruff: noqa: PLC0415 - each command imports what it needs when it runs
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def experiments() -> None:
+    """Look at the experiments that tests with @llm_unit left behind."""
+
+
+_store_option = click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    default=".agent-eval/experiments.sqlite3",
+    show_default=True,
+    help="File that holds the experiments.",
+)
+_json_option = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="What to print.",
+)
+
+
+@experiments.command("list")
+@_store_option
+@_json_option
+def list_experiments(store: Path, format_: str) -> int:
+    """List all experiments, the latest first."""
+    from ci_agent_eval.opik.experiments.commands import listed
+
+    click.echo(listed(store, as_json=format_ == "json"), nl=False)
+    return 0
+
+
+@experiments.command("show")
+@click.argument("experiment", default="latest")
+@_store_option
+@_json_option
+def show_experiment(experiment: str, store: Path, format_: str) -> int:
+    """Show EXPERIMENT and its results: a name, an id or its beginning, or `latest`."""
+    from ci_agent_eval.opik.experiments.commands import shown
+
+    click.echo(shown(store, experiment, as_json=format_ == "json"), nl=False)
+    return 0
+
+
+@experiments.command("compare")
+@click.argument("base")
+@click.argument("other", default="latest")
+@_store_option
+@_json_option
+def compare_experiments(base: str, other: str, store: Path, format_: str) -> int:
+    """Show what differs in OTHER from BASE, test by test."""
+    from ci_agent_eval.opik.experiments.commands import held_against
+
+    click.echo(held_against(store, base, other, as_json=format_ == "json"), nl=False)
+    return 0
+
+
+@experiments.command("push")
+@click.argument("named", nargs=-1, metavar="[EXPERIMENT]...")
+@_store_option
+def push_experiments(named: tuple[str, ...], store: Path) -> int:
+    """Send to Opik what was meant for it and could not be sent, or each EXPERIMENT."""
+    from ci_agent_eval.opik.experiments.commands import pushed
+
+    click.echo(pushed(store, named, environ=os.environ, home=Path.home()), nl=False)
+    return 0

@@ -1,0 +1,131 @@
+"""`agent-eval scenarios`: which scenarios a run of the suite has to contain."""
+
+# ruff: noqa: PLC0415 - each command imports what it needs when it runs
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ci_agent_eval.app.scenario_update import FoundScenarios, ManifestUpdate
+    from ci_agent_eval.config.settings import Settings
+
+EXIT_CODES = """\b
+Exit codes:
+  0    the manifest has the scenarios of the suite, or was written
+  1    the manifest differs from the suite
+  2    usage, configuration or input error; the suite cannot be collected
+  3    unexpected error
+  130  interrupted
+  143  ended by SIGTERM
+"""
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("paths", nargs=-1)
+@click.option("--write", is_flag=True, help="Update the manifest.")
+@click.option(
+    "--results",
+    multiple=True,
+    help="Report folder, file or glob of results to take the scenarios from; default: pytest "
+    "collects the suite. For scenarios that are named while tests run.",
+)
+@click.option(
+    "--scenario-manifest",
+    help="File of the scenarios; default: agent-eval-scenarios.toml. "
+    "[AGENT_EVAL_SCENARIO_MANIFEST]",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="Configuration file; default: agent-eval.toml, else pyproject.toml's "
+    "[tool.ci_agent_eval].",
+)
+@click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
+@click.pass_obj
+def scenarios(
+    pytest_args: tuple[str, ...],
+    /,
+    paths: tuple[str, ...],
+    *,
+    results: tuple[str, ...],
+    scenario_manifest: str | None,
+    config: Path | None,
+    python: str | None,
+    write: bool,
+) -> int:
+    """Show how the scenario manifest differs from the suite at PATHS, or update it.
+
+    \b
+    agent-eval scenarios tests/episodes
+    agent-eval scenarios --write tests/episodes
+    agent-eval scenarios --write --results agent-eval-report
+
+    The manifest is a reviewed file. A run fails the gate that does not contain a required
+    scenario of it. No test runs. Everything after -- goes to pytest as it is.
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
+    from ci_agent_eval.app.scenario_update import plan_update, write_manifest
+    from ci_agent_eval.config.settings import load_settings, manifest_or_empty
+    from ci_agent_eval.contract.scenario_manifest import UPDATE_COMMAND
+    from ci_agent_eval.render.escape import terminal
+
+    root, flags = Path.cwd(), {"scenario-manifest": scenario_manifest}
+    settings = load_settings(root=root, environ=os.environ, flags=flags, config=config)
+    found = (
+        _of_results(results, root, os.environ)
+        if results
+        else _of_collection(settings, paths, pytest_args, python)
+    )
+    update = plan_update(manifest_or_empty(root, settings), found)
+    for line in _told(update):
+        click.echo(terminal(line, _LINE_LIMIT))
+    name = settings.scenario_manifest
+    if write:
+        is_new = write_manifest(update, root / name)
+        click.echo(f"wrote {name}" if is_new else f"{name} is up to date")
+        return 0
+    if update.changes:
+        click.echo(f"{name} differs; `{UPDATE_COMMAND}` updates it")
+        return 1
+    click.echo(f"{name} is up to date: {len(update.after.entries)} scenarios")
+    return 0
+
+
+_LINE_LIMIT = 2_000
+
+
+def _told(update: ManifestUpdate) -> tuple[str, ...]:
+    return (*update.changes, *(f"note: {note}" for note in update.notes))
+
+
+def _of_results(results: tuple[str, ...], root: Path, environ: Mapping[str, str]) -> FoundScenarios:
+    from ci_agent_eval.app.scenario_update import scenarios_of_results
+    from ci_agent_eval.redaction import Redactor
+    from ci_agent_eval.results.load import load
+
+    redact = Redactor.from_environ(environ).text
+    return scenarios_of_results(load(results, (), root=root, redact=redact))
+
+
+def _of_collection(
+    settings: Settings, paths: tuple[str, ...], pytest_args: tuple[str, ...], python: str | None
+) -> FoundScenarios:
+    from ci_agent_eval.app.action import suite_python
+    from ci_agent_eval.app.scenario_update import scenarios_of_listing
+    from ci_agent_eval.runner import SuiteCommand, list_scenarios
+
+    command = SuiteCommand(
+        report_dir=Path(settings.report_dir),
+        paths=paths,
+        pytest_args=pytest_args,
+        suite_paths=settings.paths,
+        suite_args=settings.pytest_args,
+        python=python or suite_python(os.environ),
+    )
+    listing = list_scenarios(command, environ=os.environ, emit=click.echo)
+    return scenarios_of_listing(listing)

@@ -1,0 +1,46 @@
+"""The options that every command shares, made of the one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ci_agent_eval.config.options import OPTIONS, Option, OptionKind
+
+
+def _click_option(option: Option) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    name, text = f"--{option.name}", f"{option.help} [{option.variable}]"
+    if option.kind == "flag":
+        return click.option(f"{name}/--no-{option.name}", default=None, help=text)
+    if option.kind == "choice":
+        return click.option(name, type=click.Choice(option.choices), help=text)
+    return click.option(name, type=_TYPES.get(option.kind, str), help=text)
+
+
+_TYPES: dict[OptionKind, type] = {"number": float, "count": int}
+
+
+def settings_options(
+    *, publishing: bool, without: Collection[str] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options of the one table: those about publishing, or all the others.
+
+    `without` names options that mean nothing to the command.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(OPTIONS):
+            if (option.key[0] == "publish") is publishing and option.name not in without:
+                command = _click_option(option)(command)
+        config = click.option(
+            "--config",
+            type=click.Path(path_type=Path),
+            help="Configuration file; default: agent-eval.toml, else pyproject.toml's "
+            "[tool.ci_agent_eval].",
+        )
+        return config(command)
+
+    return decorate

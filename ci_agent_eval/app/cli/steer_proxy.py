@@ -1,0 +1,149 @@
+"""`agent-eval steer proxy`: the command that starts the proxy in front of a model.
+
+It imports the server when it runs, so that the hook beside it starts at once.
+"""
+
+# ruff: noqa: PLC0415 - as said above
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ci_agent_eval.app.cli.steer_options import Decorator, require_packages, steering_options
+
+if TYPE_CHECKING:
+    from ci_agent_eval.steering.policy.settings import SteeringSettings
+    from ci_agent_eval.steering.proxy.reviewing import Review
+    from ci_agent_eval.steering.proxy.serve import Serving
+
+EXIT_CODES = """\b
+Exit codes:
+  2    usage, configuration or input error
+  3    unexpected error
+  130  stopped by Ctrl-C
+  143  stopped by SIGTERM
+"""
+
+_MIB = 1024 * 1024
+_PACKAGES = ("httpx2", "starlette", "tree_sitter", "tree_sitter_bash", "uvicorn")
+
+
+def _bytes(flag: str, says: str) -> Decorator:
+    return click.option(
+        flag, type=click.IntRange(min=1), default=64 * _MIB, show_default=True, help=says
+    )
+
+
+def _seconds(flag: str, default: float, says: str) -> Decorator:
+    above_0 = click.FloatRange(min=0, min_open=True)
+    return click.option(flag, type=above_0, default=default, show_default=True, help=says)
+
+
+@click.command(epilog=EXIT_CODES)
+@click.option(
+    "--upstream",
+    required=True,
+    help="Address of the provider, before the paths of requests: https://api.openai.com",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8787,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
+)
+@click.option(
+    "--session-header",
+    default="x-session-id",
+    show_default=True,
+    help="Request header that names the session; without it the conversation does.",
+)
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File that remembers sessions beyond the end of the process; default: none.",
+)
+@_bytes("--max-request-bytes", "Larger requests to a model are refused.")
+@_bytes("--max-response-bytes", "Larger answers pass without review.")
+@_seconds("--connect-timeout", 10.0, "Seconds to reach the provider.")
+@_seconds("--timeout", 600.0, "Seconds that the provider may say nothing.")
+@steering_options
+def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **flags: Any) -> int:
+    """Stand in front of a model, and hold back calls of tools in its answers.
+
+    \b
+    agent-eval steer proxy --upstream https://api.openai.com \\
+        --enable-pytest-full-suite-steering
+    OPENAI_BASE_URL=http://127.0.0.1:8787/v1 your-agent
+
+    Answers of Chat Completions, Responses and Anthropic's Messages are reviewed, whole or
+    streamed; all else passes as it is. Keys are passed on and never logged.
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
+    require_packages("the proxy", "proxy", *_PACKAGES)
+    from ci_agent_eval.steering.file_settings import load_steering
+    from ci_agent_eval.steering.proxy import serve
+
+    settings = load_steering(root=Path.cwd(), environ=os.environ, enabled=enabled, config=config)
+    serving = _serving(_review(settings, store), **flags)
+    for warning in (serve.warning_of(serving.host), _warning_of(settings)):
+        if warning is not None:
+            click.echo(f"agent-eval: {warning}", err=True)
+    serve.log_to(sys.stderr)
+    ended_by = serve.serve(
+        serving,
+        ready=lambda url: click.echo(f"Listening on {url}, in front of {flags['upstream']}"),
+    )
+    return _said_goodbye(ended_by)
+
+
+def _serving(review: Review, **flags: Any) -> Serving:
+    from ci_agent_eval.steering.proxy.answering import Answering, Limits
+    from ci_agent_eval.steering.proxy.serve import Serving
+    from ci_agent_eval.steering.proxy.upstream import parse_upstream
+
+    limits = Limits(flags["max_request_bytes"], flags["max_response_bytes"])
+    return Serving(
+        parse_upstream(flags["upstream"]),
+        Answering(review, flags["session_header"], limits),
+        host=flags["host"],
+        port=flags["port"],
+        connect_s=flags["connect_timeout"],
+        silence_s=flags["timeout"],
+    )
+
+
+def _warning_of(settings: SteeringSettings) -> str | None:
+    if not settings.is_idle:
+        return None
+    return (
+        "steering is off, so that every answer passes as it is; "
+        "switch it on with --enable-pytest-full-suite-steering"
+    )
+
+
+def _review(settings: SteeringSettings, store: Path | None) -> Review:
+    import time
+
+    from ci_agent_eval.steering.policy.build import reactor_of
+    from ci_agent_eval.steering.policy.sessions import InMemoryWarnedCommands
+    from ci_agent_eval.steering.proxy.reviewing import Review
+    from ci_agent_eval.steering.proxy.tool_filter import concerns_of
+    from ci_agent_eval.steering.store import SqliteWarnedCommands
+
+    ttl = settings.ttl
+    memory = InMemoryWarnedCommands(ttl) if store is None else SqliteWarnedCommands(store, ttl)
+    return Review(reactor_of(settings, memory), concerns_of(settings), time.time)
+
+
+def _said_goodbye(ended_by: int | None) -> int:
+    if ended_by is None:
+        return 0
+    click.echo(f"agent-eval: the proxy was stopped by {signal.Signals(ended_by).name}", err=True)
+    return 128 + ended_by

@@ -1,0 +1,217 @@
+"""The hand-off: results of an unprivileged run, taken over by a job that may publish them.
+
+The run's code, its workflow file and its artifacts may all be a stranger's. Believed is what
+GitHub says: which run it was, of which commit. What the artifacts hold is data: only files
+that a run of the suite leaves are taken, and what they say is read, judged and rendered anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.contract.problems import describe_problem
+from ci_agent_eval.contract.results import SESSION_NAME, Session
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.github.api import Api
+from ci_agent_eval.github.artifacts import fetch, is_data, list_artifacts
+from ci_agent_eval.github.check_run import CheckRunContent, publish_check_run
+from ci_agent_eval.github.comment import upsert_comment
+from ci_agent_eval.github.event import Event, SourceRun
+from ci_agent_eval.github.failures import IssuesDisabledError, NotAllowedError, one_line
+from ci_agent_eval.github.publish import pulls_at_head
+from ci_agent_eval.github.runs import RunsApi
+from ci_agent_eval.github.waiting import Log
+from ci_agent_eval.render.escape import code_span
+from ci_agent_eval.render.links import quoted_url
+from ci_agent_eval.render.markdown.blocks import link
+from ci_agent_eval.render.markdown.report import marker
+from ci_agent_eval.render.sentences import finding_sentence
+from ci_agent_eval.results.episodes import parsed
+
+_LARGEST_SESSION = 16 * 1024 * 1024
+_TITLE = "The results were refused"
+
+
+def source_of(event: Event) -> SourceRun:
+    """Return the run whose results are to be published; raises InputError where there is none."""
+    if event.source is None:
+        raise InputError(
+            f"mode publish: this run was started by {event.name}; it publishes what another "
+            "workflow run left, so start it `on: workflow_run` (docs/forks.md)"
+        )
+    if event.source.conclusion is None:
+        raise InputError(
+            f"mode publish: run {event.source.id} has not ended; start this workflow "
+            "with `types: [completed]`"
+        )
+    return event.source
+
+
+def take_over(api: RunsApi, event: Event, *, name: str, into: Path) -> tuple[Session, ...]:
+    """Write the data of the source run's artifacts of that name below `into`, an empty folder.
+
+    Returns the sessions that were taken over, by their place. Raises InputError, whose sentence
+    is fit to be published, where anything about them is not as it must be; nothing is to be
+    used then. Raises PublishError where they cannot be had.
+    """
+    source = source_of(event)
+    artifacts = list_artifacts(api, source.id, name)
+    if not artifacts:
+        raise InputError(
+            f"run {source.id} left no artifact {name}; see what it says, and let it upload the "
+            "report folder with `if: always()`"
+        )
+    expired = next((one for one in artifacts if one.is_expired), None)
+    if expired is not None:
+        shown = one_line(expired.name)
+        raise InputError(f"artifact {shown} of run {source.id} has expired; run it again")
+    fetch(api, artifacts, into, run_id=source.id, head_sha=event.head_sha, wanted=is_data)
+    return _checked_sessions(into, source, event.head_sha)
+
+
+def doubts(source: SourceRun, sessions: Sequence[Session], report: Report) -> Iterator[Finding]:
+    """Yield what GitHub says of the run, or of its attempt, and a report of its results does not.
+
+    Whoever hands results over has to have run episodes; a run that failed needs a reason.
+    """
+    if report.passed and not report.summary.tally.judged:
+        message = "no episode that was handed over passed or failed, so nothing is proven; "
+        yield Finding("no_results", "", f"{message}check which tests the run selects")
+    yield from unexplained(f"run {source.id}", str(source.conclusion), report)
+    yield from _of_former_attempts(source, sessions)
+
+
+def unexplained(where: str, conclusion: str, report: Report) -> Iterator[Finding]:
+    """Yield a finding where what left the results did not succeed, and they all pass."""
+    if conclusion != "success" and report.passed:
+        ended = one_line(conclusion).replace("_", " ")
+        message = (
+            f"GitHub says that it ended in {ended}, and its results do not say why; see its log, "
+            "and let it do nothing but run the suite"
+        )
+        yield Finding("handover", where, message)
+
+
+def _of_former_attempts(source: SourceRun, sessions: Sequence[Session]) -> Iterator[Finding]:
+    """Tell results that an attempt left out on purpose from those that it failed to replace.
+
+    "Re-run failed jobs" leaves the shards that passed as they are. An attempt that left no
+    results at all ran none of the suite, or died before it could upload them.
+    """
+    latest: dict[int | None, int] = {}
+    for session in sessions:
+        if session.run is not None:  # else nothing is known of the attempt either
+            index = None if session.shard is None else session.shard.index
+            latest[index] = max(latest.get(index, 0), session.attempt)
+    if source.attempt is None or not latest:
+        return
+    where, now = f"run {source.id}", source.attempt
+    if max(latest.values()) < now:
+        message = f"attempt {now} left no results, these are of an attempt before; run all jobs"
+        yield Finding("handover", where, f"{message} again")
+        return
+    for index, attempt in sorted((i, a) for i, a in latest.items() if i is not None and a < now):
+        message = f"attempt {now} did not run shard {index} again: its results are of {attempt}"
+        yield Finding("handover", where, message, blocking=False)
+
+
+def _checked_sessions(folder: Path, source: SourceRun, head_sha: str) -> tuple[Session, ...]:
+    """Hold every run that was taken over against the run and commit that GitHub ran it for."""
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
+    if not files:
+        raise InputError("the artifact holds no results; upload the report folder as it is")
+    for file in files:
+        owner = file.parent.parent if file.suffix == ".jsonl" else file.parent
+        if not (owner / SESSION_NAME).is_file():
+            shown = _shown(file, folder)
+            raise InputError(f"{shown}: no {SESSION_NAME} says which commit it is about")
+    return tuple(
+        _checked_session(file, _shown(file, folder), source, head_sha)
+        for file in files
+        if file.name == SESSION_NAME
+    )
+
+
+def _checked_session(file: Path, shown: str, source: SourceRun, head_sha: str) -> Session:
+    session = _read_session(file, shown)
+    if session.commit is None:
+        raise InputError(f"{shown}: it names no commit; use the same version in both workflows")
+    if session.commit != head_sha:
+        other = one_line(session.commit)
+        raise InputError(f"{shown}: it is about commit {other}, the run about {head_sha}")
+    if session.run not in {None, str(source.id)}:
+        raise InputError(f"{shown}: it is of run {one_line(str(session.run))}, not {source.id}")
+    if source.attempt is not None and session.attempt > source.attempt:
+        raise InputError(
+            f"{shown}: it is of attempt {session.attempt} at the run, this is about attempt "
+            f"{source.attempt}; what is published of the later one is what counts"
+        )
+    return session
+
+
+def _read_session(file: Path, shown: str) -> Session:
+    with file.open("rb") as opened:
+        text = opened.read(_LARGEST_SESSION)
+    try:
+        return Session.model_validate(parsed(text))
+    except ValueError as error:  # pydantic's errors are such
+        raise InputError(f"{shown}: {one_line(describe_problem(error))}") from None
+
+
+def _shown(file: Path, folder: Path) -> str:
+    """Name a file as its archive does, below the number of its archive where there are several."""
+    return one_line(file.relative_to(folder).as_posix())
+
+
+def check_read(findings: Iterable[Finding]) -> None:
+    """Raise InputError where a file that was taken over could not be read to its end."""
+    for finding in findings:
+        if finding.kind == "unreadable_file":
+            raise InputError(one_line(f"{finding.where}: {finding_sentence(finding)}"))
+
+
+def refuse(api: Api, event: Event, sentence: str, *, settings: Settings, log: Log) -> None:
+    """Publish a refusal as a failed check run, and in the comments of earlier results.
+
+    Raises PublishError, once everything was tried.
+    """
+    shown = code_span(sentence, limit=900)
+    try:
+        if settings.publish.comment != "off":
+            _correct_comments(api, event, shown, settings, log)
+    finally:
+        if settings.publish.check_run:
+            content = CheckRunContent(
+                name=settings.check_name,
+                head_sha=event.head_sha,
+                title=_TITLE,
+                summary=f"{_TITLE}, and nothing of them is published: {shown}",
+                conclusion="failure",
+                details_url=event.run_url,
+            )
+            publish_check_run(api, content, log)
+
+
+def _correct_comments(api: Api, event: Event, shown: str, settings: Settings, log: Log) -> None:
+    """Write the refusal over what earlier results left on the commit's pull requests."""
+    mark = marker(settings.suite)
+    run = f" ({link('run', quoted_url(event.run_url))})" if event.run_url else ""
+    head = f"{mark}\n### ❌ Agent evals failed: the results were refused"
+    body = f"{head}\n\nNothing of them is published: {shown}{run}\n"
+    try:
+        for number in pulls_at_head(api, event):
+            upsert_comment(
+                api,
+                number,
+                body=body,
+                marker=mark,
+                author=settings.publish.comment_author,
+                log=log,
+                why_not=lambda ours: None if ours else "there is none of earlier results",
+            )
+    except (NotAllowedError, IssuesDisabledError) as error:
+        log("warning", f"A comment of earlier results may stand. {error}")

@@ -1,0 +1,341 @@
+"""The order of the whole job: run the suite, read its files, judge, write, publish."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from ci_agent_eval.analysis.agent_names import with_agents
+from ci_agent_eval.analysis.comparison.arrays import require_numpy
+from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline, Sample
+from ci_agent_eval.analysis.loaded_results import Loaded
+from ci_agent_eval.analysis.waivers import Agreed
+from ci_agent_eval.app.report_folder import (
+    claim_report_folder,
+    clear_report_folder,
+    write_evaluation,
+    write_formats,
+    write_page,
+    write_report_folder,
+)
+from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.contract.findings import Finding
+from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
+from ci_agent_eval.contract.scenario_manifest import Manifest
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.gate.report import Report, build_report
+from ci_agent_eval.redaction import Redactor
+from ci_agent_eval.render.links import Links
+from ci_agent_eval.results.baselines.found import Found, Source, Wanted
+from ci_agent_eval.results.baselines.load import load_baseline
+from ci_agent_eval.results.baselines.runs import of_another_suite
+from ci_agent_eval.results.evaluations import report_of_lines
+from ci_agent_eval.results.load import load
+from ci_agent_eval.results.redacted import Redact
+from ci_agent_eval.results.spool import Spool, write_results
+from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
+from ci_agent_eval.storage.run_folder import ReportFolder
+
+Echo = Callable[[str], None]
+"""Writes one line to standard output."""
+
+
+def _no_doubts(_: Report) -> tuple[Finding, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job: what is configured, where it works, and what it may see."""
+
+    settings: Settings
+    root: Path
+    """The folder that patterns and paths are relative to."""
+    environ: Mapping[str, str]
+    links: Links = Links()  # noqa: RUF009 - frozen
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    """Sources of baselines that are no files, by the setting that asks for them."""
+    agreed: Agreed = Agreed()  # noqa: RUF009 - frozen
+    """Quarantine, and regressions that were accepted."""
+    manifest: Manifest | None = None
+    """The scenarios that a run has to contain; None: no file names any."""
+    partial: Literal["fail", "warn"] = "warn"
+    """Whether a run may be restricted to a part of its suite."""
+    doubts: Callable[[Report], Iterable[Finding]] = _no_doubts
+    """What is to be said of the results once they are judged."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the report goes."""
+        return self.root / self.settings.report_dir
+
+
+def report_files(
+    job: Job, *, results: Sequence[str], junit: Sequence[str], root: Path | None = None
+) -> Report:
+    """Read, judge and write the report of files that are there. Raises InputError.
+
+    `root` is what the files' names are relative to, where that is not the job's own root.
+    """
+    folder = ReportFolder(job.folder)
+    folder.prepare()
+    with folder.locked():
+        return _report(
+            job,
+            find_baseline(job),
+            lambda spool, redact: load(
+                results,
+                junit,
+                root=root or job.root,
+                spool=spool,
+                redact=redact,
+                passed_on_retry=job.settings.gate.passed_on_retry,
+            ),
+        )
+
+
+def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
+    """Hold result files against a baseline, judge them, and write nothing. Raises InputError."""
+    compare = job.settings.compare.model_copy(update={"baseline": base})
+    settings = job.settings.model_copy(update={"compare": compare})
+    # Two sets of results are held against each other, not against what the suite has to run.
+    job = replace(job, settings=settings, manifest=None)
+    found = find_baseline(job, is_own=False)
+    if found is not None and isinstance(found.baseline, NoBaseline) and not found.findings:
+        raise InputError(f"{base}: {found.baseline.reason}; name what a run has left")
+    redact = Redactor.from_environ(job.environ).text
+    loaded = load(results, (), root=job.root, redact=redact)
+    named = loaded.suites or _suites_of(found)
+    for other in _suites_of(found) if named else ():
+        if other != named[0]:
+            raise InputError(f"{base}: {of_another_suite(other, named[0])}; compare runs of one")
+    loaded = _with_foreign_suites(loaded, named[0]) if named else loaded
+    return _judged(job, loaded, found)
+
+
+def _suites_of(found: Found | None) -> tuple[str, ...]:
+    """Return the suites that the runs of a baseline say they are of."""
+    if found is None or isinstance(found.baseline, NoBaseline):
+        return ()
+    return tuple(sorted({suite for run in found.baseline.runs for suite in run.suites}))
+
+
+def find_baseline(job: Job, *, is_own: bool = True) -> Found | None:
+    """Return the baseline that the settings ask for; None: they ask for none.
+
+    `is_own`: the report folder is that of the run that is compared. Raises InputError for
+    a setting that cannot mean anything, and where what comparing needs is not installed.
+    """
+    compare = job.settings.compare
+    if compare.baseline is None:
+        return None
+    require_numpy()
+    wanted = Wanted(
+        compare.baseline,
+        job.root,
+        runs=compare.runs,
+        redact=Redactor.from_environ(job.environ).text,
+        search_path=job.environ.get("PATH", os.defpath),
+        # What is compared by hand is held against each other, not against the settings.
+        suite=job.settings.suite if is_own else None,
+        own=job.folder if is_own else None,
+    )
+    return load_baseline(wanted, job.sources)
+
+
+def _judged(job: Job, loaded: Loaded, base: Found | None) -> Report:
+    baseline = None if base is None else _applicable(base.baseline, loaded)
+    findings = loaded.findings if base is None else (*loaded.findings, *base.findings)
+    settings = _settings_for(job, loaded)
+    build = functools.partial(
+        build_report,
+        suite=settings.suite,
+        budgets=settings.budgets,
+        policy=replace(settings.policy, partial=job.partial),
+        baseline=baseline,
+        compare_policy=settings.compare.policy,
+        quarantine=job.agreed.quarantine,
+        acknowledged=job.agreed.acknowledged,
+        manifest=job.manifest,
+    )
+    report = build(replace(loaded, findings=findings))
+    doubts = tuple(job.doubts(report))
+    return build(replace(loaded, findings=(*findings, *doubts))) if doubts else report
+
+
+def _settings_for(job: Job, loaded: Loaded) -> Settings:
+    """Return what this is judged by: a shard by its scenarios, for it is no whole suite."""
+    is_part = any(session.shard is not None for session in loaded.sessions)
+    return job.settings.of_part() if is_part else job.settings
+
+
+def _applicable(baseline: Baseline | NoBaseline, loaded: Loaded) -> Baseline | NoBaseline:
+    """Return the baseline, or why this run is not to be held against it."""
+    if not loaded.episodes:
+        return NoBaseline("there is no episode to compare")
+    for session in loaded.sessions:
+        if session.shard is not None:
+            shard = f"this is shard {session.shard.index} of {session.shard.count}"
+            return NoBaseline(f"{shard}; the report of all of them is compared")
+    return baseline
+
+
+def _report(job: Job, base: Found | None, read: Callable[[Spool, Redact], Loaded]) -> Report:
+    redactor = Redactor.from_environ(job.environ)
+    with Spool(redactor.text) as spool:
+        loaded = _with_foreign_suites(read(spool, redactor.text), job.settings.suite)
+        report = report_loaded(job, loaded, spool.lines(), base)
+        _write_evaluations(job, loaded, spool)
+        if not _has_own_results(job.folder):
+            complete = not any(
+                finding.blocking and finding.kind != "baseline"
+                for finding in report.summary.findings
+            )
+            write_results(job.folder / RESULTS_NAME, job.settings.suite, spool, complete=complete)
+    return report
+
+
+def _write_evaluations(job: Job, loaded: Loaded, spool: Spool) -> None:
+    """Write the evaluations of what was loaded; a run's own stay where there are none."""
+    if any(facts.evaluated for facts in loaded.episodes):
+        write_evaluation(job.folder, report_of_lines(spool.lines()))
+    elif not _has_own_results(job.folder):
+        write_evaluation(job.folder, None)
+
+
+def report_loaded(
+    job: Job, loaded: Loaded, lines: Iterable[str] = (), base: Found | None = None
+) -> Report:
+    """Judge what was loaded and write the report folder.
+
+    `lines` are the canonical JSON of the loaded episodes, in their order.
+    """
+    loaded = _with_foreign_commits(loaded, job.links.sha)
+    report = replace(_judged(job, loaded, base), commit=job.links.sha)
+    write_report_folder(report, job.folder, job.links)
+    write_formats(report, job.folder, job.settings.formats)
+    _write_page(job, report, loaded, lines, _samples(base))
+    return report
+
+
+def _with_foreign_commits(loaded: Loaded, commit: str | None) -> Loaded:
+    """Add a finding for each other commit that results say they are about."""
+    said = {session.commit for session in loaded.sessions} - {None, commit}
+    if commit is None or not said:
+        return loaded
+    message = f"these results are about another commit, this run is about {commit}; run them anew"
+    found = [Finding("disagreement", f"commit {other}", message) for other in said]
+    return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
+
+
+def _with_foreign_suites(loaded: Loaded, suite: str) -> Loaded:
+    """Add a finding for each other suite that results say they are of."""
+    others = [other for other in loaded.suites if other != suite]
+    advice = "give each suite a report of its own, or set `suite` to the results' own"
+    found = [
+        Finding("disagreement", f"suite {other}", f"{of_another_suite(other, suite)}; {advice}")
+        for other in others
+    ]
+    return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
+
+
+def _samples(base: Found | None) -> Sequence[Sample]:
+    """Return the conversations that the latest run of the base lends to the page."""
+    found = None if base is None else base.baseline
+    return found.runs[0].samples if isinstance(found, Baseline) and found.runs else ()
+
+
+def _write_page(
+    job: Job, report: Report, loaded: Loaded, lines: Iterable[str], samples: Sequence[Sample]
+) -> None:
+    # Jinja2 is not worth its start-up time to a command that writes no page.
+    from ci_agent_eval.render.html.page import render_html  # noqa: PLC0415 - as said
+
+    episodes = tuple(with_agents(loaded.episodes))
+    budgets = _settings_for(job, loaded).budgets
+    page = render_html(report, episodes, lines, links=job.links, budgets=budgets, samples=samples)
+    write_page(job.folder, page)
+
+
+def _has_own_results(folder: Path) -> bool:
+    """Say whether a run wrote its results into this very folder; those stay as they are."""
+    return (folder / SESSION_NAME).exists() and (folder / RESULTS_NAME).exists()
+
+
+def run_and_report(
+    job: Job,
+    *,
+    paths: Sequence[str],
+    pytest_args: Sequence[str],
+    python: str,
+    shard: str | None = None,
+    echo: Echo,
+    on_progress: Callable[[Progress], None],
+) -> tuple[SuiteRun, Report]:
+    """Run the suite, then report what it left behind. Raises InputError."""
+    command = SuiteCommand(
+        report_dir=job.folder,
+        paths=tuple(paths),
+        pytest_args=pytest_args,
+        suite_paths=job.settings.paths,
+        suite_args=job.settings.pytest_args,
+        python=python,
+        shard=shard,
+        suite=job.settings.suite,
+        commit=job.links.sha,
+        budgets=job.settings.budgets,
+        cwd=job.root,
+    )
+    folder = ReportFolder(job.folder)
+    folder.prepare(with_junit=True)
+    with folder.locked():
+        return _run_and_report(job, command, echo, on_progress)
+
+
+def _run_and_report(
+    job: Job, command: SuiteCommand, echo: Echo, on_progress: Callable[[Progress], None]
+) -> tuple[SuiteRun, Report]:
+    # Before the suite runs: what it does to the workspace is not to change what it is held against.
+    base = find_baseline(job)
+    claim_report_folder(job.folder)
+    clear_report_folder(job.folder)
+    run = run_suite(command, environ=job.environ, emit=echo, on_progress=on_progress)
+    if run.usage_error is not None or not (job.folder / SESSION_NAME).exists():
+        return run, report_loaded(job, Loaded(findings=(_never_started(run),)), (), base)
+    return run, _report(
+        job,
+        base,
+        lambda spool, redact: load(
+            (),
+            (),
+            root=job.root,
+            runs=(job.folder,),
+            spool=spool,
+            redact=redact,
+            passed_on_retry=job.settings.gate.passed_on_retry,
+        ),
+    )
+
+
+_NEVER_STARTED = {
+    4: "it could not use its arguments or paths",
+    5: "it found no test",
+}
+"""What pytest's exit status says where it left no session (pytest's `ExitCode`)."""
+
+
+def _never_started(run: SuiteRun) -> Finding:
+    """Say so where pytest gave up before its session: no file of it could say it."""
+    if ended_by := run.interrupted_by or run.killed_by:
+        return Finding("interrupted", "pytest", f"{ended_by.name} ended it before it had begun")
+    if run.usage_error is not None:
+        return Finding("collection_error", "pytest", run.usage_error)
+    why = _NEVER_STARTED.get(run.exit_status, "it left no session")
+    message = f"{why} (status {run.exit_status}); its output above says more"
+    if run.only is not None:
+        message = f"it ran nothing ({run.only}); take it out of pytest's arguments"
+    return Finding("collection_error", "pytest", message)

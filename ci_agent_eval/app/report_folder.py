@@ -1,0 +1,176 @@
+"""The report folder: what a report leaves on disk, and how a report is read from it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+
+from ci_agent_eval.contract.evaluation import EvaluationReport
+from ci_agent_eval.contract.results import EVAL_RESULTS_NAME, RESULTS_NAME
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.render.formats.annotations import annotations as annotations_of
+from ci_agent_eval.render.formats.annotations import render_annotations
+from ci_agent_eval.render.formats.ctrf import CTRF_BEGINNING, CTRF_NAME, render_ctrf
+from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
+from ci_agent_eval.render.formats.sarif import SARIF_BEGINNING, SARIF_NAME, render_sarif
+from ci_agent_eval.render.html.beginning import PAGE_BEGINNING
+from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.markdown.report import render_comment, render_step_summary
+from ci_agent_eval.storage.evaluation_file import claim_evaluation_file, write_evaluation_file
+from ci_agent_eval.storage.regular_file import open_regular, replacing
+
+VERDICT_NAME = "verdict.json"
+COMMENT_NAME = "comment.md"
+SUMMARY_NAME = "summary.md"
+ANNOTATIONS_NAME = "annotations.json"
+PAGE_NAME = "report.html"
+
+_OURS = {
+    RESULTS_NAME: ('{"schema_version":',),
+    VERDICT_NAME: ('{\n  "commit"', '{\n  "conclusion"'),
+    COMMENT_NAME: ("<!-- agent-eval suite=",),
+    SUMMARY_NAME: ("### ✅ Agent evals", "### ❌ Agent evals"),
+    ANNOTATIONS_NAME: ("[\n", "[]"),
+    PAGE_NAME: (PAGE_BEGINNING,),
+    CTRF_NAME: (CTRF_BEGINNING,),
+    SARIF_NAME: (SARIF_BEGINNING,),
+}
+"""How each file begins when this program wrote it."""
+
+
+_FORMATS: dict[str, tuple[str, Callable[[Report], str]]] = {
+    "ctrf": (CTRF_NAME, render_ctrf),
+    "sarif": (SARIF_NAME, render_sarif),
+}
+"""What each format of others is written to, and by what."""
+
+
+def claim_report_folder(folder: Path) -> None:
+    """Make sure that nothing of others would be overwritten; touches nothing.
+
+    Raises InputError naming the file that is in the way.
+    """
+    for name, beginnings in _OURS.items():
+        if not _begins_with(folder / name, beginnings):
+            raise InputError(
+                f"{folder / name}: was not written by this program and would be overwritten; "
+                "move it, or choose another --report-dir"
+            )
+    claim_evaluation_file(folder / EVAL_RESULTS_NAME, advice="choose another --report-dir")
+
+
+def _begins_with(path: Path, beginnings: tuple[str, ...]) -> bool:
+    """Say whether a file begins so, or is not there."""
+    try:
+        with open_regular(path, follow=True) as file:
+            first = file.read(64).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return first.startswith(beginnings)
+
+
+def write_report_folder(report: Report, folder: Path, links: Links) -> None:
+    """Write verdict, comment, step summary and annotations; raises InputError if it cannot."""
+    texts = {
+        VERDICT_NAME: render_verdict(report),
+        COMMENT_NAME: render_comment(report, links),
+        SUMMARY_NAME: render_step_summary(report, links),
+        ANNOTATIONS_NAME: render_annotations(annotations_of(report)),
+    }
+    claim_report_folder(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
+def write_formats(report: Report, folder: Path, formats: Collection[str]) -> None:
+    """Write the report in these formats of others; remove what a former one left in the rest.
+
+    Raises InputError if it cannot.
+    """
+    claim_report_folder(folder)
+    try:
+        for key, (name, render) in _FORMATS.items():
+            if key in formats:
+                (folder / name).write_text(render(report), encoding="utf-8", newline="\n")
+            else:
+                (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
+def write_page(folder: Path, pieces: Iterable[str]) -> None:
+    """Write `report.html` piece by piece, whole or not at all; raises InputError if it cannot."""
+    claim_report_folder(folder)
+    try:
+        with replacing(folder / PAGE_NAME) as file:
+            file.writelines(pieces)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
+def write_evaluation(folder: Path, found: EvaluationReport | None) -> None:
+    """Write `eval-results.json`, or remove a former one; raises InputError if it cannot."""
+    claim_report_folder(folder)
+    path = folder / EVAL_RESULTS_NAME
+    try:
+        if found is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_evaluation_file(path, found)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
+def _unwritable(folder: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{folder}: the report cannot be written ({error.strerror}); choose another --report-dir"
+    )
+
+
+def clear_report_folder(folder: Path) -> None:
+    """Remove a former report's files, so that none of them is taken for the next one's."""
+    texts = (VERDICT_NAME, COMMENT_NAME, SUMMARY_NAME, ANNOTATIONS_NAME)
+    others = (name for name, _ in _FORMATS.values())
+    for name in (*texts, PAGE_NAME, EVAL_RESULTS_NAME, *others):
+        (folder / name).unlink(missing_ok=True)
+
+
+def load_report(folder: Path) -> Report:
+    """Read the report of a folder; raises InputError naming the file and what is wrong."""
+    path = folder / VERDICT_NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror}); "
+            "give the folder that `agent-eval run` or `agent-eval report` wrote"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 (byte {error.start}); write it anew") from None
+    return parse_verdict(text, name=str(path))
+
+
+def require_commit(report: Report, commit: str, folder: Path) -> None:
+    """Raise InputError if the report of a folder is about another commit, where it names one."""
+    if report.commit not in {None, commit}:
+        raise InputError(
+            f"{folder / VERDICT_NAME}: is about commit {report.commit}, but this run is about "
+            f"{commit}; run `agent-eval report` anew"
+        )
+
+
+def require_whole_suite(report: Report, folder: Path) -> None:
+    """Raise InputError if the report of a folder is of a run that was restricted on purpose."""
+    if report.summary.restrictions:
+        told = ", ".join(report.summary.restrictions)
+        raise InputError(
+            f"{folder / VERDICT_NAME}: is of a run that was restricted on purpose ({told}); a "
+            "required check is about the whole suite: run it without that"
+        )

@@ -1,0 +1,192 @@
+"""From a report to GitHub: what is published of it, and the call that does so."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.github.dry_run import DryRun
+from ci_agent_eval.github.event import Event
+from ci_agent_eval.github.files import Files, append_outputs
+from ci_agent_eval.github.plan import Publication, PublishResult, PublishSettings
+from ci_agent_eval.github.publish import Connect, Surroundings, publish
+from ci_agent_eval.github.runs import RunsApi
+from ci_agent_eval.github.signals import terminations_raised
+from ci_agent_eval.github.waiting import Level, Log
+from ci_agent_eval.render.comment_state import differs_from_baseline, state_of
+from ci_agent_eval.render.formats.annotations import by_importance
+from ci_agent_eval.render.formats.workflow_commands import workflow_command
+from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.markdown.report import (
+    annotations_left_out,
+    marker,
+    render_check_summary,
+    render_comment,
+    render_headline_comment,
+    render_step_summary,
+)
+
+Echo = Callable[[str], None]
+"""Writes one line to standard output."""
+
+
+def links_of(event: Event) -> Links:
+    """Return where the links of an event's report lead."""
+    return Links(
+        server_url=event.server_url,
+        repository=event.repository,
+        sha=event.head_sha,
+        run_url=event.run_url,
+        artifact_url=f"{event.run_url}#artifacts" if event.run_url else None,
+    )
+
+
+def publication_of(report: Report, links: Links, settings: Settings, folder: Path) -> Publication:
+    """Render everything that a report puts on GitHub."""
+    found, most = by_importance(report), settings.publish.max_annotations
+    left_out = annotations_left_out(len(found), most)
+    return Publication(
+        headline=headline(report),
+        marker=marker(report.summary.suite),
+        comment_body=render_comment(report, links),
+        fallback_body=render_headline_comment(report, links),
+        comment_state=state_of(report),
+        differs=differs_from_baseline(report),
+        link_prefixes=links.prefixes,
+        check_name=settings.check_name,
+        check_title=headline(report),
+        check_summary=render_check_summary(report, links, left_out=left_out),
+        conclusion=report.verdict.conclusion,
+        annotations=found[:most],
+        left_out=left_out,
+        step_summary=render_step_summary(report, links),
+        outputs=outputs_of(report, folder),
+    )
+
+
+def outputs_of(report: Report, folder: Path) -> dict[str, str]:
+    """Return the action's outputs, but for the addresses that only publishing finds out."""
+    required = report.required
+    violations = sum(1 for _ in report.violations()) + len(report.summary.suite_violations)
+    return {
+        "conclusion": report.verdict.conclusion,
+        "headline": headline(report),
+        "report-dir": folder.as_posix(),
+        "scenarios": str(len(required)),
+        "scenarios-passing": str(sum(1 for item in required if item.passing)),
+        "episodes": str(report.summary.tally.total),
+        "budget-violations": str(violations),
+        "conversations": str(report.summary.evaluations.conversations),
+        "conversations-passed": str(report.summary.evaluations.passed),
+        "average-score": _score(report.summary.evaluations.mean_score),
+    }
+
+
+def _score(value: float | None) -> str:
+    """Write a score as `eval-results.json` has it; empty where nothing was measured."""
+    return "" if value is None else f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def announce(
+    report: Report,
+    event: Event,
+    settings: Settings,
+    *,
+    folder: Path,
+    token: str,
+    environ: Mapping[str, str],
+    echo: Echo,
+    dry_run: bool = False,
+) -> PublishResult:
+    """Publish a report, say what became of each part, and set the outputs with addresses."""
+    in_workflow = _in_workflow(environ)
+    files = Files() if dry_run else _files(environ)
+    log = log_to(echo, environ)
+    with terminations_raised():
+        result = publish(
+            publication_of(report, links_of(event), settings, folder),
+            event,
+            _publish_settings(report, settings, in_workflow=in_workflow and not dry_run),
+            connect=_connect(event, token, log, echo, dry_run=dry_run),
+            around=Surroundings(files=files, log=log, emit=echo, token=_random_word),
+        )
+    if dry_run:
+        echo("Dry run: nothing was sent.")
+        return result
+    for part in result.parts:
+        level: Level = "warning" if part.status == "failed" else "notice"
+        log(level, part.sentence) if not part.published else echo(part.sentence)
+    _write_addresses(result, files)
+    return result
+
+
+def _publish_settings(report: Report, settings: Settings, *, in_workflow: bool) -> PublishSettings:
+    """Return what is published: of a shard nothing but files, for it speaks for no suite."""
+    if report.summary.shard is not None:
+        return PublishSettings(comment="off", check_run=False, in_workflow=False)
+    return PublishSettings(
+        comment=settings.publish.comment,
+        check_run=settings.publish.check_run,
+        comment_author=settings.publish.comment_author,
+        in_workflow=in_workflow,
+    )
+
+
+def _in_workflow(environ: Mapping[str, str]) -> bool:
+    return environ.get("GITHUB_ACTIONS") == "true"
+
+
+def log_to(echo: Echo, environ: Mapping[str, str]) -> Log:
+    """Return what says a sentence as a workflow command, or as text outside of a workflow."""
+    in_workflow = _in_workflow(environ)
+
+    def log(level: Level, sentence: str) -> None:
+        echo(workflow_command(level, sentence) if in_workflow else f"{level}: {sentence}")
+
+    return log
+
+
+def _files(environ: Mapping[str, str]) -> Files:
+    summary, outputs = environ.get("GITHUB_STEP_SUMMARY"), environ.get("GITHUB_OUTPUT")
+    return Files(Path(summary) if summary else None, Path(outputs) if outputs else None)
+
+
+def _random_word() -> str:
+    return secrets.token_hex(16)
+
+
+def _connect(event: Event, token: str, log: Log, echo: Echo, *, dry_run: bool) -> Connect | None:
+    if dry_run:
+        return lambda: nullcontext(DryRun(event.repository, echo, log))
+    return github_of(event, token, log)
+
+
+def github_of(
+    event: Event, token: str, log: Log
+) -> Callable[[], AbstractContextManager[RunsApi]] | None:
+    """Return what opens GitHub for an event's repository; None without a token."""
+    if not token:
+        return None
+
+    def connect() -> AbstractContextManager[RunsApi]:
+        # PyGithub is imported only by those who publish: it takes a third of a second.
+        from ci_agent_eval.github import client  # noqa: PLC0415 - as said
+
+        connection = client.Connection(event.repository, token, event.api_url)
+        return client.connect(connection, sleep=time.sleep, clock=time.time, log=log)
+
+    return connect
+
+
+def _write_addresses(result: PublishResult, files: Files) -> None:
+    """Set the outputs that are known only once everything is published."""
+    parts = {"comment-url": result.comment, "check-run-url": result.check_run}
+    found = {name: part.url for name, part in parts.items() if part is not None and part.url}
+    if files.outputs is not None and found:
+        append_outputs(files.outputs, found, _random_word)

@@ -1,0 +1,144 @@
+"""`agent-eval scenarios`: hold the manifest against a collection or results, and update it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_agent_eval.analysis.known_scenarios import is_inside, ran_scenarios, restricting_paths
+from ci_agent_eval.analysis.loaded_results import Loaded
+from ci_agent_eval.contract.results import ScenarioListing, Session
+from ci_agent_eval.contract.scenario_manifest import (
+    Entry,
+    KnownScenario,
+    Manifest,
+    former_ids,
+    merge_scenarios,
+    render_manifest,
+    update_manifest,
+)
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.storage.regular_file import replacing
+
+
+@dataclass(frozen=True, slots=True)
+class FoundScenarios:
+    """The scenarios of a suite, and what keeps them from being all of them."""
+
+    scenarios: Mapping[str, KnownScenario]
+    sessions: tuple[Session, ...]
+    run_time_files: tuple[str, ...] = ()
+    """Files of tests that name their scenarios while they run."""
+
+    def decides(self, entry: Entry) -> bool:
+        """Say whether an entry that was not found is no scenario of the suite any more."""
+        return all(_decides(session, entry) for session in self.sessions) and not _is_of(
+            entry, self.run_time_files
+        )
+
+    def notes(self, manifest: Manifest) -> Iterator[str]:
+        """Yield why entries are kept that were not found."""
+        restrictions = [each for session in self.sessions for each in session.restrictions]
+        for restriction in (*restrictions, *restricting_paths(manifest, self.sessions)):
+            yield f"restricted by {restriction}: other entries are kept"
+        for session in self.sessions:
+            for skip in session.collection_skips:
+                yield f"{skip.file} was skipped ({skip.reason}): its entries are kept"
+            for removed in session.removed:
+                by = removed.by or "a hook"
+                yield f"{removed.scenario_id!r} was removed by {by}: neither added nor removed"
+        for file in self.run_time_files:
+            yield f"{file}: its tests return their episodes; add them with --results after a run"
+
+
+def _decides(session: Session, entry: Entry) -> bool:
+    if session.restrictions or any(one.scenario_id == entry.scenario_id for one in session.removed):
+        return False
+    skipped = _is_of(entry, [skip.file for skip in session.collection_skips])
+    return not skipped and (not session.paths or is_inside(entry.file, session.paths))
+
+
+def _is_of(entry: Entry, files: Sequence[str]) -> bool:
+    return bool(files) and entry.file is not None and is_inside(entry.file, files)
+
+
+def scenarios_of_listing(listing: ScenarioListing) -> FoundScenarios:
+    """Return the scenarios of a collection; raises InputError where not all was collected."""
+    for error in listing.session.collection_errors:
+        raise InputError(f"{error.nodeid}: cannot be collected: {error.message}")
+    named = [one for one in listing.scenarios if not one.named_at_run_time]
+    late = {one.file for one in listing.scenarios if one.named_at_run_time and one.file}
+    return FoundScenarios(
+        merge_scenarios(KnownScenario(o.scenario_id, o.gate, o.file, o.was) for o in named),
+        (listing.session,),
+        tuple(sorted(late)),
+    )
+
+
+def scenarios_of_results(loaded: Loaded) -> FoundScenarios:
+    """Return the scenarios that results hold; raises InputError where the results are not whole."""
+    for finding in loaded.findings:
+        if finding.blocking:
+            where = f"{finding.where}: " if finding.where else ""
+            raise InputError(f"{where}{finding.message}")
+    return FoundScenarios(ran_scenarios(loaded.episodes), loaded.sessions)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestUpdate:
+    """A manifest as it is, and as the suite would have it."""
+
+    before: Manifest
+    after: Manifest
+    former: Mapping[str, str]
+    """The entry that each renamed scenario stands for."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """A line for each entry that is removed, and one for each that is added."""
+        return tuple(self._changes())
+
+    def _changes(self) -> Iterator[str]:
+        new_ids = {old: new for new, old in self.former.items()}
+        names = {*self.before.entries, *self.after.entries} - set(new_ids)
+        for name in sorted(names):
+            old = self.before.entries.get(self.former.get(name, name))
+            new = self.after.entries.get(name)
+            if old is not None and old != new:
+                yield f"- [{old.gate}] {old.text}"
+            if new is not None and old != new:
+                was = f" (was {old.scenario_id!r})" if name in self.former and old else ""
+                yield f"+ [{new.gate}] {new.text}{was}"
+
+
+def plan_update(manifest: Manifest, found: FoundScenarios) -> ManifestUpdate:
+    """Return what is to change; raises InputError where there is no scenario at all."""
+    if not found.scenarios and not manifest.entries:
+        raise InputError("no scenario was found; name the folder of the suite")
+    former = former_ids(manifest, found.scenarios)
+    kept = _keeper(found, set(former.values()))
+    after = update_manifest(manifest, found.scenarios, kept)
+    return ManifestUpdate(manifest, after, former, tuple(dict.fromkeys(found.notes(manifest))))
+
+
+def _keeper(found: FoundScenarios, renamed: Iterable[str]) -> Callable[[Entry], bool]:
+    gone = set(renamed)
+    return lambda entry: entry.scenario_id not in gone and not found.decides(entry)
+
+
+def write_manifest(update: ManifestUpdate, path: Path) -> bool:
+    """Write the manifest where it differs from the file; return whether it did.
+
+    Raises InputError where it cannot be written.
+    """
+    text = render_manifest(update.after)
+    try:
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            return False
+        with replacing(path) as file:
+            file.write(text)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+    return True

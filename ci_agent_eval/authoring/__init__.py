@@ -1,0 +1,1 @@
+"""The functions that authors of tests import."""

@@ -1,0 +1,100 @@
+"""Reading a scenario file: YAML, JSON or CSV, by the end of its name."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ci_agent_eval.authoring.scenarios.reading.csv_text import parse_csv
+from ci_agent_eval.authoring.scenarios.reading.json_text import parse_json
+from ci_agent_eval.authoring.scenarios.reading.located import Located, Problem
+from ci_agent_eval.authoring.scenarios.scenario import Scenario
+from ci_agent_eval.authoring.scenarios.shape import entries_of
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.storage.regular_file import open_regular
+
+MAX_BYTES = 1_048_576
+"""What a file may hold: a few thousand scenarios. PyYAML reads about 0.2 MB a second."""
+
+_MOST = 20
+"""Problems of one file that are listed."""
+
+
+def _parse_yaml(text: str) -> Located | None:
+    from ci_agent_eval.authoring.scenarios.reading.yaml_text import parse_yaml  # noqa: PLC0415 - an extra
+
+    return parse_yaml(text)
+
+
+PARSERS: Mapping[str, Callable[[str], Located | None]] = {
+    ".yaml": _parse_yaml,
+    ".yml": _parse_yaml,
+    ".json": parse_json,
+    ".csv": parse_csv,
+}
+"""How a file is read, by the end of its name."""
+
+
+def load_scenarios(path: Path, name: str | None = None) -> tuple[Scenario, ...]:
+    """Read the scenarios of a file, which messages call `name`.
+
+    Raises InputError with a sentence for each problem, which names file and line.
+    """
+    return parse_scenarios(_read(path, name or str(path)), name or str(path))
+
+
+def parse_scenarios(data: bytes, name: str) -> tuple[Scenario, ...]:
+    """Parse the scenarios of a file's bytes; the end of `name` says which format it is.
+
+    Raises InputError, as `load_scenarios` does.
+    """
+    parse = PARSERS.get(Path(name).suffix.lower())
+    if parse is None:
+        known = ", ".join(PARSERS)
+        raise InputError(f"{name}: its format is not known by its name; end it in {known}")
+    try:
+        entries, problems = entries_of(parse(_text(data, name)))
+    except Problem as problem:
+        raise InputError(_sentence(name, problem)) from None
+    if problems:
+        raise InputError(_sentences(name, problems))
+    return tuple(Scenario(placed.entry, name, placed.line) for placed in entries)
+
+
+def _read(path: Path, name: str) -> bytes:
+    try:
+        with open_regular(path, follow=True) as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(
+            f"{name}: cannot be read ({error.strerror}); write its path relative to the test's file"
+        ) from None
+    except ValueError as error:
+        raise InputError(f"{name!r}: is no path ({error})") from None
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{name}: is larger than {MAX_BYTES} bytes; split it into several files")
+    return data
+
+
+def _text(data: bytes, name: str) -> str:
+    """Decode UTF-8, with or without its byte order mark. Raises InputError."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(f"{name}: is UTF-16; save it as UTF-8")
+    try:
+        return data.removeprefix(codecs.BOM_UTF8).decode()
+    except UnicodeDecodeError as error:
+        # By any of the three line ends: CSV of a Mac may have its carriage returns alone.
+        line = len((data[: error.start] + b"x").splitlines())
+        raise InputError(f"{name}:{line}: is not UTF-8; save it as UTF-8") from None
+
+
+def _sentence(name: str, problem: Problem) -> str:
+    column = f"column {problem.column!r}: " if problem.column else ""
+    return f"{name}:{problem.line}: {column}{problem.message}"
+
+
+def _sentences(name: str, problems: list[Problem]) -> str:
+    lines = [_sentence(name, problem) for problem in problems[:_MOST]]
+    more = len(problems) - _MOST
+    return "\n".join(lines + ([f"{name}: and {more} more problems"] if more > 0 else []))

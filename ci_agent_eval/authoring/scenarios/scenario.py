@@ -1,0 +1,190 @@
+"""A scenario as a test gets it: run it on an app, and what the file declares is checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakSet
+
+from ci_agent_eval.authoring.scenarios.declared import declared_checks
+from ci_agent_eval.authoring.simulation.conversation import STOP_TOKEN, History
+from ci_agent_eval.authoring.simulation.result import SimulationResult
+from ci_agent_eval.authoring.simulation.run import Plan, Predicate, simulation, turns_of
+from ci_agent_eval.authoring.simulation.running import recorder_of_episode, run_awaitable
+from ci_agent_eval.authoring.simulation.steps import Steps, perform, settled
+from ci_agent_eval.authoring.simulation.user import SimulatedUser
+from ci_agent_eval.checks.protocol import Check
+from ci_agent_eval.contract.budgets import Budgets
+from ci_agent_eval.contract.episode import Assertion
+from ci_agent_eval.contract.scenario import ScenarioEntry, ScenarioGoal
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording import EpisodeRecorder
+
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
+_CHECKED: WeakSet[EpisodeRecorder] = WeakSet()
+"""The episodes whose scenario has run and was checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One scenario of a file."""
+
+    entry: ScenarioEntry
+    """What the file says, key by key."""
+    file: str
+    line: int
+    """1-based, where it begins."""
+
+    @property
+    def id(self) -> str:
+        """What is tested."""
+        return self.entry.id
+
+    @property
+    def persona(self) -> str:
+        """Who talks to the agent."""
+        return self.entry.persona
+
+    @property
+    def goal(self) -> str | None:
+        """What the user wants, in a sentence."""
+        return self.entry.goal.text
+
+    @property
+    def budgets(self) -> Budgets:
+        """What an episode of it may use."""
+        return self.entry.budgets
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Whatever else the file says of it."""
+        return dict(self.entry.metadata)
+
+    @property
+    def max_turns(self) -> int:
+        """The most exchanges: its own, those of its budget, or Opik's 5."""
+        return self.entry.max_turns or turns_of(self.entry.budgets)
+
+    @property
+    def user(self) -> SimulatedUser:
+        """The user; a new one at each call."""
+        entry = self.entry
+        return SimulatedUser(
+            entry.persona,
+            entry.model,
+            entry.fixed_responses or None,
+            entry.script,
+            entry.max_history_messages,
+            goal=entry.goal.text,
+            stop_token=entry.stop_token or STOP_TOKEN,
+        )
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """What the file declares to hold of the whole conversation."""
+        return tuple(declared_checks(self.entry.checks))
+
+    @property
+    def marker(self) -> dict[str, Any]:
+        """Return the arguments of the marker `episode`; only those that are given."""
+        entry = self.entry
+        given = {
+            "scenario_id": entry.id,
+            "budgets": entry.budgets.model_dump(exclude_none=True, exclude_defaults=True) or None,
+            "gate": entry.gate,
+            "min_pass_rate": entry.min_pass_rate,
+            "min_passes": entry.min_passes,
+            "iterations": entry.iterations,
+            "allowed_stops": entry.allowed_stops or None,
+            "metadata": {**entry.metadata, "scenario": f"{self.file}:{self.line}"},
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    def run(
+        self,
+        app: Any,
+        *,
+        max_turns: int | None = None,
+        thread_id: str | None = None,
+        project_name: str | None = None,
+        stop_when: Predicate | None = None,
+        **app_kwargs: Any,
+    ) -> SimulationResult:
+        """Let the scenario's user talk to an app, then check what the file declares.
+
+        As `run_simulation`: in an async test `await` it. What does not hold fails the
+        test at its end. Raises InputError outside of an episode.
+        """
+        plan = Plan(
+            initial_message=self.entry.initial_message,
+            max_turns=self.max_turns if max_turns is None else max_turns,
+            thread_id=thread_id,
+            project_name=project_name,
+            tags=self.entry.tags,
+            stop_when=stop_when,
+            app_kwargs=app_kwargs,
+        )
+        return perform("scenario.run", self.steps(app, plan), run_awaitable)
+
+    def steps(self, app: Any, plan: Plan) -> Steps[SimulationResult]:
+        """Run it as steps, checks and all; see `run`."""
+        recorder = recorder_of_episode()
+        if recorder is None:
+            raise InputError(
+                f"scenario {self.id!r}: it runs in an episode only; let a test have it by "
+                "@scenarios, or mark the test with @pytest.mark.episode"
+            )
+        result = yield from simulation(app, self.user, self._with_goal(plan, recorder))
+        for assertion in [*self._of_the_end(result), *(yield from self._checked(recorder))]:
+            place = {"file": self.file, "line": self.line}
+            recorder.keep(assertion.model_copy(update=place))
+        _CHECKED.add(recorder)
+        return result
+
+    def was_checked(self, recorder: EpisodeRecorder) -> bool:
+        """Say whether it has run in this episode, as far as there is anything to check."""
+        return recorder in _CHECKED or not (self.checks or self.entry.goal.conditions)
+
+    def _checked(self, recorder: EpisodeRecorder) -> Steps[list[Assertion]]:
+        episode = recorder.snapshot()
+        found: list[Assertion] = []
+        for check in self.checks:
+            found += yield from settled(check.assertions(episode))
+        return found
+
+    def _of_the_end(self, result: SimulationResult) -> Iterator[Assertion]:
+        """Yield what the end of the conversation itself says."""
+        if wanted := self.entry.goal.conditions:
+            named = ", ".join(f"{name} {value!r}" for name, value in wanted.items())
+            reached = result.stop_reason == "goal_reached"
+            ended = f"the conversation ended ({result.stop_reason}) without {named}"
+            reason = f"{named}, in {result.turns} turns" if reached else ended
+            yield Assertion(name="reaches the user's goal", passed=reached, reason=reason)
+        if result.stop_reason == "off_script":
+            yield Assertion(name="stays on the script", passed=False, reason=result.detail)
+        if result.stop_reason == "agent_stopped":
+            yield Assertion(name="comes to an answer", passed=False, reason=result.detail)
+
+    def _with_goal(self, plan: Plan, recorder: EpisodeRecorder) -> Plan:
+        goal = self.entry.goal
+        if not goal.conditions:
+            return plan
+
+        def reached(history: History) -> bool:
+            return _reached(goal, history, {call.name for call in recorder.tool_calls})
+
+        return plan.replaced(goal=reached)
+
+
+def _reached(goal: ScenarioGoal, history: History, called: set[str]) -> bool:
+    """Say whether every condition of a goal has come about so far."""
+    if goal.tool_called is not None and goal.tool_called not in called:
+        return False
+    if goal.reply_matches is None:
+        return True
+    pattern = re.compile(goal.reply_matches, re.IGNORECASE)
+    replies = (m["content"] for m in history if m["role"] == "assistant")
+    return any(pattern.search(reply) for reply in replies)

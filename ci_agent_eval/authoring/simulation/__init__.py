@@ -1,0 +1,19 @@
+"""Simulated users: a persona talks to an agent until something ends the conversation.
+
+The room awaits what it is given and opens nothing itself.
+"""
+
+from ci_agent_eval.authoring.simulation.conversation import SimulationStop
+from ci_agent_eval.authoring.simulation.result import SimulationResult, UserUsage
+from ci_agent_eval.authoring.simulation.run import run_simulation
+from ci_agent_eval.authoring.simulation.speaking import SimulatedUserError
+from ci_agent_eval.authoring.simulation.user import SimulatedUser
+
+__all__ = [
+    "SimulatedUser",
+    "SimulatedUserError",
+    "SimulationResult",
+    "SimulationStop",
+    "UserUsage",
+    "run_simulation",
+]

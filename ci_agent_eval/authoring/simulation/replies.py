@@ -1,0 +1,178 @@
+"""What an agent returns, read: a text, or a mapping or an object that holds one and more.
+
+The names are those of our own replies, of Opik's, OpenAI's and LangChain's messages, and of
+PydanticAI's results.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, get_args
+
+from ci_agent_eval.contract.finish_reasons import is_finish_reason
+from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.stops import Stopped, StopReason, unfinished_answer
+from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording import TurnRecorder
+
+_TEXT = ("text", "content", "output")
+_CALLS = ("tool_calls", "calls")
+_TOKENS = ("usage", "tokens", "usage_metadata")
+_COUNTS = {
+    "input": ("input", "input_tokens", "prompt_tokens"),
+    "output": ("output", "output_tokens", "completion_tokens"),
+    "cached": ("cached", "cached_tokens", "cache_read_tokens"),
+}
+_TOTAL = ("total", "total_tokens")
+
+
+class Reply(NamedTuple):
+    """What an agent replied, and what it took."""
+
+    text: str
+    calls: tuple[Mapping[str, Any], ...] = ()
+    """Arguments of `TurnRecorder.tool_call`."""
+    tokens: int | TokenUsage | Mapping[str, int] | None = None
+    cost_usd: float | None = None
+    source: Any = "live"
+    finish_reason: str | None = None
+    stop: Stopped | None = None
+    """Why its run ended without an answer."""
+
+    def record(self, turn: TurnRecorder) -> None:
+        """Write it into the turn that is open. Raises InputError for figures that are none."""
+        for call in self.calls:
+            turn.tool_call(**call)
+        turn.reply(
+            self.text,
+            tokens=self.tokens,
+            cost_usd=self.cost_usd,
+            source=self.source,
+            finish_reason=self.finish_reason,
+            stop=self.stop,
+        )
+
+
+def read_reply(said: object) -> Reply:
+    """Read what an agent returned. Raises InputError where there is nothing to read."""
+    if isinstance(said, str):
+        return Reply(said, stop=_unfinished(said, (), None))
+    text, calls = _found(said, *_TEXT), _calls(said)
+    if text is None and calls:
+        text = ""  # an agent may call tools and say nothing
+    if not isinstance(text, str):
+        raise InputError(
+            f"the agent returned a {type(said).__name__} without a text; return a text, or "
+            "something with `text` (and tool_calls, usage, cost_usd where it has them)"
+        )
+    finish_reason = _finish_reason(said)
+    return Reply(
+        text,
+        calls,
+        _tokens(_found(said, *_TOKENS)),
+        _found(said, "cost_usd"),
+        _found(said, "source") or "live",
+        finish_reason,
+        _stated_stop(said) or _unfinished(text, calls, finish_reason),
+    )
+
+
+def _stated_stop(said: object) -> Stopped | None:
+    """Return the stop reason that an agent states; one that is not ours is the model's own."""
+    reason = _found(said, "stop_reason")
+    if reason == "completed" or reason not in get_args(StopReason):
+        return None
+    error = _found(said, "error")
+    return Stopped(reason, str(error) if error else None)
+
+
+def _finish_reason(said: object) -> str | None:
+    """Return why the model stopped; Anthropic's messages call it `stop_reason`."""
+    reason = _found(said, "finish_reason")
+    stop = _found(said, "stop_reason")
+    stated = stop if reason is None and is_finish_reason(stop) else reason
+    return clean_text(stated) if isinstance(stated, str) else None
+
+
+def _unfinished(
+    text: str, calls: tuple[Mapping[str, Any], ...], finish_reason: str | None
+) -> Stopped | None:
+    """Return why a reply is no answer; None where it is one."""
+    made = tuple(ToolCall(name=clean_text(call["name"])) for call in calls)
+    turn = Turn(
+        role="assistant",
+        content=clean_text(text),
+        tool_calls=made,
+        finish_reason=finish_reason,
+    )
+    return unfinished_answer(turn)
+
+
+def _calls(said: object) -> tuple[Mapping[str, Any], ...]:
+    given = _found(said, *_CALLS)
+    if given is None:
+        return ()
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise InputError(
+            f"the agent's tool_calls are a {type(given).__name__}; return a list of calls"
+        )
+    return tuple(_call(call) for call in given)
+
+
+def _call(call: object) -> Mapping[str, Any]:
+    inner = _found(call, "function") or call
+    name = _found(inner, "name")
+    if not isinstance(name, str):
+        raise InputError(
+            f"a tool call of the agent's ({type(call).__name__}) has no name; give each a name"
+        )
+    kept = {key: _found(call, key) for key in ("result", "error", "id", "duration_ms")}
+    return {"name": name, "arguments": _arguments(_found(inner, "arguments", "args")), **kept}
+
+
+def _arguments(given: object) -> Any:
+    """Return arguments; those of OpenAI's calls are the text of a JSON object."""
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        try:
+            return json.loads(given)
+        except (ValueError, RecursionError):
+            return given  # what a model wrote wrongly is what it gave
+    return given
+
+
+def _tokens(given: Any) -> int | TokenUsage | Mapping[str, int] | None:
+    """Read usage; one that tells no total, nor both of its halves, is not measured."""
+    given = given() if callable(given) else given
+    if given is None or isinstance(given, int | TokenUsage):
+        return given
+    counts = {name: _found(given, *names) for name, names in _COUNTS.items()}
+    if counts["cached"] is None:
+        counts["cached"] = _found(_found(given, "prompt_tokens_details"), "cached_tokens")
+    known = {name: count for name, count in counts.items() if count is not None}
+    total = _found(given, *_TOTAL)
+    if not known and total is None:
+        raise InputError(
+            f"the agent's usage is a {type(given).__name__} without input and output; return "
+            '{"input": ..., "output": ...}, or None where it was not measured'
+        )
+    return known if {"input", "output"} <= known.keys() else _from_total(known, total)
+
+
+def _from_total(known: Mapping[str, int], total: Any) -> Mapping[str, int] | None:
+    """Return usage of which a half is missing: the rest of its total, or None without one."""
+    if not isinstance(total, int):
+        return None
+    there, missing = ("output", "input") if "output" in known else ("input", "output")
+    half = known.get(there, 0)
+    # What is no number is the recorder's to refuse.
+    return {**known, missing: total - half} if isinstance(half, int) else known
+
+
+def _found(said: object, *names: str) -> Any:
+    for name in names:
+        value = said.get(name) if isinstance(said, Mapping) else getattr(said, name, None)
+        if value is not None:
+            return value
+    return None

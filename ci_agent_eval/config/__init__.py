@@ -1,0 +1,1 @@
+"""Options, settings and inputs: their names, where each is read, and their validation."""

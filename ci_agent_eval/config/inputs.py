@@ -1,0 +1,107 @@
+"""The inputs of the action, as GitHub's runner hands them over in the environment."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from ci_agent_eval.config.options import DEFAULT_ARTIFACT, OPTIONS
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.storage.sharding import shard_of
+
+Mode = Literal["run", "report", "publish"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the workflow asked for. Lists come as lines or words, quoted as in a shell."""
+
+    mode: Mode = "run"
+    install: tuple[tuple[str, ...], ...] = ()
+    """Commands that set the suite up, one a line, each split into words; no shell runs them."""
+    paths: tuple[str, ...] = ()
+    pytest_args: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    junit: tuple[str, ...] = ()
+    jobs_result: str = "success"
+    """What GitHub says became of the jobs that left the results of mode "report"."""
+    artifact: str = DEFAULT_ARTIFACT
+    """Name, or pattern, of the artifacts that mode "publish" takes over."""
+    shard: str | None = None
+    """Part of the suite to run, such as `2/4`; None: all of it."""
+    config: str | None = None
+    token: str = field(default="", repr=False)
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Given options of the one table, by name."""
+
+
+def parse_inputs(environ: Mapping[str, str]) -> Inputs:
+    """Read `INPUT_*` (upper case, spaces as `_`, hyphens kept); an empty input is not given.
+
+    Raises InputError naming the input that is wrong.
+    """
+    mode = _mode(_given(environ, "mode") or "run")
+    return Inputs(
+        mode=mode,
+        install=_commands(environ, "install"),
+        paths=_words(environ, "paths"),
+        pytest_args=_words(environ, "pytest-args"),
+        results=_words(environ, "results"),
+        junit=_words(environ, "junit"),
+        jobs_result=_jobs_result(environ, mode),
+        artifact=_given(environ, "artifact") or DEFAULT_ARTIFACT,
+        shard=_shard(environ, mode),
+        config=_given(environ, "config"),
+        token=_given(environ, "github-token") or "",
+        options={o.name: value for o in OPTIONS if (value := _given(environ, o.name))},
+    )
+
+
+def _given(environ: Mapping[str, str], name: str) -> str | None:
+    return environ.get(f"INPUT_{name.upper().replace(' ', '_')}", "").strip() or None
+
+
+def _mode(text: str) -> Mode:
+    for mode in get_args(Mode):
+        if text == mode:
+            return mode  # type: ignore[no-any-return]  # an item of the Literal itself
+    raise InputError(f"input mode: {text!r} is no mode; use run, report or publish")
+
+
+def _shard(environ: Mapping[str, str], mode: Mode) -> str | None:
+    given = _given(environ, "shard")
+    if given is not None and mode != "run":
+        raise InputError(
+            f"input shard: only mode run takes a part of the suite, this is mode {mode}; "
+            "leave shard out, and name the folders of all shards as results"
+        )
+    return shard_of(given, "input shard")
+
+
+def _jobs_result(environ: Mapping[str, str], mode: Mode) -> str:
+    given = _given(environ, "jobs-result")
+    if given is not None and mode != "report":
+        raise InputError(
+            f"input jobs-result: it is about the results of mode report, this is mode {mode}; "
+            "leave it out"
+        )
+    return given or "success"
+
+
+def _words(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return _split(name, _given(environ, name) or "")
+
+
+def _commands(environ: Mapping[str, str], name: str) -> tuple[tuple[str, ...], ...]:
+    lines = (_given(environ, name) or "").splitlines()
+    return tuple(words for line in lines if (words := _split(name, line)))
+
+
+def _split(name: str, text: str) -> tuple[str, ...]:
+    """Split as a shell would, and never let a shell see it; `#` starts a comment."""
+    try:
+        return tuple(shlex.split(text, comments=True))
+    except ValueError as error:
+        raise InputError(f"input {name}: {error} in {text.strip()!r}; close the quote") from None

@@ -1,0 +1,369 @@
+"""Settings: flags over environment over configuration file, checked as a whole."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, field_validator
+
+from ci_agent_eval.analysis.comparison.model import ComparePolicy
+from ci_agent_eval.analysis.waivers import Agreed, agreements
+from ci_agent_eval.config.options import DEFAULT_ARTIFACT, OPTIONS, Option, OptionKind
+from ci_agent_eval.config.toml_lines import line_of
+from ci_agent_eval.contract.attempts import PassedOnRetry
+from ci_agent_eval.contract.base import KnownKeys, Rate, unknown_key
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.problems import named_key, plain_message
+from ci_agent_eval.contract.scenario_manifest import (
+    MANIFEST_NAME,
+    UPDATE_COMMAND,
+    Manifest,
+    parse_manifest,
+)
+from ci_agent_eval.contract.waivers import (
+    AcknowledgedEntry,
+    AcknowledgedFile,
+    QuarantineEntry,
+    QuarantineFile,
+    Waiver,
+)
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.gate import GatePolicy
+
+CONFIG_NAME = "agent-eval.toml"
+ACKNOWLEDGED_NAME = "agent-eval-acknowledged.toml"
+LONGEST_TERM_DAYS = 180
+"""How far ahead the last day of a quarantine or an acknowledgement may be."""
+
+PYPROJECT_TABLE = "tool.ci_agent_eval"
+
+OTHER_VARIABLES = ("AGENT_EVAL_PYTHON", "AGENT_EVAL_DEBUG", "AGENT_EVAL_JUNIT_CORPUS")
+"""Variables of this program that are no options: the suite's interpreter, tracebacks, our tests."""
+
+
+def words(value: Any) -> Any:
+    """Take apart what a variable or input names in one text; leave anything else as it is."""
+    return tuple(re.split(r"[\s,]+", value.strip(" ,"))) if isinstance(value, str) else value
+
+
+class GateSettings(KnownKeys):
+    """`[gate]`: what a run must show."""
+
+    min_pass_rate: Rate = 1.0
+    max_error_rate: Rate = 0.0
+    allow_skipped: bool = False
+    passed_on_retry: PassedOnRetry = "flaky"
+    eval_min_pass_rate: Rate | None = None
+    eval_min_score: Rate | None = None
+
+
+Format = Literal["ctrf", "sarif"]
+
+Condition = Literal["model", "tools", "prices", "judge"]
+
+
+class CompareSettings(KnownKeys):
+    """`[compare]`: what a run is held against, and what follows from it."""
+
+    baseline: str | None = Field(default=None, min_length=1)
+    runs: int = Field(default=10, ge=1, le=1000)
+    artifact: str = Field(default=DEFAULT_ARTIFACT, min_length=1)
+    level: float = Field(default=0.05, gt=0, lt=0.5)
+    min_drop: Rate = 0.2
+    across: tuple[Condition, ...] = ()
+    gate: Literal["fail", "warn"] = "fail"
+    max_cost_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    max_latency_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    @field_validator("across", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return words(value)
+
+    @property
+    def policy(self) -> ComparePolicy:
+        """When a drop is called one."""
+        return ComparePolicy(self.level, self.min_drop, across=frozenset(self.across))
+
+
+class PublishSettings(KnownKeys):
+    """`[publish]`: what is sent to GitHub."""
+
+    comment: Literal["update", "on-failure", "on-change", "off"] = "update"
+    comment_author: str | None = None
+    check_run: bool = True
+    max_annotations: int = Field(default=200, ge=0, le=5000)
+    check_name: str = Field(default="agent-eval", min_length=1)
+
+
+class Settings(KnownKeys):
+    """Everything that can be configured, from every source at once."""
+
+    suite: str = Field(default="default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,127}$")
+    """A matrix over models names suites after them, such as `anthropic/claude-x`."""
+    report_dir: str = Field(default="agent-eval-report", min_length=1)
+    formats: tuple[Format, ...] = Field(default=(), description="written beside our own files")
+    paths: tuple[str, ...] = Field(default=(), description="what `run` gives pytest")
+    pytest_args: tuple[str, ...] = ()
+    results: tuple[str, ...] = Field(default=(), description="what `report` reads as episodes")
+    junit: tuple[str, ...] = Field(default=(), description="what `report` reads as JUnit XML")
+    gate: GateSettings = Field(default_factory=GateSettings)
+    budgets: SuiteBudgets = Field(default_factory=SuiteBudgets)
+    compare: CompareSettings = Field(default_factory=CompareSettings)
+    publish: PublishSettings = Field(default_factory=PublishSettings)
+    quarantine: tuple[QuarantineEntry, ...] = ()
+    quarantine_file: str | None = Field(default=None, min_length=1)
+    acknowledged: str = Field(default=ACKNOWLEDGED_NAME, min_length=1)
+    scenario_manifest: str = Field(default=MANIFEST_NAME, min_length=1)
+
+    @field_validator("formats", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return words(value)
+
+    @property
+    def policy(self) -> GatePolicy:
+        """The gate's policy."""
+        return GatePolicy(
+            min_pass_rate=self.gate.min_pass_rate,
+            max_error_rate=self.gate.max_error_rate,
+            allow_skipped=self.gate.allow_skipped,
+            eval_min_pass_rate=self.gate.eval_min_pass_rate,
+            eval_min_score=self.gate.eval_min_score,
+            regressions=self.compare.gate,
+            max_cost_increase=self.compare.max_cost_increase,
+            max_latency_increase=self.compare.max_latency_increase,
+        )
+
+    def of_part(self) -> Settings:
+        """Return the settings of a shard, without what is required of the suite as a whole."""
+        # A share of the suite's errors that is allowed says nothing of the errors of a part.
+        errors = 1.0 if self.gate.max_error_rate else 0.0
+        unset = {"eval_min_pass_rate": None, "eval_min_score": None, "max_error_rate": errors}
+        gate = self.gate.model_copy(update=unset)
+        return self.model_copy(update={"gate": gate, "budgets": SuiteBudgets()})
+
+    @property
+    def check_name(self) -> str:
+        """The check run's name; a suite of its own name has a check run of its own."""
+        name = self.publish.check_name
+        return name if self.suite == "default" else f"{name} ({self.suite})"
+
+
+def load_settings(
+    *,
+    root: Path,
+    environ: Mapping[str, str],
+    flags: Mapping[str, object],
+    config: Path | None = None,
+) -> Settings:
+    """Put settings together: `flags` (by option name) over `environ` over the file.
+
+    The file is `config`, else `agent-eval.toml` in `root`, else the table
+    `[tool.ci_agent_eval]` of `pyproject.toml` there. Raises InputError with the place.
+    """
+    _refuse_unknown_variables(environ)
+    path, text, table = _load_file(root, config)
+    origins: dict[tuple[str, ...], str] = {}
+    values: dict[str, Any] = dict(table)
+    for option in OPTIONS:
+        for origin, given in (
+            (f"environment variable {option.variable}", environ.get(option.variable) or None),
+            (f"option --{option.name}", flags.get(option.name)),
+        ):
+            if given is not None:
+                _set(values, option.key, _typed(option, given, origin))
+                origins[option.key] = origin
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise InputError(_sentence(error, path, text, origins)) from None
+
+
+def has_file(root: Path, config: Path | None = None) -> bool:
+    """Say whether `load_settings` finds a file with our settings. Raises InputError as it does."""
+    path, _, table = _load_file(root, config)
+    return bool(table) or path not in {"", "pyproject.toml"}
+
+
+def load_agreed(
+    root: Path, settings: Settings, today: dt.date, config: Path | None = None
+) -> Agreed:
+    """Return what was agreed, in the settings and in files, as it stands `today`, in UTC.
+
+    `root` and `config` are those that the settings were loaded with. Raises InputError with
+    the place, also where an agreement would hold for longer than one may.
+    """
+    path, text, _ = _load_file(root, config)
+    _refuse_long_terms("quarantine", settings.quarantine, today, path, text)
+    held = (*settings.quarantine, *load_quarantine(root, settings.quarantine_file, today))
+    accepted = load_acknowledged(root, settings.acknowledged, today)
+    return Agreed(agreements(held, today), agreements(accepted, today))
+
+
+def load_quarantine(root: Path, name: str | None, today: dt.date) -> tuple[QuarantineEntry, ...]:
+    """Read the file of scenarios in quarantine, `name` relative to `root`; None: there is none.
+
+    Raises InputError with the place.
+    """
+    if name is None:
+        return ()
+    text = _read(root / name, shown=name, advice="check the setting quarantine_file")
+    try:
+        held = QuarantineFile.model_validate(_parse(name, text)).quarantine
+    except ValidationError as error:
+        raise InputError(_sentence(error, name, text, {})) from None
+    _refuse_long_terms("quarantine", held, today, name, text)
+    return held
+
+
+def load_acknowledged(root: Path, name: str, today: dt.date) -> tuple[AcknowledgedEntry, ...]:
+    """Read the file of accepted regressions, `name` relative to `root`.
+
+    Only the one of the default name need not be there. Raises InputError with the place.
+    """
+    if name == ACKNOWLEDGED_NAME and not (root / name).exists():
+        return ()
+    text = _read(root / name, shown=name, advice="check the setting acknowledged")
+    try:
+        accepted = AcknowledgedFile.model_validate(_parse(name, text)).acknowledged
+    except ValidationError as error:
+        raise InputError(_sentence(error, name, text, {})) from None
+    _refuse_long_terms("acknowledged", accepted, today, name, text)
+    return accepted
+
+
+def load_manifest(root: Path, settings: Settings) -> Manifest | None:
+    """Read the scenario manifest; None: there is none, and none is named.
+
+    Raises InputError with the place.
+    """
+    name = settings.scenario_manifest
+    if name == MANIFEST_NAME and not (root / name).exists():
+        return None
+    advice = f"check the setting scenario_manifest, or write the file with `{UPDATE_COMMAND}`"
+    return parse_manifest(_read(root / name, shown=name, advice=advice), name)
+
+
+def manifest_or_empty(root: Path, settings: Settings) -> Manifest:
+    """Read the scenario manifest; empty where it is not there yet. Raises as `load_manifest`."""
+    if not (root / settings.scenario_manifest).exists():
+        return Manifest(settings.scenario_manifest)
+    return load_manifest(root, settings) or Manifest(settings.scenario_manifest)
+
+
+def _refuse_long_terms(
+    key: str, entries: Sequence[Waiver], today: dt.date, path: str, text: str
+) -> None:
+    """Raise InputError for an agreement that nobody would look at again in time."""
+    for number, entry in enumerate(entries):
+        if (entry.until - today).days > LONGEST_TERM_DAYS:
+            location = (key, str(number), "until")
+            line = line_of(text, location)
+            where = f"{path}:{line}" if line else path
+            latest = today + dt.timedelta(LONGEST_TERM_DAYS)
+            raise InputError(
+                f"{where}: {'.'.join(location)}: {entry.until} is more than {LONGEST_TERM_DAYS} "
+                f"days away; give {latest} at the latest, and agree anew then"
+            )
+
+
+def _load_file(root: Path, config: Path | None) -> tuple[str, str, dict[str, Any]]:
+    """Return the file's name, its text, and our table in it; all empty without a file."""
+    if config is not None:
+        text = _read(config)
+        table = _parse(config.name, text)
+        is_pyproject = config.name == "pyproject.toml"
+        return str(config), text, _own_table(table) if is_pyproject else table
+    if (root / CONFIG_NAME).is_file():
+        text = _read(root / CONFIG_NAME)
+        return CONFIG_NAME, text, _parse(CONFIG_NAME, text)
+    if (root / "pyproject.toml").is_file():
+        text = _read(root / "pyproject.toml")
+        return "pyproject.toml", text, _own_table(_parse("pyproject.toml", text))
+    return "", "", {}
+
+
+def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    known = (*(option.variable for option in OPTIONS), *OTHER_VARIABLES)
+    for name in environ:
+        if name.startswith("AGENT_EVAL_") and name not in known:
+            raise InputError(f"environment: {unknown_key(name, known)}")
+
+
+def _own_table(document: Mapping[str, Any]) -> dict[str, Any]:
+    tool = document.get("tool")
+    for misspelt in ("agent-eval", "agent_eval", "ci-agent-eval"):
+        if isinstance(tool, Mapping) and misspelt in tool:
+            raise InputError(
+                f"pyproject.toml: [tool.{misspelt}] is not read; call it [{PYPROJECT_TABLE}]"
+            )
+    table = tool.get("ci_agent_eval", {}) if isinstance(tool, Mapping) else {}
+    if not isinstance(table, dict):
+        raise InputError(f"pyproject.toml: [{PYPROJECT_TABLE}] must be a table")
+    return table
+
+
+def _read(path: Path, *, shown: str | None = None, advice: str = "check --config") -> str:
+    name = shown or path
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror}); {advice}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+
+
+def _parse(name: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{name}: is not valid TOML: {error}") from None
+
+
+def _typed(option: Option, given: object, origin: str) -> object:
+    """Turn the text of a number into one; all other texts are read as the file's would be."""
+    if option.kind not in _NUMBERS or not isinstance(given, str):
+        return given
+    read, called = _NUMBERS[option.kind]
+    try:
+        return read(given)
+    except ValueError:
+        raise InputError(f"{origin}: must be a {called} (given: {given!r})") from None
+
+
+_NUMBERS: dict[OptionKind, tuple[Callable[[str], float], str]] = {
+    "number": (float, "number"),
+    "count": (int, "whole number"),
+}
+
+
+def _set(values: dict[str, Any], key: tuple[str, ...], given: object) -> None:
+    """Set a nested key, copying the tables on the way."""
+    *tables, last = key
+    for name in tables:
+        inner = values.get(name)
+        values[name] = dict(inner) if isinstance(inner, Mapping) else {}
+        values = values[name]
+    values[last] = given
+
+
+def _sentence(
+    error: ValidationError, path: str, text: str, origins: Mapping[tuple[str, ...], str]
+) -> str:
+    """Say of the first problem where it stands, what it is, and what was given."""
+    first = error.errors(include_url=False)[0]
+    location = tuple(str(part) for part in first["loc"])
+    message = plain_message(first)
+    key = ".".join(location)
+    for option_key, origin in origins.items():
+        if location[: len(option_key)] == option_key:
+            return f"{origin}: {message} (given: {first['input']!r})"
+    line = line_of(text, location, named_key(first))
+    where = f"{path}:{line}" if line else path
+    return f"{where}: {f'{key}: ' if key else ''}{message}"

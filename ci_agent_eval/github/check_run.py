@@ -1,0 +1,234 @@
+"""A check run from opening to conclusion: every annotation once, and never left in progress."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from ci_agent_eval.errors import PublishError
+from ci_agent_eval.github.api import Api, CheckRun
+from ci_agent_eval.github.conclusion import complete, supersede
+from ci_agent_eval.github.failures import AmbiguousWriteError
+from ci_agent_eval.github.plan import Conclusion, Part
+from ci_agent_eval.github.waiting import Log, persist
+from ci_agent_eval.github.writes import (
+    Json,
+    add_annotations,
+    create_check_run,
+)
+from ci_agent_eval.render.escape import code_span
+
+BATCH = 50
+"""Most annotations GitHub takes in one request."""
+
+SUMMARY_BYTES = 65_535
+"""Longest summary GitHub takes."""
+
+_PREFIX = "agent-eval:"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRunContent:
+    """What a check run is to say."""
+
+    name: str
+    head_sha: str
+    title: str
+    summary: str
+    conclusion: Conclusion
+    annotations: tuple[Json, ...] = ()
+    """In the shape of GitHub's API, in the order they are to appear."""
+    details_url: str | None = None
+
+    @property
+    def output(self) -> Json:
+        """Title and summary, as every request repeats them: without them GitHub drops them."""
+        return {"title": self.title, "summary": self.summary}
+
+    @property
+    def external_id(self) -> str:
+        """A name for this content: two publishes of the same results share it."""
+        content = json.dumps(asdict(self), sort_keys=True, ensure_ascii=True)
+        return _PREFIX + hashlib.sha256(content.encode()).hexdigest()[:40]
+
+
+def publish_check_run(api: Api, content: CheckRunContent, log: Log) -> Part:
+    """Leave one completed check run with this content on the commit.
+
+    Raises PublishError; NotAllowedError only where nothing was opened. Whatever else cuts it
+    short, such as a signal, goes on its way once no check run of this content is in progress.
+    """
+    try:
+        return _publish(api, content, log)
+    except PublishError:
+        raise
+    except BaseException as error:
+        _tidy_up(api, content, error)
+        raise
+
+
+def _publish(api: Api, content: CheckRunContent, log: Log) -> Part:
+    found = _ours(api.check_runs_of(content.head_sha, content.name))
+    if found and _is_published(found[-1], content):
+        sentence = "The check run already says this; it was not written again."
+        supersede(api, found[-1], found, log)
+        return Part("check run", "unchanged", sentence, found[-1].url or None)
+    run = _unfinished(found, content)
+    try:
+        if run is None:
+            run = _open(api, content)
+            _mention_twins(api, run, found, content, log)
+        _annotate(api, run, content)
+        complete(api, run, content.conclusion, content.external_id, content.output)
+    except PublishError as error:
+        if run is None and not isinstance(error, AmbiguousWriteError):
+            raise
+        raise PublishError(f"{error} {_give_up(api, run, content, str(error))}") from error
+    supersede(api, run, found, log)
+    return Part("check run", "created", "Published the check run.", run.url or None)
+
+
+def _tidy_up(api: Api, content: CheckRunContent, error: BaseException) -> None:
+    """Complete what was opened before the process goes, and note on the error how it went."""
+    why = f"Publishing was cut short by {str(error) or type(error).__name__}."
+    try:
+        error.add_note(_give_up(api, None, content, why, looks=2))
+    except BaseException as late:
+        late.add_note(
+            "A check run may stand in progress: the time to complete it was too short. "
+            "Publish the same results again to complete it."
+        )
+        raise
+
+
+def _mention_twins(
+    api: Api, run: CheckRun, before: Sequence[CheckRun], content: CheckRunContent, log: Log
+) -> None:
+    """Say it where another process publishes the same at the same time: both will stand."""
+    try:
+        now = _ours(api.check_runs_of(content.head_sha, content.name))
+    except PublishError as error:
+        log("notice", f"It is not known whether somebody else publishes the same now. {error}")
+        return
+    known = {run.id, *(one.id for one in before)}
+    twins = [one for one in now if one.external_id == run.external_id and one.id not in known]
+    if twins:
+        log(
+            "notice",
+            f"Check run {twins[0].id} says the same as this one, {run.id}: two jobs published "
+            "the same results at the same time. Both stay; publish from one job only.",
+        )
+
+
+def _ours(runs: Sequence[CheckRun]) -> list[CheckRun]:
+    """Return the check runs this program made, oldest first; the newest is what counts."""
+    return sorted(
+        (run for run in runs if run.external_id.startswith(_PREFIX)), key=lambda run: run.id
+    )
+
+
+def _is_published(run: CheckRun, content: CheckRunContent) -> bool:
+    return (run.external_id, run.status, run.conclusion) == (
+        content.external_id,
+        "completed",
+        content.conclusion,
+    )
+
+
+def _unfinished(runs: Sequence[CheckRun], content: CheckRunContent) -> CheckRun | None:
+    """Return a check run of this content that was opened and not completed, by a killed run."""
+    open_runs = [run for run in runs if run.status != "completed"]
+    return next((run for run in open_runs if run.external_id == content.external_id), None)
+
+
+def _open(api: Api, content: CheckRunContent) -> CheckRun:
+    write = create_check_run(
+        content.name, content.head_sha, content.external_id, content.output, content.details_url
+    )
+
+    def attempt(number: int) -> CheckRun:
+        runs = api.check_runs_of(content.head_sha, content.name) if number else ()
+        return _unfinished(runs, content) or api.send_check_run(write)
+
+    return persist(attempt, api.wait)
+
+
+def _annotate(api: Api, run: CheckRun, content: CheckRunContent) -> None:
+    """Send what is missing of the annotations, in batches."""
+    sent = run.annotations_count
+    while sent < len(content.annotations):
+        sent = _send_batch(api, run.id, content, sent)
+
+
+def _send_batch(api: Api, run_id: int, content: CheckRunContent, sent: int) -> int:
+    """Send the batch after the first `sent`; return how many are there then.
+
+    The count in the answer is not used: GitHub counts late. It is only asked for when nothing
+    else tells whether a batch arrived.
+    """
+    batch = content.annotations[sent : sent + BATCH]
+    write = add_annotations(run_id, content.output, batch)
+
+    def attempt(number: int) -> int:
+        there = api.check_run(run_id).annotations_count if number else sent
+        if there > sent:
+            return there
+        api.send_check_run(write)
+        return sent + len(batch)
+
+    return persist(attempt, api.wait)
+
+
+def _give_up(
+    api: Api, run: CheckRun | None, content: CheckRunContent, why: str, *, looks: int = 1
+) -> str:
+    """Complete a check run that could not be filled, as failed: what is not whole is not green.
+
+    `run` is None where it is not known whether one was opened; it is then looked for, `looks`
+    times. Returns a sentence on how it went.
+    """
+    try:
+        run = run or _look_for(api, content, looks)
+        if run is None:
+            return "No check run of these results is in progress."
+        complete(api, run, "failure", f"{content.external_id}:incomplete", _excuse(content, why))
+    except PublishError as error:
+        which = f"Check run {run.id} still stands" if run else "A check run may stand"
+        return (
+            f"{which} in progress, and could not be completed ({error}) "
+            "Publish the same results again to complete it."
+        )
+    return "The check run was completed as failed and says why."
+
+
+def _look_for(api: Api, content: CheckRunContent, looks: int) -> CheckRun | None:
+    """Look whether one was opened; again after a second where its opening may be on its way."""
+    for number in range(looks):
+        if number:
+            api.wait(1.0, "A check run may be about to appear")
+        try:
+            run = _unfinished(_ours(api.check_runs_of(content.head_sha, content.name)), content)
+        except PublishError:
+            if number == looks - 1:
+                raise
+        else:
+            if run is not None:
+                return run
+    return None
+
+
+def _excuse(content: CheckRunContent, why: str) -> Json:
+    """Say in the check run what happened; the summary stays where it fits."""
+    note = (
+        f"This check run could not be published completely, so it fails: "
+        f"{code_span(why, limit=600)}\n\n"
+        f"The verdict itself was: {content.conclusion}. The step summary has all of it."
+    )
+    whole = f"{note}\n\n{content.summary}"
+    fits = len(whole.encode("utf-8", "backslashreplace")) <= SUMMARY_BYTES
+    return {
+        "title": f"Not published completely: {content.title}"[:255],
+        "summary": whole if fits else note,
+    }

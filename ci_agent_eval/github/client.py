@@ -1,0 +1,451 @@
+"""The only door to PyGithub. Import it only when publishing: PyGithub takes 0.15 to 0.35 s."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+import github
+import requests
+from github.Artifact import Artifact as GithubArtifact
+from github.CheckRun import CheckRun as GithubCheckRun
+from github.GithubRetry import GithubRetry
+from github.IssueComment import IssueComment
+from github.PaginatedList import PaginatedList
+from github.PullRequest import PullRequest
+from github.Repository import Repository
+from github.WorkflowRun import WorkflowRun as GithubWorkflowRun
+from urllib3.connectionpool import ConnectionPool
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    MaxRetryError,
+    NewConnectionError,
+    ReadTimeoutError,
+)
+
+from ci_agent_eval.errors import PublishError
+from ci_agent_eval.github.api import CheckRun, Comment, Pull
+from ci_agent_eval.github.concurrent_requests import OfThread
+from ci_agent_eval.github.download import Terms, download, is_fit
+from ci_agent_eval.github.failures import (
+    AmbiguousWriteError,
+    GoneError,
+    NotAllowedError,
+    Purpose,
+    UnfinishedAnswerError,
+    failure,
+    one_line,
+    unanswered,
+    unreadable,
+)
+from ci_agent_eval.github.runs import Artifact, WorkflowRun
+from ci_agent_eval.github.waiting import (
+    TRIES,
+    Clock,
+    Log,
+    Pace,
+    Patience,
+    Sleep,
+    may_retry,
+    pause_before_retry,
+)
+from ci_agent_eval.github.writes import Write
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How to reach GitHub."""
+
+    repository: str
+    """`owner/name`."""
+    token: str = field(repr=False)
+    api_url: str = "https://api.github.com"
+    """GITHUB_API_URL; an enterprise server's ends in `/api/v3`."""
+    timeout_s: int = 30
+    """Longest wait for a connection, and for each piece of an answer."""
+    patience_s: float = 300.0
+    """Longest wait in all that rate limits and GitHub's troubles may cost."""
+
+
+@contextmanager
+def connect(connection: Connection, *, sleep: Sleep, clock: Clock, log: Log) -> Iterator[GitHubApi]:
+    """Open the API; `clock` is seconds since 1970. Nothing is sent yet."""
+    # On import PyGithub starts to print every refused request to standard error.
+    github.set_log_level(logging.WARNING)
+    patience = Patience(connection.patience_s, sleep, log)
+    with ExitStack() as opened:
+
+        def session() -> github.Github:
+            one = github.Github(
+                auth=github.Auth.Token(connection.token),
+                base_url=connection.api_url,
+                timeout=connection.timeout_s,
+                user_agent="ci-agent-eval",
+                per_page=100,
+                retry=_Retry(patience=patience, clock=clock),
+                # PyGithub's own pauses use the real clock and slow every run; `Pace` stands in.
+                seconds_between_requests=None,
+                seconds_between_writes=None,
+                lazy=True,
+            )
+            return opened.enter_context(one)
+
+        yield GitHubApi(session, connection, patience, Pace(clock, sleep), clock)
+
+
+class _Retry(GithubRetry):
+    """Decides with `waiting` whether and when urllib3 sends a request again.
+
+    PyGithub's own never retries a PATCH or a 429 without Retry-After, and repeats a POST after
+    a 502, which doubles what the server had already made.
+    """
+
+    def __init__(self, *, patience: Patience, clock: Clock, **rest: Any) -> None:
+        rest = {"total": TRIES - 1, "allowed_methods": frozenset({"GET"}), **rest}
+        super().__init__(**rest)
+        self._patience = patience
+        self._clock = clock
+        self._pause = (0.0, "")
+
+    def new(self, **kw: Any) -> _Retry:
+        return super().new(patience=self._patience, clock=self._clock, **kw)
+
+    def is_retry(
+        self,
+        method: str,
+        status_code: int,
+        has_retry_after: bool = False,  # noqa: ARG002 - urllib3's signature
+    ) -> bool:
+        return may_retry(method, status_code)
+
+    def increment(
+        self,
+        method: str | None = None,
+        url: str | None = None,
+        response: Any = None,
+        error: Exception | None = None,
+        _pool: ConnectionPool | None = None,
+        _stacktrace: TracebackType | None = None,
+    ) -> _Retry:
+        if error is not None and method != "GET" and not _never_sent(error):
+            raise error.with_traceback(_stacktrace)
+        try:
+            # `new` makes the next one of our own class, whatever the base class promises.
+            following = cast(
+                "_Retry", super().increment(method, url, response, error, _pool, _stacktrace)
+            )
+        except Exception as gave_up:
+            if response is not None:
+                # urllib3 would leave the connection open: it expects MaxRetryError only.
+                response.drain_conn()
+            if response is None or not isinstance(gave_up, MaxRetryError):
+                raise
+            raise PublishError(
+                f"GitHub answered {response.status} to {method} {url} {TRIES} times. "
+                "Run the job again later."
+            ) from None
+        following._plan(f"{method} {url}", response)  # noqa: SLF001 - the same class
+        return following
+
+    def _plan(self, request: str, response: Any) -> None:
+        """Note how long to wait and why, before urllib3 asks for it."""
+        status = None if response is None else int(response.status)
+        headers = {} if response is None else {k.lower(): v for k, v in response.headers.items()}
+        seconds = pause_before_retry(status, headers, failures=len(self.history), now=self._clock())
+        said = "No answer from GitHub" if status is None else f"GitHub answered {status}"
+        self._pause = (seconds, f"{said} to {request}")
+
+    def sleep(self, response: Any = None) -> None:  # noqa: ARG002 - urllib3's signature
+        self._patience.wait(*self._pause)
+
+
+def _never_sent(error: Exception) -> bool:
+    """Tell whether a connection failed before the request was on its way."""
+    cause = getattr(error, "original_error", error)
+    return isinstance(cause, NewConnectionError | ConnectTimeoutError)
+
+
+def _broke_off(error: BaseException | None) -> bool:
+    """Tell whether an answer began and did not end; what urllib3 gave up on is no such error."""
+    if isinstance(error, github.GithubException):
+        # PyGithub reads a 403 to tell a rate limit from a refusal, and raises it all the same.
+        return error.__cause__ is not None and _broke_off(error.__cause__.__cause__)
+    if isinstance(error, requests.ConnectionError):
+        return any(isinstance(cause, ReadTimeoutError) for cause in error.args)
+    return isinstance(error, requests.exceptions.ChunkedEncodingError)
+
+
+def _repeated(
+    read: Callable[Concatenate[GitHubApi, P], T],
+) -> Callable[Concatenate[GitHubApi, P], T]:
+    """Repeat a read whose answer broke off: urllib3 itself repeats only until one begins."""
+
+    @wraps(read)
+    def repeated(self: GitHubApi, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        for tried in range(1, TRIES):
+            try:
+                return read(self, *args, **kwargs)
+            except UnfinishedAnswerError as error:
+                self.wait(2.0 ** (tried - 1), str(error).rstrip("."))
+        return read(self, *args, **kwargs)
+
+    return repeated
+
+
+class GitHubApi:
+    """One repository on GitHub; see the protocol `runs.RunsApi` for what each method promises."""
+
+    def __init__(
+        self,
+        session: Callable[[], github.Github],
+        connection: Connection,
+        patience: Patience,
+        pace: Pace,
+        clock: Clock,
+    ) -> None:
+        self._sessions = OfThread(session)  # a session's connection holds the request it is at
+        self._path = f"/repos/{connection.repository}"
+        self._connection = connection
+        self._secret = connection.token
+        self._patience = patience
+        self._pace = pace
+        self._clock = clock
+
+    @_repeated
+    def login(self) -> str | None:
+        """Return the token's own login; None for an app's token, which may not ask."""
+        try:
+            with self._reading("ask whose token this is"):
+                return self._session.get_user().login
+        except NotAllowedError:
+            return None
+
+    @_repeated
+    def comments(self, issue: int) -> Sequence[Comment]:
+        """Return every comment of a pull request, oldest first."""
+        with self._reading(f"read the comments of #{issue}", "pull-requests"):
+            found = [_comment(one) for one in self._repository.get_issue(issue).get_comments()]
+        return sorted(found, key=lambda comment: comment.id)
+
+    @_repeated
+    def pulls_of_commit(self, sha: str) -> Sequence[Pull]:
+        """Return the pull requests that contain a commit."""
+        with self._reading(f"look up the pull requests of {sha[:7]}", "pull-requests"):
+            return [_pull(one) for one in self._repository.get_commit(sha).get_pulls()]
+
+    @_repeated
+    def pulls_of_branch(self, owner: str, branch: str) -> Sequence[Pull]:
+        """Return the open pull requests from a branch of any repository of `owner`."""
+        with self._reading(f"look up the pull requests from {owner}", "pull-requests"):
+            found = self._repository.get_pulls(state="open", head=f"{owner}:{branch}")
+            return [_pull(one) for one in found]
+
+    @_repeated
+    def pull_head(self, number: int) -> str | None:
+        """Return the commit a pull request is at now; None where the token may not ask."""
+        try:
+            with self._reading(f"look up #{number}", "pull-requests"):
+                return self._repository.get_pull(number).head.sha
+        except NotAllowedError:
+            return None
+
+    @_repeated
+    def check_runs_of(self, sha: str, name: str) -> Sequence[CheckRun]:
+        """Return every check run of that name on a commit."""
+        with self._reading(f"read the check runs of {sha[:7]}", "checks"):
+            found = self._repository.get_commit(sha).get_check_runs(check_name=name, filter="all")
+            return [_check_run(one) for one in found]
+
+    @_repeated
+    def check_run(self, run_id: int) -> CheckRun:
+        """Return a check run as it is now."""
+        with self._reading("read the check run again", "checks"):
+            found = self._repository.get_check_run(run_id)
+            found.complete()
+            return _check_run(found)
+
+    @_repeated
+    def workflow_run(self, run_id: int) -> WorkflowRun:
+        """Return a workflow run."""
+        with self._reading(f"read workflow run {run_id}", "actions"):
+            return _workflow_run(self._repository.get_workflow_run(run_id))
+
+    @_repeated
+    def completed_runs(self, workflow_id: int, branch: str, *, limit: int) -> Sequence[WorkflowRun]:
+        """Return the last runs of a workflow on a branch of that name that ended, newest first."""
+        with self._reading("list the earlier runs of this workflow", "actions"):
+            workflow = self._repository.get_workflow(workflow_id)
+            found = workflow.get_runs(branch=branch, status="completed")
+            return [_workflow_run(one) for one in islice(found, limit)]
+
+    @_repeated
+    def artifacts_of_run(self, run_id: int, *, limit: int) -> Sequence[Artifact]:
+        """Return the artifacts of a run, in GitHub's order."""
+        path = f"{self._path}/actions/runs/{run_id}/artifacts"
+        with self._reading(f"list the artifacts of run {run_id}", "actions"):
+            # WorkflowRun.get_artifacts would read the run itself first.
+            found = PaginatedList(GithubArtifact, self._requester, path, list_item="artifacts")
+            return [_artifact(one) for one in islice(found, limit)]
+
+    def download_artifact(self, artifact: Artifact, into: Path, *, largest: int) -> None:
+        """Write an artifact's archive to a file, of `largest` bytes at most."""
+        what = f"download the artifact {one_line(artifact.name)} of run {artifact.run_id}"
+        purpose = Purpose(what, "actions")
+        download(
+            lambda: self._signed_address(artifact, purpose),
+            into,
+            Terms(what, largest, artifact.digest, self._connection.timeout_s),
+            patience=self._patience,
+            clock=self._clock,
+        )
+
+    @_repeated
+    def _signed_address(self, artifact: Artifact, purpose: Purpose) -> str:
+        """Ask where an artifact's bytes are; the token goes to the API and no further."""
+        path = f"{self._path}/actions/artifacts/{artifact.id}/zip"
+        with self._reading(purpose.what, purpose.permission):
+            status, headers, _ = self._requester.requestJson("GET", path)
+        address = str(headers.get("location", ""))
+        if status == 302 and is_fit(address, self._connection.api_url):
+            return address
+        if status < 400:
+            raise PublishError(f"Could not {purpose.what}: GitHub named no address to get it from.")
+        if status == 410:
+            raise GoneError(f"Could not {purpose.what}: it has expired.")
+        raise failure(purpose, status, None, secret=self._secret)
+
+    def send_comment(self, write: Write) -> Comment:
+        """Create or change a comment."""
+        return self._send(
+            write, lambda headers, data: _comment(IssueComment(self._requester, headers, data))
+        )
+
+    def delete_comment(self, write: Write) -> None:
+        """Delete a comment; NotFoundError where it is gone already."""
+        self._send(write, lambda _headers, _data: None)
+
+    def send_check_run(self, write: Write) -> CheckRun:
+        """Create or change a check run."""
+        return self._send(
+            write, lambda headers, data: _check_run(GithubCheckRun(self._requester, headers, data))
+        )
+
+    def wait(self, seconds: float, why: str) -> None:
+        """Wait before a look at what GitHub did; OutOfPatienceError after too much of it."""
+        self._patience.wait(seconds, why)
+
+    @property
+    def _session(self) -> github.Github:
+        return self._sessions.own
+
+    @property
+    def _repository(self) -> Repository:
+        return self._session.get_repo(self._connection.repository)  # lazy: nothing is asked yet
+
+    @property
+    def _requester(self) -> github.Requester.Requester:
+        return self._session.requester
+
+    @contextmanager
+    def _reading(self, what: str, permission: str = "") -> Iterator[None]:
+        purpose = Purpose(what, permission)
+        try:
+            yield
+        except PublishError:
+            raise
+        except (github.GithubException, requests.RequestException) as error:
+            failed = self._failed(purpose, error)
+            raise UnfinishedAnswerError(str(failed)) if _broke_off(error) else failed from None
+        except Exception as error:  # noqa: BLE001 - a proxy's page may fail PyGithub in any way
+            raise unreadable(purpose, error, secret=self._secret) from None
+
+    def _send(self, write: Write, read: Callable[[dict[str, Any], Any], T]) -> T:
+        """Send a write; whatever does not tell that nothing was done is ambiguous."""
+        self._pace.before_write()
+        try:
+            return read(
+                *self._requester.requestJsonAndCheck(
+                    write.method,
+                    self._path + write.path,
+                    input=None if write.body is None else dict(write.body),
+                )
+            )
+        except PublishError:
+            raise
+        except (github.GithubException, requests.RequestException) as error:
+            failed = self._failed(write.purpose, error)
+            is_refused = isinstance(error, github.GithubException) and error.status < 500
+            if is_refused and not _broke_off(error):
+                raise failed from None
+            raise AmbiguousWriteError(str(failed)) from None
+        except Exception as error:  # noqa: BLE001 - as in _reading
+            raise AmbiguousWriteError(
+                str(unreadable(write.purpose, error, secret=self._secret))
+            ) from None
+
+    def _failed(
+        self, purpose: Purpose, error: github.GithubException | requests.RequestException
+    ) -> PublishError:
+        if isinstance(error, github.GithubException):
+            return failure(purpose, error.status, error.data, secret=self._secret)
+        return unanswered(purpose, error, secret=self._secret)
+
+
+def _comment(one: IssueComment) -> Comment:
+    author = one.user.login if one.user else ""
+    return Comment(id=one.id, author=author, body=one.body or "", url=one.html_url)
+
+
+def _pull(one: PullRequest) -> Pull:
+    repository = one.head.repo.full_name if one.head.repo else None
+    return Pull(one.number, one.state == "open", one.head.sha, repository, one.base.ref)
+
+
+def _workflow_run(one: GithubWorkflowRun) -> WorkflowRun:
+    repository = one.head_repository
+    return WorkflowRun(
+        id=one.id,
+        workflow_id=one.workflow_id,
+        event=one.event,
+        conclusion=one.conclusion,
+        head_sha=one.head_sha,
+        head_branch=one.head_branch or "",
+        head_repository=repository.full_name if repository else None,
+    )
+
+
+def _artifact(one: GithubArtifact) -> Artifact:
+    # As plain data: PyGithub takes the few fields of the run for a run to be completed.
+    run = one.raw_data.get("workflow_run") or {}
+    return Artifact(
+        id=one.id,
+        name=one.name,
+        size_bytes=one.size_in_bytes,
+        is_expired=one.expired,
+        run_id=run.get("id"),
+        head_sha=run.get("head_sha"),
+        digest=one.digest,
+    )
+
+
+def _check_run(one: GithubCheckRun) -> CheckRun:
+    return CheckRun(
+        id=one.id,
+        name=one.name,
+        status=one.status,
+        conclusion=one.conclusion,
+        external_id=one.external_id or "",
+        annotations_count=one.output.annotations_count or 0,
+        url=one.html_url or "",
+        app_id=one.app.id if one.app else None,
+    )

@@ -1,0 +1,175 @@
+"""One comment per pull request and suite: found again, changed in place, left alone when equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ci_agent_eval.errors import PublishError
+from ci_agent_eval.github.api import Api, Comment
+from ci_agent_eval.github.failures import NotFoundError
+from ci_agent_eval.github.plan import Part, Status
+from ci_agent_eval.github.waiting import Log, persist
+from ci_agent_eval.github.writes import create_comment, delete_comment, update_comment
+
+APP_LOGIN = "github-actions[bot]"
+"""Login behind a workflow's own token, which may not ask for it."""
+
+
+WhyNot = Callable[[Comment | None], str | None]
+"""Says why nothing is to be written, given our comment; None: it is to be written."""
+
+
+def upsert_comment(
+    api: Api,
+    issue: int,
+    *,
+    body: str,
+    marker: str,
+    author: str | None,
+    log: Log,
+    why_not: WhyNot = lambda _: None,
+) -> Part:
+    """Leave one comment of ours on a pull request, with this text.
+
+    Ours is a comment that starts with the line `marker` and was written by `author`, or by the
+    token's own account where that is None. Of several the oldest is kept up to date and the
+    others are deleted: publishers at the same time agree on it. Raises PublishError.
+    """
+    place = _Place(api, issue, marker, author, log)
+    done: Status = "unchanged"
+    posted: Comment | None = None
+
+    def write(ours: Comment | None) -> Part:
+        nonlocal done, posted
+        if ours is not None and _normal(ours.body) == _normal(body):
+            return _part(issue, done, ours)
+        if (reason := why_not(ours)) is not None:
+            return _withheld(issue, reason, ours)
+        if ours is not None:
+            done = "updated"
+            return _part(issue, done, place.update(ours, body))
+        done = "created"
+        posted = api.send_comment(create_comment(issue, body))
+        _check_author(posted, author, log)
+        return _part(issue, done, posted)
+
+    def attempt(_number: int) -> Part:
+        # Reading all comments first is also the look that a second attempt needs.
+        ours = place.ours()
+        part = write(ours[0] if ours else None)
+        place.delete(ours[1:])
+        return part
+
+    part = persist(attempt, api.wait)
+    return part if posted is None else place.settle(posted) or part
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The comments of ours on one pull request."""
+
+    api: Api
+    issue: int
+    marker: str
+    author: str | None
+    log: Log
+
+    def ours(self) -> list[Comment]:
+        """Return our comments, oldest first; whose token this is, is asked only where needed."""
+        found = self.api.comments(self.issue)
+        marked = [one for one in found if _normal(one.body).split("\n")[0] == self.marker]
+        if not marked:
+            return []
+        login = (self.author or self.api.login() or APP_LOGIN).casefold()
+        ours = [one for one in marked if one.author.casefold() == login]
+        strangers = len(marked) - len(ours)
+        _mention(strangers, "by others that carry our marker: left alone", self.issue, self.log)
+        return sorted(ours, key=lambda one: one.id)
+
+    def settle(self, posted: Comment) -> Part | None:
+        """Look for what others posted at the same time, and leave the oldest comment alone.
+
+        It gets the text of the youngest, as if they had been published one after the other.
+        Returns None where `posted` is the one that stays.
+        """
+        try:
+            ours = self.ours()
+        except PublishError as error:
+            sentence = "It is not known whether another job posted the same comment now."
+            self.log("notice", f"{sentence} {error}")
+            return None
+        if not ours or ours[0].id == posted.id:
+            self.delete(ours[1:])
+            return None
+        kept = ours[0]
+        if ours[-1].id <= posted.id:
+            kept = persist(lambda _: self.update(kept, posted.body), self.api.wait)
+        self.delete([*(one for one in ours[1:] if one.id != posted.id), posted])
+        return _part(self.issue, "updated", kept)
+
+    def update(self, ours: Comment, body: str) -> Comment:
+        """Change a comment's text."""
+        return self.api.send_comment(update_comment(self.issue, ours.id, body))
+
+    def delete(self, duplicates: Sequence[Comment]) -> None:
+        """Delete comments; one that cannot be deleted is logged, and the next run tries again."""
+        for one in duplicates:
+            try:
+                persist(self._delete(one), self.api.wait)
+            except PublishError as error:
+                self.log("warning", f"#{self.issue} has a second comment of ours. {error}")
+            else:
+                self.log("notice", f"Deleted comment {one.id} on #{self.issue}: a duplicate.")
+
+    def _delete(self, one: Comment) -> Callable[[int], None]:
+        def attempt(_number: int) -> None:
+            # Another publisher may have been faster.
+            with suppress(NotFoundError):
+                self.api.delete_comment(delete_comment(self.issue, one.id))
+
+        return attempt
+
+
+def _mention(number: int, which: str, issue: int, log: Log) -> None:
+    if number > 0:
+        log("notice", f"#{issue} has {number} comment{'s' * (number > 1)} {which}.")
+
+
+def _check_author(posted: Comment, author: str | None, log: Log) -> None:
+    """Warn when the next run would not recognise this comment and post another."""
+    wanted = author or (APP_LOGIN if posted.author.endswith("[bot]") else posted.author)
+    if posted.author.casefold() != wanted.casefold():
+        log(
+            "warning",
+            f"The comment was posted as {posted.author}, not {wanted}, so the next run would not "
+            f"find it and post another. Set the comment author to {posted.author}.",
+        )
+
+
+_SENTENCES: dict[Status, str] = {
+    "created": "Posted the comment on #{issue}.",
+    "updated": "Updated the comment on #{issue}.",
+    "unchanged": "The comment on #{issue} already says this; it was not written again.",
+}
+
+
+def _withheld(issue: int, reason: str, ours: Comment | None) -> Part:
+    left = f"Left the comment on #{issue} as it is" if ours else f"No comment on #{issue}"
+    url = ours.url if ours else ""
+    return Part(f"comment on #{issue}", "withheld", f"{left}: {reason}.", url or None)
+
+
+def _part(issue: int, status: Status, comment: Comment) -> Part:
+    sentence = _SENTENCES[status].format(issue=issue)
+    return Part(f"comment on #{issue}", status, sentence, comment.url or None)
+
+
+def _normal(text: str) -> str:
+    """Take out what GitHub may change in storing a text: line endings and trailing space."""
+    return "\n".join(_stripped(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))).strip()
+
+
+def _stripped(lines: Iterable[str]) -> Iterable[str]:
+    return (line.rstrip() for line in lines)

@@ -1,0 +1,119 @@
+"""The files GitHub's runner hands to a step: event, step summary, outputs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.github.event import Event, parse_event
+from ci_agent_eval.github.plan import Part
+
+SUMMARY_BYTES = 1024 * 1024
+"""Over this the runner drops a step's whole summary, and the job stays green."""
+
+OUTPUT_BYTES = 1024 * 1024
+"""Most a job may set as outputs."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where to write; None: outside a workflow, or not wanted."""
+
+    step_summary: Path | None = None
+    """$GITHUB_STEP_SUMMARY."""
+    outputs: Path | None = None
+    """$GITHUB_OUTPUT."""
+
+
+def load_event(environ: Mapping[str, str]) -> Event:
+    """Read the event a workflow run was started by. Raises InputError."""
+    name, path = environ.get("GITHUB_EVENT_NAME", ""), environ.get("GITHUB_EVENT_PATH", "")
+    if not name or not path:
+        missing = "GITHUB_EVENT_PATH" if name else "GITHUB_EVENT_NAME"
+        raise InputError(f"{missing} is not set. Publish from a GitHub workflow, or set it.")
+    return parse_event(name, _load_json(Path(path)), environ, file=path)
+
+
+def _load_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"{path}: {error.strerror or error}. Point GITHUB_EVENT_PATH at GitHub's event file."
+        ) from error
+    except ValueError as error:
+        raise InputError(
+            f"{path}: not JSON ({error}). Pass GitHub's own event file, unchanged."
+        ) from error
+
+
+def append_step_summary(path: Path, text: str, *, short: str) -> Part:
+    """Add to the step summary, never over its limit; `short` stands in where `text` is too long.
+
+    Other programs of the same step may have written to it before.
+    """
+    name = "step summary"
+    try:
+        before = path.stat().st_size if path.exists() else 0
+        whole, brief = _block(text), _block(short)
+        if before + len(whole) <= SUMMARY_BYTES:
+            _append(path, whole)
+            return Part(name, "written", "Wrote the step summary.")
+        room = before + len(brief) <= SUMMARY_BYTES
+        if room:
+            _append(path, brief)
+    except OSError as error:
+        return Part(name, "failed", f"Could not write the step summary: {path}: {error.strerror}.")
+    fate = "shortened to its headline" if room else "left out"
+    return Part(
+        name,
+        "skipped",
+        f"The step summary was {fate}: {len(whole):,} bytes on top of the {before:,} already there "
+        f"are more than GitHub's {SUMMARY_BYTES:,}. The report folder has all of it.",
+    )
+
+
+def _block(text: str) -> bytes:
+    """Return Markdown as a block of its own, whatever stands before and after it."""
+    return f"\n{text.strip()}\n\n".encode("utf-8", "backslashreplace")
+
+
+def _append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def append_outputs(path: Path, outputs: Mapping[str, str], token: Callable[[], str]) -> Part:
+    """Set a step's outputs; `token` yields random words for delimiters of several lines.
+
+    Raises ValueError for a name that GitHub would not take.
+    """
+    data = "".join(_output(name, value, token) for name, value in outputs.items())
+    encoded = data.encode("utf-8", "backslashreplace")
+    if len(encoded) > OUTPUT_BYTES:
+        sentence = f"The outputs were not set: {len(encoded):,} bytes, and GitHub takes 1 MiB."
+        return Part("outputs", "failed", f"{sentence} Read the report folder instead.")
+    try:
+        _append(path, encoded)
+    except OSError as error:
+        return Part("outputs", "failed", f"Could not set outputs: {path}: {error.strerror}.")
+    return Part("outputs", "written", "Set the outputs.")
+
+
+def _output(name: str, value: str, token: Callable[[], str]) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name for an output")
+    if not re.search(r"[\r\n]", value):
+        return f"{name}={value}\n"
+    # A delimiter that a value could contain would let the value set outputs of its own.
+    delimiter = f"end_{token()}"
+    while delimiter in value:
+        delimiter += f"_{token()}"
+    return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"

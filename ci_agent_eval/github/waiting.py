@@ -1,0 +1,145 @@
+"""When to ask GitHub again, and how long to wait first. Sleep and clock are parameters."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from email.utils import mktime_tz, parsedate_tz
+from typing import Literal, TypeVar
+
+from ci_agent_eval.errors import PublishError
+from ci_agent_eval.github.failures import AmbiguousWriteError, OutOfPatienceError
+
+T = TypeVar("T")
+Sleep = Callable[[float], None]
+Clock = Callable[[], float]
+Level = Literal["notice", "warning"]
+Log = Callable[[Level, str], None]
+
+TRIES = 5
+"""Most times one request, or one write that must take effect once, is tried."""
+
+_RATE_LIMITED = frozenset({403, 429})
+_SECONDARY_S = 60.0
+"""Least wait when GitHub limits the rate and gives no hint, by its documentation."""
+
+
+class Patience:
+    """How long one run may wait for GitHub in all, shared by every request of it."""
+
+    def __init__(self, limit_s: float, sleep: Sleep, log: Log) -> None:
+        self._limit_s = limit_s
+        self._sleep = sleep
+        self._log = log
+        self._spent_s = 0.0
+        self._one_at_a_time = threading.Lock()
+
+    def wait(self, seconds: float, why: str) -> None:
+        """Wait and say so; OutOfPatienceError when that would be more than a run may wait."""
+        with self._one_at_a_time:
+            self._wait(seconds, why)
+
+    def _wait(self, seconds: float, why: str) -> None:
+        if self._spent_s + seconds > self._limit_s:
+            raise OutOfPatienceError(
+                f"{why}, which asks for {seconds:.0f} s of waiting; this run may wait "
+                f"{self._limit_s:.0f} s in all and has waited {self._spent_s:.0f} s. "
+                "Run the job again later."
+            )
+        self._spent_s += seconds
+        self._log("notice", f"{why}: waiting {seconds:.0f} s, then trying again.")
+        self._sleep(seconds)
+
+
+class Pace:
+    """Keeps writes apart once there are many: GitHub asks for a second between them.
+
+    The first few writes of a run, all that most runs have, go without a pause: with 300
+    annotations it is nine. GitHub takes 80 a minute (its REST API's secondary rate limits).
+    """
+
+    def __init__(self, clock: Clock, sleep: Sleep, *, free: int = 10, apart_s: float = 1.0) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._free = free
+        self._apart_s = apart_s
+        self._last = 0.0
+
+    def before_write(self) -> None:
+        """Wait as long as the last write was too recent."""
+        too_soon = self._last + self._apart_s - self._clock()
+        if self._free > 0:
+            self._free -= 1
+        elif too_soon > 0:
+            self._sleep(too_soon)
+        self._last = self._clock()
+
+
+def may_retry(method: str, status: int) -> bool:
+    """Decide whether an answer allows the same request again without a look at the state.
+
+    A 403 is decided by its body later on. A write that met a 5xx may have been done.
+    """
+    return status in _RATE_LIMITED or (method == "GET" and status >= 500)
+
+
+def pause_before_retry(
+    status: int | None, headers: Mapping[str, str], *, failures: int, now: float
+) -> float:
+    """Return the seconds to wait after the `failures`-th failure (from 1) of one request.
+
+    `status` is None for a cut connection; `headers` have lower-case names; `now` is seconds
+    since 1970. The order is GitHub's: Retry-After, the limit's reset, a minute that doubles.
+    """
+    asked = _retry_after(headers.get("retry-after", ""), now)
+    if asked is not None:
+        return asked
+    if status not in _RATE_LIMITED:
+        return 2.0 ** (failures - 1)
+    reset = headers.get("x-ratelimit-reset", "")
+    if headers.get("x-ratelimit-remaining") == "0" and _is_number(reset):
+        # One second more: it is not clear when within that second the limit is lifted.
+        return max(0.0, int(reset) - now) + 1
+    return _SECONDARY_S * 2.0 ** (failures - 1)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _retry_after(text: str, now: float) -> float | None:
+    """Read Retry-After, seconds or a date; None for neither."""
+    if _is_number(text.strip()):
+        return float(text)
+    date = parsedate_tz(text) if text else None
+    return float(max(0, mktime_tz(date) - now)) if date else None
+
+
+def persist(attempt: Callable[[int], T], wait: Callable[[float, str], None]) -> T:
+    """Call `attempt(0)`, and after each ambiguous failure wait and call it with 1, 2, ….
+
+    From 1 on `attempt` must look whether the earlier write took effect before it writes. A look
+    that is refused is repeated too: GitHub may answer 404 for what it has only just made.
+    Raises AmbiguousWriteError where it stays unclear, and what `attempt(0)` raises besides.
+    """
+    try:
+        return attempt(0)
+    except AmbiguousWriteError as error:
+        unclear = error
+    refused: PublishError | None = None
+    for number in range(1, TRIES):
+        try:
+            wait(2.0 ** (number - 1), str(refused or unclear).rstrip("."))
+            return attempt(number)
+        except AmbiguousWriteError as error:
+            unclear, refused = error, None
+        except OutOfPatienceError as error:
+            refused = error
+            break
+        except PublishError as error:
+            refused = error
+    if refused is None:
+        raise unclear
+    raise AmbiguousWriteError(
+        f"{unclear} It is not known whether it was done all the same: {refused}"
+    ) from refused

@@ -1,0 +1,1 @@
+"""Compatibility with Opik: its decorators, the experiment store, and sending experiments."""

@@ -1,0 +1,42 @@
+"""The way from `@llm_unit` to episodes: its decorators, and the names Opik's contract gave.
+
+The decorators need nothing but Python; the names of the contract bring it when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ci_agent_eval.opik.decorators.decorators import llm_episode, llm_unit
+
+if TYPE_CHECKING:
+    from ci_agent_eval.opik.decorators.names import (
+        EpisodeAssertion,
+        EpisodeBudgetMetric,
+        EpisodeBudgets,
+        EpisodeResult,
+        EpisodeScore,
+        build_trajectory_summary,
+        make_max_turns_assertion,
+        make_tool_call_budget,
+    )
+
+__all__ = [
+    "EpisodeAssertion",
+    "EpisodeBudgetMetric",
+    "EpisodeBudgets",
+    "EpisodeResult",
+    "EpisodeScore",
+    "build_trajectory_summary",
+    "llm_episode",
+    "llm_unit",
+    "make_max_turns_assertion",
+    "make_tool_call_budget",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.names"), name)

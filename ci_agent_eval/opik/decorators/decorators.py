@@ -1,0 +1,123 @@
+"""`@llm_unit` and `@llm_episode`: what a test says of itself, for the plugin to read.
+
+Both keep the function's name, signature and marks. `llm_unit` changes nothing else;
+`llm_episode` hands what the test returns to its episode.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
+LINKED = "__agent_eval_linked__"
+"""Attribute of a test whose arguments are linked to an item of the data set."""
+
+RETURNING = "__agent_eval_returning__"
+"""Attribute of a test that returns its episode."""
+
+Test = TypeVar("Test")
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """Which of the test's arguments are its input, expected output and metadata."""
+
+    input: str
+    expected_output: str
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
+class Returning:
+    """Which of the test's arguments name the episode, where what it returns does not."""
+
+    scenario_id: str
+    thread_id: str
+
+
+def llm_unit(
+    expected_output_key: str = "expected_output",
+    input_key: str = "input",
+    metadata_key: str = "metadata",
+) -> Callable[[Test], Test]:
+    """Track a test in an experiment: its input, expected output, metadata, and its result.
+
+    The keys name the test's arguments (parameters, fixtures, defaults) to be linked.
+    """
+    linked = Linked(input_key, expected_output_key, metadata_key)
+
+    def decorate(test: Test) -> Test:
+        return _link("llm_unit", test, linked)
+
+    # `@llm_unit` without its brackets gives the test where the first key belongs.
+    return llm_unit()(expected_output_key) if callable(expected_output_key) else decorate
+
+
+def llm_episode(
+    scenario_id_key: str = "scenario_id",
+    thread_id_key: str = "thread_id",
+    expected_output_key: str = "expected_output",
+    input_key: str = "input",
+    metadata_key: str = "metadata",
+) -> Callable[[Test], Test]:
+    """Make the episode that a test returns its result: the test fails when the episode does.
+
+    It may return an Episode, a mapping, a JSON text, a dataclass, or an object with
+    `to_dict`. The first two keys name arguments that stand in for a `scenario_id` and a
+    `thread_id` it does not give; the others are those of `llm_unit`.
+    """
+    linked = Linked(input_key, expected_output_key, metadata_key)
+    returning = Returning(scenario_id_key, thread_id_key)
+
+    def decorate(test: Any) -> Any:
+        if isinstance(test, staticmethod | classmethod):
+            return type(test)(decorate(test.__func__))
+        wrapper = _delivering(_link("llm_episode", test, linked), returning)
+        setattr(wrapper, RETURNING, returning)
+        return wrapper
+
+    return llm_episode()(scenario_id_key) if callable(scenario_id_key) else decorate
+
+
+def _link(name: str, test: Test, linked: Linked) -> Test:
+    function: Any = getattr(test, "__func__", test)
+    if isinstance(function, type) or not callable(function):
+        raise TypeError(f"@{name}: decorate a test function or method, not {test!r}")
+    setattr(function, LINKED, linked)
+    return test
+
+
+def _delivering(test: Callable[..., Any], names: Returning) -> Callable[..., Any]:
+    """Wrap a test, async if it is, so that what it returns goes to its episode."""
+    if inspect.iscoroutinefunction(test):
+
+        @functools.wraps(test)
+        async def awaiting(*args: Any, **kwargs: Any) -> Any:
+            return _deliver(await test(*args, **kwargs), test, args, kwargs, names)
+
+        return awaiting
+
+    @functools.wraps(test)
+    def calling(*args: Any, **kwargs: Any) -> Any:
+        return _deliver(test(*args, **kwargs), test, args, kwargs, names)
+
+    return calling
+
+
+def _deliver(
+    returned: object,
+    test: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    names: Returning,
+) -> Any:
+    from ci_agent_eval.opik.decorators import returned as returns  # noqa: PLC0415 - inert until used
+
+    given = returns.arguments_of(test, args, kwargs)
+    scenario_id, thread_id = given.get(names.scenario_id), given.get(names.thread_id)
+    return returns.deliver(returned, scenario_id=scenario_id, thread_id=thread_id)

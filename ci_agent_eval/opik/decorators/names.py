@@ -1,0 +1,95 @@
+"""The episode contract under the names of Opik's pull request, on ours.
+
+Where they differ: budgets need not be measured yet, unknown keys are errors, and an episode
+that claims nothing and shows nothing does not pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ci_agent_eval.contract.budgets import Budget, Budgets
+from ci_agent_eval.contract.episode import Assertion, Episode, Score
+from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.trajectory import Trajectory, summarize_trajectory
+from ci_agent_eval.opik.decorators.returned import as_episode
+
+EpisodeAssertion = Assertion
+EpisodeScore = Score
+
+Step = Mapping[str, Any]
+"""One step of an agent as its test noted it; a step with an `action` is a tool call."""
+
+
+class EpisodeBudgetMetric(Budget):
+    """What was used of a budget, and its limit."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether it was measured and kept."""
+        return self.used is not None and self.used <= self.limit
+
+
+class EpisodeBudgets(Budgets):
+    """The budgets of an episode."""
+
+    def all_metrics(self) -> dict[str, Budget]:
+        """Return every budget that is set, by its name."""
+        return dict(self.named())
+
+
+class EpisodeResult(Episode):
+    """What a test decorated with `@llm_episode` may return; its metadata may be anything."""
+
+    def __init__(self, **fields: Any) -> None:
+        given = {name: value for name, value in fields.items() if value is not None}
+        if "metadata" in given:
+            given["metadata"] = jsonable(given["metadata"])
+        super().__init__(**given)
+
+    @classmethod
+    def from_any(
+        cls,
+        value: Any,
+        *,
+        fallback_scenario_id: str | None = None,
+        fallback_thread_id: str | None = None,
+    ) -> Episode:
+        """Read an episode from anything that a test may return; raises InputError."""
+        return as_episode(
+            value, scenario_id=fallback_scenario_id or "", thread_id=fallback_thread_id
+        )
+
+
+def build_trajectory_summary(trajectory: Sequence[Step] | Trajectory) -> dict[str, Any]:
+    """Count the steps of an agent, and those that were tool calls."""
+    if isinstance(trajectory, Trajectory):
+        return dict(summarize_trajectory(trajectory))
+    calls = [step for step in trajectory if _is_action(step.get("action"))]
+    return {"steps_count": len(trajectory), "tool_calls_count": len(calls)}
+
+
+def _is_action(action: object) -> bool:
+    return isinstance(action, str) and bool(action.strip())
+
+
+def make_max_turns_assertion(
+    conversation_history: Sequence[Mapping[str, Any]],
+    max_turns: int,
+    *,
+    name: str = "max_turns",
+) -> Assertion:
+    """Assert that a history of alternating messages has no more turns than that."""
+    used = len(conversation_history) // 2
+    return Assertion(
+        name=name, passed=used <= max_turns, reason=f"turns_used={used}, limit={max_turns}"
+    )
+
+
+def make_tool_call_budget(
+    trajectory: Sequence[Step] | Trajectory, limit: int
+) -> EpisodeBudgetMetric:
+    """Make the budget of an agent's tool calls, measured from its steps."""
+    used = build_trajectory_summary(trajectory)["tool_calls_count"]
+    return EpisodeBudgetMetric(used=used, limit=limit, unit="count")

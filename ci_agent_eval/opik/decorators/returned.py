@@ -1,0 +1,117 @@
+"""What a test returned, as the episode it is; and how it gets into the episode that runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+from unittest import SkipTest
+
+from ci_agent_eval.contract.base import unknown_key
+from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.problems import describe_problem
+from ci_agent_eval.errors import AgentEvalError, InputError
+from ci_agent_eval.recording.active_episode import running_episode
+
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
+HOW = "return an Episode, a mapping, a JSON text, a dataclass, or an object with to_dict()"
+
+
+class ReturnedEpisodeError(AgentEvalError):
+    """The returned episode says that it ended in an error: the world's fault."""
+
+
+def arguments_of(
+    test: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the arguments of a call by name, its defaults among them."""
+    bound = inspect.signature(test).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.arguments
+
+
+def deliver(returned: object, *, scenario_id: object = None, thread_id: object = None) -> Any:
+    """Put a returned episode into the one that is running, and return None to pytest.
+
+    Outside of any episode, where the test is a function like another, it is handed back.
+    Raises InputError where it is no episode.
+    """
+    stage = running_episode()
+    if stage is None or stage.recorder is None:
+        return returned
+    episode = as_episode(
+        returned,
+        scenario_id=stage.recorder.scenario_id if scenario_id is None else str(scenario_id),
+        thread_id=None if thread_id is None else str(thread_id),
+    )
+    stage.recorder.adopt(episode)
+    reason = episode.reason or "the returned episode gives no reason"
+    if episode.outcome == "error":
+        raise ReturnedEpisodeError(reason)
+    if episode.outcome == "skipped" and not stage.recorder.failed_checks:
+        raise SkipTest(reason)  # pytest's own exception for it would need pytest
+    return None
+
+
+def as_episode(value: object, *, scenario_id: str, thread_id: str | None = None) -> Episode:
+    """Read an episode from what a test returned; the two names stand in for missing ones.
+
+    Raises InputError with a sentence that names the key.
+    """
+    if isinstance(value, Episode):
+        return value
+    given = {key: item for key, item in _fields_of(value).items() if item is not None}
+    fallbacks = {"scenario_id": scenario_id, "thread_id": thread_id}
+    fields = {**fallbacks, **{str(key): jsonable(item) for key, item in given.items()}}
+    for key in fields:
+        if key not in Episode.model_fields:
+            known = tuple(Episode.model_fields)
+            raise InputError(f"the returned episode: {unknown_key(key, known)}")
+    try:
+        return Episode.model_validate(fields)
+    except ValueError as error:
+        raise InputError(f"the returned episode: {describe_problem(error)}") from None
+
+
+def _fields_of(value: object) -> Mapping[Any, Any]:
+    if value is None:
+        raise InputError(f"@llm_episode: the test returned nothing; {HOW}")
+    if isinstance(value, str | bytes | bytearray):
+        return _parsed(value)
+    found = _as_mapping(value)
+    if found is None:
+        if inspect.iscoroutine(value):
+            value.close()
+        kind = type(value).__name__
+        raise InputError(f"@llm_episode: the test returned no episode but {kind!r}; {HOW}")
+    return found
+
+
+def _as_mapping(value: Any) -> Mapping[Any, Any] | None:
+    """Return an object's fields, or None where it has none of an episode's."""
+    if isinstance(value, Mapping | type):
+        return None if isinstance(value, type) else value
+    for name in ("to_dict", "model_dump"):  # the latter is pydantic's, and so Opik's
+        if callable(make := getattr(value, name, None)):
+            made = make()
+            return made if isinstance(made, Mapping) else None
+    names = [field for field in Episode.model_fields if hasattr(value, field)]
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+    return {name: getattr(value, name) for name in names} or None
+
+
+def _parsed(text: str | bytes | bytearray) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"@llm_episode: the text that the test returned is not JSON: {error}"
+        ) from None
+    if not isinstance(found, dict):
+        raise InputError(f"@llm_episode: the JSON that the test returned is no object; {HOW}")
+    return found

@@ -1,0 +1,115 @@
+"""Two experiments side by side, test by test. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.opik.experiments.records import Experiment, Result
+
+_LATEST = re.compile(r"latest(?:~([0-9]{1,6}))?")
+SHORTEST_ID = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A test that came out otherwise: its outcomes and those scores that differ."""
+
+    nodeid: str
+    before: str | None
+    """Outcome in the first experiment; None where the test was not in it."""
+    after: str | None
+    reason: str | None
+    """Why it came out so in the second one."""
+    scores: Mapping[str, tuple[float | None, float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What differs between a first and a second experiment."""
+
+    base: Experiment
+    other: Experiment
+    changes: tuple[Change, ...]
+    """By node id."""
+    unchanged: int
+    means: Mapping[str, tuple[float | None, float | None]]
+    """The mean of each score in both, by its name."""
+
+    @property
+    def worse(self) -> tuple[Change, ...]:
+        """Tests that passed and do not any more."""
+        return tuple(
+            c for c in self.changes if c.before == "passed" and c.after not in {"passed", None}
+        )
+
+    @property
+    def better(self) -> tuple[Change, ...]:
+        """Tests that pass now and did not."""
+        return tuple(
+            c for c in self.changes if c.after == "passed" and c.before not in {"passed", None}
+        )
+
+
+def chosen(experiments: Sequence[Experiment], named: str) -> Experiment:
+    """Return the experiment that `named` means: a name, an id or its beginning, or `latest`.
+
+    `latest~1` is the one before the latest.
+    `experiments` are in order, the latest first. Raises InputError where it is none, or several.
+    """
+    found = [e for e in experiments if named in {e.name, e.uid}]
+    if not found and len(named) >= SHORTEST_ID:
+        found = [e for e in experiments if e.uid.startswith(named)]
+    if not found and (match := _LATEST.fullmatch(named)) is not None:
+        place = int(match[1] or 0)
+        found = list(experiments[place : place + 1])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(e.uid for e in found[:5])
+        raise InputError(f"experiment {named!r}: {len(found)} are called so; give its id: {ids}")
+    raise InputError(
+        f"experiment {named!r}: there is none; give a name, an id, {SHORTEST_ID} or more of its "
+        f"first characters, or `latest` (`agent-eval experiments list` shows them)"
+    )
+
+
+def compared(
+    base: Experiment,
+    other: Experiment,
+    base_results: Iterable[Result],
+    other_results: Iterable[Result],
+) -> Comparison:
+    """Hold two experiments against each other."""
+    before = {result.nodeid: result for result in base_results}
+    after = {result.nodeid: result for result in other_results}
+    nodeids = sorted({*before, *after})
+    found = [_change(nodeid, before.get(nodeid), after.get(nodeid)) for nodeid in nodeids]
+    changes = tuple(c for c in found if c.before != c.after or c.scores)
+    names = sorted({s.name for r in (*before.values(), *after.values()) for s in r.scores})
+    means = {name: (_mean(before, name), _mean(after, name)) for name in names}
+    return Comparison(base, other, changes, len(found) - len(changes), means)
+
+
+def _change(nodeid: str, before: Result | None, after: Result | None) -> Change:
+    old, new = _scores(before), _scores(after)
+    pairs = {name: (old.get(name), new.get(name)) for name in sorted({*old, *new})}
+    return Change(
+        nodeid=nodeid,
+        before=None if before is None else before.outcome,
+        after=None if after is None else after.outcome,
+        reason=None if after is None else after.reason,
+        scores={name: pair for name, pair in pairs.items() if pair[0] != pair[1]},
+    )
+
+
+def _scores(result: Result | None) -> dict[str, float]:
+    return {} if result is None else {score.name: score.value for score in result.scores}
+
+
+def _mean(results: Mapping[str, Result], name: str) -> float | None:
+    values = [s.value for r in results.values() for s in r.scores if s.name == name]
+    return math.fsum(values) / len(values) if values else None

@@ -1,0 +1,177 @@
+"""The SQLite file itself: made whole in one step, and refused where it is not ours.
+
+SQLite's write-ahead log lets readers and one writer at a time work side by side, and a
+process that is killed leaves no half transaction behind (https://sqlite.org/wal.html).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.storage.regular_file import open_regular
+
+APPLICATION_ID = 0x41474556
+"""`AGEV`: SQLite keeps it in the file's header, 68 bytes after its start."""
+
+VERSION = 1
+"""Version of the tables; SQLite's `user_version`."""
+
+BUSY_S = 30.0
+"""How long a writer waits for another one."""
+
+SCHEMA = """
+CREATE TABLE datasets (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE items (
+    id TEXT PRIMARY KEY,
+    dataset_id INTEGER NOT NULL REFERENCES datasets (id),
+    hash TEXT NOT NULL,
+    content TEXT NOT NULL,
+    UNIQUE (dataset_id, hash)
+) WITHOUT ROWID;
+CREATE TABLE experiments (
+    uid TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    dataset_id INTEGER NOT NULL REFERENCES datasets (id),
+    started TEXT NOT NULL,
+    ended TEXT,
+    "commit" TEXT,
+    settings TEXT NOT NULL,
+    sink TEXT,
+    sent TEXT
+) WITHOUT ROWID;
+CREATE TABLE results (
+    experiment TEXT NOT NULL REFERENCES experiments (uid),
+    nodeid TEXT NOT NULL,
+    item_id TEXT REFERENCES items (id),
+    trace_id TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 1,
+    outcome TEXT NOT NULL,
+    reason TEXT,
+    scores TEXT NOT NULL DEFAULT '[]',
+    started TEXT NOT NULL,
+    ended TEXT,
+    PRIMARY KEY (experiment, nodeid)
+) WITHOUT ROWID;
+"""
+
+_MAGIC = b"SQLite format 3\x00"
+_GITIGNORE = "# Created by agent-eval\n*\n"
+
+
+def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
+    """Open the file; `create` makes one, with its folder, where there is none.
+
+    Raises InputError where it is missing, is not ours, is newer than this program, or cannot
+    be used.
+    """
+    try:
+        if create and not path.exists():
+            _make(path)
+        elif path.is_file() and not path.stat().st_size:
+            _fill(path, create=create)
+        _look_at(path)
+        return _connect(path)
+    except FileNotFoundError:
+        raise InputError(
+            f"{path}: there is no experiment store; run tests that use @llm_unit first, or name "
+            "another one"
+        ) from None
+    except (OSError, sqlite3.Error) as error:
+        raise InputError(
+            f"{path}: cannot be used as the experiment store ({_why(error)}); name another one"
+        ) from None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open the file that is known to be ours. Raises sqlite3.Error and then leaves nothing open."""
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        # With the log this survives any death of the process; only a power cut may undo
+        # the last transactions, and leaves the file whole.
+        connection.execute("PRAGMA synchronous = NORMAL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _why(error: OSError | sqlite3.Error) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+def _look_at(path: Path) -> None:
+    """Read the header: whose file it is, and of which version of the tables."""
+    with open_regular(path, follow=True) as file:
+        header = file.read(100)
+    application, version = header[68:72], int.from_bytes(header[60:64], "big")
+    if header[:16] != _MAGIC or int.from_bytes(application, "big") != APPLICATION_ID:
+        raise InputError(
+            f"{path}: is no experiment store of this program and stays as it is; name another one"
+        )
+    if version != VERSION:
+        raise InputError(
+            f"{path}: was written by another version of this program (tables of version {version}, "
+            f"not {VERSION}); use that version, or name another store"
+        )
+
+
+def _make(path: Path) -> None:
+    """Make the file under another name and give it its own when it is whole.
+
+    Of several processes that do so at once one wins, and the others use its file.
+    """
+    if not path.parent.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / ".gitignore").write_text(_GITIGNORE, encoding="utf-8", newline="\n")
+    with tempfile.TemporaryDirectory(prefix=".store-", dir=path.parent) as folder:
+        fresh = Path(folder) / path.name
+        with closing(sqlite3.connect(fresh)) as connection:
+            connection.executescript(
+                f"PRAGMA journal_mode = WAL;\nPRAGMA application_id = {APPLICATION_ID};\n"
+                f"BEGIN;\n{SCHEMA}\nPRAGMA user_version = {VERSION};\nCOMMIT;"
+            )
+        _give_name(fresh, path)
+
+
+def _fill(path: Path, *, create: bool) -> None:
+    """Make an empty file ours: to SQLite it is a database, of which nothing is written yet.
+
+    In place, and by one process at a time: another one may have it open. Raises
+    FileNotFoundError where none is to be made.
+    """
+    if not create:
+        raise FileNotFoundError(path)
+    with closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as connection:
+        with writing(connection):
+            if connection.execute("PRAGMA application_id").fetchone() == (0,):
+                for statement in f"PRAGMA application_id = {APPLICATION_ID};{SCHEMA}".split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _give_name(fresh: Path, path: Path) -> None:
+    try:
+        os.link(fresh, path)
+    except OSError:
+        if not path.exists():  # a file system without hard links; else another one was first
+            fresh.rename(path)
+
+
+@contextmanager
+def writing(connection: sqlite3.Connection) -> Iterator[None]:
+    """Do all of the block or nothing, alone among the writers."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

@@ -1,0 +1,90 @@
+"""The process that sends to Opik.
+
+`python -m ci_agent_eval.opik.experiments.opik_process STORE ID…`. A separate process, because
+the package takes seconds to import, runs threads, and waits at its exit for a server that may
+hang. It writes a line to standard output for every step; the process that started it ends it
+when no line comes any more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ci_agent_eval.opik.experiments.opik_sink import OpikSink
+from ci_agent_eval.opik.experiments.store import ExperimentStore
+
+STEP = "agent-eval-push step"
+SENT = "agent-eval-push sent "
+PROBLEM = "agent-eval-push problem "
+
+REQUEST_S = 4.0
+"""Seconds that one request may take to connect, and to be answered."""
+
+_QUIET = {
+    "OPIK_SENTRY_ENABLE": "false",
+    "OPIK_ANALYTICS_ENABLE": "false",
+    "OPIK_CONSOLE_LOGGING_LEVEL": "CRITICAL",
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Send the experiments of these ids, each whole or not at all."""
+    path, *uids = arguments
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        sink = _sink()
+        with ExperimentStore.open(Path(path)) as store:
+            for uid in uids:
+                _send(sink, store, uid)
+    except BaseException as error:  # noqa: BLE001 - the boundary: told to whoever started it
+        _say(PROBLEM + _first_line(error))
+        return 1
+    return 0
+
+
+def _send(sink: OpikSink, store: ExperimentStore, uid: str) -> None:
+    experiment = store.experiment(uid)
+    if experiment is None:
+        raise LookupError(f"experiment {uid} is not in the store")
+    sink.send(experiment, store.results(uid), lambda: _say(STEP))
+    store.mark_sent(uid, datetime.now(UTC).isoformat(timespec="milliseconds"))
+    _say(SENT + uid)
+
+
+def _sink() -> OpikSink:
+    opik = import_module("opik")  # here, for it takes seconds
+    _limit_requests()
+    _say(STEP)
+    client: Any = opik.Opik(_show_misconfiguration_message=False)
+    _say(STEP)
+    return OpikSink(client, opik.ExperimentItemReferences)
+
+
+def _limit_requests() -> None:
+    """Shorten Opik's own timeouts, which are 20 and 100 s, by the hook it has for that."""
+    hooks = import_module("opik.hooks")
+    hook = hooks.HttpxClientHook(client_modifier=None, client_init_arguments={"timeout": REQUEST_S})
+    hooks.add_httpx_client_hook(hook)
+
+
+def _first_line(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or "no reason given"
+    return f"{type(error).__name__}: {text}"[:300]
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    # Opik's threads and its handlers at exit would wait for a server that hangs.
+    os._exit(status)

@@ -1,0 +1,165 @@
+"""Sending experiments to Opik through its own client: items, experiment, traces with scores.
+
+What is used of the package `opik` (2.2) is in the protocols below. Ids are made when a result
+is written here first, so that sending it again after a cut finds what has arrived.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from ci_agent_eval.opik.experiments.records import Experiment, Result, canonical, content_of
+from ci_agent_eval.opik.experiments.sinks import SinkError
+
+BATCH = 50
+"""Traces that are flushed at once: after each the server has shown that it is alive."""
+
+FLUSH_S = 4
+"""Seconds that one batch may take."""
+
+
+class OpikDataset(Protocol):
+    """`opik.Dataset`."""
+
+    def get_items(self) -> list[dict[str, Any]]:
+        """Return all items, each with its `id`."""
+
+    def insert(self, items: list[dict[str, Any]]) -> None:
+        """Add items that have their `id`."""
+
+
+class OpikExperiment(Protocol):
+    """`opik.api_objects.experiment.experiment.Experiment`."""
+
+    def get_items(self) -> list[Any]:
+        """Return the items, each with its `trace_id`."""
+
+    def insert(self, experiment_items_references: list[Any]) -> None:
+        """Link traces to items of the data set."""
+
+
+class OpikClient(Protocol):
+    """`opik.Opik`."""
+
+    def get_or_create_dataset(self, name: str) -> OpikDataset:
+        """Return the data set of this name."""
+
+    def create_experiment(
+        self,
+        dataset_name: str,
+        name: str,
+        experiment_config: dict[str, Any],
+        *,
+        experiment_id: str,
+    ) -> OpikExperiment:
+        """Make an experiment."""
+
+    def get_experiment_by_id(self, id: str) -> OpikExperiment:  # noqa: A002 - its name there
+        """Return an experiment; raises where there is none of this id."""
+
+    def trace(self, **fields: Any) -> Any:
+        """Queue a trace."""
+
+    def flush(self, timeout: int) -> bool:
+        """Send what is queued; False where not all of it arrived."""
+
+
+class OpikSink:
+    """Sends to Opik."""
+
+    def __init__(self, client: OpikClient, reference: Callable[..., Any]) -> None:
+        """Use a client, and the class `opik.ExperimentItemReferences`."""
+        self._client = client
+        self._reference = reference
+
+    def send(
+        self, experiment: Experiment, results: Sequence[Result], on_step: Callable[[], None]
+    ) -> None:
+        """Send an experiment whole; raises SinkError where not all of it arrived."""
+        items = self._items(experiment.dataset, results)
+        on_step()
+        there = self._experiment(experiment)
+        arrived = {item.trace_id for item in there.get_items()}
+        on_step()
+        missing = [result for result in results if result.trace_id not in arrived]
+        for batch in _batches(missing):
+            for result in batch:
+                self._client.trace(**trace_fields(result))
+            self._flush()
+            on_step()
+            there.insert(
+                experiment_items_references=[
+                    self._reference(dataset_item_id=items[_key(result)], trace_id=result.trace_id)
+                    for result in batch
+                ]
+            )
+            self._flush()
+            on_step()
+
+    def _items(self, name: str, results: Sequence[Result]) -> dict[str, str]:
+        """Return the ids of the results' items by content; those not there yet are put in."""
+        dataset = self._client.get_or_create_dataset(name)
+        known = {canonical(_without_id(item)): str(item["id"]) for item in dataset.get_items()}
+        fresh: dict[str, dict[str, Any]] = {}
+        for result in results:
+            key = _key(result)
+            if key not in known:
+                fresh[key] = {"id": result.item_id or result.trace_id, **_content(result)}
+        if fresh:
+            dataset.insert(list(fresh.values()))
+        return known | {key: str(item["id"]) for key, item in fresh.items()}
+
+    def _experiment(self, experiment: Experiment) -> OpikExperiment:
+        with contextlib.suppress(Exception):  # whatever it raises where there is none
+            return self._client.get_experiment_by_id(experiment.uid)
+        config = {**experiment.settings, "commit": experiment.commit}
+        return self._client.create_experiment(
+            dataset_name=experiment.dataset,
+            name=experiment.name,
+            experiment_config={key: value for key, value in config.items() if value is not None},
+            experiment_id=experiment.uid,
+        )
+
+    def _flush(self) -> None:
+        if self._client.flush(timeout=FLUSH_S) is False:
+            raise SinkError("not all of it arrived in time")
+
+
+def trace_fields(result: Result) -> dict[str, Any]:
+    """Return the trace that stands for a test: its input, how it ended, its scores."""
+    content = _content(result)
+    given = {key: value for key, value in content["input"].items() if key != "test_name"}
+    return {
+        "id": result.trace_id,
+        "name": result.nodeid,
+        "start_time": datetime.fromisoformat(result.started),
+        "end_time": None if result.ended is None else datetime.fromisoformat(result.ended),
+        "input": given,
+        "output": {"outcome": result.outcome, "reason": result.reason},
+        "metadata": content.get("metadata"),
+        "feedback_scores": [
+            {"name": score.name, "value": score.value, "reason": score.reason}
+            for score in result.scores
+        ],
+    }
+
+
+def _content(result: Result) -> dict[str, Any]:
+    """Return what is in a result's item; a test that never ran has but its name."""
+    return (result.content or content_of(result.nodeid, given={})).fields()
+
+
+def _key(result: Result) -> str:
+    return canonical(_content(result))
+
+
+def _without_id(item: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in item.items() if key != "id"}
+
+
+def _batches(results: Sequence[Result]) -> Iterator[Sequence[Result]]:
+    for start in range(0, len(results), BATCH):
+        yield results[start : start + BATCH]

@@ -1,0 +1,1 @@
+"""Collection: which items are episodes, their iterations, shards, and what is left out."""

@@ -1,0 +1,104 @@
+"""What is worth saying of the selected episodes before they run: requirements out of reach.
+
+A note never fails anything: the gate judges what came out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ci_agent_eval.analysis.intervals import LEVEL, iterations_to_prove, wilson
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin.collection import iterations
+from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, NAME, owns_marker
+from ci_agent_eval.pytest_plugin.episodes.marker import marker_arguments
+
+_MOST = 3
+"""Tests that a note names."""
+
+
+@dataclass
+class _Scenario:
+    """What the selected tests ask of one scenario."""
+
+    count: int = 0
+    rates: list[float] = field(default_factory=list)
+    passes: list[int] = field(default_factory=list)
+
+    def take(self, arguments: Mapping[str, Any]) -> None:
+        self.count += 1
+        rate, passes = arguments.get("min_pass_rate"), arguments.get("min_passes")
+        self.rates += [float(rate)] if isinstance(rate, int | float) else []
+        self.passes += [passes] if isinstance(passes, int) else []
+
+
+def notes(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
+    """Yield a sentence for each requirement that this run cannot show to be met."""
+    scenarios: dict[tuple[str, str], _Scenario] = {}
+    for item in items:
+        arguments = _arguments(item)
+        name = str(arguments.get("scenario_id") or item.stash[EPISODE].scenario_id)
+        key = name, str(arguments.get("agent") or "")
+        scenarios.setdefault(key, _Scenario()).take(arguments)
+    for (name, agent), scenario in sorted(scenarios.items()):
+        title = f"{name} (agent {agent})" if agent else name
+        yield from _too_few_to_pass(title, scenario)
+        yield from _too_few_to_prove(title, scenario)
+    yield from _not_repeated(items, default)
+    yield from _foreign_markers(items)
+
+
+def _arguments(item: pytest.Item) -> Mapping[str, Any]:
+    try:
+        return marker_arguments(item)
+    except InputError:
+        return {}  # the item's setup says what is wrong with its marker
+
+
+def _too_few_to_pass(title: str, scenario: _Scenario) -> Iterator[str]:
+    needed = max(scenario.passes, default=0)
+    if needed > scenario.count:
+        runs = _counted(scenario.count)
+        yield f"{title}: min_passes {needed} of {runs} cannot be reached; run {needed} or more"
+
+
+def _too_few_to_prove(title: str, scenario: _Scenario) -> Iterator[str]:
+    rate = max(scenario.rates, default=0.0)
+    if scenario.count == 1 or not 0 <= rate < 1:
+        return
+    shown, _ = wilson(scenario.count, scenario.count)
+    if shown < rate:
+        yield (
+            f"{title}: {_counted(scenario.count)} cannot prove min_pass_rate {rate:g} even if "
+            f"all pass (they prove {shown:.3f} at {LEVEL:.0%}); "
+            f"{iterations_to_prove(rate)} would be enough"
+        )
+
+
+def _counted(number: int) -> str:
+    return f"{number} iteration{'' if number == 1 else 's'}"
+
+
+def _not_repeated(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
+    found = sorted(item.nodeid for item in iterations.not_repeated(items, default))
+    if found:
+        more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+        yield (
+            f"run once, not repeated: {', '.join(found[:_MOST])}{more}; pytest repeats neither "
+            "methods of unittest.TestCase nor what is marked after collection"
+        )
+
+
+def _foreign_markers(items: Sequence[pytest.Item]) -> Iterator[str]:
+    marked = [item for item in items if item.get_closest_marker(NAME) is not None]
+    ignored = sorted(item.nodeid for item in marked if not owns_marker(item))
+    if ignored:
+        more = f" and {len(ignored) - _MOST} more" if len(ignored) > _MOST else ""
+        yield (
+            f"the marker `{NAME}` of {', '.join(ignored[:_MOST])}{more} is ignored, for pytest's "
+            "setting `markers` names it as the project's own; take it out of there"
+        )

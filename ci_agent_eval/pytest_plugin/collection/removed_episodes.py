@@ -1,0 +1,93 @@
+"""Which episodes were collected and taken away again by something but the command line.
+
+Only a run that writes a report, or lists its scenarios, watches its collection.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from types import FrameType
+
+import pytest
+
+from ci_agent_eval.contract.episode import Episode, Mode
+from ci_agent_eval.contract.results import RemovedScenario
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.collection.detection import is_episode
+from ci_agent_eval.pytest_plugin.episodes.conversations import scenario_of
+from ci_agent_eval.pytest_plugin.episodes.marker import draft_from_marker
+from ci_agent_eval.pytest_plugin.episodes.places import Places
+from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
+from ci_agent_eval.recording import draft_episode
+
+_PASSING_ON = ("pluggy", "ci_agent_eval")
+"""Packages whose frames stand between a hook and what called it."""
+
+
+class Collected:
+    """Watches a collection: what was collected, and what deselected it."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._items: list[pytest.Item] = []
+        self._left_out: Counter[str] = Counter()
+        self._removers: dict[str, str] = {}
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Keep every item, before anything can take it away."""
+        self._items.append(item)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Tell what pytest's own options left out from what others deselected."""
+        caller = _caller(sys._getframe(1))  # noqa: SLF001 - inspect.stack reads whole files
+        name = str(caller.f_globals.get("__name__", ""))
+        if name.partition(".")[0] == "_pytest":
+            self._left_out.update(item.nodeid for item in items)
+            return
+        by = self._places.relative(caller.f_code.co_filename) or name
+        self._removers.update((item.nodeid, by) for item in items)
+
+    def removed(self, selected: Sequence[pytest.Item]) -> tuple[RemovedScenario, ...]:
+        """Return the scenarios of which episodes are neither selected nor left out on purpose."""
+        expected = Counter(item.nodeid for item in selected) + self._left_out
+        found: Counter[tuple[str, str, str]] = Counter()
+        for item in self._items:
+            if expected[item.nodeid]:
+                expected[item.nodeid] -= 1
+            elif is_episode(item):
+                draft = draft_of(item)
+                found[draft.scenario_id, draft.gate, self._removers.get(item.nodeid, "")] += 1
+        return tuple(_removed(found))
+
+
+def watch(config: pytest.Config) -> None:
+    """Watch the collection of this process."""
+    config.pluginmanager.register(
+        Collected(Places.of(config.rootpath, os.environ)), options.COLLECTED
+    )
+
+
+def _removed(found: Counter[tuple[str, str, str]]) -> Iterator[RemovedScenario]:
+    for (scenario, gate, by), number in sorted(found.items()):
+        values = {"scenario_id": scenario, "gate": gate, "iterations": number, "by": by or None}
+        yield RemovedScenario.model_validate(values)
+
+
+def draft_of(item: pytest.Item) -> Episode:
+    """Return what the item's marker says; of one that cannot be read, only its scenario."""
+    mode: Mode = "evaluation" if is_evaluation(item) else "strict"
+    try:
+        return draft_from_marker(item, scenario_id=scenario_of(item), mode=mode)
+    except InputError:
+        return draft_episode(scenario_of(item), mode=mode)
+
+
+def _caller(frame: FrameType | None) -> FrameType:
+    """Return the innermost frame that called a hook."""
+    assert frame is not None, "pytest is always among the callers"  # noqa: S101 - of any hook
+    name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return _caller(frame.f_back) if name in _PASSING_ON else frame

@@ -1,0 +1,100 @@
+"""Tests that a later one of the same name replaces: Python keeps only the last.
+
+An episode would be missing from the results without a word, so the module is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from types import FunctionType, ModuleType
+
+import pytest
+
+from ci_agent_eval.pytest_plugin.collection import detection
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+_DECORATORS = {"conversation", "episode", "llm_episode", "scenarios"}
+"""Names of what makes an episode of a test."""
+
+_PACKAGE = "ci_agent_eval"
+
+
+def collect_report(
+    report: pytest.CollectReport, collector: pytest.Collector
+) -> pytest.CollectReport:
+    """Return the report, or a failed one where a test and an episode have the same name."""
+    if not report.passed or not isinstance(collector, pytest.Module | pytest.Class):
+        return report
+    items = [item for item in report.result if isinstance(item, pytest.Item)]
+    episodes = {str(getattr(i, "originalname", i.name)) for i in items if detection.is_episode(i)}
+    if not episodes and not (items and _uses_package(collector)):
+        return report
+    found = [
+        _sentence(collector, first, second)
+        for first, second in _replaced(_body(collector))
+        if second.name in episodes or _is_declared(first)
+    ]
+    return pytest.CollectReport(report.nodeid, "failed", "\n".join(found), []) if found else report
+
+
+def _uses_package(collector: pytest.Module | pytest.Class) -> bool:
+    """Say whether the module has something of this package by a name of its own."""
+    module = collector.getparent(pytest.Module)
+    values = () if module is None else list(vars(module.obj).values())
+    return any(_is_of_package(value) for value in values)
+
+
+def _is_of_package(value: object) -> bool:
+    if isinstance(value, ModuleType):
+        return value.__name__.partition(".")[0] == _PACKAGE
+    return isinstance(value, FunctionType) and value.__module__.partition(".")[0] == _PACKAGE
+
+
+def _body(collector: pytest.Module | pytest.Class) -> Sequence[ast.stmt]:
+    """Return the statements of the module or class; none where there is no source to read."""
+    try:
+        body: Sequence[ast.stmt] = ast.parse(collector.path.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return ()
+    for node in collector.listchain():
+        if isinstance(node, pytest.Class):
+            found = [s for s in body if isinstance(s, ast.ClassDef) and s.name == node.name]
+            body = found[-1].body if found else ()
+    return body
+
+
+def _replaced(body: Sequence[ast.stmt]) -> Iterator[tuple[_Function, _Function]]:
+    """Yield each function of these statements that a later one of them replaces, with that one.
+
+    Those of another branch are alternatives.
+    """
+    last: dict[str, _Function] = {}
+    for node in body:
+        if isinstance(node, _Function):
+            if node.name in last:
+                yield last[node.name], node
+            last[node.name] = node
+        elif not isinstance(node, ast.ClassDef):
+            for _, value in ast.iter_fields(node):
+                if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                    yield from _replaced(value)
+
+
+def _is_declared(function: _Function) -> bool:
+    """Say whether a decorator of the function makes an episode of it."""
+    for decorator in function.decorator_list:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)
+        if name in _DECORATORS:
+            return True
+    return False
+
+
+def _sentence(collector: pytest.Collector, first: _Function, second: _Function) -> str:
+    file = collector.nodeid.partition("::")[0]
+    return (
+        f"{file}:{second.lineno}: {second.name} replaces the test of the same name at line "
+        f"{first.lineno}; give one of them another name, or only the last would run"
+    )

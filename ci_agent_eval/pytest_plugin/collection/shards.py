@@ -1,0 +1,101 @@
+"""`--shard`: which items of the suite this process is to run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_agent_eval.contract.results import Shard
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.collection import detection
+from ci_agent_eval.pytest_plugin.collection.iterations import whole_nodeid
+from ci_agent_eval.storage.sharding import assign, parse_shard, plan_of
+
+_LARGEST = 256 * 1024 * 1024
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
+    """Keep the items of this shard, in their order; return the others.
+
+    All iterations of a scenario stay together. Every shard has to see the same items.
+    """
+    index, count = _shard(config)
+    units = [_unit(item) for item in items]
+    assigned = assign(units, count, _durations(config))
+    kept = [item for item, unit in zip(items, units, strict=True) if assigned[unit] == index]
+    left = [item for item, unit in zip(items, units, strict=True) if assigned[unit] != index]
+    config.stash[options.SHARD] = declared(config, os.environ).model_copy(
+        update={"plan": plan_of(assigned), "empty": not kept}
+    )
+    items[:] = kept
+    return left
+
+
+def declared(config: pytest.Config, environ: Mapping[str, str]) -> Shard:
+    """Return the shard that was asked for, of which run of a workflow and which attempt at it."""
+    index, count = _shard(config)
+    return Shard(
+        index=index,
+        count=count,
+        run=environ.get("GITHUB_RUN_ID") or None,
+        attempt=attempt_of(environ),
+    )
+
+
+def attempt_of(environ: Mapping[str, str]) -> int:
+    """Return which attempt at its workflow run this is; 1 outside of one."""
+    attempt = environ.get("GITHUB_RUN_ATTEMPT", "1")
+    return int(attempt) if attempt.isdecimal() else 1
+
+
+def _shard(config: pytest.Config) -> tuple[int, int]:
+    try:
+        return parse_shard(str(config.option.shard))
+    except InputError as error:
+        raise pytest.UsageError(f"--shard: {error}") from None
+
+
+def _unit(item: pytest.Item) -> str:
+    """Return what an item is split off by: its scenario; of a test that is none, itself."""
+    if detection.is_marked(item):
+        for mark in item.iter_markers(detection.NAME):
+            named = mark.kwargs.get("scenario_id") or next(iter(mark.args), None)
+            if isinstance(named, str):
+                return named
+    return whole_nodeid(item)
+
+
+def _durations(config: pytest.Config) -> Mapping[str, float]:
+    """Return milliseconds by scenario, out of the results of an earlier run."""
+    given = config.option.shard_durations
+    if not given:
+        return {}
+    path = config.invocation_params.dir / str(given)
+    try:
+        return _read(path / "results.json" if path.is_dir() else path)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        why = getattr(error, "strerror", None) or "it is no results.json"
+        raise pytest.UsageError(
+            f"--shard-durations: {given}: {why}; name the report folder of an earlier run"
+        ) from None
+
+
+def _read(path: Path) -> Mapping[str, float]:
+    if path.stat().st_size > _LARGEST:
+        raise ValueError("too large")
+    totals: dict[str, float] = defaultdict(float)
+    for episode in _episodes(json.loads(path.read_bytes())):
+        totals[str(episode["scenario_id"])] += float(episode.get("duration_ms") or 0.0)
+    return totals
+
+
+def _episodes(document: Any) -> Iterable[Mapping[str, Any]]:
+    episodes: Iterable[Mapping[str, Any]] = document["episodes"]
+    return episodes

@@ -1,0 +1,139 @@
+"""Async fixtures, run on the event loop of the episodes; pytest sees a plain one in their place.
+
+A fixture is set up and torn down in one task, so that what it opens may stay open over its
+`yield`: task groups, cancel scopes, the clients that are made of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import Context, copy_context
+from functools import wraps
+from typing import Any
+
+import pytest
+
+from ci_agent_eval.authoring.conversations.one_task import OneTask
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin.concurrency.loop import SessionLoop
+from ci_agent_eval.pytest_plugin.concurrency.loop_members import ON_OUR_LOOP, unwrap
+
+__tracebackhide__ = True  # a failure shows the frames of the test and of its fixtures
+
+_END = object()
+_UNSET = object()
+
+
+@contextmanager
+def on_our_loop(definition: Any, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Put a plain fixture in the place of an async one, while pytest sets it up.
+
+    It raises InputError where an event loop runs already: pytest cannot wait for it there.
+    """
+    before, loop = definition.func, SessionLoop.of(request.config)
+    is_refused = loop.is_occupied
+    definition.func = (
+        _refusing(definition.argname, request)
+        if is_refused
+        else _plain(_bound(definition, request), definition, loop)
+    )
+    try:
+        yield
+    finally:
+        definition.func = before
+        if is_refused:  # or pytest would raise the same in every other test that shares it
+            definition.finish(request)
+
+
+def _refusing(name: str, request: pytest.FixtureRequest) -> Callable[..., Any]:
+    nodeid = request._pyfuncitem.nodeid  # noqa: SLF001 - that of the test, whatever the scope
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise InputError(
+            f"{nodeid}: the async fixture {name!r} was asked for while an event loop runs; name "
+            "it as a parameter of the test or of a plain fixture"
+        )
+
+    return refuse
+
+
+def _bound(definition: Any, request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Return the fixture's function, bound to the test's own instance as pytest binds it."""
+    function, instance = unwrap(definition.func), request.instance
+    owner = getattr(function, "__self__", None)
+    if instance is None:
+        return function
+    if getattr(definition, "unittest", False):  # pytest 8.0
+        return function.__get__(instance)  # type: ignore[no-any-return]
+    if inspect.ismethod(function) and isinstance(instance, type(owner)):
+        return function.__func__.__get__(instance)  # type: ignore[no-any-return]
+    return function
+
+
+def _plain(function: Callable[..., Any], definition: Any, loop: SessionLoop) -> Callable[..., Any]:
+    """Return a generator function for pytest to run.
+
+    Older versions of pytest-asyncio have added arguments to the fixture that it does not take.
+    """
+    names = inspect.signature(function).parameters
+    runs = _generator if inspect.isasyncgenfunction(function) else _coroutine
+
+    @wraps(function, updated=())  # what other plugins have noted on it is not for this one
+    def plain(*_: Any, **arguments: Any) -> Generator[Any, None, None]:
+        taken = {name: value for name, value in arguments.items() if name in names}
+        setattr(definition, ON_OUR_LOOP, True)
+        try:
+            return (yield from runs(function, taken, loop))
+        finally:
+            setattr(definition, ON_OUR_LOOP, False)
+
+    return plain
+
+
+def _coroutine(
+    function: Callable[..., Any], arguments: Mapping[str, Any], loop: SessionLoop
+) -> Generator[Any, None, None]:
+    context = copy_context()
+    value = loop.run(function(**arguments), context)
+    with _variables_of(context):
+        yield value
+
+
+def _generator(
+    function: Callable[..., AsyncGenerator[Any, None]],
+    arguments: Mapping[str, Any],
+    loop: SessionLoop,
+) -> Generator[Any, None, None]:
+    context = copy_context()
+    task, generator = OneTask(loop.run_awaitable, context), function(**arguments)
+    try:
+        value = task(_advance(generator))
+        if value is _END:
+            return  # pytest says that it yields nothing
+        with _variables_of(context):
+            yield value
+            if task(_advance(generator)) is not _END:
+                task(generator.aclose())
+                pytest.fail(f"{function.__name__}: the fixture yields twice", pytrace=False)
+    finally:
+        task.end()
+
+
+async def _advance(generator: AsyncGenerator[Any, None]) -> Any:
+    return await anext(generator, _END)
+
+
+@contextmanager
+def _variables_of(context: Context) -> Iterator[None]:
+    """Let the context variables that a fixture has set be seen until it is torn down."""
+    here = copy_context()
+    changed = [(var, value) for var, value in context.items() if here.get(var, _UNSET) is not value]
+    tokens = [(variable, variable.set(value)) for variable, value in changed]
+    try:
+        yield
+    finally:
+        for variable, token in reversed(tokens):
+            with suppress(ValueError):  # torn down in another context, which has not seen it
+                variable.reset(token)

@@ -1,0 +1,80 @@
+"""pytest-asyncio's fixtures for its event loops: for a test on our loop, each of them is ours.
+
+Its tests and fixtures ask for them by names that differ from version to version: `event_loop`,
+`_session_event_loop`, `_function_scoped_runner` and more.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import re
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, TypeVar
+
+import pytest
+from _pytest.scope import Scope
+
+from ci_agent_eval.pytest_plugin.concurrency.fixtures import OwnDefinitions
+from ci_agent_eval.pytest_plugin.concurrency.loop import SessionLoop
+from ci_agent_eval.pytest_plugin.concurrency.loop_members import of_pytest_asyncio
+
+T = TypeVar("T")
+
+_LOOPS = re.compile(r"event_loop>?$")
+_RUNNERS = re.compile(r"_scoped_runner$")
+
+_REPLACED = pytest.StashKey[dict[str, Any]]()
+"""In the config: our definitions by the names of pytest-asyncio's."""
+
+
+class LoopRunner:
+    """Our loop as pytest-asyncio wants it: the part of an `asyncio.Runner` that it uses."""
+
+    def __init__(self, loop: SessionLoop) -> None:
+        self._loop = loop
+
+    def run(self, coroutine: Coroutine[Any, Any, T], *, context: Context | None = None) -> T:
+        """Run a coroutine to its end."""
+        return self._loop.run(coroutine, context)
+
+    def get_loop(self) -> Any:
+        """Return the loop itself."""
+        return self._loop.loop
+
+
+def give_our_loop(item: pytest.Function) -> None:
+    """Give a test our loop wherever it, or a fixture of its, asks for one of pytest-asyncio's."""
+    before = item._fixtureinfo  # noqa: SLF001 - see OwnDefinitions
+    definitions = OwnDefinitions(item, _with_our_loop)
+    item._fixtureinfo = dataclasses.replace(before, name2fixturedefs=definitions)  # noqa: SLF001 - as above
+    item._initrequest()  # noqa: SLF001 - as pytest's own runner does before a rerun
+
+
+def _with_our_loop(item: pytest.Function, definition: Any) -> Any:
+    if (give := _giver(definition, item.config)) is None:
+        return definition
+    known = item.config.stash.setdefault(_REPLACED, {})
+    return known.setdefault(definition.argname, _replaced(definition, give))
+
+
+def _giver(definition: Any, config: pytest.Config) -> Callable[[], Any] | None:
+    """Return what gives our loop in place of a definition; None where it is no loop's."""
+    name, loop = definition.argname, SessionLoop.of(config)
+    if _RUNNERS.search(name) and of_pytest_asyncio(definition.func):
+        return lambda: LoopRunner(loop)
+    # Before pytest-asyncio 1.0 a project could have an `event_loop` of its own.
+    if name == "event_loop" or (_LOOPS.search(name) and of_pytest_asyncio(definition.func)):
+        return lambda: loop.loop
+    return None
+
+
+def _replaced(definition: Any, give: Callable[[], Any]) -> Any:
+    """Return a definition under another name: by that of the loop pytest-asyncio closes it."""
+    own = copy.copy(definition)
+    own.argname, own.argnames, own.func = f"ci_agent_eval {definition.argname}", (), give
+    own._scope = Scope.Session  # noqa: SLF001 - what pytest compares
+    own.params = own.cached_result = None
+    own._finalizers = []  # noqa: SLF001 - a definition's state is this and the result
+    return own

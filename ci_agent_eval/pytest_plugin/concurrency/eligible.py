@@ -1,0 +1,164 @@
+"""May an episode run beside others? Where it may not, it runs alone, and a note says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from _pytest import skipping
+
+from ci_agent_eval.pytest_plugin.collection import detection
+from ci_agent_eval.pytest_plugin.concurrency.loop_members import of_pytest_asyncio, runs_coroutine
+
+ALONE = "episode_alone"
+"""Name of the fixture that asks to run alone: a test's own, or of a fixture that it leads to."""
+
+ARGUMENT = "alone"
+"""Name of the marker's argument."""
+
+EXCLUSIVE = frozenset(
+    {
+        ALONE,
+        # What the whole process has once: its streams, log handlers, warnings and modules.
+        "capfd",
+        "capfdbinary",
+        "caplog",
+        "capsys",
+        "capsysbinary",
+        "capteesys",
+        "mocker",
+        "monkeypatch",
+        "pytester",
+        "recwarn",
+        "testdir",
+        # What patches a library for everybody who uses it.
+        "aioresponses",
+        "freezer",
+        "fs",
+        "httpx_mock",
+        "requests_mock",
+        "respx_mock",
+        # What writes to a report in the order of its calls.
+        "record_xml_attribute",
+        "subtests",
+        # What hands the test to another event loop.
+        "anyio_backend",
+    }
+)
+"""Fixtures of pytest and of well-known plugins that hold something no two tests can have."""
+
+HARMLESS = (
+    "_hypothesis_pytestplugin",
+    "_pytest",
+    "allure_pytest",
+    "anyio",
+    "ci_agent_eval",
+    "hypothesis",
+    "pytest_asyncio",
+    "pytest_cov",
+    "pytest_html",
+    "pytest_metadata",
+    "pytest_randomly",
+    "pytest_rerunfailures",
+    "pytest_subtests",
+    "pytest_timeout",
+    "xdist",
+)
+"""Packages whose hooks neither skip an episode in its setup nor run it on their own."""
+
+_DECIDING = ("pytest_runtest_setup", "pytest_pyfunc_call")
+"""Hooks that may decide whether a test runs, or how; they are called when its turn comes."""
+
+
+OBSTACLE = pytest.StashKey[str | None]()
+_HOOKS = pytest.StashKey[dict[Path, list[str]]]()
+
+
+def obstacle(item: pytest.Item) -> str | None:
+    """Return why an episode has to run alone; None where it may run beside others."""
+    if OBSTACLE not in item.stash:
+        item.stash[OBSTACLE] = _no_coroutine(item) or _asked(item) or _undecided(item)
+    return item.stash[OBSTACLE]
+
+
+def _no_coroutine(item: pytest.Item) -> str | None:
+    if detection.EPISODE not in item.stash:
+        return "it is no episode"
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        return "Hypothesis runs it"
+    is_known = type(item) is pytest.Function or of_pytest_asyncio(type(item).setup)
+    if not is_known or not runs_coroutine(item):
+        return "it is no `async def` test of this plugin's loop"
+    return None
+
+
+def _asked(item: pytest.Item) -> str | None:
+    said = _marker(item)
+    if said is not None:
+        return "its marker says alone=True" if said else None
+    found = sorted(EXCLUSIVE.intersection(getattr(item, "fixturenames", ())))
+    if found:
+        return f"it uses the fixture {found[0]}"
+    if item.get_closest_marker("filterwarnings") is not None:
+        return "it has a warnings filter of its own"
+    if detection.soft_failures(item.config) is not None:
+        return "pytest-check keeps one list of failures for all tests"
+    hooks = foreign_hooks(item)
+    return f"{hooks[0]} has a hook that may skip it or run it" if hooks else None
+
+
+def _marker(item: pytest.Item) -> bool | None:
+    """Return what the closest marker says, if any does."""
+    for mark in item.iter_markers(detection.NAME):
+        if mark.kwargs.get(ARGUMENT) is not None:
+            return bool(mark.kwargs[ARGUMENT])
+    return None
+
+
+def _undecided(item: pytest.Item) -> str | None:
+    """Say so of a test that is skipped, or not to be run: nothing of it is to be started."""
+    marks = [item.get_closest_marker(name) for name in ("skip", "skipif", "xfail")]
+    if not any(marks):
+        return None
+    try:
+        skipped = skipping.evaluate_skip_marks(item)
+        expected = skipping.evaluate_xfail_marks(item)
+    except BaseException:  # noqa: BLE001 - whatever the condition raises, its own turn tells
+        return "its condition cannot be evaluated"
+    runs = expected is None or expected.run or item.config.option.runxfail
+    return None if skipped is None and runs else "it is not to be run"
+
+
+def foreign_hooks(item: pytest.Item) -> list[str]:
+    """Return the names of plugins and conftests whose hooks have a say in the item's run."""
+    known = item.session.stash.setdefault(_HOOKS, {})
+    folder = item.path.parent  # the hooks of a file are those of its conftests
+    if folder not in known:
+        known[folder] = sorted(
+            {
+                name
+                for hook in _DECIDING
+                for implementation in getattr(item.ihook, hook).get_hookimpls()
+                if not _is_harmless(name := detection.plugin_name(implementation.plugin))
+            }
+        )
+    return known[folder]
+
+
+def _is_harmless(name: str) -> bool:
+    return name.partition(".")[0] in HARMLESS
+
+
+def alone_notes(items: Iterable[pytest.Item], most: int = 3) -> list[str]:
+    """Return one sentence on the episodes that have to run alone, by their reasons."""
+    reasons: dict[str, int] = {}
+    for item in items:
+        if reason := obstacle(item):
+            reasons[reason] = reasons.get(reason, 0) + 1
+    if not reasons:
+        return []
+    shown = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
+    said = "; ".join(f"{count}: {reason}" for reason, count in shown[:most])
+    rest = f"; and {len(shown) - most} other reasons" if len(shown) > most else ""
+    return [f"{sum(reasons.values())} of the episodes run alone ({said}{rest})"]

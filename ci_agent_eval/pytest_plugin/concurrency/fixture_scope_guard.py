@@ -1,0 +1,84 @@
+"""The items that are at work together, and which one may join them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from ci_agent_eval.pytest_plugin.concurrency.fixtures import needs
+from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
+
+
+@dataclass(frozen=True)
+class Member:
+    """An item as the window sees it."""
+
+    needs: Mapping[str, object]
+    """What it shares and with whom, see `fixtures.needs`; and in which mode its asserts are."""
+    groups: Mapping[str, object]
+    """The class, module and folder that it is of."""
+
+    @classmethod
+    def of(cls, item: pytest.Function) -> Member:
+        """Look an item over."""
+        module = item.getparent(pytest.Module)
+        groups = {
+            "class": item.getparent(pytest.Class) or module,
+            "module": module,
+            "package": item.path.parent,
+        }
+        return cls({**needs(item), "mode": is_evaluation(item)}, groups)
+
+
+class Window:
+    """The item whose turn it is, and those that were started ahead of theirs."""
+
+    def __init__(self) -> None:
+        self._members: dict[pytest.Item, Member] = {}
+        self._needs: Counter[tuple[str, object]] = Counter()
+        self._groups: Counter[tuple[str, object]] = Counter()
+        self._held: dict[str, object] = {}
+
+    def __contains__(self, item: pytest.Item) -> bool:
+        return item in self._members
+
+    def add(self, item: pytest.Item, member: Member) -> None:
+        """Let an item in."""
+        self._members[item] = member
+        self._needs.update(member.needs.items())
+        self._groups.update(member.groups.items())
+        self._held.update(member.needs)
+
+    def remove(self, item: pytest.Item) -> None:
+        """Let an item go, if it is in."""
+        member = self._members.pop(item, None)
+        if member is None:
+            return
+        self._needs.subtract(member.needs.items())
+        self._groups.subtract(member.groups.items())
+        for key, value in member.needs.items():
+            if not self._needs[key, value]:
+                del self._needs[key, value]
+                del self._held[key]
+        for entry in [e for e in member.groups.items() if not self._groups[e]]:
+            del self._groups[entry]
+
+    def admits(self, item: pytest.Item, member: Member) -> bool:
+        """Say whether an item may work beside all that are in.
+
+        A fixture of a class, module or package is had together by all of them or begun by the
+        newcomer, and no two such fixtures of different nodes live at once, as in any run.
+        """
+        if item in self._members:  # the same item twice has one set of fixtures
+            return False
+        return all(self._may_have(key, value, member) for key, value in member.needs.items())
+
+    def _may_have(self, key: str, value: object, member: Member) -> bool:
+        if self._held.get(key, value) != value:
+            return False
+        if key not in member.groups:
+            return True
+        return self._groups[key, member.groups[key]] in {0, len(self._members)}

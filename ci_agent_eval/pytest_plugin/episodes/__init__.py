@@ -1,0 +1,1 @@
+"""Episodes of single tests: marker, fixtures, outcome and redaction."""

@@ -1,0 +1,222 @@
+"""The fixture `aitest_run`: the engine's run, recorded in the test's episode by itself."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.budgets import suite_budgets
+from ci_agent_eval.pytest_plugin.concurrency.coroutines import AT_END
+from ci_agent_eval.pytest_plugin.concurrency.loop import SessionLoop
+from ci_agent_eval.pytest_plugin.session import EpisodeSession
+from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.redaction import Redactor
+
+if TYPE_CHECKING:
+    from ci_agent_eval.engine import (
+        Agent,
+        AgentResult,
+        EngineSession,
+        RunLimits,
+        SteeringSettings,
+    )
+    from ci_agent_eval.engine.cassette import CassetteShelf
+
+ENGINE = pytest.StashKey["Engine"]()
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What the episodes of a process share."""
+
+    session: EngineSession
+    shelf: CassetteShelf
+
+
+class AgentRunError(Exception):
+    """A run that ended by an infrastructure error; the episode is an error, not a failure.
+
+    `result` holds all that happened.
+    """
+
+    def __init__(self, result: AgentResult) -> None:
+        super().__init__(f"{result.stop_reason}: {result.error}")
+        self.result = result
+
+
+@dataclass
+class Held:
+    """The servers that an episode holds: given back when its test has ended."""
+
+    engine: EngineSession
+    episode_id: str
+    _gone: bool = False
+    _error: Exception | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether they were given back, and nothing went wrong."""
+        return self._gone and self._error is None
+
+    async def give_back(self) -> None:
+        """Give them back now; what goes wrong is the teardown's to tell."""
+        try:
+            await self.given_back()
+        except Exception as error:  # noqa: BLE001 - see above
+            self._error = error
+
+    async def given_back(self) -> None:
+        """Give them back, unless they are; raises what went wrong then or before."""
+        if self._error is not None:
+            raise self._error
+        if not self._gone:
+            self._gone = True
+            await self.engine.end_episode(self.episode_id)
+
+
+@contextmanager
+def recorded_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[RecordedRuns]:
+    """Give the fixture's runs on the process's one engine session, and hold their cassette."""
+    config, loop = item.config, SessionLoop.of(item.config)
+    if ENGINE not in config.stash:
+        config.stash[ENGINE] = _opened(config, loop)
+    engine = config.stash[ENGINE]
+    folder = options.cassette_dir(config, item.path)
+    with engine.shelf.episode(item.nodeid, folder, recorder.scenario_id, recorder.iteration):
+        engine.session.begin_episode(item.nodeid)
+        held = Held(engine.session, item.nodeid)
+        # Another episode may wait for its servers, and this one's teardown for its turn.
+        item.stash.setdefault(AT_END, []).append(held.give_back)
+        try:
+            yield RecordedRuns(recorder, engine.session, loop, item.nodeid)
+        finally:
+            if not held.is_gone:  # nothing is awaited for nothing: the loop has others to run
+                loop.run(held.given_back())
+
+
+def watch_requests() -> None:
+    """Record and replay what the code of episodes asks of models, where PydanticAI is there."""
+    if find_spec("pydantic_ai") is not None:
+        from ci_agent_eval.engine.nested_requests import (  # noqa: PLC0415 - inert until used
+            watch_episodes,
+        )
+
+        watch_episodes()
+
+
+def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:
+    from ci_agent_eval.engine import EngineSession  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.engine.cassette import CassetteShelf  # noqa: PLC0415 - as above
+    from ci_agent_eval.steering.file_settings import load_steering  # noqa: PLC0415 - as above
+
+    mode: Any = options.cassette_mode(config)
+    shelf = CassetteShelf(mode, Redactor.from_environ(os.environ))
+    session = EngineSession(
+        environ=os.environ,
+        clock=time.perf_counter,
+        cassette_mode=mode,
+        cassettes=shelf,
+        on_secrets=EpisodeSession.of_running(config).learn,
+        steering=load_steering(
+            root=config.rootpath,
+            environ=os.environ,
+            enabled=config.option.pytest_full_suite_steering,
+        ),
+        windows=suite_budgets.windows(config),
+        on_spent=suite_budgets.on_spent(config),
+    )
+    # A test that runs on the loop already may be the first to ask for the engine.
+    session.open()
+    loop.close_with(lambda: session.__aexit__(None, None, None))
+    return Engine(session, shelf)
+
+
+@dataclass(frozen=True)
+class RecordedRuns:
+    """What the fixture `aitest_run` is: a function whose runs become the test's episode."""
+
+    recorder: EpisodeRecorder
+    engine: EngineSession
+    loop: SessionLoop
+    episode_id: str
+
+    async def __call__(
+        self,
+        agent: Agent,
+        prompt: str,
+        *,
+        messages: Sequence[Any] | None = None,
+        max_turns: int | None = None,
+        timeout_s: float | None = 60.0,
+        raises: bool = True,
+        steering: SteeringSettings | None = None,
+        allowed_stops: str | Collection[str] = (),
+    ) -> AgentResult:
+        """Run an agent and record its turns in the episode, within the episode's hard budgets.
+
+        As `ci_agent_eval.engine.aitest_run`; a run that ended by an infrastructure error
+        raises AgentRunError, unless `raises` is False. One that ended without an answer fails
+        the episode at its end, unless `allowed_stops` or the marker's names its end.
+        """
+        from ci_agent_eval.engine import aitest_run  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.engine.fields import stops  # noqa: PLC0415 - as above
+
+        if not self.loop.is_running:
+            raise InputError(
+                f"episode {self.recorder.scenario_id!r}: aitest_run needs the event loop of this "
+                "plugin; await it in an `async def` test or fixture, not in a thread or "
+                "`asyncio.run`, and not on trio"
+            )
+        own = self.recorder.allowed_stops
+        result = await aitest_run(
+            agent,
+            prompt,
+            session=self.engine,
+            messages=messages,
+            max_turns=max_turns,
+            timeout_s=timeout_s,
+            limits=self._limits(),
+            episode_id=self.episode_id,
+            observer=self._record,
+            steering=steering,
+            allowed_stops={*stops("aitest_run", "allowed_stops", allowed_stops), *own},
+        )
+        if raises and result.outcome == "error":
+            raise AgentRunError(result)
+        return result
+
+    def _limits(self) -> RunLimits:
+        """Return what the hard budgets leave after the turns so far."""
+        from ci_agent_eval.engine import RunLimits  # noqa: PLC0415 - inert until used
+
+        return RunLimits.from_budgets(self.recorder.budgets).after(self.recorder.trajectory)
+
+    def _record(self, result: AgentResult) -> None:
+        from ci_agent_eval.engine.prices import price_table  # noqa: PLC0415 - inert until used
+
+        self.recorder.record_run(
+            result.turns,
+            stop_reason=result.stop_reason,
+            error=result.error,
+            allowed_stops=result.allowed_stops,
+            needs_turn=result.needs_turn,
+            rate_limited=result.rate_limited,
+            # The cassette counts over all runs of the episode.
+            cassette_misses=result.cassette.misses - self.recorder.cassette_misses,
+        )
+        # An adapter that does not know its agent's tools says none.
+        self.recorder.note_conditions(
+            tools=tuple(sorted(set(result.available_tools))) or None,
+            prices=None if result.cost_usd is None else price_table(),
+        )
+        self.recorder.agent = self.recorder.agent or result.agent
+        self.recorder.model = self.recorder.model or result.model

@@ -1,0 +1,156 @@
+"""How an episode ended, from how its test did.
+
+A failed assertion, `pytest.fail` and pytest-timeout are the agent's fault: failed. Any
+other exception is the world's: error. A skip is skipped, and so is an expected failure
+(xfail): it says nothing new. A strict xfail that passes is failed, as pytest has it.
+An error's reason says where it was raised, and where the test was at that moment.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import TracebackType
+
+import pytest
+
+from ci_agent_eval.contract.episode import Assertion, Outcome
+from ci_agent_eval.contract.jsonable import clean_text, without_addresses
+from ci_agent_eval.pytest_plugin.episodes.places import Places
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+MAX_LINES = 20
+MAX_CHARACTERS = 2000
+MAX_NAME = 200
+"""What is kept of a message and of an assert statement; the whole is in pytest's own report."""
+
+
+RECORDED = "is_recorded"
+"""Attribute of an exception over an assertion that the episode has already."""
+
+
+class EpisodeFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  # a class at run time
+    """Raised after the test returned, over failed checks and hard budgets not kept."""
+
+
+class EpisodeStopped(pytest.fail.Exception):  # type: ignore[name-defined,misc]  # a class at run time
+    """Raised in place of what cancelling a test's task makes: the run is to stop, and says why.
+
+    The episode is an error, whatever the test says of exceptions.
+    """
+
+
+# As pytest does for its own outcomes: reports then show the bare name.
+EpisodeFailed.__module__ = EpisodeStopped.__module__ = "builtins"
+
+
+def stopped(sentence: str) -> EpisodeStopped:
+    """Return what an episode is to raise that is ended because the run is to stop."""
+    return EpisodeStopped(f"stopped: {sentence}", pytrace=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """An outcome, why, and the assertion that failed, if one did."""
+
+    outcome: Outcome
+    reason: str | None = None
+    assertion: Assertion | None = None
+    expected: bool = False
+    """It is an xfail: what failed was to fail."""
+
+
+def ending_of(
+    call: pytest.CallInfo[None], report: pytest.TestReport, places: Places, test_file: str | None
+) -> Ending:
+    """Return how the phase of a test, which stands in `test_file`, ended for the episode."""
+    if call.excinfo is not None and isinstance(call.excinfo.value, EpisodeStopped):
+        return Ending("error", str(call.excinfo.value))
+    expected = getattr(report, "wasxfail", None)
+    if report.skipped and expected is not None:
+        # Older pytest puts a word of its own before what `pytest.xfail` was told.
+        return Ending("skipped", f"xfail: {expected.removeprefix('reason: ')}", expected=True)
+    if report.skipped:
+        return Ending("skipped", _message(call))
+    if call.excinfo is None:
+        # Only a strict xfail fails without an exception: it was to fail and did not.
+        return Ending("failed", str(report.longrepr)) if report.failed else Ending("passed")
+    if call.when == "call" and is_failure(call.excinfo.value):
+        return failure_of(call.excinfo, places)
+    return Ending("error", _described(call.excinfo, places, test_file))
+
+
+def is_failure(error: BaseException) -> bool:
+    """Say whether an exception is a failed assertion, or a group of nothing else."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_failure(inner) for inner in error.exceptions)
+    if isinstance(error, EpisodeStopped):
+        return False
+    return isinstance(error, AssertionError | pytest.fail.Exception)
+
+
+def failure_of(excinfo: pytest.ExceptionInfo[BaseException], places: Places) -> Ending:
+    """Return how a test ended that raised a failure."""
+    if getattr(excinfo.value, RECORDED, False):
+        return Ending("failed")
+    reason = first_lines(str(excinfo.value)) or type(excinfo.value).__name__
+    statement, file, line = _statement(excinfo, places)
+    assertion = Assertion(
+        name=statement or type(excinfo.value).__name__,
+        passed=False,
+        reason=reason,
+        file=file,
+        line=line,
+    )
+    return Ending("failed", reason.partition("\n")[0], assertion)
+
+
+def _statement(
+    excinfo: pytest.ExceptionInfo[BaseException], places: Places
+) -> tuple[str | None, str | None, int | None]:
+    """Return the source, file and line of the last statement below the root that was running."""
+    for entry in reversed(excinfo.traceback):
+        file = places.relative(str(entry.path))
+        if file is not None:
+            source = clean_text(" ".join(str(entry.statement).split()))
+            return cut(source, MAX_NAME), file, entry.lineno + 1
+    return None, None, None
+
+
+def _message(call: pytest.CallInfo[None]) -> str | None:
+    return None if call.excinfo is None else first_lines(str(call.excinfo.value)) or None
+
+
+def _described(
+    excinfo: pytest.ExceptionInfo[BaseException], places: Places, test_file: str | None
+) -> str:
+    text = first_lines(f"{excinfo.typename}: {excinfo.value}").rstrip(": ")
+    first, newline, rest = text.partition("\n")
+    return f"{first}{_raised_at(excinfo.tb, places, test_file)}{newline}{rest}"
+
+
+def _raised_at(traceback: TracebackType, places: Places, test_file: str | None) -> str:
+    """Return the innermost line below the root, and the test's own, in brackets."""
+    lines = places.of_traceback(traceback)
+    if not lines:
+        return ""
+    raised = lines[-1]
+    called = next((line for line in lines if line[0] == test_file), raised)
+    where = "" if called == raised else f", called at {called[0]}:{called[1]}"
+    return f" ({raised[0]}:{raised[1]}{where})"
+
+
+def first_lines(text: str) -> str:
+    """Return the beginning of a message, without memory addresses; a mark where it was cut.
+
+    Without colours, too: pytest explains in them where its terminal has some.
+    """
+    lines = without_addresses(_COLOUR.sub("", clean_text(text))).splitlines()
+    kept = "\n".join(lines[:MAX_LINES])
+    return cut(kept + ("\n…" if len(lines) > MAX_LINES else ""), MAX_CHARACTERS)
+
+
+def cut(text: str, length: int) -> str:
+    """Return the text, or its beginning and a mark where it was cut."""
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,149 @@
+"""The marker `episode`: what it says of an episode, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from ci_agent_eval.contract.base import unknown_key
+from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin.collection.detection import NAME, owns_marker
+from ci_agent_eval.pytest_plugin.collection.iterations import (
+    ARGUMENT,
+    PARAMETER,
+    is_number,
+    whole_nodeid,
+)
+from ci_agent_eval.recording import draft_episode
+
+ARGUMENTS = (
+    "scenario_id",
+    "budgets",
+    "gate",
+    "min_pass_rate",
+    "min_passes",
+    ARGUMENT,
+    "allowed_stops",
+    "agent",
+    "model",
+    "metadata",
+    "was",
+    "alone",
+    "evidence",
+)
+_MERGED = ("budgets", "metadata")
+
+
+def draft_from_marker(
+    item: pytest.Item | pytest.Collector, *, scenario_id: str, **identity: Any
+) -> Episode:
+    """Return the draft of the item's episode; `scenario_id` is that of a marker without one.
+
+    Raises InputError with a sentence that names the test and the key.
+    """
+    try:
+        arguments = marker_arguments(item)
+        gate = {"gate": "advisory"} if is_advisory(arguments, identity.get("mode")) else {}
+        needs = {"evidence": "required"} if identity.get("mode") == "strict" else {}
+        values = {"scenario_id": scenario_id, **gate, **needs, **arguments}
+        _check_iterations(values.pop(ARGUMENT, 1))
+        _check_alone(values.pop("alone", None))
+        _check_reach(item, arguments)
+        if isinstance(values.get("was"), str):
+            values["was"] = (values["was"],)
+        return draft_episode(**{**values, **identity})
+    except InputError as error:
+        raise InputError(f"{whole_nodeid(item)}: @pytest.mark.episode: {error}") from None
+
+
+def is_advisory(arguments: Mapping[str, Any], mode: str | None) -> bool:
+    """Say whether an episode only informs: an evaluation that requires nothing of its own."""
+    required = ("gate", "min_pass_rate", "min_passes")
+    return mode == "evaluation" and not any(key in arguments for key in required)
+
+
+def _check_iterations(given: object) -> None:
+    if not is_number(given):
+        raise InputError(f"{ARGUMENT}: must be a whole number, 1 or more (got {given!r})")
+
+
+def _check_alone(given: object) -> None:
+    if given is not None and not isinstance(given, bool):
+        raise InputError(f"alone: must be True or False (got {given!r})")
+
+
+def _check_reach(item: pytest.Item | pytest.Collector, given: Mapping[str, Any]) -> None:
+    """Refuse to ask for more passes than there are iterations, where no other test adds any."""
+    passes: Any = given.get("min_passes")
+    times: Any = given.get(ARGUMENT)
+    if not is_number(passes) or not is_number(times) or passes <= times:
+        return
+    if "scenario_id" not in given or _names_its_own(item):
+        raise InputError(f"min_passes {passes} of {times} iterations can never be reached")
+
+
+def _names_its_own(item: pytest.Item | pytest.Collector) -> bool:
+    """Say whether a scenario's name is that of one test: not a class's, or of a test's cases."""
+    if set(getattr(getattr(item, "callspec", None), "params", {})) - {PARAMETER}:
+        return False
+    own = [mark for mark in item.own_markers if mark.name == NAME]
+    named = any(mark.args or "scenario_id" in mark.kwargs for mark in own)
+    return named and isinstance(item, pytest.Item)
+
+
+def marker_arguments(item: pytest.Item | pytest.Collector) -> dict[str, Any]:
+    """Return the arguments of the item's markers; the closest one to the test counts.
+
+    Budgets and metadata of a class or module are kept beside those of the test. None where a
+    project has a marker of this name for itself.
+    """
+    if not owns_marker(item):
+        return {}
+    arguments: dict[str, Any] = {}
+    for mark in reversed(list(item.iter_markers(NAME))):
+        for key, value in _named(mark).items():
+            if key in _MERGED and isinstance(value, Mapping):
+                arguments[key] = {**arguments.get(key, {}), **value}
+            elif value is not None:
+                arguments[key] = value
+    return arguments
+
+
+def _named(mark: pytest.Mark) -> Mapping[str, Any]:
+    """Return a marker's arguments by name; the only one without a name is `scenario_id`."""
+    if len(mark.args) > 1:
+        raise InputError("give everything after `scenario_id` by name")
+    for key in mark.kwargs:
+        if key not in ARGUMENTS:
+            raise InputError(unknown_key(key, ARGUMENTS))
+    if not mark.args:
+        return mark.kwargs
+    if "scenario_id" in mark.kwargs:
+        raise InputError("`scenario_id` is given twice: without a name, and by it; leave one out")
+    (given,) = mark.args
+    if not isinstance(given, str) or not given.strip():
+        raise InputError(f"scenario_id: the argument without a name must be a text (got {given!r})")
+    return {"scenario_id": given, **mark.kwargs}
+
+
+def collect_report(
+    report: pytest.CollectReport, items: Sequence[pytest.Item | pytest.Collector]
+) -> pytest.CollectReport:
+    """Return the report, or a failed one that lists every marker that cannot be read."""
+    problems = [problem for item in items if (problem := marker_problem(item)) is not None]
+    if not problems:
+        return report
+    # The iterations of a test have their problem in common.
+    return pytest.CollectReport(report.nodeid, "failed", "\n".join(dict.fromkeys(problems)), [])
+
+
+def marker_problem(item: pytest.Item | pytest.Collector) -> str | None:
+    """Return what is wrong with the item's markers, or None."""
+    try:
+        draft_from_marker(item, scenario_id=item.nodeid, nodeid=item.nodeid)
+    except InputError as error:
+        return str(error)
+    return None

@@ -1,0 +1,83 @@
+"""Contract values without secrets: every free text in them, and none of their fixed words."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+
+from ci_agent_eval.contract.base import Frozen
+from ci_agent_eval.redaction import Redactor, distinct_names, hidden_value, without_secret_pairs
+
+Model = TypeVar("Model", bound=Frozen)
+
+
+def redacted(model: Model, redactor: Redactor) -> Model:
+    """Return the value with every text in it redacted, however deep; keys of mappings too.
+
+    A value without a secret is returned as it is: every episode is looked at, few hold one.
+    """
+    updates: dict[str, Any] = {}
+    for name in _open_fields(type(model)):
+        value = getattr(model, name)
+        clean = _redacted(value, redactor)
+        if clean is not value:
+            updates[name] = clean
+    copied = model.model_copy(update=updates) if updates else model
+    return _with_extra(copied, redactor) if model.model_extra else copied
+
+
+def _with_extra(model: Model, redactor: Redactor) -> Model:
+    """Return the value without secrets in the keys that the contract does not know."""
+    extra = model.model_extra or {}
+    clean = _redacted_mapping(extra, redactor)
+    if clean is extra:
+        return model
+    copied = model.model_copy(update=clean)
+    for key in extra.keys() - clean.keys():
+        (copied.model_extra or {}).pop(key)  # `model_copy` adds, and takes nothing away
+    return copied
+
+
+def _redacted(value: Any, redactor: Redactor) -> Any:
+    """Return the value without secrets; the very same where there is none in it."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        clean = without_secret_pairs(redactor.text(value))
+        return value if clean == value else clean
+    if isinstance(value, Frozen):
+        return redacted(value, redactor)
+    if isinstance(value, tuple | list):
+        items = [_redacted(item, redactor) for item in value]
+        if all(item is own for item, own in zip(items, value, strict=True)):
+            return value
+        return tuple(items) if isinstance(value, tuple) else items
+    return _redacted_mapping(value, redactor) if isinstance(value, dict) else value
+
+
+def _redacted_mapping(value: dict[Any, Any], redactor: Redactor) -> dict[Any, Any]:
+    names = distinct_names(value, redactor.text) if value else {}
+    items = {k: _redacted(hidden_value(k, item), redactor) for k, item in value.items()}
+    if all(names[key] == key and item is value[key] for key, item in items.items()):
+        return value
+    return {names[key]: item for key, item in items.items()}
+
+
+@cache
+def _open_fields(kind: type[Frozen]) -> tuple[str, ...]:
+    """Return the names of the fields that may hold a free text."""
+    fields = kind.model_fields.items()
+    return tuple(name for name, field in fields if not _is_closed(field.annotation))
+
+
+def _is_closed(annotation: Any) -> bool:
+    """Say whether a field holds figures, or one of a fixed set of words: `failed`, `p95`."""
+    if get_origin(annotation) is Literal or annotation in _FIGURES:
+        return True
+    parts = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        return _is_closed(parts[0])
+    return bool(parts) and all(part is type(None) or _is_closed(part) for part in parts)
+
+
+_FIGURES = (bool, int, float)

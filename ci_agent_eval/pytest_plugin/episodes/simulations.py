@@ -1,0 +1,126 @@
+"""Simulations in tests: the fixture `simulation`, and scenario files as parametrized episodes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ci_agent_eval.authoring.scenarios import ARGUMENT, ATTRIBUTE
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
+from ci_agent_eval.pytest_plugin.collection.detection import NAME as MARKER
+from ci_agent_eval.pytest_plugin.episodes.places import Places
+
+if TYPE_CHECKING:
+    from ci_agent_eval.authoring.scenarios.scenario import Scenario
+    from ci_agent_eval.authoring.simulation import SimulationResult
+    from ci_agent_eval.recording import EpisodeRecorder
+
+__tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
+
+@pytest.fixture
+def _agent_eval_run(request: pytest.FixtureRequest) -> Callable[[Awaitable[Any]], Any]:
+    """Run an awaitable to its end on the loop that the episodes of the process share."""
+    from ci_agent_eval.pytest_plugin.concurrency.loop import SessionLoop  # noqa: PLC0415 - inert until used
+
+    return SessionLoop.of(request.config).run_awaitable
+
+
+@pytest.fixture
+def simulation(episode: EpisodeRecorder) -> Simulations:
+    """Let simulated users talk to an app, in this test's episode and its budget of turns."""
+    return Simulations(episode)
+
+
+class Simulations:
+    """What the fixture `simulation` is: `run_simulation`, which knows its episode."""
+
+    def __init__(self, recorder: EpisodeRecorder) -> None:
+        self._recorder = recorder
+
+    def __call__(  # noqa: PLR0917 - as `run_simulation`
+        self,
+        app: Any,
+        user_simulator: Any,
+        initial_message: str | None = None,
+        max_turns: int | None = None,
+        thread_id: str | None = None,
+        project_name: str | None = None,
+        tags: Iterable[str] | None = None,
+        **options: Any,
+    ) -> SimulationResult:
+        """Run a simulation as `run_simulation` does; in an async test `await` it.
+
+        `max_turns` is by default the limit of the episode's budget `max_turns`, or 5.
+        """
+        from ci_agent_eval.authoring.simulation.run import (  # noqa: PLC0415 - inert until used
+            run_simulation,
+            turns_of,
+        )
+
+        most = turns_of(self._recorder.budgets) if max_turns is None else max_turns
+        return run_simulation(
+            app, user_simulator, initial_message, most, thread_id, project_name, tags, **options
+        )
+
+
+def parametrize(metafunc: pytest.Metafunc) -> None:
+    """Make an episode of each scenario of a test that `@scenarios` decorates."""
+    names: tuple[str, ...] = getattr(metafunc.function, ATTRIBUTE, ())
+    if not names:
+        return
+    from ci_agent_eval.authoring.scenarios.load import load_scenarios  # noqa: PLC0415 - inert until used
+
+    definition = metafunc.definition
+    if ARGUMENT not in metafunc.fixturenames:
+        raise _unusable(definition, f"takes no argument `{ARGUMENT}`; give it one")
+    places = Places.of(metafunc.config.rootpath, os.environ)
+    found: list[Scenario] = []
+    for name in names:
+        path = Path(os.path.normpath(definition.path.parent / name))
+        try:
+            found += load_scenarios(path, places.relative(path) or name)
+        except InputError as error:
+            raise pytest.Collector.CollectError(str(error)) from None
+    _refuse_same_ids(found)
+    metafunc.parametrize(ARGUMENT, [_parameter(scenario) for scenario in found])
+
+
+def note_unchecked(item: pytest.Item) -> None:
+    """Fail a test that returned without having run its scenario: its checks looked at nothing."""
+    scenario = getattr(item, "callspec", None) and item.callspec.params.get(ARGUMENT)  # type: ignore[attr-defined]
+    if scenario is None or not hasattr(getattr(item, "function", None), ATTRIBUTE):
+        return
+    recorder = item.stash[EPISODE].recorder
+    if recorder is not None and not scenario.was_checked(recorder):
+        recorder.check(
+            "runs its scenario",
+            passed=False,
+            reason=f"the test never called `{ARGUMENT}.run(app)`, so nothing of it was checked",
+        )
+
+
+def _parameter(scenario: Scenario) -> Any:
+    mark = getattr(pytest.mark, MARKER)(**scenario.marker)
+    return pytest.param(scenario, id=scenario.id, marks=mark)
+
+
+def _refuse_same_ids(found: Iterable[Scenario]) -> None:
+    """Refuse two files of a test that have a scenario in common."""
+    places: dict[str, str] = {}
+    for scenario in found:
+        place = f"{scenario.file}:{scenario.line}"
+        if first := places.get(scenario.id):
+            raise pytest.Collector.CollectError(
+                f"{place}: id {scenario.id!r} is that of {first} already; give it another one"
+            )
+        places[scenario.id] = place
+
+
+def _unusable(definition: pytest.Item, what: str) -> pytest.Collector.CollectError:
+    return pytest.Collector.CollectError(f"{definition.nodeid}: @scenarios: the test {what}")

@@ -1,0 +1,204 @@
+"""Putting the counting of asserts into modules that are imported already.
+
+Which tests are episodes is known once they are collected, and then their modules are imported.
+So the functions of such a module get the code of the same source with counting in it; modules
+of other tests are left alone and pay nothing. `docs/decisions/0032-evidence.md` says why.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import inspect
+import sys
+import types
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.assertion.rewrite import rewrite_asserts
+
+from ci_agent_eval.pytest_plugin.episodes.places import Places
+from ci_agent_eval.pytest_plugin.evaluation.counting.transform import COUNTER, count_asserts
+from ci_agent_eval.pytest_plugin.evaluation.files import matches
+from ci_agent_eval.pytest_plugin.options import ASSERT_MODULES
+from ci_agent_eval.recording.active_episode import note_assertion
+
+_EXPECTING = (
+    type(pytest.raises(Exception)),  # noqa: PT011 - only its type is wanted
+    type(pytest.warns(Warning)),  # noqa: PT030 - as above
+)
+
+_REWRITTEN = "@pytest_ar"
+"""pytest's name for its module of assertions, in a module whose asserts it has rewritten."""
+
+
+class Counter:
+    """What stands in a module whose asserts are counted."""
+
+    @staticmethod
+    def passed() -> None:
+        """Count an assert, or an expected exception."""
+        note_assertion()
+
+    @staticmethod
+    def returned(value: Any) -> Any:
+        """Count the call of an assertion function that returned; hand back what it returned.
+
+        A coroutine or a generator has done nothing yet.
+        """
+        if not (inspect.isawaitable(value) or inspect.isgenerator(value)):
+            note_assertion()
+        return value
+
+    @staticmethod
+    def left(manager: object) -> None:
+        """Count a `with` statement whose manager expects an exception or a warning."""
+        if isinstance(manager, _EXPECTING):
+            note_assertion()
+
+
+class AssertCounting:
+    """Counts the asserts of those modules that it is told of; one for each process."""
+
+    def __init__(self, config: pytest.Config, places: Places) -> None:
+        self._config = config
+        self._places = places
+        self._helpers: tuple[str, ...] = tuple(config.getini(ASSERT_MODULES))
+        self._counted: set[str] = set()
+        self._functions: dict[str, list[weakref.ref[types.FunctionType]]] = {}
+        self._modules = 0
+
+    def count_for(self, item: pytest.Item) -> str | None:
+        """Count the asserts that the item's test may run, from now on.
+
+        Returns what is wrong with the setting that names helper modules, or None.
+        """
+        problem = None if self._modules else _import_all(self._helpers)
+        files = set(_files_of(item))
+        if self._modules != len(sys.modules):
+            files |= set(self._helper_files())
+            self._modules = len(sys.modules)
+        self._count(files - self._counted)
+        return problem
+
+    def _count(self, files: set[str]) -> None:
+        if files - self._functions.keys():
+            self._functions = functions_by_file()
+        for file in sorted(files):
+            self._count_in(file)
+        self._counted |= files
+
+    def _count_in(self, file: str) -> None:
+        references = (reference() for reference in self._functions.get(file, ()))
+        found = [function for function in references if function is not None]
+        if not found:
+            return
+        try:
+            codes = counting_codes(file, self._config, rewritten=_is_rewritten(found[0]))
+        except (OSError, SyntaxError):
+            return  # it has no source, or another one by now
+        for function in found:
+            if (code := codes.get(function.__code__)) is not None:
+                function.__globals__[COUNTER] = Counter
+                function.__code__ = code
+
+    def _helper_files(self) -> Iterator[str]:
+        """Yield the files of modules that assert for tests.
+
+        They are those that the setting names, with what is below them; conftest.py files; and
+        whatever else of the repository has its asserts rewritten by pytest, but for tests.
+        """
+        prefixes = tuple(f"{name}." for name in self._helpers)
+        for name, module in list(sys.modules.items()):
+            values = getattr(module, "__dict__", {})
+            file = values.get("__file__")
+            if file and (f"{name}.".startswith(prefixes) or self._is_helper(file, values)):
+                yield file
+
+    def _is_helper(self, file: str, values: Mapping[str, object]) -> bool:
+        path = Path(file)
+        if path.name != "conftest.py" and _REWRITTEN not in values:
+            return False
+        is_test = matches(path, self._config.getini("python_files"))
+        return not is_test and self._places.relative(file) is not None
+
+
+def counting_codes(
+    file: str, config: pytest.Config, *, rewritten: bool
+) -> Mapping[types.CodeType, types.CodeType]:
+    """Return, for the code of each function of a file, the same with counting in it.
+
+    Code that did not come of this source alone, because another tool has changed it, is in no
+    place of the result.
+    """
+    plain = _compiled(file, config, rewritten=rewritten, counting=False)
+    counting = _compiled(file, config, rewritten=rewritten, counting=True)
+    return dict(zip(_codes_in(plain), _codes_in(counting), strict=True))
+
+
+def _compiled(
+    file: str, config: pytest.Config, *, rewritten: bool, counting: bool
+) -> types.CodeType:
+    source = Path(file).read_bytes()
+    tree = ast.parse(source, filename=file)
+    if counting:
+        # What the interpreter leaves out (`-O`) is not to be counted.
+        count_asserts(tree, asserts=rewritten or __debug__)
+    if rewritten:
+        rewrite_asserts(tree, source, file, config)
+    code: types.CodeType = compile(tree, file, "exec", dont_inherit=True)
+    return code
+
+
+def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield constant
+            yield from _codes_in(constant)
+
+
+def _is_rewritten(function: types.FunctionType) -> bool:
+    return _REWRITTEN in function.__globals__
+
+
+def functions_by_file() -> dict[str, list[weakref.ref[types.FunctionType]]]:
+    """Return every function there is, by its file: decorators and closures hide them elsewhere."""
+    found: dict[str, list[weakref.ref[types.FunctionType]]] = {}
+    for value in gc.get_objects():
+        if type(value) is types.FunctionType:
+            found.setdefault(value.__code__.co_filename, []).append(weakref.ref(value))
+    return found
+
+
+def is_counted(item: pytest.Item) -> bool:
+    """Say whether the asserts of the item's own function are counted."""
+    function = _function_of(item)
+    return function is None or COUNTER in function.__globals__
+
+
+def _files_of(item: pytest.Item) -> Iterator[str]:
+    """Yield the files of a test: the collected one, and the one that its function stands in."""
+    yield str(item.path)
+    if (function := _function_of(item)) is not None:
+        yield function.__code__.co_filename
+
+
+def _function_of(item: pytest.Item) -> types.FunctionType | None:
+    found = inspect.unwrap(getattr(item, "obj", None))  # type: ignore[arg-type]  # None is fine
+    found = getattr(found, "__func__", found)
+    return found if isinstance(found, types.FunctionType) else None
+
+
+def _import_all(names: Iterable[str]) -> str | None:
+    """Import modules; return what went wrong with the first that cannot be, or None."""
+    for name in names:
+        try:
+            import_module(name)
+        except Exception as error:  # noqa: BLE001 - whatever a module raises
+            said = f"{type(error).__name__}: {error}"
+            return f"ini setting {ASSERT_MODULES}: {name!r} cannot be imported ({said})"
+    return None

@@ -1,0 +1,219 @@
+"""Evaluations are measured: what fails in them is kept, and fails no test.
+
+An exception that is no failure still does: an error is no measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from traceback import walk_tb
+
+import pytest
+from _pytest.skipping import xfailed_key
+
+from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem, soft_failures
+from ci_agent_eval.pytest_plugin.episodes.endings import (
+    MAX_NAME,
+    Ending,
+    EpisodeFailed,
+    cut,
+    failure_of,
+    first_lines,
+    is_failure,
+)
+from ci_agent_eval.pytest_plugin.episodes.places import Places
+from ci_agent_eval.pytest_plugin.evaluation.counting.install import is_counted
+
+NOTHING_ASSERTED = (
+    "it asserted nothing, so nothing was measured; let it reach an assert of its own file, or "
+    "check(...), whatever the agent does (what other modules assert counts only if it fails)"
+)
+
+
+EVERY_EXAMPLE = "holds for every example"
+"""Description of the one assertion of an evaluation that Hypothesis runs."""
+UNCOUNTED = (
+    "its own asserts were not counted, for the code of its module is not that of its source: "
+    "delete __pycache__, or use episode.check(...)"
+)
+
+
+class AssertionsFailed(EpisodeFailed, AssertionError):  # noqa: N818 - as pytest names its own
+    """Raised over failed assertions of an evaluation that is to fail: `xfail` may ask for one."""
+
+
+AssertionsFailed.__module__ = "builtins"
+
+
+def is_measured(item: pytest.Item, state: EpisodeItem) -> bool:
+    """Say whether what fails in the test is kept and not raised.
+
+    It is in an evaluation, unless the test is to fail: then pytest has to see that it does.
+    `xfailed_key` is where pytest keeps that; there is no public name for it.
+    """
+    is_to_fail = item.stash.get(xfailed_key, None) is not None
+    return state.is_evaluation and (not is_to_fail or bool(item.config.option.runxfail))
+
+
+def runs_often(item: pytest.Item, state: EpisodeItem) -> bool:
+    """Say whether Hypothesis runs the evaluation, again and again, until it raises.
+
+    What is asserted then is not one measurement each: it raises, and counts as one assertion.
+    """
+    return state.is_evaluation and getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+
+
+def unawaited(state: EpisodeItem) -> list[str]:
+    """Give up the checks that were to be awaited and were not; say where each was made."""
+    pending = [] if state.running is None else state.running.unawaited
+    found = [give_up() for give_up in pending]
+    pending.clear()
+    return found
+
+
+def nothing_asserted(state: EpisodeItem) -> list[str]:
+    """Say so of an evaluation that has come to its end without an assertion: it has no score."""
+    if not state.is_evaluation:
+        return []
+    early = () if state.running is None else state.running.early
+    found = early if state.recorder is None else state.recorder.snapshot().assertions
+    return [] if found else [NOTHING_ASSERTED]
+
+
+def with_uncounted(item: pytest.Item, ended: Episode) -> Episode:
+    """Say of an episode without an assertion that those of its test could not be counted."""
+    if "assertion" not in ended.missing_evidence or is_counted(item):
+        return ended
+    reason = f"{ended.reason}; {UNCOUNTED}"
+    return ended.model_copy(update={"reason": reason})
+
+
+def failed(state: EpisodeItem, sentence: str) -> EpisodeFailed:
+    """Return what a test is to raise that has returned, over what failed in it."""
+    is_asserted = state.is_evaluation and state.ended is not None and state.ended.failed_assertions
+    kind: Callable[..., EpisodeFailed] = AssertionsFailed if is_asserted else EpisodeFailed
+    return kind(sentence, pytrace=False)
+
+
+def ending_of(
+    excinfo: pytest.ExceptionInfo[BaseException], state: EpisodeItem, places: Places
+) -> Ending | None:
+    """Return how an evaluation ended that raised; None for an error, and for a mere skip."""
+    error = excinfo.value
+    if isinstance(error, EpisodeFailed):
+        return None
+    if isinstance(error, pytest.skip.Exception | pytest.xfail.Exception):
+        failed_before = state.recorder is not None and state.recorder.failed_checks
+        return Ending("skipped", given_up(error)) if state.called and failed_before else None
+    return failure_of(excinfo, places) if is_failure(error) else None
+
+
+def given_up(error: BaseException) -> str | None:
+    """Return why a test skipped itself, or called `pytest.xfail`."""
+    reason = first_lines(str(error))
+    return f"xfail: {reason}" if isinstance(error, pytest.xfail.Exception) else reason or None
+
+
+def gives_up(error: BaseException, state: EpisodeItem) -> bool:
+    """Say whether a test has ended itself with a skip; in an evaluation `pytest.xfail` is one.
+
+    What failed before it was measured, and is not to be forgotten.
+    """
+    is_xfail = isinstance(error, pytest.xfail.Exception)
+    return isinstance(error, pytest.skip.Exception) or (state.is_evaluation and is_xfail)
+
+
+def keep_unittest_failures(item: pytest.Item, state: EpisodeItem, places: Places) -> None:
+    """Keep the failures of a unittest.TestCase's evaluation, which pytest looks at later.
+
+    `_excinfo` is where pytest puts what unittest tells it; there is no public name for it.
+    """
+    pending: list[pytest.ExceptionInfo[BaseException]] = getattr(item, "_excinfo", None) or []
+    if not pending or state.recorder is None or not is_measured(item, state):
+        return
+    for excinfo in [found for found in pending if is_failure(found.value)]:
+        pending.remove(excinfo)
+        assertion = failure_of(excinfo, places).assertion
+        if assertion is not None:
+            state.recorder.keep(assertion)
+
+
+def keep_property(state: EpisodeItem) -> None:
+    """Record the one assertion of an evaluation that held for every example of Hypothesis."""
+    running, draft = state.running, state.draft
+    if state.recorder is None or draft is None or running is None:
+        return
+    if running.counts_once and running.asserted:
+        found = Assertion(name=EVERY_EXAMPLE, passed=True, file=draft.file, line=draft.line)
+        state.recorder.keep(found)
+
+
+def keep_soft_failures(item: pytest.Item, state: EpisodeItem) -> None:
+    """Record the failures that pytest-check has collected, before it fails the test over them.
+
+    In an evaluation it is not to fail: they are measured.
+    """
+    log = soft_failures(item.config)
+    if log is None or state.recorder is None:
+        return
+    for failure in log.get_failures():
+        state.recorder.keep(_soft_assertion(failure))
+    if is_measured(item, state):
+        log.clear_failures()
+
+
+def _soft_assertion(failure: str) -> Assertion:
+    """Return what pytest-check says of a failure: in its first line what, below it where."""
+    name, _, where = first_lines(failure).removeprefix("FAILURE: ").partition("\n")
+    return Assertion(name=cut(name, MAX_NAME), passed=False, reason=where.strip() or None)
+
+
+def is_of_shared_teardown(call: pytest.CallInfo[None]) -> bool:
+    """Say whether all that a teardown raised came from fixtures that several tests share.
+
+    Which of them is the last depends on their order; so it is pytest's to report, and no
+    evaluation's error.
+    """
+    error = None if call.excinfo is None else call.excinfo.value
+    return call.when == "teardown" and error is not None and _is_shared(error)
+
+
+def _is_shared(error: BaseException) -> bool:
+    scopes = [
+        frame.f_locals["self"].scope
+        for frame, _ in walk_tb(error.__traceback__)
+        if isinstance(frame.f_locals.get("self"), pytest.FixtureDef)
+    ]
+    if not scopes and isinstance(error, BaseExceptionGroup):
+        return all(map(_is_shared, error.exceptions))
+    return bool(scopes) and scopes[-1] != "function"
+
+
+def after_teardown(state: EpisodeItem, ended: Episode | None) -> Episode | None:
+    """Add to the episode what was asserted after it had ended; None where nothing changed.
+
+    After an error it only warns: what an infrastructure error left behind is no agent failure.
+    """
+    late = [] if state.running is None else state.running.late
+    if not late or state.ended is None:
+        return ended
+    if state.ended.outcome == "error":
+        late = [assertion.model_copy(update={"severity": "warning"}) for assertion in late]
+    return also(ended or state.ended, late, "in teardown")
+
+
+def also(episode: Episode, assertions: Sequence[Assertion], where: str) -> Episode:
+    """Return the episode with assertions that its recorder does not know of."""
+    if not assertions:
+        return episode
+    names = "; ".join(a.name for a in assertions if not a.passed and a.severity == "error")
+    added = f"{where} failed: {names}" if names else None
+    reasons = [reason for reason in (episode.reason, added) if reason]
+    return Episode.model_validate(
+        {
+            **dict(episode),
+            "assertions": (*episode.assertions, *assertions),
+            "reason": "; ".join(reasons) or None,
+        }
+    )

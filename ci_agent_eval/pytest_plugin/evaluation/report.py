@@ -1,0 +1,196 @@
+"""The evaluation report of a run, on the main process: `eval-results.json`, and the table.
+
+It is written into the report directory, where there is one: then from the journals, which
+know of episodes whose process was killed before it could report. It is written to the file
+of `--eval-results`, too, or without a report directory to `eval-results.json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.evaluation import files
+from ci_agent_eval.pytest_plugin.terminal import EpisodeReports, Facts, printable
+
+if TYPE_CHECKING:
+    from ci_agent_eval.contract.evaluation import EvaluationReport
+    from ci_agent_eval.pytest_plugin.evaluation.table import Row
+
+_ADVICE = "name another file with --eval-results"
+
+
+@dataclass(eq=False)  # pytest 8.0 keeps its plugins in a set
+class EvaluationReports:
+    """A plugin object of its own; where no evaluation is met it does and imports nothing."""
+
+    config: pytest.Config
+    reports: EpisodeReports
+    _expected: bool = False
+    """Whether evaluations were selected to run."""
+    _lines: Sequence[str] = ()
+    _problems: list[str] = field(default_factory=list)
+
+    @classmethod
+    def start(cls, config: pytest.Config, reports: EpisodeReports) -> None:
+        """Listen. Raises pytest.UsageError where the file that was asked for is another's."""
+        found = cls(config, reports)
+        if options.eval_results_option(config) is not None and not config.option.collectonly:
+            found._clear(config)
+        config.pluginmanager.register(found, "ci_agent_eval_evaluations")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> None:
+        """Remove a former report where evaluations are asked for, which may never be collected."""
+        if files.are_asked_for(session.config):
+            self._remove_own(session.config)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Remove it, too, where an evaluation that pytest collects by itself cannot be read."""
+        config = self.config
+        if report.failed and files.is_evaluation_file(config.rootpath / report.nodeid, config):
+            self._remove_own(config)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Make room for the report, where evaluations are about to run."""
+        if any(files.is_evaluation(item) for item in session.items):
+            self._expect(session.config)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Iterable[str]) -> None:
+        """Make room for the report, before any worker is sent a test: they alone collect."""
+        config: pytest.Config = node.config
+        paths = {config.rootpath / nodeid.partition("::")[0] for nodeid in ids}
+        if any(files.is_evaluation_file(path, config) for path in paths):
+            self._expect(config)
+
+    def _expect(self, config: pytest.Config) -> None:
+        if not self._expected and not config.option.collectonly:
+            self._expected = True
+            self._clear(config)
+
+    def _remove_own(self, config: pytest.Config) -> None:
+        """Remove a former report that is ours; of another's file `_clear` tells in its time."""
+        from ci_agent_eval.storage.evaluation_file import is_own_evaluation_file  # noqa: PLC0415 - inert
+
+        path = options.eval_results(config)
+        if path is None or self._expected or config.option.collectonly:
+            return
+        if is_own_evaluation_file(path):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def _clear(self, config: pytest.Config) -> None:
+        """Remove a former report, so that it is not taken for that of a run that was killed."""
+        from ci_agent_eval.errors import InputError  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.storage.evaluation_file import claim_evaluation_file  # noqa: PLC0415 - as above
+
+        path = options.eval_results(config)
+        if path is None:
+            return
+        try:
+            claim_evaluation_file(path, advice=_ADVICE)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+        except InputError as error:
+            raise pytest.UsageError(f"eval results: {error}") from None
+        except OSError as error:
+            raise pytest.UsageError(f"eval results: {_unwritable(path, error)}") from None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Any:
+        """Write the report when every worker is down."""
+        yield
+        if not self._expected and not self.reports.evaluated:
+            return
+        from ci_agent_eval.contract.evaluation import evaluation_report  # noqa: PLC0415 - inert
+        from ci_agent_eval.pytest_plugin.evaluation.table import evaluation_lines  # noqa: PLC0415
+
+        rows = _rows(self._facts())
+        if not rows:
+            return
+        report = evaluation_report(row.episode for row in rows)
+        self._lines = list(evaluation_lines(rows, report, is_partial=_is_partial(session)))
+        here = session.config.invocation_params.dir
+        for path in _targets(session.config):
+            self._write(path, report, here)
+        if self._problems and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _facts(self) -> Iterable[Facts]:
+        look_up = self.reports.look_up
+        return self.reports.evaluated.values() if look_up is None else look_up()
+
+    def _write(self, path: Path, report: EvaluationReport, here: Path) -> None:
+        from ci_agent_eval.errors import InputError  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.storage.evaluation_file import (  # noqa: PLC0415 - as above
+            claim_evaluation_file,
+            write_evaluation_file,
+        )
+
+        try:
+            # Somebody may have put a file there since.
+            claim_evaluation_file(path, advice=_ADVICE)
+            write_evaluation_file(path, report)
+        except InputError as error:
+            self._problems.append(str(error))
+        except OSError as error:
+            self._problems.append(_unwritable(path, error))
+        else:
+            shown = path.relative_to(here) if path.is_relative_to(here) else path
+            self._lines = [*self._lines, f"wrote {shown}"]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write the table, where there were evaluations."""
+        if not self._lines:
+            return
+        terminalreporter.write_sep("=", "evaluations")
+        for line in self._lines:
+            terminalreporter.write_line(printable(line))
+        for problem in self._problems:
+            terminalreporter.write_line(printable(f"ERROR: {problem}"), red=True)
+
+
+def _is_partial(session: pytest.Session) -> bool:
+    """Say whether the run was cut short: by -x, --maxfail, `pytest.exit` or Ctrl-C."""
+    is_stopped = bool(session.shouldfail or session.shouldstop)
+    return is_stopped or session.exitstatus == pytest.ExitCode.INTERRUPTED
+
+
+def _unwritable(path: Path, error: OSError) -> str:
+    return f"{path}: cannot be written ({error.strerror}); {_ADVICE}"
+
+
+def _targets(config: pytest.Config) -> Iterable[Path]:
+    """Return where the report goes."""
+    from ci_agent_eval.contract.results import EVAL_RESULTS_NAME  # noqa: PLC0415 - inert until used
+
+    directory, path = options.report_dir(config), options.eval_results(config)
+    found = [directory / EVAL_RESULTS_NAME] if directory is not None else []
+    return dict.fromkeys([*found, *([path] if path is not None else [])])
+
+
+def _rows(found: Iterable[Facts]) -> list[Row]:
+    """Return the evaluations, the one attempt of each that counts, with what was said of it."""
+    from ci_agent_eval.contract.episode import Episode  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.contract.evaluation import evaluations  # noqa: PLC0415 - as above
+    from ci_agent_eval.pytest_plugin.evaluation.table import Row  # noqa: PLC0415 - as above
+
+    facts = {tuple(one["key"]): one for one in found if one["evaluation"] is not None}
+    episodes = (Episode.model_validate(one["evaluation"]) for one in facts.values())
+    return [
+        Row(
+            episode,
+            violations=facts[episode.key]["violations"],
+            cost_usd=facts[episode.key]["cost_usd"],
+            judge_cost_usd=facts[episode.key]["judge_cost_usd"],
+        )
+        for episode in evaluations(episodes)
+    ]

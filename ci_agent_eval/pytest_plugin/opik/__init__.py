@@ -1,0 +1,1 @@
+"""Experiments and artifacts of a pytest session for Opik."""

@@ -1,0 +1,124 @@
+"""All episodes of a session as one JSON file, in the layout of Opik's pull request.
+
+It is written whatever came of the tests and of any server. An episode is known from its setup
+on, so that one whose process died is in it as an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_agent_eval.contract.canonical import canonical_json
+from ci_agent_eval.pytest_plugin.collection.detection import SHOWN
+from ci_agent_eval.pytest_plugin.options import is_worker
+from ci_agent_eval.pytest_plugin.terminal import printable
+from ci_agent_eval.storage.regular_file import replacing
+
+NAME = "ci_agent_eval_artifact"
+ATTRIBUTE = "agent_eval_artifact"
+"""Attribute of a report that carries its episode as JSON to the main process."""
+
+
+def listen(config: pytest.Config, path: Path) -> None:
+    """Gather the episodes of this process; the main one removes the former file, and writes."""
+    found = EpisodeArtifact(path)
+    if not is_worker(config):
+        found.claim()
+    config.pluginmanager.register(found, NAME)
+
+
+class EpisodeArtifact:
+    """Gathers episodes from reports, by their tests."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._problem: str | None = None
+        self._episodes: dict[str, dict[str, Any]] = {}
+        self._broken: set[str] = set()
+
+    def claim(self) -> None:
+        """Remove the file of a former run; raises pytest.UsageError where it is not ours."""
+        try:
+            if self._path.exists():
+                self._require_ours()
+                self._path.unlink()
+        except OSError as error:
+            raise pytest.UsageError(
+                f"--episode-artifact: {self._path} cannot be replaced ({error.strerror})"
+            ) from None
+
+    def _require_ours(self) -> None:
+        """Tell by its keys: Opik's own file has them, too."""
+        try:
+            keys = json.loads(self._path.read_bytes())
+        except ValueError:
+            keys = None
+        if not isinstance(keys, dict) or "episodes_total" not in keys:
+            raise pytest.UsageError(
+                f"--episode-artifact: {self._path} holds something else and stays as it is; move "
+                "it, or give another --episode-artifact-path"
+            )
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Put the episode, as it stands, on the report of each phase."""
+        report = yield
+        if (episode := item.stash.get(SHOWN, None)) is not None:
+            value = json.loads(canonical_json(episode)) | {"outcome": episode.outcome}
+            passing = episode.is_passing()
+            setattr(report, ATTRIBUTE, {"episode": value, "episode_passed": passing})
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the latest of each test; a later attempt starts anew."""
+        if report.when == "setup":
+            self._broken.discard(report.nodeid)
+        if report.failed:
+            self._broken.add(report.nodeid)
+        if (found := getattr(report, ATTRIBUTE, None)) is not None:
+            self._episodes[report.nodeid] = found
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the file; nothing but the episodes decides what is in it."""
+        if is_worker(session.config):
+            return
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(self._path) as file:
+                file.write(render_artifact(self._episodes, self._broken))
+        except OSError as error:
+            self._problem = f"{self._path}: cannot be written ({error.strerror})"
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say where the file could not be written."""
+        if self._problem is not None:
+            terminalreporter.write_line(printable(f"note: {self._problem}"))
+
+
+def render_artifact(episodes: dict[str, dict[str, Any]], broken: set[str]) -> str:
+    """Render the file: the same for the same episodes, whatever their order."""
+    records = [
+        {
+            "nodeid": found["episode"].get("nodeid") or nodeid,
+            "pytest_passed": nodeid not in broken,
+            "episode_passed": found["episode_passed"] and nodeid not in broken,
+            "episode": found["episode"],
+        }
+        for nodeid, found in sorted(episodes.items())
+    ]
+    passed = sum(1 for record in records if record["episode_passed"])
+    document = {
+        "episodes_total": len(records),
+        "episodes_passed": passed,
+        "episodes_failed": len(records) - passed,
+        "results": records,
+    }
+    return json.dumps(document, ensure_ascii=True, indent=2, sort_keys=True) + "\n"

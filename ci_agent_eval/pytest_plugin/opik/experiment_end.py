@@ -1,0 +1,109 @@
+"""The end of an experiment, on the main process: finished, sent, and said."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin.opik import experiment_options
+from ci_agent_eval.pytest_plugin.options import is_worker
+from ci_agent_eval.pytest_plugin.terminal import printable
+
+NAME = "ci_agent_eval_experiment_end"
+PROBLEMS = "agent_eval_experiment_problems"
+"""Key under which an xdist worker hands over what it could not keep."""
+
+_COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+
+
+def listen(config: pytest.Config) -> ExperimentEnd:
+    """Be there at the end of the session; once for each process."""
+    found = config.pluginmanager.get_plugin(NAME)
+    if not isinstance(found, ExperimentEnd):
+        found = ExperimentEnd()
+        config.pluginmanager.register(found, NAME)
+    return found
+
+
+class ExperimentEnd:
+    """Gathers what went wrong, finishes the experiment and has it sent."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self.is_used = False
+        """This very process keeps an experiment."""
+        self._said: list[str] = []
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take up what an xdist worker could not keep."""
+        output = getattr(node, "workeroutput", None) or {}
+        self.problems += [text for text in output.get(PROBLEMS, ()) if text not in self.problems]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Finish the experiment, where one was begun; an interrupted one is not finished."""
+        config = session.config
+        if is_worker(config):
+            config.workeroutput[PROBLEMS] = self.problems  # type: ignore[attr-defined]
+            return
+        path = experiment_options.Settings.of(config).store
+        if not path.is_file():
+            return
+        try:
+            self._finish(config, path, is_complete=exitstatus in _COMPLETE)
+        except InputError as error:
+            # Where xdist's workers used the file, they have said what is wrong with it.
+            self.problems += [str(error)] if self.is_used else []
+
+    def _finish(self, config: pytest.Config, path: Path, *, is_complete: bool) -> None:
+        from ci_agent_eval.opik.experiments import ExperimentStore  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.opik.experiments.experiment_text import counted  # noqa: PLC0415 - as above
+
+        uid = experiment_options.identity(config).uid
+        with ExperimentStore.open(path) as store:
+            if (experiment := store.experiment(uid)) is None:
+                return
+            if is_complete:
+                store.finish(uid, datetime.now(UTC).isoformat(timespec="milliseconds"))
+            below = path.is_relative_to(config.rootpath)
+            shown = path.relative_to(config.rootpath) if below else path
+            self._said.append(f"{experiment.name}: {counted(experiment.outcomes)}")
+            self._said.append(f"kept in {shown}; agent-eval experiments show {uid}")
+            unsent = [found.uid for found in store.unsent("opik")] if is_complete else []
+        if experiment.sink is not None and unsent:
+            self._send(path, unsent)
+
+    def _send(self, path: Path, uids: list[str]) -> None:
+        from ci_agent_eval.opik.experiments.opik_settings import load_opik_file  # noqa: PLC0415 - above
+        from ci_agent_eval.opik.experiments.push import push, server_of  # noqa: PLC0415 - as above
+
+        target = server_of(os.environ, load_opik_file(os.environ, Path.home()))
+        if target is None:
+            return
+        pushed = push(path, uids, target, os.environ)
+        if pushed.sent:
+            self._said.append(f"sent to Opik at {target.host}: {_plural(len(pushed.sent))}")
+        if pushed.problem is not None:
+            left = _plural(len(uids) - len(pushed.sent))
+            self.problems.append(
+                f"{pushed.problem}; {left} not sent: the next run sends what is left, and so does "
+                "`agent-eval experiments push`"
+            )
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say where the experiment is, and what went wrong with it."""
+        lines = [*self._said, *(f"note: {problem}" for problem in self.problems)]
+        if lines:
+            terminalreporter.write_sep("=", "experiment")
+            for line in lines:
+                terminalreporter.write_line(printable(line))
+
+
+def _plural(count: int) -> str:
+    return f"{count} experiment{'' if count == 1 else 's'}"

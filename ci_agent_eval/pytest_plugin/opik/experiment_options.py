@@ -1,0 +1,256 @@
+"""Options of experiments, and whether there is one: asked at every start, so it stays cheap.
+
+Names that Opik has are Opik's. Options stand over the environment, that over the ini file of
+pytest, that over Opik's own file, and that over the defaults.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import pytest
+
+from ci_agent_eval.pytest_plugin.collection import detection
+from ci_agent_eval.pytest_plugin.options import is_worker
+
+WORKER_EXPERIMENT = "agent_eval_experiment"
+"""Key under which an xdist worker is told which experiment it works at."""
+
+OPIK_SECTION = "pytest_"
+"""Begins the names of these settings in Opik's own file, and after `OPIK_` in the environment."""
+
+
+class Setting(NamedTuple):
+    """One setting: its option and ini key, Opik's name for it, and its default."""
+
+    option: str
+    opik: str | None
+    default: str
+    help: str
+    is_flag: bool = False
+
+    @property
+    def ini(self) -> str:
+        """Its key in pytest's ini file."""
+        return self.option.removeprefix("--").replace("-", "_")
+
+    @property
+    def variable(self) -> str | None:
+        """Its environment variable."""
+        return None if self.opik is None else f"OPIK_PYTEST_{self.opik.upper()}"
+
+
+ENABLED = Setting(
+    "--experiment",
+    "experiment_enabled",
+    "",
+    "keep an experiment of the tests: true, false (default: where a test uses @llm_unit)",
+)
+DATASET = Setting(
+    "--experiment-dataset", "experiment_dataset_name", "tests", "name of its data set"
+)
+PREFIX = Setting(
+    "--experiment-prefix",
+    "experiment_name_prefix",
+    "Test-Suite",
+    "beginning of its name; its time follows",
+)
+SCORE = Setting(
+    "--experiment-score", "passed_score_name", "Passed", "name of the score of a test that passed"
+)
+STORE = Setting(
+    "--experiment-store",
+    None,
+    ".agent-eval/experiments.sqlite3",
+    "file that holds the experiments, below the rootdir",
+)
+SERVER = Setting(
+    "--experiment-server",
+    None,
+    "true",
+    "send experiments to Opik, too, where it is installed and configured: true, false",
+)
+ARTIFACT = Setting(
+    "--episode-artifact",
+    "episode_artifact_enabled",
+    "false",
+    "write the episodes as one JSON file, too",
+    is_flag=True,
+)
+ARTIFACT_PATH = Setting(
+    "--episode-artifact-path",
+    "episode_artifact_path",
+    ".opik/pytest_episode_report.json",
+    "that file, relative to where pytest is started",
+)
+SETTINGS = (ENABLED, DATASET, PREFIX, SCORE, STORE, SERVER, ARTIFACT, ARTIFACT_PATH)
+
+_TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "t": True, "y": True}
+_TRUTHS |= {"0": False, "false": False, "no": False, "off": False, "f": False, "n": False}
+
+
+def add_experiment_options(parser: pytest.Parser) -> None:
+    """Add an option and an ini setting for each setting."""
+    group = parser.getgroup("experiments", "experiments of agent tests (ci-agent-eval)")
+    for setting in SETTINGS:
+        shown = f"{setting.help} (default: {setting.default})" if setting.default else setting.help
+        if setting.is_flag:
+            group.addoption(setting.option, action="store_const", const="true", help=shown)
+        else:
+            group.addoption(setting.option, metavar="VALUE", help=shown)
+        parser.addini(setting.ini, f"as {setting.option}", default="")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a session, read where they are asked for."""
+
+    config: pytest.Config
+    environ: Mapping[str, str]
+    opik_file: Mapping[str, str]
+    """Opik's own file, where it has been read."""
+
+    @classmethod
+    def of(cls, config: pytest.Config, opik_file: Mapping[str, str] | None = None) -> Settings:
+        """Take the settings of the session that `config` belongs to."""
+        return cls(config, os.environ, opik_file or {})
+
+    def text(self, setting: Setting) -> str:
+        """Return the setting's text; blank ones count as not given."""
+        return self._found(setting)[0]
+
+    def truth(self, setting: Setting) -> bool | None:
+        """Return whether a setting is on, None where it is not given at all.
+
+        Raises pytest.UsageError where it is neither.
+        """
+        text, where = self._found(setting)
+        if not text:
+            return None
+        if text.lower() not in _TRUTHS:
+            raise pytest.UsageError(f"{where}: {text!r} is neither true nor false")
+        return _TRUTHS[text.lower()]
+
+    def _found(self, setting: Setting) -> tuple[str, str]:
+        option = getattr(self.config.option, setting.ini, None)
+        ini = str(self.config.getini(setting.ini))
+        sources = [(option, setting.option)]
+        if setting.variable is not None:
+            sources.append((self.environ.get(setting.variable), setting.variable))
+        sources.append((ini, f"ini setting {setting.ini}"))
+        if setting.opik is not None:
+            key = OPIK_SECTION + setting.opik
+            sources.append((self.opik_file.get(key), f"Opik's file: {key}"))
+        for value, where in sources:
+            if value is not None and value.strip():
+                return value.strip(), where
+        return setting.default, "default"
+
+    @property
+    def store(self) -> Path:
+        """The store's file; an xdist worker is told by the main process."""
+        if is_worker(self.config):
+            told: str = _told(self.config)["store"]
+            return Path(told)
+        given = getattr(self.config.option, STORE.ini, None)
+        base = self.config.invocation_params.dir if given else self.config.rootpath
+        return base / self.text(STORE)
+
+    @property
+    def artifact(self) -> Path | None:
+        """The file of all episodes, where one is asked for; raises pytest.UsageError."""
+        if not self.truth(ARTIFACT):
+            return None
+        text, where = self._found(ARTIFACT_PATH)
+        path, base = PurePosixPath(text), self.config.invocation_params.dir
+        if path.is_absolute() or ".." in path.parts or "\\" in text:
+            raise pytest.UsageError(f"{where}: {text!r} must be a relative path without `..`")
+        if not (base / path).resolve().is_relative_to(base.resolve()):
+            raise pytest.UsageError(f"{where}: {text!r} leads out of {base}; name another path")
+        return base / path
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which experiment all processes of a run work at."""
+
+    uid: str
+    started: str
+
+
+IDENTITY = pytest.StashKey[Identity]()
+
+
+def identity(config: pytest.Config) -> Identity:
+    """Return the run's experiment; made by the main process when it is first asked for."""
+    if IDENTITY not in config.stash:
+        if is_worker(config):
+            told = _told(config)
+            config.stash[IDENTITY] = Identity(told["uid"], told["started"])
+        else:
+            config.stash[IDENTITY] = _new_identity(datetime.now(UTC))
+    return config.stash[IDENTITY]
+
+
+def _new_identity(now: datetime) -> Identity:
+    from ci_agent_eval.opik.experiments import uuid7  # noqa: PLC0415 - inert until used
+
+    uid = uuid7(int(now.timestamp() * 1000), os.urandom(10))
+    return Identity(uid, now.isoformat(timespec="milliseconds"))
+
+
+def _told(config: pytest.Config) -> Mapping[str, Any]:
+    told: Mapping[str, Any] = config.workerinput[WORKER_EXPERIMENT]  # type: ignore[attr-defined]
+    return told
+
+
+def configure(config: pytest.Config) -> None:
+    """Say what is wrong with a setting before anything runs; listen where there is an artifact."""
+    settings = Settings.of(config)
+    settings.truth(ENABLED), settings.truth(SERVER)
+    if not is_worker(config):
+        wanted = settings.artifact
+    else:
+        wanted = Path() if settings.truth(ARTIFACT) else None
+    if wanted is not None:
+        from ci_agent_eval.pytest_plugin.opik import artifact  # noqa: PLC0415 - inert until used
+
+        artifact.listen(config, wanted)
+
+
+def tell_worker(node: Any) -> None:
+    """Tell an xdist worker which experiment it works at, and be there at the end for all."""
+    from ci_agent_eval.pytest_plugin.opik import experiment_end  # noqa: PLC0415 - inert until used
+
+    config: pytest.Config = node.config
+    found = identity(config)
+    store = str(Settings.of(config).store)
+    node.workerinput[WORKER_EXPERIMENT] = {
+        "uid": found.uid,
+        "started": found.started,
+        "store": store,
+    }
+    experiment_end.listen(config)
+
+
+def watch(session: pytest.Session) -> None:
+    """Keep an experiment of the selected tests, where one uses `@llm_unit` or it is asked for."""
+    items = [item for item in session.items if _counts(item)]
+    if not items or session.config.option.collectonly:
+        return
+    enabled = Settings.of(session.config).truth(ENABLED)
+    if enabled is None:
+        enabled = any(detection.is_linked(i) and not detection.returns_episode(i) for i in items)
+    if enabled:
+        from ci_agent_eval.pytest_plugin.opik import experiments  # noqa: PLC0415 - inert until used
+
+        experiments.watch(session.config, items)
+
+
+def _counts(item: pytest.Item) -> bool:
+    return detection.is_linked(item) or detection.EPISODE in item.stash

@@ -1,0 +1,253 @@
+"""An experiment of the tests that one process runs: each is in the store before it starts.
+
+A test that ends its process is there as an error; so is one whose setup failed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import platform
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_agent_eval import __version__
+from ci_agent_eval.contract.episode import Score
+from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.opik.decorators.decorators import LINKED, Linked
+from ci_agent_eval.opik.experiments import (
+    Content,
+    Experiment,
+    ExperimentStore,
+    Result,
+    ScoreRow,
+    content_of,
+    uuid7,
+)
+from ci_agent_eval.opik.experiments.opik_settings import load_opik_file
+from ci_agent_eval.opik.experiments.push import SINK, server_of
+from ci_agent_eval.pytest_plugin import options
+from ci_agent_eval.pytest_plugin.collection.detection import SHOWN
+from ci_agent_eval.pytest_plugin.episodes.endings import Ending, ending_of
+from ci_agent_eval.pytest_plugin.episodes.places import Places
+from ci_agent_eval.pytest_plugin.episodes.subtests import with_subtests
+from ci_agent_eval.pytest_plugin.opik import experiment_end, experiment_options
+from ci_agent_eval.recording import complaints
+from ci_agent_eval.redaction import Redactor, distinct_names
+
+NAME = "ci_agent_eval_experiment"
+_DEFAULT = Linked("input", "expected_output", "metadata")
+
+
+def watch(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Open the store and keep an experiment of these tests.
+
+    A store that cannot be opened costs the experiment, and no test: it is said at the end.
+    """
+    settings = experiment_options.Settings.of(config, load_opik_file(os.environ, Path.home()))
+    end = experiment_end.listen(config)
+    redactor = Redactor.from_environ(os.environ)
+    try:
+        store = ExperimentStore.open(settings.store, create=True)
+        config.add_cleanup(store.close)
+        experiment = _experiment(config, settings, redactor)
+        store.begin(experiment)
+    except InputError as error:
+        end.problems.append(str(error))
+        return
+    names = distinct_names((item.nodeid for item in items), redactor.text)
+    places = Places.of(config.rootpath, os.environ)
+    kept = Kept(store, experiment.uid, settings.text(experiment_options.SCORE), end.problems)
+    config.pluginmanager.register(LinkedTests(kept, names, redactor, places), NAME)
+    end.is_used = True
+
+
+def _experiment(
+    config: pytest.Config, settings: experiment_options.Settings, redactor: Redactor
+) -> Experiment:
+    identity = experiment_options.identity(config)
+    prefix = settings.text(experiment_options.PREFIX)
+    described = {
+        "agent_eval": __version__,
+        "passed_score": settings.text(experiment_options.SCORE),
+        "pytest": pytest.__version__,
+        "python": platform.python_version(),
+        "suite": options.suite_name(config),
+    }
+    wants_server = settings.truth(experiment_options.SERVER) is not False
+    server = server_of(os.environ, settings.opik_file) if wants_server else None
+    commit = config.option.episode_commit or os.environ.get("GITHUB_SHA") or None
+    return Experiment(
+        uid=identity.uid,
+        name=redactor.text(f"{prefix}-{identity.started}"),
+        dataset=redactor.text(settings.text(experiment_options.DATASET)),
+        started=identity.started,
+        commit=None if commit is None else redactor.text(commit),
+        settings=redactor.value(described),
+        sink=None if server is None else SINK,
+    )
+
+
+@dataclass
+class Kept:
+    """The store of a running experiment; after its first failure it is left alone."""
+
+    store: ExperimentStore
+    uid: str
+    score: str
+    problems: list[str]
+    lost: int = 0
+
+    def write(self, writing: Callable[[ExperimentStore], None]) -> None:
+        """Write something, unless the store has failed before."""
+        if self.lost:
+            self.lost += 1
+            return
+        try:
+            writing(self.store)
+        except InputError as error:
+            self.lost = 1
+            self.problems.append(f"{error}; results from there on are not in it")
+
+
+class LinkedTests:
+    """The hooks that watch each test; a plugin object of its own."""
+
+    def __init__(
+        self, kept: Kept, names: Mapping[str, str], redactor: Redactor, places: Places
+    ) -> None:
+        self._kept = kept
+        self._names = names
+        self._redactor = redactor
+        self._places = places
+        self._called: set[str] = set()
+        self._subtests: dict[str, list[Ending]] = {}
+        self._outcomes: dict[str, str] = {}
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
+        """Put the test into the store as it is if nothing more comes."""
+        if (name := self._names.get(item.nodeid)) is not None:
+            self._called.discard(item.nodeid)
+            self._outcomes.pop(item.nodeid, None)
+            self._subtests.pop(item.nodeid, None)
+            trace_id, now = _new_id(), _now()
+            self._kept.write(lambda store: store.start(self._kept.uid, name, trace_id, now))
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """Link the test to its item, before the test can change its arguments."""
+        self._link(item)
+        try:
+            return (yield)
+        finally:
+            self._called.add(item.nodeid)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Write how the test ended, when a phase ended it."""
+        report = yield
+        if item.nodeid in self._names:
+            self._record(item, call, report)
+        return report
+
+    def _link(self, item: pytest.Item) -> None:
+        if (name := self._names.get(item.nodeid)) is None:
+            return
+        content, item_id = self._content(item, name), _new_id()
+        self._kept.write(lambda store: store.link(self._kept.uid, name, content, item_id))
+
+    def _content(self, item: pytest.Item, name: str) -> Content:
+        linked: Linked = getattr(getattr(item, "obj", None), LINKED, _DEFAULT)
+        given = arguments_of(item)
+
+        def clean(key: str, missing: object) -> Any:
+            return self._redactor.value(jsonable(given.get(key, missing)))
+
+        return content_of(
+            name,
+            given=clean(linked.input, {}),
+            expected_output=clean(linked.expected_output, None),
+            metadata=clean(linked.metadata, None),
+        )
+
+    def _record(
+        self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
+    ) -> None:
+        if report.when == "call" and item.nodeid not in self._called:
+            self._keep_subtest(item, call, report)
+            return
+        known = self._outcomes.get(item.nodeid)
+        if (report.when != "call" and report.passed) or (
+            report.when == "teardown" and known == "failed"
+        ):
+            return
+        if report.when == "setup":
+            self._link(item)
+        subtests = self._subtests.get(item.nodeid, ())
+        self._end(item, with_subtests(self._ending(item, call, report), subtests))
+
+    def _keep_subtest(
+        self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
+    ) -> None:
+        """Remember a subtest that ended badly: the test's own end does not tell of it."""
+        ending = self._ending(item, call, report)
+        if ending.outcome in {"failed", "error"}:
+            self._subtests.setdefault(item.nodeid, []).append(ending)
+
+    def _ending(
+        self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
+    ) -> Ending:
+        return ending_of(call, report, self._places, self._places.relative(item.path))
+
+    def _end(self, item: pytest.Item, ending: Ending) -> None:
+        episode = item.stash.get(SHOWN, None)
+        outcome, reason = ending.outcome, ending.reason
+        if episode is not None:
+            is_over = episode.outcome == "passed" and not episode.is_passing()
+            outcome = "failed" if is_over else episode.outcome
+            reason = "; ".join(complaints(episode)) if is_over else episode.reason or reason
+        self._outcomes[item.nodeid] = outcome
+        result = Result(
+            nodeid=self._names[item.nodeid],
+            outcome=outcome,
+            reason=None if reason is None else self._redactor.text(reason),
+            scores=tuple(self._scores(outcome, () if episode is None else episode.scores)),
+            ended=_now(),
+        )
+        self._kept.write(lambda store: store.end(self._kept.uid, result))
+
+    def _scores(self, outcome: str, more: Sequence[Score]) -> Iterator[ScoreRow]:
+        """Yield whether the test passed, unless it was skipped, then the episode's scores."""
+        if outcome != "skipped":
+            yield ScoreRow(self._kept.score, float(outcome == "passed"))
+        for score in more:
+            yield ScoreRow(score.name, score.value, score.reason)
+
+
+def arguments_of(item: pytest.Item) -> Mapping[str, Any]:
+    """Return a test's arguments by name: parameters, fixtures that are there, defaults."""
+    found: dict[str, Any] = {}
+    test = getattr(item, "obj", None)
+    if callable(test):
+        parameters = inspect.signature(test).parameters.values()
+        found = {p.name: p.default for p in parameters if p.default is not p.empty}
+    parametrized = getattr(getattr(item, "callspec", None), "params", {})
+    return {**found, **parametrized, **getattr(item, "funcargs", {})}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _new_id() -> str:
+    return uuid7(int(datetime.now(UTC).timestamp() * 1000), os.urandom(10))

@@ -1,0 +1,18 @@
+"""Recording an episode while its test runs."""
+
+from ci_agent_eval.recording.complaints import complaints
+from ci_agent_eval.recording.episode import EpisodeRecorder, Locate
+from ci_agent_eval.recording.initial_episode import EpisodeFields, draft_episode
+from ci_agent_eval.recording.turn import Tokens, TurnRecorder
+from ci_agent_eval.recording.validation import Clock
+
+__all__ = [
+    "Clock",
+    "EpisodeFields",
+    "EpisodeRecorder",
+    "Locate",
+    "Tokens",
+    "TurnRecorder",
+    "complaints",
+    "draft_episode",
+]

@@ -1,0 +1,144 @@
+"""The episode that is running in this process: whom an assertion tells what it found.
+
+A plain `assert` and `check(...)` are called with nothing in hand that leads to their episode.
+Of episodes that run side by side each has a context (`contextvars`) that says which one it is.
+Elsewhere it is that of the one test that pytest has at hand: the plugin says which.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from ci_agent_eval.contract.episode import Assertion, Mode
+from ci_agent_eval.recording import EpisodeRecorder
+
+
+@dataclass
+class RunningEpisode:
+    """An episode from the start of its test's setup to the end of its teardown."""
+
+    mode: Mode
+    """Strict: what fails raises. Evaluation: it is recorded, and the test goes on."""
+    recorder: EpisodeRecorder | None = None
+    """Set once the test's fixtures have come so far; kept after the episode has ended."""
+    ended: bool = False
+    """The recorder is closed: what is asserted now is asserted in teardown."""
+    fixture: Callable[[str], Any] | None = None
+    """Gives one of the test's fixtures by name, such as `aitest_run`."""
+    locate: Callable[[FrameType], tuple[str, int] | None] = lambda frame: None  # noqa: ARG005 - none is known
+    """Finds the file (relative, posix) and line below the root that a frame is at, or came from."""
+    early: list[Assertion] = field(default_factory=list)
+    """What fixtures asserted before there was a recorder."""
+    late: list[Assertion] = field(default_factory=list)
+    """What was asserted after the episode had ended."""
+    unawaited: list[Callable[[], str]] = field(default_factory=list)
+    """Checks that are still to be awaited: each gives itself up, and says where it was made."""
+    outside: int = 0
+    """How many fixtures of wider scope are at work in a context of its own, see `step_out`."""
+    counts_once: bool = False
+    """Its test is run for many examples: all that it asserts is one assertion."""
+    is_called: bool = False
+    """Its test has been called: an assert of a fixture before that says nothing of the agent."""
+    asserted: bool = False
+    """An assert of its test passed, or something that counts as one."""
+
+    def keep(self, assertion: Assertion) -> None:
+        """Record an assertion, whichever phase the test is in."""
+        self.asserted = True
+        if self.counts_once:
+            return
+        if self.ended:
+            self.late.append(assertion)
+        elif self.recorder is None:
+            self.early.append(assertion)
+        else:
+            self.recorder.keep(assertion)
+
+
+_own: ContextVar[RunningEpisode | None] = ContextVar("ci_agent_eval_episode", default=None)
+
+
+class _Stage:
+    """Holds the one episode whose turn it is."""
+
+    episode: RunningEpisode | None = None
+    outside: int = 0
+    """How many fixtures of wider scope are being set up or torn down, one within the other."""
+    accompanied: bool = False
+    """Others run beside it: a thread that has no context may be anyone's."""
+
+
+def running_episode() -> RunningEpisode | None:
+    """Return the episode that is running here, or None outside of any."""
+    own = _own.get()
+    if own is not None:
+        return None if own.outside else own
+    if _Stage.outside or (_Stage.accompanied and not _is_main_thread()):
+        return None
+    return _Stage.episode
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def is_evaluating() -> bool:
+    """Say whether the episode that is running is an evaluation: what fails is kept, not raised."""
+    episode = running_episode()
+    return episode is not None and episode.mode == "evaluation"
+
+
+def note_assertion() -> None:
+    """Note that an assert passed, where a test of an episode is being called."""
+    episode = running_episode()
+    if episode is not None and episode.is_called:
+        episode.asserted = True
+
+
+def enter(episode: RunningEpisode) -> None:
+    """Say that an episode's test begins."""
+    _Stage.episode, _Stage.outside = episode, 0
+
+
+def leave() -> None:
+    """Say that the test has been torn down."""
+    _Stage.episode = None
+
+
+def belong_to(episode: RunningEpisode) -> None:
+    """Say that this context is an episode's, which runs beside others."""
+    _own.set(episode)
+
+
+@contextmanager
+def standing_in(episode: RunningEpisode | None) -> Iterator[None]:
+    """Say that what comes is done for an episode before its turn."""
+    before = _Stage.episode, _Stage.outside
+    _Stage.episode, _Stage.outside = episode, 0
+    try:
+        yield
+    finally:
+        _Stage.episode, _Stage.outside = before
+
+
+def accompanied(others: bool) -> None:
+    """Say whether other episodes run beside the one whose turn it is."""
+    _Stage.accompanied = others
+
+
+def step_out() -> None:
+    """Say that what comes belongs to several tests: a fixture of theirs is at work."""
+    holder = _own.get() or _Stage
+    holder.outside += 1
+
+
+def step_in() -> None:
+    """Say that what comes belongs to the running test again."""
+    holder = _own.get() or _Stage
+    holder.outside = max(holder.outside - 1, 0)

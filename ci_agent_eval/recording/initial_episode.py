@@ -1,0 +1,46 @@
+"""The episode before its first turn: what the marker and the test's place say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, TypedDict, Unpack
+
+from ci_agent_eval.contract.budgets import Budgets
+from ci_agent_eval.contract.episode import Episode, Gating, Mode
+from ci_agent_eval.contract.evidence import Evidence
+from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.recording.validation import checked
+
+
+class EpisodeFields(TypedDict, total=False):
+    """What is known of an episode before it starts."""
+
+    was: tuple[str, ...]
+    thread_id: str | None
+    nodeid: str | None
+    file: str | None
+    line: int | None
+    iteration: int
+    iterations: int
+    attempt: int
+    mode: Mode
+    gate: Gating
+    evidence: Evidence | None
+    min_pass_rate: float | None
+    min_passes: int | None
+    allowed_stops: Collection[str]
+    agent: str | None
+    model: str | None
+    budgets: Budgets | Mapping[str, Any]
+    metadata: Mapping[str, Any]
+
+
+def draft_episode(scenario_id: str, **fields: Unpack[EpisodeFields]) -> Episode:
+    """Return the episode as it is before its first turn.
+
+    Raises InputError with a sentence that names the key.
+    """
+    known = {key: value for key, value in fields.items() if value is not None}
+    if isinstance(known.get("metadata"), Mapping):
+        known["metadata"] = jsonable(known["metadata"])
+    return checked("episode", Episode, scenario_id=scenario_id, **known)

@@ -1,0 +1,164 @@
+"""One turn while it happens: tool calls, the reply, the time it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+from ci_agent_eval.contract.jsonable import clean_text, jsonable, without_addresses
+from ci_agent_eval.contract.stops import Stopped, unfinished_answer
+from ci_agent_eval.contract.trajectory import CallSource, TokenUsage, ToolCall, Turn
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording.validation import Clock, checked, milliseconds
+
+Tokens = int | TokenUsage | Mapping[str, int] | None
+"""A total, or its parts: `{"input": 120, "output": 30, "cached": 0}`."""
+
+MAX_ERROR = 2000
+"""Characters that are kept of what an agent raised."""
+
+
+class TurnRecorder:
+    """One exchange: what the user said, the tools the agent called, what it replied.
+
+    Used as a context manager. Latency runs from the start of the block to the reply,
+    or to the block's end where there is none.
+    """
+
+    def __init__(
+        self, message: str, clock: Clock, keep: Callable[[list[Turn], Stopped | None], None]
+    ) -> None:
+        self._user = checked("turn", Turn, role="user", content=clean_text(message))
+        self._clock = clock
+        self._keep = keep
+        self._started: float | None = None
+        self._tool_calls: list[ToolCall] = []
+        self._reply: Turn | None = None
+        self._broke: Turn | None = None
+        self._stop: Stopped | None = None
+
+    def tool_call(
+        self,
+        name: str,
+        arguments: object = None,
+        result: object = None,
+        error: str | BaseException | None = None,
+        *,
+        id: str | None = None,  # noqa: A002 - the contract's word for it
+        duration_ms: float | None = None,
+        steered_by: str | None = None,
+    ) -> None:
+        """Record a tool call the agent made; arguments and result may be any value.
+
+        `steered_by` names who held the call back, where it did not run: `result` is then the
+        message in place of one.
+        """
+        self._tool_calls.append(
+            checked(
+                f"tool call {name!r}",
+                ToolCall,
+                id=id,
+                name=clean_text(name),
+                arguments=jsonable(arguments),
+                result=jsonable(result),
+                error=None if error is None else clean_text(_error_text(error)),
+                duration_ms=duration_ms,
+                steered_by=None if steered_by is None else clean_text(steered_by),
+            )
+        )
+
+    def reply(
+        self,
+        text: str,
+        *,
+        tokens: Tokens = None,
+        cost_usd: float | None = None,
+        source: CallSource = "live",
+        latency_ms: float | None = None,
+        finish_reason: str | None = None,
+        stop: Stopped | None = None,
+    ) -> None:
+        """Record what the agent answered, and what the answer cost.
+
+        `tokens` is a total or its parts (`{"input": 120, "output": 30}`); `source` says
+        whether a model answered (live), a recording of one (replayed) or a script.
+        `latency_ms` stands in place of the measured time. `finish_reason` is why the provider
+        says the model stopped: one that is filtered or truncated fails the episode, as a
+        `stop` does that is the agent's.
+        """
+        if self._reply is not None:
+            raise InputError("turn: it has a reply already; open another turn for the next one")
+        self._reply = checked(
+            "reply",
+            Turn,
+            role="assistant",
+            content=clean_text(text),
+            tokens=_usage(tokens),
+            cost_usd=cost_usd,
+            source=source,
+            latency_ms=self._elapsed_ms() if latency_ms is None else latency_ms,
+            finish_reason=None if finish_reason is None else clean_text(finish_reason),
+        )
+        cut_off = None if finish_reason is None else unfinished_answer(self._reply)
+        # The provider's words alone: a turn that was recorded by hand may be a silent one.
+        said = cut_off if cut_off is None or cut_off.reason != "empty_answer" else None
+        self._stop = stop or said
+
+    def broke(self, error: BaseException) -> None:
+        """Record that the agent raised in place of an answer, and after how long.
+
+        The message about it is of role `system`: the agent said nothing, and took no turn.
+        """
+        said = without_addresses(clean_text(_error_text(error).removesuffix(": ")))
+        self._broke = Turn(
+            role="system",
+            content=f"the agent raised {said[:MAX_ERROR]}",
+            latency_ms=self._elapsed_ms(),
+        )
+
+    def __enter__(self) -> Self:
+        self._started = self._clock()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(broken=error is not None)
+
+    @property
+    def message(self) -> str:
+        """What the user said."""
+        return self._user.content
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether the turn was opened with `with`."""
+        return self._started is not None
+
+    def close(self, *, broken: bool) -> None:
+        """Hand over what there is; a turn that broke off before the agent did anything has one."""
+        turns = [self._user]
+        if self._reply is not None or self._tool_calls or not broken:
+            answer = self._reply or Turn(role="assistant", latency_ms=self._elapsed_ms())
+            turns.append(answer.model_copy(update={"tool_calls": tuple(self._tool_calls)}))
+        self._keep(turns if self._broke is None else [*turns, self._broke], self._stop)
+
+    def _elapsed_ms(self) -> float | None:
+        """Return milliseconds since the block began; rounded, so that a sum reads well."""
+        return None if self._started is None else milliseconds(self._clock() - self._started)
+
+
+def _usage(tokens: Tokens) -> TokenUsage | None:
+    """Read token counts; a bare number is a total, kept as output."""
+    if tokens is None or isinstance(tokens, TokenUsage):
+        return tokens
+    counts = dict(tokens) if isinstance(tokens, Mapping) else {"output": tokens}
+    return checked("tokens", TokenUsage, **counts)
+
+
+def _error_text(error: str | BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)

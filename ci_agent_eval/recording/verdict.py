@@ -1,0 +1,131 @@
+"""What a check accepts: True or False, a number with a threshold, the result of a Check."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from collections.abc import Sequence
+from numbers import Number
+from typing import Any, SupportsFloat
+
+from ci_agent_eval.contract.episode import Assertion, Severity
+from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording.validation import checked
+
+
+def assertions_of(
+    name: str,
+    value: object,
+    *,
+    reason: object = None,
+    score: float | None = None,
+    threshold: float | None = None,
+    severity: Severity = "error",
+) -> list[Assertion]:
+    """Return the assertions that a check of this value makes. Raises InputError for a bad one."""
+    if found := _result_of_check(value):
+        if (reason, score, threshold, severity) != (None, None, None, "error"):
+            raise InputError(
+                f"check {name!r}: what a Check found brings its own reason, score, threshold and "
+                "severity; leave them out"
+            )
+        return prefixed(found, name)
+    if threshold is None:
+        passed = parse_verdict(name, value)
+    elif score is None:
+        score = parse_score(name, value)
+        passed = score >= parse_threshold(name, threshold)
+    else:
+        raise InputError(f"check {name!r}: with `threshold` the value is the score; give it once")
+    assertion = checked(
+        f"check {name!r}",
+        Assertion,
+        name=clean_text(name),
+        passed=passed,
+        score=score,
+        reason=None if reason is None else clean_text(str(reason)),
+        severity=severity,
+    )
+    return [assertion]
+
+
+def _result_of_check(value: object) -> tuple[Assertion, ...]:
+    """Return the assertions that a Check found, or none if the value is something else."""
+    found = value if isinstance(value, tuple | list) else (value,)
+    return tuple(found) if all(isinstance(each, Assertion) for each in found) else ()
+
+
+def parse_verdict(name: str, value: object) -> bool:
+    """Return True or False. Raises InputError for a value that is only true by accident."""
+    _refuse_uncalled(name, value, "`passed`")
+    if not is_bool(value):
+        raise InputError(
+            f"check {name!r}: `passed` is {_described(value)}; give True or False, a number from "
+            "0 to 1 with `threshold`, or what a Check found (check(...) applies one)"
+        )
+    return bool(value)
+
+
+def is_bool(value: object) -> bool:
+    """Say whether the value is a bool, Python's or NumPy's; NumPy is not imported for it."""
+    numpy: Any = sys.modules.get("numpy")
+    return isinstance(value, bool) or (numpy is not None and isinstance(value, numpy.bool_))
+
+
+def parse_score(name: str, value: object, what: str = "the value") -> float:
+    """Return a score from 0 to 1. Raises InputError for anything else."""
+    _refuse_uncalled(name, value, what)
+    if not is_bool(value) and not isinstance(value, Number):
+        raise InputError(
+            f"check {name!r}: {what} is {_described(value)}; give True or False, a number from "
+            "0 to 1, or a Check"
+        )
+    score = float(value) if isinstance(value, SupportsFloat) else math.nan
+    if not 0 <= score <= 1:
+        raise InputError(f"check {name!r}: {what} must be from 0 to 1 (got {value})")
+    return score
+
+
+def parse_threshold(name: str, value: object) -> float:
+    """Return a threshold above 0, up to 1. Raises InputError for anything else."""
+    threshold = parse_score(name, value, "the threshold")
+    if threshold == 0:
+        raise InputError(
+            f"check {name!r}: the threshold is 0, which everything reaches; give one above 0, "
+            "or record the figure with episode.score(...)"
+        )
+    return threshold
+
+
+def prefixed(found: Sequence[Assertion], prefix: str | None) -> list[Assertion]:
+    """Return the assertions with a prefix before their names."""
+    if prefix is None:
+        return list(found)
+    return [a.model_copy(update={"name": f"{clean_text(prefix)}: {a.name}"}) for a in found]
+
+
+def placed(found: Sequence[Assertion], place: tuple[str, int] | None) -> list[Assertion]:
+    """Return the assertions at a file and line, where they have no place of their own."""
+    file, line = place or (None, None)
+    there = {"file": file, "line": line}
+    return [a if a.file is not None else a.model_copy(update=there) for a in found]
+
+
+def _refuse_uncalled(name: str, value: object, what: str) -> None:
+    """Refuse a function or a coroutine that was not called or awaited."""
+    if inspect.isawaitable(value) or callable(value):
+        if inspect.iscoroutine(value):
+            value.close()
+        raise InputError(
+            f"check {name!r}: {what} is of type {type(value).__name__}, which is always true; "
+            "call or await it first"
+        )
+
+
+def _described(value: object) -> str:
+    """Return the type of a value, and of a short plain one the value."""
+    kind = type(value).__name__
+    is_plain = isinstance(value, str | int | float) and len(repr(value)) <= 40
+    return f"of type {kind}{f' ({value!r})' if is_plain else ''}"

@@ -1,0 +1,80 @@
+"""Values of secrets in data: known by the key they stand under, such as `password`. Pure.
+
+Narrower than the names of environment variables: data has a `key`, a `next_token` and `tokens`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ci_agent_eval.redaction.known import REDACTED
+
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+_SECRET_KEY = re.compile(
+    r"(?:^|_)(?:[A-Z0-9]*(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE)S?|SECRETS?|CREDENTIALS?"
+    r"|(?:API|ACCESS|PRIVATE|SECRET|SIGNING|ENCRYPTION)_?KEYS?|AUTHORIZATION|COOKIES?"
+    r"|[A-Z0-9]*TOKEN|CLIENTSECRET)$"
+)
+_NO_SECRET = re.compile(
+    r"(?:^|_)(?:NEXT|PREV|PREVIOUS|PAGE|CONTINUATION|CURSOR|SYNC|EOS|BOS|PAD|STOP|UNK"
+    r"|FIRST|LAST|PER)_?TOKEN$"
+)
+_ANY = re.compile(r"pass|secret|token|key|credential|authorization|cookie", re.IGNORECASE)
+
+
+def _pair(escapes: int) -> re.Pattern[str]:
+    """Return the pattern of a key and its text, with so many backslashes before a quotation mark.
+
+    The same mark opens and closes both; what was cut off has no closing one.
+    """
+    quote = rf"(?<!\\)(?P<quote>\\{{{escapes}}}[\"'])"
+    inside = rf"\\{{{2 * escapes + 2}}}|\\{{{2 * escapes + 1}}}[\"']|\\+(?:[^\\\"']|$)|[^\\]"
+    return re.compile(
+        rf"{quote}(?P<key>[A-Za-z][A-Za-z0-9_ .-]{{0,60}})(?P=quote)\s{{0,4}}:\s{{0,4}}(?P=quote)"
+        rf"(?P<value>(?:(?!(?P=quote))(?:{inside}))+)",
+        re.DOTALL,
+    )
+
+
+_PAIRS = tuple(map(_pair, (0, 1, 3)))
+"""For JSON and what Python writes of a dictionary, for that in JSON, and for that in JSON again."""
+
+
+def is_secret_key(key: str) -> bool:
+    """Say whether the text or number under this key of a JSON object is taken for a secret."""
+    upper = _WORD.sub("_", key).upper().rstrip("_0123456789")
+    return bool(_SECRET_KEY.search(upper)) and not _NO_SECRET.search(upper)
+
+
+def hidden_value(key: str, value: Any) -> Any:
+    """Return what may be shown of the value under a key: of a secret text or number a mark.
+
+    True, False, null and an empty text are no secrets; an object is judged by its own keys. The
+    very same value is returned where it may be shown.
+    """
+    if not is_secret_key(key):
+        return value
+    if isinstance(value, list):
+        items = [_hidden(item) for item in value]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    return _hidden(value)
+
+
+def _hidden(value: Any) -> Any:
+    is_secret = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return REDACTED if is_secret and value != "" else value
+
+
+def without_secret_pairs(text: str) -> str:
+    """Return a text without the secrets in its JSON, or in what Python writes of a dictionary."""
+    if _ANY.search(text):
+        for pattern in _PAIRS:
+            text = pattern.sub(_without_value, text)
+    return text
+
+
+def _without_value(pair: re.Match[str]) -> str:
+    if not is_secret_key(pair["key"]):
+        return pair[0]
+    return pair[0][: pair.start("value") - pair.start()] + REDACTED

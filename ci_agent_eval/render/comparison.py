@@ -1,0 +1,278 @@
+"""What renderings show of a comparison, before it is escaped for one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ci_agent_eval.analysis.comparison.model import (
+    Change,
+    Comparison,
+    Movement,
+    NoBaseline,
+    ScenarioComparison,
+)
+from ci_agent_eval.analysis.summary import ScenarioSummary
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.render import numbers, views
+from ci_agent_eval.render.numbers import ABSENT, counted
+from ci_agent_eval.render.views import Figure, FigureKind
+
+CHANGES: dict[Change, str] = {
+    "newly_failing": "newly failing",
+    "still_failing": "still failing",
+    "fixed": "fixed",
+    "new": "new",
+    "vanished": "vanished",
+    "not_comparable": "not comparable",
+    "not_judged": "not judged",
+    "unchanged": "unchanged",
+}
+"""What each change is called."""
+
+_SHIFTED: tuple[Change, ...] = ("newly_failing", "still_failing", "fixed")
+
+_HAS_A_LIST: tuple[Change, ...] = (
+    "newly_failing",
+    "still_failing",
+    "vanished",
+    "not_judged",
+    "unchanged",
+)
+"""Told among what fails or what the baseline speaks against, or nothing to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureRow:
+    """A figure of the suite: of this run, of the baseline, and how it moved."""
+
+    label: str
+    value: str
+    before: str = ABSENT
+    change: str = ABSENT
+
+
+def comparison_of(report: Report) -> Comparison | None:
+    """Return what comparing found, where there was a baseline."""
+    return report.comparison if isinstance(report.comparison, Comparison) else None
+
+
+def figure_rows(report: Report) -> Sequence[FigureRow]:
+    """Return every figure that was measured, beside the baseline's where it is compared.
+
+    A figure of all scenarios and one of those on both sides are two figures, and have a row each.
+    """
+    found = comparison_of(report)
+    measured = tuple(views.figures(report))
+    if found is None:
+        return [_row(figure) for figure in measured]
+    return [
+        *(row for figure in measured for row in _compared(figure, found, report)),
+        *_calls(found.tool_calls),
+    ]
+
+
+def _row(figure: Figure) -> FigureRow:
+    return FigureRow(figure.label, figure.text)
+
+
+def _allowed(report: Report, kind: FigureKind) -> str:
+    """Say by how much a figure may rise: `50 % allowed`; nothing where it may by any."""
+    increases = report.verdict.increases
+    limits = {"cost_usd": increases.cost, "p95_latency_ms": increases.latency}
+    share = limits.get(kind)
+    return "" if share is None else numbers.allowed(share)
+
+
+def _compared(figure: Figure, found: Comparison, report: Report) -> Iterator[FigureRow]:
+    row = _row(figure)
+    if figure.kind == "scenarios":
+        yield _passing(row, found)
+    elif figure.kind == "pass_rate":
+        whole = replace(row, before=_raw_rate(found))
+        yield from _moved(figure, whole, found.pass_rate, numbers.percent, points=True)
+    elif figure.kind == "total_usd":
+        yield _total_cost(row, found)
+    elif figure.kind in _FIGURES:
+        moved, write = _FIGURES[figure.kind]
+        if figure.kind == "cost_usd":
+            row = replace(row, before=_raw_cost(row, found))
+        limit = _allowed(report, figure.kind)
+        yield from _moved(figure, row, moved(found), write, limit=limit)
+    else:
+        yield row
+
+
+_FIGURES: dict[FigureKind, tuple[Callable[[Comparison], Movement], Callable[[float], str]]] = {
+    "cost_usd": (lambda found: found.cost_usd, numbers.money),
+    "tokens": (lambda found: found.tokens, numbers.count),
+    "p95_latency_ms": (lambda found: found.p95_latency_ms, numbers.milliseconds),
+}
+
+
+def _passing(row: FigureRow, found: Comparison) -> FigureRow:
+    before = [s.before.passing for s in found.scenarios if s.before is not None]
+    after = [s.after.passing for s in found.scenarios if s.after is not None]
+    change = numbers.difference(after.count(True) - before.count(True))
+    return replace(row, before=views.of(before.count(True), len(before)), change=change)
+
+
+def _raw_rate(found: Comparison) -> str:
+    """Write the share of all iterations of the baseline that passed, whatever scenario's."""
+    sides = [s.before for s in found.scenarios if s.before is not None]
+    judged = sum(side.judged for side in sides)
+    return numbers.percent(sum(side.passed for side in sides) / judged) if judged else ABSENT
+
+
+def _raw_cost(row: FigureRow, found: Comparison) -> str:
+    """Write what an episode of the latest run of the base cost, whatever scenario's.
+
+    Nothing where what is said of this run is another figure: without what judging took.
+    """
+    before, now = ([None, None, *(p.cost_usd for p in found.trend)])[-2:]
+    if before is None or now is None or numbers.money(now) != row.value:
+        return ABSENT
+    return numbers.money(before)
+
+
+def _total_cost(row: FigureRow, found: Comparison) -> FigureRow:
+    """Hold the total against that of the latest run of the base."""
+    before, now = ([None, None, *(p.total_usd for p in found.trend)])[-2:]
+    if before is None or now is None:
+        return row
+    return replace(row, before=numbers.money(before), change=numbers.change(before, now, None))
+
+
+def _calls(moved: Movement) -> Iterator[FigureRow]:
+    if moved.before is not None and moved.after is not None and moved.before + moved.after:
+        figure = Figure("tool_calls", "tool calls per episode", numbers.amount(moved.after))
+        yield from _moved(figure, _row(figure), moved, numbers.amount)
+
+
+def _moved(
+    figure: Figure,
+    row: FigureRow,
+    moved: Movement,
+    write: Callable[[float], str],
+    *,
+    points: bool = False,
+    limit: str = "",
+) -> Iterator[FigureRow]:
+    """Yield a figure of all scenarios, and where it is another one that of those compared."""
+    if moved.before is None or moved.after is None:
+        yield row
+        return
+    if points:
+        change = numbers.points(moved.after - moved.before)
+    else:
+        change = numbers.change(moved.before, moved.after, moved.interval)
+        if moved.interval is None and moved.before and moved.after != moved.before:
+            change = f"{change} (too few iterations)"
+    change = f"{change}, {limit}" if limit else change
+    before, now = write(moved.before), write(moved.after)
+    if figure.value == now and row.before in {ABSENT, before}:
+        yield replace(row, before=before, change=change)
+    else:
+        yield replace(row, label=f"{row.label}, all")
+        which = f"the {counted(moved.scenarios, 'scenario')} compared"
+        yield FigureRow(f"{figure.name}, {which}", now, before, change)
+
+
+def _repeated(found: Comparison) -> str:
+    """Say what of the baseline does not count, because it is no evidence of its own."""
+    told = []
+    if found.copies:
+        told.append(counted(found.copies, "copy", "copies"))
+    if found.replays:
+        told.append(counted(found.replays, "repeated replay"))
+    return f"{' and '.join(told)} not counted" if told else ""
+
+
+def method(found: Comparison) -> str:
+    """Say what the figures of the baseline are, and how a drop is told from chance."""
+    both = counted(found.pass_rate.compared, "scenario")
+    level = numbers.percent(found.level).replace(".0 ", " ")
+    copies = f" ({repeated})" if (repeated := _repeated(found)) else ""
+    told = (
+        f"Baseline of {counted(found.runs, 'run')}{copies}; its figures and the changes are means "
+        f"over the {both} compared, each counted once, changes with their 95 % bootstrap "
+        f"interval; total cost: its latest run. Pass rates: Fisher's exact test, one-sided, "
+        f"p adjusted by Benjamini-Hochberg at {level} over {counted(found.tested, 'scenario')}."
+    )
+    if found.suite_p_value is None:
+        return told
+    lost, won = len(found.of("newly_failing")), len(found.of("fixed"))
+    p_value = numbers.p_value(found.suite_p_value)
+    suite = f"{lost} newly failing, {won} fixed, McNemar's exact test, one-sided, {p_value}"
+    return f"{told} Suite: {suite}."
+
+
+Key = tuple[str, str | None]
+
+
+def notes(report: Report) -> dict[Key, str]:
+    """Return what stands behind a scenario's name: since when it is so, and how sure that is."""
+    found = comparison_of(report)
+    return {} if found is None else {key_of(s): _note(s) for s in found.scenarios}
+
+
+def key_of(scenario: ScenarioComparison | ScenarioSummary) -> Key:
+    """Return what tells a scenario from others."""
+    return scenario.scenario_id, scenario.agent
+
+
+def change_of(scenario: ScenarioComparison) -> str:
+    """Say what became of a scenario; of one that stayed as it was, that it passes."""
+    if scenario.change != "unchanged":
+        return CHANGES.get(scenario.change, scenario.change.replace("_", " "))
+    passing = None if scenario.after is None else scenario.after.passing
+    return "not judged" if passing is None else "still passing"
+
+
+def call_of(scenario: ScenarioComparison) -> str:
+    """Say that a pass rate fell, or may have fallen; nothing where it did not."""
+    if scenario.call == "regression":
+        return "regression"
+    return "not enough iterations to tell" if scenario.call == "undecided" else ""
+
+
+def _note(scenario: ScenarioComparison) -> str:
+    called = call_of(scenario)
+    # "Still passing" beside a regression would contradict it.
+    change = "" if called and scenario.change == "unchanged" else change_of(scenario)
+    return ", ".join(part for part in (change, called, sureness(scenario)) if part)
+
+
+def sureness(scenario: ScenarioComparison) -> str:
+    """Write the p-value of a regression, and of what began or went on to fail."""
+    p_value, is_told = scenario.p_value, scenario.change in _SHIFTED
+    if p_value is None or (scenario.call != "regression" and (p_value == 1 or not is_told)):
+        return ""
+    return f"adjusted {numbers.p_value(p_value)}"
+
+
+def passes_of(scenario: ScenarioComparison) -> tuple[str, str]:
+    """Return the passes before and now."""
+    sides = (scenario.before, scenario.after)
+    before, now = (ABSENT if s is None else views.of(s.passed, s.judged) for s in sides)
+    return before, now
+
+
+def moved(found: Comparison) -> Sequence[ScenarioComparison]:
+    """Return what no list of trouble tells: what was fixed, is new, renamed, not comparable."""
+    return [s for s in found.scenarios if any(_moves(s))]
+
+
+def _moves(scenario: ScenarioComparison) -> Iterator[bool]:
+    yield scenario.change not in _HAS_A_LIST
+    yield bool(scenario.newly_over or scenario.renamed_from or scenario.differences)
+
+
+def base_line(report: Report) -> tuple[str, str] | None:
+    """Return what the run was compared with, or why with nothing: our words, then foreign ones."""
+    if isinstance(report.comparison, NoBaseline):
+        return "no baseline:", report.comparison.reason
+    found = comparison_of(report)
+    return (
+        None if found is None else (f"compared with {counted(found.runs, 'run')} of", found.label)
+    )

@@ -1,0 +1,213 @@
+"""`verdict.json`: the whole report as canonical JSON, and back.
+
+Its first level answers what a consumer asks without knowing our insides: `commit`, `conclusion`,
+`headline`, `counts`, and `lists` of what is flaky, quarantined or acknowledged; `summary`,
+`verdict` and `comparison` hold everything else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
+from typing import Annotated, Any, get_args
+
+from pydantic import ConfigDict, JsonValue, StringConstraints, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+
+from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
+from ci_agent_eval.analysis.comparison.remarks import remarks
+from ci_agent_eval.analysis.summary import Summary
+from ci_agent_eval.contract.base import SchemaVersion
+from ci_agent_eval.contract.findings import Finding, FindingData
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.gate import Conclusion, Reason, ReasonData, Status, Verdict
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.render.consistency import contradictions
+from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
+
+VERDICT_NAME = "verdict.json"
+
+_Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding(Finding):
+    """A finding as it is written: its sentence, and the data that it was made from."""
+
+    data: FindingData | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary(Summary):
+    findings: tuple[_Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    schema_version: SchemaVersion
+    conclusion: Conclusion
+    headline: str
+    counts: dict[str, JsonValue]
+    summary: _Summary
+    verdict: Verdict
+    lists: dict[str, JsonValue] = field(default_factory=dict)
+    comparison: Comparison | NoBaseline | None = None
+    commit: _Commit | None = None
+
+
+def render_verdict(report: Report) -> str:
+    """Return `verdict.json`: sorted keys, two spaces, a newline at the end."""
+    document = {
+        **to_jsonable_python(report),
+        "conclusion": report.verdict.conclusion,
+        "headline": headline(report),
+        "counts": _counts(report),
+        "lists": _lists(report),
+    }
+    # A named tuple would become a list that says nothing about itself.
+    failing = [case._asdict() for case in report.summary.tests.failing]
+    document["summary"]["tests"]["failing"] = failing
+    document["summary"]["findings"] = list(map(_finding, report.summary.findings))
+    for name in ("reasons", "warnings"):
+        reasons: tuple[Reason, ...] = getattr(report.verdict, name)
+        document["verdict"][name] = [
+            {**asdict(reason), "message": reason_sentence(reason)} for reason in reasons
+        ]
+    return json.dumps(document, indent=2, sort_keys=True) + "\n"
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    data = None if isinstance(finding.message, str) else to_jsonable_python(finding.message)
+    written = {**asdict(finding), "message": finding_sentence(finding)}
+    return written if data is None else {**written, "data": data}
+
+
+def _counts(report: Report) -> dict[str, Any]:
+    statuses = Counter(item.judgement.status for item in report.judged())
+    return {
+        "episodes": asdict(report.summary.tally),
+        "evaluations": asdict(report.summary.evaluations.tally),
+        "tests": asdict(report.summary.tests.tally),
+        "scenarios": {status: statuses[status] for status in get_args(Status)},
+        "budget_violations": sum(1 for _ in report.violations())
+        + len(report.summary.suite_violations),
+        "findings": len(report.summary.findings),
+    }
+
+
+def _lists(report: Report) -> dict[str, Any]:
+    """Return what a reader would otherwise have to gather from all scenarios."""
+    accepted = [r for r in report.verdict.warnings if r.kind == "acknowledged" and r.scenario_id]
+    return {
+        "flaky": [
+            {"scenario_id": s.scenario_id, "agent": s.agent, "iterations": s.flaky}
+            for s in report.summary.scenarios
+            if s.flaky
+        ]
+        + [{"test": title} for title in report.summary.tests.flaky],
+        "quarantined": [
+            {
+                "scenario_id": item.scenario.scenario_id,
+                "agent": item.scenario.agent,
+                "status": item.judgement.status,
+                "owner": agreed.owner,
+                "reason": agreed.reason,
+                "until": str(agreed.until),
+                "expired": agreed.expired,
+            }
+            for item in report.quarantined
+            if (agreed := item.scenario.quarantine)
+        ],
+        "acknowledged": [
+            {"scenario_id": r.scenario_id, "agent": r.agent, "message": reason_sentence(r)}
+            for r in accepted
+        ],
+    }
+
+
+def parse_verdict(text: str | bytes, *, name: str = VERDICT_NAME) -> Report:
+    """Read a `verdict.json` back.
+
+    Raises InputError, naming the line or the key, if it is no report of this version, if its
+    parts contradict each other, or if it claims a success that its summary does not bear out.
+    """
+    try:
+        (document,) = _adapter().validate_json(_listed(text), strict=True)
+    except ValidationError as error:
+        raise InputError(_sentence(error, name)) from None
+    summary = _summary(document.summary)
+    report = Report(
+        summary,
+        _with_data(document.verdict, summary, document.comparison),
+        document.schema_version,
+        document.comparison,
+        document.commit,
+    )
+    if document.conclusion != report.verdict.conclusion:
+        raise InputError(_advise(f"{name}: conclusion differs from the verdict's"))
+    for problem in contradictions(report):
+        raise InputError(_advise(f"{name}: {problem}"))
+    return report
+
+
+def _summary(written: _Summary) -> Summary:
+    values = {one.name: getattr(written, one.name) for one in fields(Summary)}
+    values["findings"] = tuple(
+        Finding(one.kind, one.where, one.message if one.data is None else one.data, one.blocking)
+        for one in written.findings
+    )
+    return Summary(**values)
+
+
+def _with_data(
+    verdict: Verdict, summary: Summary, comparison: Comparison | NoBaseline | None
+) -> Verdict:
+    """Return the verdict with the data of its reasons, of which it holds the sentences.
+
+    The data is in the summary and in the comparison, in the order of the reasons.
+    """
+    found = () if comparison is None else tuple(remarks(comparison, verdict.increases))
+
+    def with_data(reasons: Iterable[Reason], *, blocking: bool) -> tuple[Reason, ...]:
+        findings = (one for one in summary.findings if one.blocking is blocking)
+        kind = "increase" if blocking else "possible_increase"
+        increases = (one.message for one in found if one.kind == kind)
+        data: dict[str, Iterator[str | ReasonData]] = {"finding": findings, kind: increases}
+        return tuple(
+            replace(reason, message=next(data.get(reason.kind, iter(())), reason.message))
+            for reason in reasons
+        )
+
+    return replace(
+        verdict,
+        reasons=with_data(verdict.reasons, blocking=True),
+        warnings=with_data(verdict.warnings, blocking=False),
+    )
+
+
+@cache
+def _adapter() -> TypeAdapter[tuple[_Document]]:
+    # Only a type without a config of its own takes one, and hands it down to the dataclasses.
+    config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    return TypeAdapter(tuple[_Document], config=config)
+
+
+def _listed(text: str | bytes) -> bytes:
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    return b"[" + data + b"]"
+
+
+def _sentence(error: ValidationError, name: str) -> str:
+    first, *others = error.errors(include_url=False, include_input=False)
+    key = ".".join(str(part) for part in first["loc"][1:])
+    where = f"{name}, key {key}" if key else name
+    more = f" (and {len(others)} more)" if others else ""
+    return _advise(f"{where}: {first['msg']}{more}")
+
+
+def _advise(problem: str) -> str:
+    return f"{problem}; write it anew with `agent-eval report`"

@@ -1,0 +1,113 @@
+"""SARIF 2.1.0: what failed as results of an analysis, for code scanning and for editors.
+
+Results are the annotations, each at its line: what has no file has no result, because consumers
+refuse one without a place. It is a notification of the run instead, as is every reason of the
+verdict. There are no times, ids or absolute paths in it.
+
+https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+from urllib.parse import quote
+
+from ci_agent_eval.gate import Reason
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.render.escape import cut_bytes, many_lines
+from ci_agent_eval.render.formats.annotations import (
+    MESSAGE_BYTES,
+    Annotation,
+    AnnotationKind,
+    Level,
+    noted,
+)
+from ci_agent_eval.render.formats.ctrf import told
+from ci_agent_eval.render.headline import headline
+
+SARIF_NAME = "agent-eval.sarif"
+SARIF_BEGINNING = '{\n  "$schema": "https://docs.oasis-open.org/sarif/'
+
+_SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+
+_RULES: dict[AnnotationKind, str] = {
+    "failed": "An assertion of an agent's scenario failed.",
+    "error": "A scenario was not judged: it ended in an error.",
+    "warning": "An assertion that only warns failed.",
+    "baseline": "A scenario does worse than in the baseline, or may do so.",
+    "budget": "A scenario used more than its budget, or it was not measured.",
+    "test": "Another test of the suite failed.",
+    "known": "A scenario of the manifest did not run, or not as the manifest has it.",
+}
+_LEVELS: dict[Level, str] = {"failure": "error", "warning": "warning", "notice": "note"}
+
+
+def render_sarif(report: Report) -> str:
+    """Return `agent-eval.sarif`: sorted keys, two spaces, ASCII, a newline at the end."""
+    found = noted(report)
+    run = {
+        "tool": {"driver": {"name": "agent-eval", "rules": [_rule(kind) for kind in _RULES]}},
+        "automationDetails": {"id": f"agent-eval/{report.summary.suite}/"},
+        "invocations": [_invocation(report, [a for _, a in found if not a.path])],
+        "results": [_result(kind, a) for kind, a in found if a.path],
+        "properties": {"conclusion": report.verdict.conclusion, "headline": headline(report)},
+    }
+    document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(document, indent=2, sort_keys=True) + "\n"
+
+
+def _rule(kind: AnnotationKind) -> dict[str, Any]:
+    return {"id": f"agent-eval/{kind}", "shortDescription": {"text": _RULES[kind]}}
+
+
+def _result(kind: AnnotationKind, annotation: Annotation) -> dict[str, Any]:
+    place = {
+        "artifactLocation": {"uri": quote(annotation.path), "uriBaseId": "%SRCROOT%"},
+        "region": {"startLine": annotation.start_line},
+    }
+    # Lines move; what it is about does not.
+    digest = hashlib.sha256(f"{kind}\0{annotation.path}\0{annotation.title}".encode()).hexdigest()
+    return {
+        "ruleId": f"agent-eval/{kind}",
+        "level": _LEVELS[annotation.level],
+        "message": _message(f"{annotation.title}\n{annotation.message}"),
+        "locations": [{"physicalLocation": place}],
+        "partialFingerprints": {"agentEval/v1": digest[:32]},
+    }
+
+
+def _invocation(report: Report, unplaced: list[Annotation]) -> dict[str, Any]:
+    """Say how the run went: what is wrong with its files, why the gate failed."""
+    verdict = report.verdict
+    return {
+        "executionSuccessful": not any(f.blocking for f in report.summary.findings),
+        "toolExecutionNotifications": [
+            *(_notification("error", reason) for reason in verdict.reasons),
+            *(_notification("warning", reason) for reason in verdict.warnings),
+            *(
+                {
+                    "level": _LEVELS[annotation.level],
+                    "message": _message(f"{annotation.title}\n{annotation.message}"),
+                }
+                for annotation in unplaced
+            ),
+        ],
+    }
+
+
+def _notification(level: str, reason: Reason) -> dict[str, Any]:
+    return {
+        "descriptor": {"id": f"agent-eval/gate/{reason.kind}"},
+        "level": level,
+        "message": _message(told(reason)),
+    }
+
+
+def _message(text: str) -> dict[str, str]:
+    """Return a plain text message in which `[text](target)` is no link (§3.11.6)."""
+    shown = cut_bytes(many_lines(text, MESSAGE_BYTES), MESSAGE_BYTES)
+    return {"text": shown.replace("](", "] (")}

@@ -1,0 +1,120 @@
+"""Fitting a report into a byte limit: whole sections are shortened, then dropped, in one order.
+
+What a reader needs least goes first; the verdict and the evidence line never go. The
+steps are walked from the top until the text fits, and the text says what they took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ci_agent_eval.render.markdown.section import NAMES, Section, SectionName
+from ci_agent_eval.render.numbers import count
+
+NO_LINES: Final = 0
+FEW_LINES: Final = 3
+SOME_LINES: Final = 10
+
+STEPS: tuple[tuple[SectionName, int], ...] = (
+    ("sources", NO_LINES),
+    ("iterations", NO_LINES),
+    ("trend", NO_LINES),
+    ("passing", NO_LINES),
+    ("detours", FEW_LINES),
+    ("outputs", FEW_LINES),
+    ("moved", SOME_LINES),
+    ("ways", FEW_LINES),
+    ("measured", SOME_LINES),
+    ("evaluations", SOME_LINES),
+    ("assertions", SOME_LINES),
+    ("detours", NO_LINES),
+    ("outputs", NO_LINES),
+    ("flaky", NO_LINES),
+    ("warnings", NO_LINES),
+    ("acknowledged", SOME_LINES),
+    ("quarantined", SOME_LINES),
+    ("advisory", NO_LINES),
+    ("acknowledged", NO_LINES),
+    ("quarantined", NO_LINES),
+    ("moved", NO_LINES),
+    ("measured", NO_LINES),
+    ("ways", NO_LINES),
+    ("assertions", NO_LINES),
+    ("skipped", SOME_LINES),
+    ("known", SOME_LINES),
+    ("overruns", SOME_LINES),
+    ("errors", SOME_LINES),
+    ("tests", SOME_LINES),
+    ("findings", SOME_LINES),
+    ("against", SOME_LINES),
+    ("failing", SOME_LINES),
+    ("skipped", NO_LINES),
+    ("evaluations", FEW_LINES),
+    ("figures", NO_LINES),
+    ("overruns", FEW_LINES),
+    ("errors", FEW_LINES),
+    ("tests", FEW_LINES),
+    ("known", FEW_LINES),
+    ("findings", FEW_LINES),
+    ("against", FEW_LINES),
+    ("failing", FEW_LINES),
+    ("evaluations", NO_LINES),
+    ("overruns", NO_LINES),
+    ("errors", NO_LINES),
+    ("tests", NO_LINES),
+    ("known", NO_LINES),
+    ("findings", NO_LINES),
+    ("against", NO_LINES),
+    ("failing", NO_LINES),
+)
+"""Which section is cut to how many lines, first to go first."""
+
+Lines = Mapping[SectionName, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How much of one section was left out."""
+
+    section: Section
+    left_out: int
+
+    def __str__(self) -> str:
+        one, many = self.section.noun
+        total = self.section.total
+        return f"{count(self.left_out)} of {count(total)} {one if total == 1 else many}"
+
+
+def attempts(most: int) -> Iterator[Lines]:
+    """Yield how many lines each section may have: first `most` of each, then ever fewer."""
+    lines = dict.fromkeys(NAMES, most)
+    yield dict(lines)
+    for name, fewer in STEPS:
+        lines[name] = min(lines[name], fewer)
+        yield dict(lines)
+
+
+def cuts(sections: tuple[Section, ...], lines: Lines, most: int) -> tuple[Cut, ...]:
+    """Return what these lines leave out beyond what `most` lines of each would."""
+    found = (
+        Cut(section, section.total - lines[section.name])
+        for section in sections
+        if lines[section.name] < min(section.total, most)
+    )
+    return tuple(found)
+
+
+def fit(compose: Callable[[Lines], str], most: int, limit: int) -> str | None:
+    """Return the first composition of at most `limit` UTF-8 bytes, or None if none is."""
+    for lines in attempts(most):
+        text = compose(lines)
+        if size(text) <= limit:
+            return text
+    return None
+
+
+def size(text: str) -> int:
+    """Return the text's length in UTF-8 bytes."""
+    return len(text.encode("utf-8"))

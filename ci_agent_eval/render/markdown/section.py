@@ -1,0 +1,196 @@
+"""A section of the Markdown report, and the cells that its tables share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeVar, get_args
+
+from ci_agent_eval.analysis.summary import ScenarioSummary
+from ci_agent_eval.gate import Judgement
+from ci_agent_eval.gate.report import Judged
+from ci_agent_eval.render.comparison import Key, key_of
+from ci_agent_eval.render.escape import code_span
+from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.markdown.blocks import Column, fold, items, place, table
+from ci_agent_eval.render.numbers import ABSENT, count, percent
+from ci_agent_eval.render.views import NO_AGENT, Cause, agent_of, first_cause, of, rate_of
+
+T = TypeVar("T")
+
+SectionName = Literal[
+    "figures",
+    "failing",
+    "against",
+    "tests",
+    "errors",
+    "skipped",
+    "known",
+    "overruns",
+    "findings",
+    "ways",
+    "detours",
+    "moved",
+    "assertions",
+    "outputs",
+    "evaluations",
+    "measured",
+    "advisory",
+    "quarantined",
+    "acknowledged",
+    "warnings",
+    "flaky",
+    "passing",
+    "iterations",
+    "trend",
+    "sources",
+]
+
+NAMES: tuple[SectionName, ...] = get_args(SectionName)
+
+ID_LIMIT: Final = 120
+REASON_LIMIT: Final = 300
+WHOLE_REASON_LIMIT: Final = 1_000
+OUTPUT_LIMIT: Final = 2_000
+
+SCENARIO: Final = Column("scenario")
+WHERE: Final = Column("where")
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a section holds."""
+
+    total: int
+    """How many lines."""
+    write: Callable[[int], str]
+    """Its Markdown with so many of them, at least one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the report that can be shortened to its first lines, or left out."""
+
+    name: SectionName
+    title: str
+    noun: tuple[str, str]
+    """What one of its lines is called, and several."""
+    body: Body
+    folded: bool = False
+    """Whether it is folded in a report of a run that failed."""
+    most: int | None = None
+    """How many lines are shown where there is room for more; None: all."""
+
+    @property
+    def total(self) -> int:
+        """How many lines it has."""
+        return self.body.total
+
+    def render(self, lines: int, *, folded: bool, whole: str) -> str:
+        """Return the section with at most so many lines, saying how many more there are.
+
+        `whole` says where all of them are.
+        """
+        shown = min(lines, self.total, self.total if self.most is None else self.most)
+        if not shown:
+            return ""
+        body = self.body.write(shown)
+        if rest := self.total - shown:
+            body = f"{body}\n\nand {count(rest)} more; {whole}"
+        if self.name == "figures":
+            return body
+        return fold(self.title, body) if folded else f"**{self.title}**\n\n{body}"
+
+
+def of_table(
+    columns: Sequence[Column], found: Sequence[T], row: Callable[[T], Sequence[str]]
+) -> Body:
+    """Return a body that is a table with a row for each."""
+    return Body(len(found), lambda lines: table(columns, [row(item) for item in found[:lines]]))
+
+
+def of_list(found: Sequence[T], line: Callable[[T], str]) -> Body:
+    """Return a body that is a list with a line for each."""
+    return Body(len(found), lambda lines: items(line(item) for item in found[:lines]))
+
+
+def of_blocks(found: Sequence[T], block: Callable[[T], str]) -> Body:
+    """Return a body of paragraphs, one or more for each."""
+    return Body(len(found), lambda lines: "\n\n".join(block(item) for item in found[:lines]))
+
+
+def failing_table(found: Sequence[Judged], links: Links, notes: Mapping[Key, str]) -> Body:
+    """Return a body that is a table of failing scenarios and the first cause of each.
+
+    `notes` are our own words about scenarios, from a comparison.
+    """
+    rated = are_rated(found)
+    columns = (
+        SCENARIO,
+        *passes_columns(rated=rated),
+        Column("first failing assertion"),
+        WHERE,
+    )
+    return of_table(columns, found, lambda item: _failing_row(item, links, notes, rated=rated))
+
+
+def _failing_row(
+    item: Judged, links: Links, notes: Mapping[Key, str], *, rated: bool
+) -> Sequence[str]:
+    scenario, cause = item.scenario, first_cause(item.scenario)
+    note = notes.get(key_of(scenario))
+    return (
+        scenario_cell(scenario) + (f" ({note})" if note else ""),
+        *passes_cells(item, rated=rated),
+        cause_cell(cause, REASON_LIMIT, cell=True),
+        place(cause.file, cause.line, links, cell=True),
+    )
+
+
+def are_rated(found: Iterable[Judged]) -> bool:
+    """Say whether any of the scenarios was judged more than once: then its rate means something."""
+    return any(item.scenario.tally.judged > 1 for item in found)
+
+
+def passes_columns(*, rated: bool) -> Sequence[Column]:
+    """Return the columns of passes, and of the pass rate where there is one to show."""
+    columns = (Column("passes", figures=True), Column("pass rate", figures=True))
+    return columns if rated else columns[:1]
+
+
+def passes_cells(item: Judged, *, rated: bool, note: str = "") -> Sequence[str]:
+    """Return how many iterations passed and how many must where that is not all, and the rate."""
+    passes = of(item.scenario.tally.passed, item.scenario.tally.judged)
+    required = ", ".join(_required(item.judgement))
+    told = f"{passes} ({required} required)" if required else passes
+    return (told + note, rate_of(item.scenario)) if rated else (told + note,)
+
+
+def _required(judgement: Judgement) -> Iterator[str]:
+    passes, rate = judgement.required_passes, judgement.required_pass_rate
+    if passes is not None:
+        yield count(passes)
+    # Passes stand in place of a rate, which is then nothing at all.
+    if rate != 1 and not (passes is not None and rate == 0):
+        yield percent(rate)
+
+
+def scenario_cell(scenario: ScenarioSummary, *, cell: bool = True) -> str:
+    """Return the scenario's name, its agent if it has several, and whether it only informs."""
+    name = code_span(scenario.scenario_id, limit=ID_LIMIT, cell=cell)
+    agent = agent_of(scenario)
+    if agent is not None:
+        shown = f"agent {code_span(agent, limit=ID_LIMIT, cell=cell)}" if agent else NO_AGENT
+        name = f"{name} ({shown})"
+    if not scenario.needs_evidence:
+        name = f"{name} (needs no evidence)"
+    if scenario.in_quarantine:
+        return f"{name} (in quarantine)"
+    return f"{name} (advisory)" if scenario.gate == "advisory" else name
+
+
+def cause_cell(cause: Cause, limit: int, *, cell: bool = False) -> str:
+    """Return name and reason of a cause, each in code."""
+    texts = [text for text in (cause.name, cause.reason) if text]
+    shown = [code_span(text, limit=limit, cell=cell) for text in texts]
+    return ": ".join(shown) or ABSENT

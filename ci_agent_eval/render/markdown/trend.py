@@ -1,0 +1,131 @@
+"""The trend of the last runs of the base: charts that GitHub draws, and the same as a table.
+
+The charts are Mermaid's (https://mermaid.js.org/syntax/xyChart.html), which has no way to
+leave a gap, to quote a quote, or to write a number with an exponent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from ci_agent_eval.analysis.comparison.model import TrendPoint
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.render import numbers
+from ci_agent_eval.render.comparison import comparison_of
+from ci_agent_eval.render.escape import code_span
+from ci_agent_eval.render.markdown.blocks import Column, table
+from ci_agent_eval.render.markdown.section import ID_LIMIT, Body, Section
+from ci_agent_eval.render.numbers import ABSENT, counted
+
+FEWEST = 2
+"""Runs of the base of which there is a trend: one is a figure, and stands among the figures."""
+THIS_RUN = "this run"
+_COLOUR = '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#2f6fd0"}}}}%%'
+"""The line's: by itself it is hardly to be seen on white."""
+_LABEL_LIMIT = 18
+_PLACES = 10
+_NO_LABEL = re.compile(r"[^0-9A-Za-z./_-]", re.ASCII)
+
+
+def trend(report: Report) -> Section:
+    """Return how pass rate and cost moved over the last runs of the base, up to this one."""
+    found = comparison_of(report)
+    points = () if found is None else found.trend
+    runs = len(points) - 1
+    return Section(
+        "trend",
+        f"Trend of the last {counted(runs, 'run')} of the baseline",
+        ("run of the trend", "runs of the trend"),
+        Body(len(points) if runs >= FEWEST else 0, lambda lines: render_trend(points[-lines:])),
+        folded=True,
+    )
+
+
+def render_trend(points: Sequence[TrendPoint]) -> str:
+    """Return charts and table of runs, the oldest first, this run last."""
+    blocks = [
+        _chart("Pass rate", "%", points, lambda point: _times(point.pass_rate, 100), 100.0),
+        _chart("Cost per episode", "US dollars", points, lambda point: point.cost_usd, None),
+        _table(points),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else round(value * factor, 4)
+
+
+def _chart(
+    title: str,
+    unit: str,
+    points: Sequence[TrendPoint],
+    figure: Callable[[TrendPoint], float | None],
+    top: float | None,
+) -> str:
+    """Return a chart of the runs that have the figure; nothing where two have not."""
+    labels = _labels(points)
+    measured = [
+        (label, value)
+        for label, value in zip(labels, map(figure, points), strict=True)
+        if value is not None
+    ]
+    values = [value for _, value in measured]
+    if len(values) < FEWEST or not (top or any(values)):
+        return ""
+    axis = ", ".join(f'"{label}"' for label, _ in measured)
+    lines = (
+        _COLOUR,
+        "xychart-beta",
+        "    accDescr: The same figures stand in the table below.",
+        f'    title "{title}, {unit}"',
+        f"    x-axis [{axis}]",
+        f'    y-axis "{unit}" 0 --> {_plain(top or max(values) * 1.2)}',
+        f"    line [{', '.join(map(_plain, values))}]",
+    )
+    return "\n".join(("```mermaid", *lines, "```"))
+
+
+def _plain(value: float) -> str:
+    """Write a number without exponent; below 10^-10 it is nothing."""
+    return f"{value:.{_PLACES}f}".rstrip("0").rstrip(".") or "0"
+
+
+def _labels(points: Sequence[TrendPoint]) -> list[str]:
+    """Return a short label for each run, all different: the axis merges equal ones."""
+    labels = [_NO_LABEL.sub("", point.label)[:_LABEL_LIMIT] for point in points[:-1]]
+    labels = [label or f"run {number}" for number, label in enumerate(labels, start=1)]
+    return [*_all_different(labels), THIS_RUN]
+
+
+def _all_different(labels: Sequence[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for label in labels:
+        name, number = label, 1
+        while name in seen:
+            number += 1
+            name = f"{label} ({number})"
+        seen.add(name)
+        yield name
+
+
+def _table(points: Sequence[TrendPoint]) -> str:
+    columns = (
+        Column("run"),
+        Column("pass rate", figures=True),
+        Column("cost per episode", figures=True),
+    )
+    names = [
+        code_span(point.label or label, limit=ID_LIMIT, cell=True)
+        for point, label in zip(points[:-1], _labels(points), strict=False)
+    ]
+    rows = zip([*names, THIS_RUN], points, strict=True)
+    return table(columns, [(name, *_figures(point)) for name, point in rows])
+
+
+def _figures(point: TrendPoint) -> tuple[str, str]:
+    rate, cost = point.pass_rate, point.cost_usd
+    return (
+        ABSENT if rate is None else numbers.percent(rate),
+        ABSENT if cost is None else numbers.money(cost),
+    )

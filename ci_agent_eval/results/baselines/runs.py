@@ -1,0 +1,116 @@
+"""Reading runs of the base through the one loader of results, with all its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun, NoBaseline, Sample
+from ci_agent_eval.analysis.loaded_results import Loaded
+from ci_agent_eval.contract.findings import Finding, FindingKind
+from ci_agent_eval.results.baselines.found import Found, Redact, nothing
+from ci_agent_eval.results.load import load
+from ci_agent_eval.results.parallel import mapped, processors
+from ci_agent_eval.results.samples import Samples
+
+SHORT_SHA = 7
+_LONGEST_NAME = 64
+"""Characters of a suite's name: what results say of themselves may be anything."""
+_ADVICE = "name a baseline of the same suite"
+
+_BROKEN: frozenset[FindingKind] = frozenset({"unreadable_file", "duplicate", "shards"})
+"""Findings after which a run of the base is not to be trusted."""
+_PARTIAL: frozenset[FindingKind] = frozenset(
+    {"interrupted", "stopped", "collection_error", "repaired_file"}
+)
+"""Findings after which what it has still counts, and this is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """The files of one run of the base."""
+
+    patterns: tuple[str, ...]
+    """Files or folders, as `load` takes them."""
+    label: str
+    """How reports call the run."""
+
+
+def load_baseline_runs(
+    label: str,
+    runs: Sequence[RunFiles],
+    *,
+    root: Path,
+    redact: Redact | None = None,
+    suite: str | None = None,
+    whole: bool = False,
+) -> Found:
+    """Read runs, the latest first. A run without episodes counts as none.
+
+    `label` is what reports call all of them together; with one run its commit is added.
+    Of another suite than `suite` none is taken, and with `whole` none that did not finish.
+    """
+    loaded: list[BaselineRun] = []
+    findings: list[Finding] = []
+    read = partial(_read, root=root, redact=redact)
+    # Conversations are shown of the latest run alone.
+    asked = [(files, number == 0) for number, files in enumerate(runs)]
+    done = mapped(read, asked, processes=processors())
+    for files, (found, samples) in zip(runs, done, strict=True):
+        findings += _told(found.findings, whole=whole)
+        findings += _foreign(found.suites, suite, files.label)
+        if found.episodes:
+            commits = {session.commit for session in found.sessions if session.commit}
+            commit = next(iter(commits)) if len(commits) == 1 else None
+            loaded.append(BaselineRun(found.episodes, commit, files.label, found.suites, samples))
+    if any(finding.blocking for finding in findings):
+        return Found(NoBaseline("it cannot be read"), tuple(sorted(set(findings))))
+    if not loaded:
+        return nothing(f"{label} holds no episode")
+    return Found(Baseline(_with_commit(label, loaded), tuple(loaded)), tuple(sorted(set(findings))))
+
+
+def _read(
+    asked: tuple[RunFiles, bool], *, root: Path, redact: Redact | None
+) -> tuple[Loaded, tuple[Sample, ...]]:
+    """Read a run, and where it is asked for some of its conversations."""
+    files, with_samples = asked
+    samples = Samples() if with_samples else None
+    loaded = load(files.patterns, (), root=root, spool=samples, redact=redact)
+    return loaded, () if samples is None else samples.listed(redact)
+
+
+def _foreign(suites: Sequence[str], wanted: str | None, where: str) -> Iterator[Finding]:
+    for other in suites:
+        if wanted is not None and other != wanted:
+            yield Finding("baseline", where, f"{of_another_suite(other, wanted)}; {_ADVICE}")
+
+
+def of_another_suite(found: str, wanted: str) -> str:
+    """Say that results are of one suite where another's are wanted."""
+    return f"its results are of suite {_shown(found)}, this is suite {_shown(wanted)}"
+
+
+def _shown(suite: str) -> str:
+    return repr(suite[:_LONGEST_NAME])
+
+
+def _told(findings: Sequence[Finding], *, whole: bool) -> list[Finding]:
+    """Return what is worth saying of a baseline's files: of its own run it was all said."""
+    return [
+        Finding(
+            "baseline",
+            finding.where,
+            finding.message,
+            finding.kind in _BROKEN or (whole and finding.blocking),
+        )
+        for finding in findings
+        if finding.kind in _BROKEN | _PARTIAL and (finding.blocking or finding.kind in _PARTIAL)
+    ]
+
+
+def _with_commit(label: str, runs: Sequence[BaselineRun]) -> str:
+    commit = runs[0].commit
+    return f"{label}@{commit[:SHORT_SHA]}" if commit and "@" not in label else label

@@ -1,0 +1,1 @@
+"""JUnit XML files of any producer, read as loaded results."""

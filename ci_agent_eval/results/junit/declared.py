@@ -1,0 +1,143 @@
+"""What a suite declares of itself, held against the cases found in it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ci_agent_eval.results.junit.producers import Producer
+
+
+class Counts(NamedTuple):
+    """Cases by their outcome, and the result elements found in them.
+
+    A case with a failure and an error is one errored case; some producers declare it
+    under both, so either count may match a declared one.
+    """
+
+    passed: int = 0
+    failed: int = 0
+    error: int = 0
+    skipped: int = 0
+    failure_elements: int = 0
+    error_elements: int = 0
+    skipped_elements: int = 0
+    of_suites: int = 0
+    """Errored cases that stand for a suite's own result; a suite need not declare them."""
+    rerun_failures: int = 0
+    """Failures of attempts that were retried (`flakyFailure`, `rerunFailure`)."""
+    rerun_errors: int = 0
+    """Errors of attempts that were retried."""
+
+    @property
+    def cases(self) -> int:
+        """All cases."""
+        return self.passed + self.failed + self.error + self.skipped
+
+    def __sub__(self, other: Counts) -> Counts:
+        return Counts(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class Difference(NamedTuple):
+    """One suite whose declared totals are not those of its cases."""
+
+    loses: bool
+    """It declares more cases or failures than are there: something did not report."""
+    text: str
+
+
+def difference(
+    attributes: Mapping[str, str], inside: Counts, direct: Counts, producer: Producer = "other"
+) -> Difference | None:
+    """Compare a suite's totals with its cases, with or without those of its inner suites.
+
+    Producers differ on whether a suite's totals include its inner suites.
+    """
+    declared = {name: total(attributes, name) for name in ("tests", "failures", "errors")}
+    declared["skipped"] = total(attributes, "skipped", "skips", "skip")
+    disabled = total(attributes, "disabled") or 0
+    wrong = [
+        name
+        for name, given in declared.items()
+        if given is not None
+        and not any(given in _acceptable(name, c, disabled, producer) for c in (inside, direct))
+    ]
+    if not wrong:
+        return None
+    shown = _shown(inside)
+    pairs = ", ".join(f"{name} {declared[name]} (found {shown[name]})" for name in wrong)
+    text = f"suite {attributes.get('name', '')[:80]!r} declares {pairs}"
+    if (habit := _counting_habit(producer, wrong, declared, inside)) is not None:
+        return Difference(loses=False, text=f"{text}, for {habit}")
+    return Difference(_loses(wrong, declared, inside), text)
+
+
+def hidden_by_node(failures: int) -> Difference:
+    """Return that node:test counts failures in its closing comments, and none has a case."""
+    tests = "1 failed test" if failures == 1 else f"{failures} failed tests"
+    return Difference(loses=True, text=f"node:test counts {tests} and wrote no failed case")
+
+
+def _acceptable(name: str, counts: Counts, disabled: int, producer: Producer) -> tuple[int, ...]:
+    """Return the totals that a producer may rightly declare for these counts."""
+    # Surefire declares every attempt of a JUnit 4 test, and writes one case for all of them.
+    failures, errors = _rerun_results(counts, producer)
+    if name == "tests":
+        return (counts.cases, counts.cases - counts.of_suites, counts.cases + failures + errors)
+    if name == "failures":
+        found = (counts.failed, counts.failure_elements, counts.failed + counts.of_suites)
+        return (*found, counts.failure_elements + failures)
+    if name == "errors":
+        found = (counts.error, counts.error_elements, counts.error - counts.of_suites)
+        return (*found, counts.error_elements + errors)
+    return (counts.skipped, counts.skipped_elements, counts.skipped - disabled)
+
+
+def _rerun_results(counts: Counts, producer: Producer) -> tuple[int, int]:
+    """Return the failures and errors of retried attempts, where the producer declares them."""
+    return (counts.rerun_failures, counts.rerun_errors) if producer == "surefire" else (0, 0)
+
+
+def _counting_habit(
+    producer: Producer, wrong: list[str], declared: Mapping[str, int | None], inside: Counts
+) -> str | None:
+    """Return how a known producer counts, where that explains more tests than cases.
+
+    Whatever explains them, every failure and error that is declared has to be in the file.
+    """
+    surplus = (declared["tests"] or 0) - inside.cases
+    if surplus <= 0 or not inside.cases or None in declared.values():
+        return None
+    if producer == "pytest" and wrong == ["tests"]:
+        return "pytest counts each subtest"
+    skipped = (declared["skipped"] or 0) - inside.skipped
+    if producer == "surefire" and wrong == ["tests", "skipped"] and surplus == skipped:
+        return "TestNG counts each attempt that is retried as skipped"
+    return None
+
+
+def _loses(wrong: list[str], declared: Mapping[str, int | None], inside: Counts) -> bool:
+    """Whether cases, failures or errors were declared that are nowhere to be found."""
+    bad_declared = (declared["failures"] or 0) + (declared["errors"] or 0)
+    bad_found = max(inside.failed + inside.error, inside.failure_elements + inside.error_elements)
+    return ("tests" in wrong and (declared["tests"] or 0) > inside.cases) or (
+        not {"failures", "errors"}.isdisjoint(wrong) and bad_declared > bad_found
+    )
+
+
+def _shown(counts: Counts) -> dict[str, int]:
+    return {
+        "tests": counts.cases,
+        "failures": counts.failed,
+        "errors": counts.error,
+        "skipped": counts.skipped,
+    }
+
+
+def total(attributes: Mapping[str, str], *names: str) -> int | None:
+    """Return the first of the attributes that is a plain number; None for none."""
+    for name in names:
+        text = attributes.get(name, "").strip()
+        if text.isascii() and text.isdigit() and len(text) < 10:
+            return int(text)
+    return None

@@ -1,0 +1,202 @@
+"""JUnit files folded to plain tests: their tally, what failed, and what an episode may claim."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests, Tally, tally_of
+from ci_agent_eval.contract.attempts import PassedOnRetry
+from ci_agent_eval.contract.episode import Outcome
+from ci_agent_eval.contract.findings import Finding, SourceFile
+from ci_agent_eval.results.junit.declared import Counts, Difference
+from ci_agent_eval.results.junit.reader import JUnitFile, read_junit
+from ci_agent_eval.results.sources import Input
+from ci_agent_eval.storage.regular_file import open_regular
+
+MOST_DETAILS = 1000
+"""Failing cases that keep the text of their failure; the others keep its first line."""
+
+
+@dataclass(slots=True)
+class Tests:
+    """What all JUnit files hold together."""
+
+    __test__ = False  # pytest would take the name for a test class
+
+    passed_on_retry: PassedOnRetry = "flaky"
+    tally: Tally = field(default_factory=Tally)
+    """Every case but the joined ones."""
+    failing: list[JUnitCase] = field(default_factory=list)
+    flaky: list[str] = field(default_factory=list)
+    joined: list[JUnitCase] = field(default_factory=list)
+    sources: list[SourceFile] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    complete: bool = True
+    """Whether every file could be read to its end."""
+
+    def plain_with(self, unclaimed: Sequence[JUnitCase]) -> PlainTests:
+        """Return the plain tests, with those joined cases that no episode claimed."""
+        unclaimed = [_judged_retry(case, self.passed_on_retry) for case in unclaimed]
+        failing = [*self.failing, *(case for case in unclaimed if _is_bad(case))]
+        flaky = [*self.flaky, *(case.title for case in unclaimed if case.flaky)]
+        tally = sum((tally_of(case.outcome) for case in unclaimed), self.tally)
+        return PlainTests(tally, tuple(sorted(failing, key=_order)), tuple(sorted(flaky)))
+
+
+def read_tests(
+    files: Iterable[Input],
+    episode_addresses: Mapping[Path, Container[tuple[str, str]]],
+    of_runs: Container[Path] = (),
+    of_shards: Container[Path] = (),
+    *,
+    passed_on_retry: PassedOnRetry = "flaky",
+) -> Tests:
+    """Read the files one after the other; memory grows with what failed, not with the files.
+
+    `episode_addresses` are those of the episodes of the run that a file belongs to: in
+    any other file the same address is another test's. `of_runs` are those that pytest
+    wrote beside a session of ours. Those of shards tell one after the other what none of
+    them could collect, for each collects the whole suite: it counts once.
+    """
+    tests = Tests(passed_on_retry)
+    told: set[JUnitCase] = set()
+    for file in files:
+        try:
+            with open_regular(file.path, follow=True) as opened:
+                addresses = episode_addresses.get(file.path, ())
+                of_run = file.path in of_runs
+                found = read_junit(opened, addresses, of_run=of_run)
+            if file.path in of_shards:
+                _forget_what_was_told(found, told)
+            _add(tests, file.where, found)
+        except OSError as error:
+            problem = f"it cannot be read: {error.strerror}"
+            tests.findings.append(Finding("unreadable_file", file.where, problem))
+            tests.sources.append(SourceFile(file.where, "junit", readable=False))
+            tests.complete = False
+    return tests
+
+
+def _forget_what_was_told(file: JUnitFile, told: set[JUnitCase]) -> None:
+    """Leave out the collected files that a shard before this one told of."""
+    for case in file.collected:
+        key = JUnitCase("", case.name, case.outcome)
+        if key in told:
+            file.failing = [one for one in file.failing if one is not case]
+            file.counts = _less(file.counts, case.outcome)
+        told.add(key)
+
+
+def _less(counts: Counts, outcome: Outcome) -> Counts:
+    one = tally_of(outcome)
+    return counts._replace(error=counts.error - one.error, skipped=counts.skipped - one.skipped)
+
+
+def _judged_retry(case: JUnitCase, passed_on_retry: PassedOnRetry) -> JUnitCase:
+    """Return a case as the setting wants it, if it passed only on a retry."""
+    if not case.flaky or passed_on_retry == "flaky":
+        return case
+    if passed_on_retry == "passed":
+        return case._replace(flaky=False)
+    told = "it passed only on a retry, which counts as failed (passed_on_retry)"
+    first = f"; at first: {case.message}" if case.message else ""
+    return case._replace(outcome="failed", flaky=False, message=f"{told}{first}")
+
+
+def _judge_retries(file: JUnitFile, passed_on_retry: PassedOnRetry) -> None:
+    judged = [_judged_retry(case, passed_on_retry) for case in file.flaky]
+    failed = [case for case in judged if case.outcome == "failed"]
+    file.flaky = [case for case in judged if case.flaky]
+    file.failing += failed
+    file.counts = file.counts._replace(
+        passed=file.counts.passed - len(failed), failed=file.counts.failed + len(failed)
+    )
+
+
+def _add(tests: Tests, where: str, file: JUnitFile) -> None:
+    _judge_retries(file, tests.passed_on_retry)
+    counts = file.counts
+    tests.tally += Tally(counts.passed, counts.failed, counts.error, counts.skipped)
+    tests.tally = _without(tests.tally, file.joined)
+    room = max(0, MOST_DETAILS - len(tests.failing))
+    tests.failing += file.failing[:room]
+    tests.failing += [case._replace(detail=None) for case in file.failing[room:]]
+    tests.flaky += (case.title for case in file.flaky)
+    tests.joined += file.joined
+    tests.sources.append(_source(where, file))
+    tests.findings += _findings(where, file)
+    tests.complete = tests.complete and file.end.problem is None
+
+
+def _without(tally: Tally, cases: Iterable[JUnitCase]) -> Tally:
+    for case in cases:
+        one = tally_of(case.outcome)
+        tally = Tally(
+            tally.passed - one.passed,
+            tally.failed - one.failed,
+            tally.error - one.error,
+            tally.skipped - one.skipped,
+        )
+    return tally
+
+
+def _source(where: str, file: JUnitFile) -> SourceFile:
+    counts = file.counts
+    return SourceFile(
+        path=where,
+        kind="junit",
+        cases=counts.cases,
+        passed=counts.passed,
+        failures=counts.failed,
+        errors=counts.error,
+        skipped=counts.skipped,
+        readable=file.end.problem is None,
+    )
+
+
+def _findings(where: str, file: JUnitFile) -> list[Finding]:
+    findings = [
+        Finding("declared_counts_differ", where, _sentence(difference), difference.loses)
+        for difference in file.differences
+    ]
+    if file.end.problem is not None:
+        place = f"{where}:{file.end.line}" if file.end.line else where
+        message = f"{file.end.problem}; {_counted(file.counts.cases)}write it again"
+        findings.append(Finding("unreadable_file", place, message))
+    if file.end.replaced:
+        number = file.end.replaced
+        what = "1 character that XML forbids was" if number == 1 else f"{number} characters were"
+        message = f"{what} replaced by U+FFFD so that the file could be read"
+        findings.append(Finding("repaired_file", where, message, blocking=False))
+    return findings
+
+
+def _sentence(difference: Difference) -> str:
+    if difference.loses:
+        return f"{difference.text}: something did not report; run its tests again"
+    return f"{difference.text}; only the cases count"
+
+
+def _counted(cases: int) -> str:
+    if not cases:
+        return ""
+    return (
+        "the case before that is counted; " if cases == 1 else f"{cases} cases before are counted; "
+    )
+
+
+def _is_bad(case: JUnitCase) -> bool:
+    return case.outcome in ("failed", "error")
+
+
+def _order(case: JUnitCase) -> tuple[str, str, str, str, str, int]:
+    return (
+        case.title,
+        case.outcome,
+        case.message or "",
+        case.detail or "",
+        case.file or "",
+        case.line or 0,
+    )

@@ -1,0 +1,490 @@
+"""JUnit XML of any producer: streamed by expat, each case read by junitparser's eyes.
+
+The only door to junitparser. A case without children is what most files are made of;
+it needs no interpretation and costs nothing but its counting.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+from xml.etree import ElementTree as ET  # only builds elements, parses nothing
+from xml.parsers import expat
+
+import junitparser
+from junitparser import xunit2
+
+from ci_agent_eval.analysis.loaded_results import JUnitCase
+from ci_agent_eval.contract.episode import Outcome
+from ci_agent_eval.results.junit.declared import (
+    Counts,
+    Difference,
+    difference,
+    hidden_by_node,
+    total,
+)
+from ci_agent_eval.results.junit.expat import NotReadableError, StreamEnd, stream
+from ci_agent_eval.results.junit.producers import Producer, is_gotestsum, producer_of
+from ci_agent_eval.results.junit.retries import GoReruns, Merged, PytestReruns
+from ci_agent_eval.results.junit.sanitize import Readable
+from ci_agent_eval.results.junit.status_attributes import PASSED, SEVERITY, stated_by
+
+NODEID_PROPERTY = "agent_eval.nodeid"
+"""The property in which our pytest plugin leaves the node id of a case."""
+
+_ROOTS = ("testsuites", "testsuite")
+_RESULTS = tuple(xunit2.TestCase.ITER_TYPES.keys() - {"system-out", "system-err"})
+_KNOWN = frozenset((*_ROOTS, *_RESULTS, "testcase", "properties", "property"))
+_WORST_FIRST: tuple[tuple[type[junitparser.junitparser.FinalResult], Outcome], ...] = (
+    (junitparser.Error, "error"),
+    (junitparser.Failure, "failed"),
+    (junitparser.Skipped, "skipped"),
+)
+_RERUNS: dict[type, Outcome] = {xunit2.RerunFailure: "failed", xunit2.RerunError: "error"}
+_FLAKY = (xunit2.FlakyFailure, xunit2.FlakyError)
+_TODO = "todo"
+"""What node:test calls a case that may fail; it is skipped, whatever came of it."""
+_NODE_TOTALS = re.compile(r" (?:fail|cancelled) (\d{1,9}) ")
+"""The comments in which node:test closes its file: the only trace of a test that failed itself
+beside its subtests, which have the cases (`lib/internal/test_runner/reporter/junit.js`)."""
+_OF_SUITE = ("failure", "error")
+"""Results that some producers write beside the cases: the suite itself broke."""
+_OF_COLLECTION = ("collection failure", "collection skipped")
+"""What pytest writes of a file that it did not collect (`_pytest/junitxml.py`)."""
+_DEEPEST_SUITE = 200
+_MOST_CHILDREN = 1000
+_LONGEST_TEXT = 8000
+_LONGEST_MESSAGE = 1000
+_MOST_DIFFERENCES = 3
+
+
+@dataclass(slots=True)
+class JUnitFile:
+    """What one file holds, counted from its cases."""
+
+    counts: Counts = field(default_factory=Counts)
+    failing: list[JUnitCase] = field(default_factory=list)
+    """Plain cases that failed or errored."""
+    flaky: list[JUnitCase] = field(default_factory=list)
+    """Plain cases that passed only on a rerun, with the message of their first failure."""
+    joined: list[JUnitCase] = field(default_factory=list)
+    """Cases that belong, or claim to belong, to an episode, whatever their outcome."""
+    collected: list[JUnitCase] = field(default_factory=list)
+    """Cases that are no tests, but files that pytest could not collect, or skipped as a whole."""
+    differences: list[Difference] = field(default_factory=list)
+    end: StreamEnd = field(default_factory=StreamEnd)
+
+
+class Rewindable(Readable, Protocol):
+    """A binary file that can be read again."""
+
+    def seek(self, offset: int, /) -> int:
+        """Go to a byte."""
+        ...
+
+
+def read_junit(
+    raw: Rewindable,
+    episode_addresses: Container[tuple[str, str]] = (),
+    *,
+    of_run: bool = False,
+) -> JUnitFile:
+    """Read one file to its end, or as far as it can be read.
+
+    `episode_addresses` are the (classname, name) pairs under which pytest would write
+    the episodes; such cases are kept for the join. `of_run` says that pytest wrote the
+    file beside our session: the totals that it declares are of reports (subtests and
+    reruns are some, too) and not of cases, and its cases without a name are tests that
+    were never over (`_pytest/junitxml.py`).
+    """
+    listener = _Listener(episode_addresses, of_run=of_run)
+    end = stream(raw, listener)
+    if end.problem is None and listener.may_hold_reruns:
+        raw.seek(0)
+        listener = _Listener(episode_addresses, of_run=of_run, finds_reruns=True)
+        end = stream(raw, listener)
+    listener.file.end = end
+    if end.problem is None:
+        listener.merged += listener.go.merged()
+    listener.file.counts = Counts(*listener.counts)
+    _merge_retries(listener.file, listener.merged)
+    return listener.file
+
+
+def _merge_retries(file: JUnitFile, suites: Iterable[Merged]) -> None:
+    """Count each retried test once, as what came of it."""
+    dropped = set()
+    for merged in suites:
+        dropped |= {id(case) for case in merged.dropped}
+        file.flaky += merged.flaky
+        file.counts = file.counts._replace(passed=file.counts.passed - merged.passed)
+    file.failing = [case for case in file.failing if id(case) not in dropped]
+    file.counts = file.counts._replace(failed=file.counts.failed - len(dropped))
+
+
+@dataclass(slots=True)
+class _Suite:
+    """An open suite: what it declares, the counts when it began, those of its inner suites."""
+
+    attributes: Mapping[str, str]
+    before: Counts
+    producer: Producer
+    retries: PytestReruns | GoReruns | None
+    """Whoever writes several cases for a retried test."""
+    inner: list[int] = field(default_factory=lambda: [0] * len(Counts._fields))
+
+
+_SLOTS: dict[Outcome, int] = {"passed": 0, "failed": 1, "error": 2, "skipped": 3}
+_ELEMENT_SLOTS = {
+    "failure": 4,
+    "error": 5,
+    "skipped": 6,
+    "flakyFailure": 8,
+    "rerunFailure": 8,
+    "flakyError": 9,
+    "rerunError": 9,
+}
+_SUITE_SLOT = 7
+
+
+class _Listener:
+    """Counts cases as they end and keeps only those that are needed later."""
+
+    def __init__(
+        self,
+        episode_addresses: Container[tuple[str, str]],
+        *,
+        of_run: bool,
+        finds_reruns: bool = False,
+    ) -> None:
+        self.file = JUnitFile()
+        self._of_run = of_run
+        self._finds_reruns = finds_reruns
+        self.may_hold_reruns = False
+        """A suite of pytest declares other totals than its cases. Few do, and finding
+        reruns needs memory for every case, so that only their files are read again."""
+        self.counts = [0] * len(Counts._fields)
+        self.go = GoReruns()
+        self.merged: list[Merged] = []
+        self._episode_addresses = episode_addresses
+        self._suites: list[_Suite] = []
+        self._case: dict[str, str] | None = None
+        self._children: _Children | None = None
+        self._is_of_suite = False
+        """The open case stands for a result that a suite itself has."""
+        self._node_failures = 0
+        """Failed and cancelled tests by the closing comments of node:test."""
+        self._parser: expat.XMLParserType
+
+    def attach(self, parser: expat.XMLParserType) -> None:
+        """Listen to the parser."""
+        self._parser = parser
+        parser.StartElementHandler = self._start_root
+        parser.EndElementHandler = self._end
+        parser.CommentHandler = self._comment
+
+    def _start_root(self, tag: str, attributes: dict[str, str]) -> None:
+        if _local(tag) not in _ROOTS:
+            raise NotReadableError(
+                f"its root element {tag[:40]!r} is neither 'testsuites' nor 'testsuite'"
+            )
+        self._parser.StartElementHandler = self._start
+        self._start(tag, attributes)
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag not in _KNOWN:
+            tag = _local(tag)
+        if self._case is not None:
+            self._start_in_case(tag, attributes)
+        elif tag == "testcase":
+            self._case = attributes
+        elif tag in _ROOTS:
+            self._start_suite(attributes)
+        elif tag == "property" and attributes.get("name") == "go.version":
+            self._start_go()
+        elif tag in _OF_SUITE:
+            self._is_of_suite = True
+            name = self._suites[-1].attributes.get("name", "")
+            self._case = {"classname": name, "name": f"(suite {tag})"}
+            self._start_in_case("error", attributes)
+
+    def _start_suite(self, attributes: dict[str, str]) -> None:
+        if len(self._suites) >= _DEEPEST_SUITE:
+            raise NotReadableError(f"its suites are nested more than {_DEEPEST_SUITE} deep")
+        outer = self._suites[-1].producer if self._suites else self._default_producer
+        producer = producer_of(attributes, outer)
+        finds_reruns = self._finds_reruns and producer == "pytest"
+        retries = PytestReruns() if finds_reruns else None
+        self._suites.append(_Suite(attributes, Counts(*self.counts), producer, retries))
+
+    @property
+    def _default_producer(self) -> Producer:
+        return "pytest" if self._of_run else "other"
+
+    def _start_go(self) -> None:
+        """Take the open suite for gotestsum's, if it is: it says so before its first case."""
+        suite = self._suites[-1]
+        if suite.retries is None and is_gotestsum(self._suites[0].attributes, suite.attributes):
+            self.go.start_suite()
+            suite.retries = self.go
+
+    def _comment(self, text: str) -> None:
+        found = _NODE_TOTALS.fullmatch(text)
+        if found is not None and len(self._suites) == 1 and self._case is None:
+            self._node_failures += int(found[1])
+
+    @property
+    def _zero_based(self) -> bool:
+        """Whether lines count from 0, as in pytest's file (`_pytest/junitxml.py`)."""
+        return self._suites[-1].producer == "pytest"
+
+    def _start_in_case(self, tag: str, attributes: dict[str, str]) -> None:
+        if self._children is None:
+            self._children = _Children(self._case or {})
+        wants_text = self._children.start(tag, attributes)
+        self._parser.CharacterDataHandler = self._text if wants_text else None
+
+    def _text(self, text: str) -> None:
+        if self._children is not None:
+            self._children.add_text(text)
+
+    def _end(self, tag: str) -> None:
+        if tag not in _KNOWN:
+            tag = _local(tag)
+        if self._case is None:
+            if tag in _ROOTS:
+                self._end_suite(self._suites.pop())
+        elif self._children is None:
+            self._end_plain(self._case)
+            self._case = None
+        elif self._children.depth:
+            self._children.end()
+            if self._is_of_suite and not self._children.depth:
+                self._end_case(self._children)
+        else:
+            self._end_case(self._children)
+
+    def _end_suite(self, suite: _Suite) -> None:
+        inside = Counts(*self.counts) - suite.before
+        direct = inside - Counts(*suite.inner)
+        declared = total(suite.attributes, "tests")
+        if suite.producer == "pytest" and declared not in (None, direct.cases):
+            self.may_hold_reruns = True
+        if isinstance(suite.retries, PytestReruns):
+            merged = suite.retries.merged(declared, direct.cases)
+            self.merged.append(merged)
+            direct = direct._replace(passed=direct.passed - merged.passed)
+        if not self._of_run:
+            self._compare_totals(suite, inside, direct)
+        if self._suites:
+            outer = self._suites[-1].inner
+            outer[:] = [a + b for a, b in zip(outer, inside, strict=True)]
+        elif self._node_failures and not inside.failed + inside.error:
+            self._keep_difference(hidden_by_node(self._node_failures))
+
+    def _compare_totals(self, suite: _Suite, inside: Counts, direct: Counts) -> None:
+        found = difference(suite.attributes, inside, direct, suite.producer)
+        if found is not None:
+            self._keep_difference(found)
+
+    def _keep_difference(self, found: Difference) -> None:
+        """Keep the first few of each kind: no number of harmless ones hides one that is not."""
+        if sum(kept.loses is found.loses for kept in self.file.differences) < _MOST_DIFFERENCES:
+            self.file.differences.append(found)
+
+    def _end_plain(self, attributes: dict[str, str]) -> None:
+        """End a case without children: the road that nearly all cases take."""
+        if self._of_run and "name" not in attributes:
+            return
+        stated = PASSED
+        if "status" in attributes or "result" in attributes:
+            stated = stated_by(attributes)
+        outcome = stated.outcome
+        self.counts[_SLOTS[outcome]] += 1
+        address = (attributes.get("classname", ""), attributes.get("name", ""))
+        if outcome in ("failed", "error") or address in self._episode_addresses:
+            case = _case(attributes, outcome, zero_based=self._zero_based)
+            self._keep(case._replace(message=stated.message))
+        elif (retries := self._suites[-1].retries) is not None:
+            retries.add(address, outcome, None)
+
+    def _end_case(self, children: _Children) -> None:
+        for tag, slot in _ELEMENT_SLOTS.items():
+            self.counts[slot] += children.seen.get(tag, 0)
+        case = _interpret(children.element, zero_based=self._zero_based)
+        self.counts[_SLOTS[case.outcome]] += 1
+        self.counts[_SUITE_SLOT] += self._is_of_suite
+        self._keep(case)
+        self._case = self._children = None
+        self._is_of_suite = False
+
+    def _keep(self, case: JUnitCase) -> None:
+        if self._of_run and not case.classname and case.message in _OF_COLLECTION:
+            self.file.collected.append(case)
+        if case.nodeid is not None or (case.classname, case.name) in self._episode_addresses:
+            self.file.joined.append(case)
+        else:
+            self._keep_plain(case)
+
+    def _keep_plain(self, case: JUnitCase) -> None:
+        is_bad = case.outcome in ("failed", "error")
+        if is_bad:
+            self.file.failing.append(case)
+        elif case.flaky:
+            self.file.flaky.append(case)
+        if (retries := self._suites[-1].retries) is not None:
+            retries.add((case.classname, case.name), case.outcome, case if is_bad else None)
+
+
+class _Children:
+    """Builds the element of a case from those children that say how it came out.
+
+    Nested results are lifted to the case itself, as junitparser's iteration reads them.
+    Captured output is never kept; texts and numbers of children are bounded.
+    """
+
+    def __init__(self, attributes: dict[str, str]) -> None:
+        self.element = ET.Element("testcase", attributes)
+        self.depth = 0
+        self.seen: dict[str, int] = {}
+        self._properties: ET.Element | None = None
+        self._open: ET.Element | None = None
+        self._open_depth = 0
+        self._texts: list[str] = []
+        self._length = 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> bool:
+        """Open a child; whether its text is wanted."""
+        self.depth += 1
+        if tag in _RESULTS and self._is_room_for(tag):
+            self._close_text()
+            self._open = ET.SubElement(self.element, tag, attributes)
+            self._open_depth = self.depth
+        elif tag == "property" and self._is_room_for(tag):
+            if self._properties is None:
+                self._properties = ET.SubElement(self.element, "properties")
+            ET.SubElement(self._properties, "property", attributes)
+        # Inside a result everything is its text, but for what the program printed.
+        return self._open is not None and tag not in ("system-out", "system-err")
+
+    def add_text(self, text: str) -> None:
+        """Take text of the open result as long as there is room for it."""
+        if self._length <= _LONGEST_TEXT:
+            self._texts.append(text[: _LONGEST_TEXT + 1 - self._length])
+            self._length += len(text)
+
+    def end(self) -> None:
+        """Close the innermost child."""
+        if self._open is not None and self.depth == self._open_depth:
+            self._close_text()
+        self.depth -= 1
+
+    def _is_room_for(self, tag: str) -> bool:
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+        return self.seen[tag] <= _MOST_CHILDREN
+
+    def _close_text(self) -> None:
+        if self._open is not None:
+            self._open.text = "".join(self._texts) or None
+        self._open = None
+        self._texts = []
+        self._length = 0
+
+
+def _local(tag: str) -> str:
+    """Return the name of an element without its namespace prefix."""
+    return tag.rpartition(":")[2]
+
+
+def _interpret(element: ET.Element, *, zero_based: bool) -> JUnitCase:
+    """Read a case with children: the worst of its results is its outcome."""
+    case = xunit2.TestCase.fromelem(element)  # type: ignore[no-untyped-call]
+    results = case.result
+    attributes = element.attrib
+    nodeid = next((p.value for p in case.properties() if p.name == NODEID_PROPERTY), None)
+    if not results:
+        return _without_result(case, attributes, nodeid, zero_based=zero_based)
+    outcome, worst = next(
+        (outcome, result)
+        for kind, outcome in _WORST_FIRST
+        for result in results
+        if isinstance(result, kind)
+    )
+    if outcome == "failed" and (todo := next(filter(_is_todo, results), None)) is not None:
+        outcome, worst = "skipped", todo
+    return _case(attributes, outcome, worst, nodeid, zero_based=zero_based)
+
+
+def _is_todo(result: junitparser.junitparser.Result) -> bool:
+    return isinstance(result, junitparser.Skipped) and result.type == _TODO
+
+
+def _without_result(
+    case: xunit2.TestCase, attributes: Mapping[str, str], nodeid: str | None, *, zero_based: bool
+) -> JUnitCase:
+    """Read a case without a final result: its reruns, and what its attributes say.
+
+    Surefire writes reruns of a case that never passed as `rerun…`, and those of one that
+    passed at last as `flaky…`.
+    """
+    stated = stated_by(attributes)
+    interim = case.interim_result
+    reruns = [result for result in interim if type(result) in _RERUNS]
+    passed_at_last = stated.is_said or any(isinstance(result, _FLAKY) for result in interim)
+    if stated.outcome == "passed" and reruns and not passed_at_last:
+        worst = max(reruns, key=lambda result: SEVERITY[_RERUNS[type(result)]])
+        outcome = _RERUNS[type(worst)]
+        return _case(attributes, outcome, worst, nodeid, zero_based=zero_based)
+    flaky = stated.outcome == "passed" and bool(interim)
+    first = interim[0] if flaky else None
+    found = _case(attributes, stated.outcome, first, nodeid, flaky=flaky, zero_based=zero_based)
+    return found if stated.message is None else found._replace(message=stated.message)
+
+
+def _case(
+    attributes: Mapping[str, str],
+    outcome: Outcome,
+    result: junitparser.junitparser.Result | None = None,
+    nodeid: str | None = None,
+    *,
+    flaky: bool = False,
+    zero_based: bool,
+) -> JUnitCase:
+    text = result.text if result is not None else None
+    message = result.message if result is not None else None
+    return JUnitCase(
+        classname=attributes.get("classname", ""),
+        name=attributes.get("name", ""),
+        outcome=outcome,
+        message=_first_line(message) or _first_line(text),
+        detail=_clipped(text),
+        file=attributes.get("file") or None,
+        line=_line(attributes.get("line", ""), zero_based=zero_based),
+        flaky=flaky,
+        nodeid=nodeid,
+    )
+
+
+def _first_line(text: str | None) -> str | None:
+    """Return the first line that is not blank, cut to its limit; None for none."""
+    for line in (text or "").splitlines():
+        if line.strip():
+            return line.strip()[:_LONGEST_MESSAGE]
+    return None
+
+
+def _clipped(text: str | None) -> str | None:
+    if text is None or not text.strip():
+        return None
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    return f"{text[:_LONGEST_TEXT]}\n… (cut after {_LONGEST_TEXT} characters)"
+
+
+def _line(text: str, *, zero_based: bool) -> int | None:
+    """Return the 1-based line of an attribute; None for none."""
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        return None
+    return (int(text) + zero_based) or None

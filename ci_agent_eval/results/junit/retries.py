@@ -1,0 +1,153 @@
+"""Several cases of one test in one file: which are its retries, and what came of them. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ci_agent_eval.analysis.loaded_results import JUnitCase
+from ci_agent_eval.contract.episode import Outcome
+
+_DEEPEST = 100
+"""Levels of subtests; a name may hold any number of slashes."""
+
+
+class Merged(NamedTuple):
+    """What is left of a file's cases where each retried test is one case."""
+
+    dropped: Sequence[JUnitCase] = ()
+    """Failing cases that a later attempt at the same test replaces."""
+    flaky: Sequence[JUnitCase] = ()
+    """Tests that failed and passed on a retry."""
+    passed: int = 0
+    """Cases that passed and are further attempts at a test."""
+
+
+class PytestReruns:
+    """A suite of pytest: pytest-rerunfailures leaves a case without a result for each rerun.
+
+    Addresses are kept as hashes: there may be 100,000 of them.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._passed_again: dict[int, JUnitCase] = {}
+        self._repeated = 0
+
+    def add(self, address: tuple[str, str], outcome: Outcome, _: JUnitCase | None = None) -> None:
+        """Take the next case by its class name and name, unless it is an episode's."""
+        key = hash(address)
+        if key in self._seen:
+            self._repeated += 1
+            self._passed_again[key] = JUnitCase(*address, outcome, flaky=True)
+        if outcome == "passed" and address[1]:
+            self._seen.add(key)
+
+    def merged(self, declared: int | None, cases: int) -> Merged:
+        """Return the retries, unless the suite declares as many tests as it has cases.
+
+        Then nothing was retried, and the cases are of different tests at one address:
+        `a/b.py::test_c` and `a.py::b::test_c` have the same.
+        """
+        if declared is None or declared == cases:
+            return Merged()
+        again = self._passed_again.values()
+        return Merged((), [case for case in again if case.outcome == "passed"], self._repeated)
+
+
+class GoReruns:
+    """The suites of gotestsum: with `--rerun-fails` each attempt at a test is a case.
+
+    So is each run of a test with `-count=2`, where a failure stays one. The two are told
+    apart by the tests that never failed: only failed tests are rerun. gotestsum writes the
+    failed cases of a suite first.
+    """
+
+    def __init__(self) -> None:
+        self._is_rerun = False
+        """A test that never failed ran once."""
+        self._is_repeated = False
+        """A test that never failed ran twice."""
+        self._suites: list[_GoSuite] = []
+
+    def start_suite(self) -> None:
+        """Begin a suite: a package has one for all its runs."""
+        self._suites.append(_GoSuite())
+
+    def add(self, address: tuple[str, str], outcome: Outcome, case: JUnitCase | None) -> None:
+        """Take the next case of the suite; only one that failed needs to be given whole."""
+        suite, name = self._suites[-1], address[1]
+        if case is not None:
+            suite.failed[name].append(case)
+            self._is_repeated |= hash(name) in suite.once
+        elif name in suite.failed or any(suite.failed_parents(name)):
+            suite.passed[name] += outcome == "passed"
+        elif hash(name) in suite.once:
+            self._is_repeated = True
+        else:
+            suite.once.add(hash(name))
+            self._is_rerun = True
+
+    def merged(self) -> list[Merged]:
+        """Return the retries; none where the file does not prove that failed tests were rerun."""
+        if self._is_repeated or not self._is_rerun or any(s.repeats for s in self._suites):
+            return []
+        return [suite.merged() for suite in self._suites]
+
+
+class _GoSuite:
+    """The runs of a package's tests: of those that failed, and of the subtests of those."""
+
+    def __init__(self) -> None:
+        self.failed: dict[str, list[JUnitCase]] = defaultdict(list)
+        self.passed: Counter[str] = Counter()
+        self.once: set[int] = set()
+        """Hashes of the tests that never failed, and no parent of which did."""
+
+    def failed_parents(self, name: str) -> Iterator[str]:
+        return (parent for parent in _parents(name) if parent in self.failed)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a test passed twice that a rerun repeats only until it passes."""
+        alone = self.failed.keys() - self._explained().keys()
+        return any(self.passed[n] > 1 for n in alone if not any(self.failed_parents(n)))
+
+    def merged(self) -> Merged:
+        explained = self._explained()
+        recovered = [name for name in self.failed if self._passed_at_last(name, explained)]
+        dropped = [case for cases in self.failed.values() for case in cases[:-1]]
+        dropped += [self.failed[name][-1] for name in recovered]
+        flaky = (self.failed[name][0]._replace(outcome="passed", flaky=True) for name in recovered)
+        kept = len(recovered) + sum(name not in self.failed for name in +self.passed)
+        return Merged(dropped, tuple(flaky), self.passed.total() - kept)
+
+    def _passed_at_last(self, name: str, explained: Mapping[str, int]) -> bool:
+        """Say whether a later pass follows each failure of a test.
+
+        A failed test is rerun until it passes. Its parents get a result with each rerun: they
+        fail once at first, and then only with it. A parent that failed more often failed by
+        itself, and nothing says whether that was before its last pass.
+        """
+        failures = len(self.failed[name])
+        return self.passed[name] > 0 and failures <= explained.get(name, failures)
+
+    def _explained(self) -> dict[str, int]:
+        """Return how often tests with failed subtests fail if each one's reruns are the cause."""
+        parents = {parent for name in self.failed for parent in self.failed_parents(name)}
+        explained = dict.fromkeys(parents, 1)
+        for leaf in self.failed.keys() - parents:
+            for parent in self.failed_parents(leaf):
+                explained[parent] += len(self.failed[leaf]) - 1
+        return explained
+
+
+def _parents(name: str) -> Iterator[str]:
+    """Yield the names of the tests around a subtest, the closest first."""
+    end = name.rfind("/")
+    for _ in range(_DEEPEST):
+        if end < 0:
+            return
+        yield name[:end]
+        end = name.rfind("/", 0, end)

@@ -1,1 +1,0 @@
-"""The doors of steering: its settings, its memory on disk, coding agents' hooks, the proxy."""

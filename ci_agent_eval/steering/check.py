@@ -1,0 +1,68 @@
+"""`agent-eval steer check`: what a command would do, explained, and by the line for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from ci_agent_eval.steering.policy.arguments import find
+from ci_agent_eval.steering.policy.model import Finding, Rules, ToolCall
+
+
+def render_finding(finding: Finding) -> str:
+    """Explain an answer to a person."""
+    if finding.full_suite:
+        said = "full suite: it would be held back once in each session"
+    else:
+        said = (
+            "targeted: it goes through" if finding.pytest else "no run of pytest: it goes through"
+        )
+    lines = [said, f"reason:  {finding.reason}"]
+    if finding.command is not None:
+        lines.append(f"command: {finding.command}")
+    # What was asked about may hold anything; on a terminal it must stay text.
+    return "".join(f"{_printable(line)}\n" for line in lines)
+
+
+def answers(lines: Iterable[bytes], rules: Rules) -> Iterator[str]:
+    """Answer each line of JSON with one; one that cannot be read, with an `error`."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            answer = as_json(find(_call(line), rules))
+        except (ValueError, RecursionError) as error:
+            answer = {"error": f"line {number}: {_said(error)}"}
+        yield json.dumps(answer) + "\n"
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"is not JSON ({error.msg}, column {error.colno})"
+    if isinstance(error, UnicodeDecodeError):
+        return f"is not UTF-8 (byte {error.start})"
+    return " ".join(str(error).split())
+
+
+def as_json(finding: Finding) -> dict[str, object]:
+    """Return an answer's fields."""
+    return {
+        "pytest": finding.pytest,
+        "full_suite": finding.full_suite,
+        "command": finding.command,
+        "reason": finding.reason,
+    }
+
+
+def _call(line: bytes) -> ToolCall:
+    document = json.loads(line)
+    if not isinstance(document, dict):
+        raise ValueError("is no JSON object")  # noqa: TRY004 - caught as all that is wrong here
+    tool = document.get("tool")
+    if not isinstance(tool, str) or "arguments" not in document:
+        raise ValueError('must have "tool", a text, and "arguments"')
+    return ToolCall(tool, document["arguments"])
+
+
+def _printable(text: str) -> str:
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )

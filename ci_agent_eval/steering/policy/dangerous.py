@@ -1,0 +1,138 @@
+"""Commands that destroy what no second attempt brings back: a small set, by name. Pure.
+
+This keeps an agent from an accident. It is no sandbox: whoever wants to get around it, can.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ci_agent_eval.steering.policy.arguments import Found, text_of
+
+_NAMES = re.compile(
+    r"\b(?:rm|rd|rmdir|del|ri|remove-item|git|dd|mkfs|wipefs|shred|fdisk|sfdisk|parted|format"
+    r"|clear-disk)",
+    re.IGNORECASE,
+)
+"""A text without any of these is not read, which is nearly every one."""
+_DISK = re.compile(r"(?:^|/)(?:dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk)\w*)$")
+_ROOTS = re.compile(
+    r"(?:/|~|\$HOME|\$\{HOME\}|/\w+|[A-Za-z]:|%SystemDrive%|\.\.)[\\/]?\*?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Danger:
+    """A dangerous command, and what the agent is told of it."""
+
+    command: str
+    reason: str
+    message: str
+
+
+def danger_in(found: Found, sets: Iterable[str]) -> Danger | None:
+    """Return the first dangerous command of the sets; None where there is none."""
+    if not _NAMES.search(text_of(found)):
+        return None
+    from ci_agent_eval.steering.policy.command_walk import commands_started  # noqa: PLC0415 - the grammar
+
+    chosen = [(name, DANGEROUS[name]) for name in sets if name in DANGEROUS]
+    for command in commands_started(found):
+        words = tuple(word.text for word in command.words)
+        for name, (is_dangerous, advice) in chosen:
+            if words and is_dangerous(words):
+                return _danger(command.shown, name, advice)
+    return None
+
+
+def _danger(command: str, name: str, advice: str) -> Danger:
+    reason = f"it is one of the dangerous commands {name!r}"
+    return Danger(command, reason, f"This command is held back: {advice} It was not run.")
+
+
+def _program(words: Sequence[str]) -> str:
+    name = words[0].replace("\\", "/").rsplit("/", 1)[-1].lower()
+    return name.removesuffix(".exe")
+
+
+def _has_flag(words: Sequence[str], letters: str, *names: str) -> bool:
+    """Say whether a short option is among the words, alone or in a cluster, or a long one."""
+    return any(
+        word.lower() in names or (re.fullmatch(r"-[A-Za-z]+", word) and set(letters) & set(word))
+        for word in words[1:]
+    )
+
+
+def _deletes_root(words: Sequence[str]) -> bool:
+    program = _program(words)
+    if program == "rm":
+        recursive = _has_flag(words, "rR", "--recursive")
+    elif program in {"rd", "rmdir", "del"}:
+        recursive = any(word.lower() == "/s" for word in words)
+    elif program in {"remove-item", "ri"}:
+        recursive = _has_flag(words, "", "-recurse", "-r")
+    else:
+        return False
+    return recursive and any(_ROOTS.fullmatch(word) for word in words[1:] if word.lower() != "/s")
+
+
+def _git(words: Sequence[str], command: str) -> Sequence[str] | None:
+    """Return what follows `git COMMAND`; None where it is another command."""
+    if _program(words) != "git":
+        return None
+    rest = list(words[1:])
+    while rest and rest[0].startswith("-"):
+        rest = rest[2:] if rest[0] in {"-C", "-c", "--git-dir", "--work-tree"} else rest[1:]
+    return rest if rest[:1] == [command] else None
+
+
+def _forces_push(words: Sequence[str]) -> bool:
+    rest = _git(words, "push")
+    if rest is None:
+        return False
+    return _has_flag(rest, "f", "--force", "--mirror") or any(
+        word.startswith("+") for word in rest[1:]
+    )
+
+
+def _discards_work(words: Sequence[str]) -> bool:
+    reset, clean = _git(words, "reset"), _git(words, "clean")
+    if reset is not None:
+        return "--hard" in reset
+    dry = clean is not None and _has_flag(clean, "n", "--dry-run")
+    return clean is not None and not dry and _has_flag(clean, "f", "--force")
+
+
+def _writes_disk(words: Sequence[str]) -> bool:
+    program = _program(words)
+    if program == "dd":
+        return any(word.startswith("of=") and _DISK.search(word) for word in words[1:])
+    if program in {"wipefs", "shred", "fdisk", "parted", "sfdisk"}:
+        return any(_DISK.search(word) for word in words[1:])
+    if program in {"format-volume", "clear-disk"} or program.startswith("mkfs"):
+        return len(words) > 1
+    return program == "format" and any(re.fullmatch(r"[A-Za-z]:", word) for word in words[1:])
+
+
+Predicate = Callable[[Sequence[str]], bool]
+
+_DELETES_ROOT = (
+    "it deletes a whole file system, a home folder or a folder at the root. "
+    "Name the files or the folder inside of the project that you want to delete."
+)
+_FORCES_PUSH = (
+    "it overwrites the history of a remote branch. "
+    "Push without force, or use --force-with-lease on a branch of your own."
+)
+_WRITES_DISK = "it writes to a disk past its file system. Write to a file instead."
+_DISCARDS_WORK = "it throws away changes that are not committed. Commit or stash them first."
+
+DANGEROUS: Mapping[str, tuple[Predicate, str]] = {
+    "delete-root": (_deletes_root, _DELETES_ROOT),
+    "force-push": (_forces_push, _FORCES_PUSH),
+    "disk-write": (_writes_disk, _WRITES_DISK),
+    "discard-work": (_discards_work, _DISCARDS_WORK),
+}
+"""The sets, by the names that the configuration uses."""

@@ -1,0 +1,61 @@
+"""The normal form of a command: the same whatever its spacing and quoting."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from ci_agent_eval.steering.policy.model import Shell
+
+_ESCAPE: dict[Shell, str] = {"bash": r"\\", "powershell": "`", "cmd": r"\^"}
+_SEPARATOR = ";"
+
+
+def _pattern(escape: str, single: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<continued>{escape}\n)"
+        rf"|(?P<escaped>{escape}.)"
+        rf"|{single}"
+        rf"|\"(?P<double>(?:{escape}.|[^\"{escape}])*)\""
+        r"|(?P<comment>(?<![^\s;&|()])\#[^\n]*)"
+        r"|(?P<operator>\n|[|&;()<>]+)"
+        r"|(?P<blank>[ \t\r]+)"
+        rf"|(?P<bare>[^\s'\"|&;()<>\#{escape}]+|.)",
+        re.DOTALL,
+    )
+
+
+_PATTERNS = {
+    shell: _pattern(escape, "(?!)" if shell == "cmd" else r"'(?P<single>[^']*)'")
+    for shell, escape in _ESCAPE.items()
+}
+
+
+def normal_form(text: str, shell: Shell = "bash") -> str:
+    """Return the words and operators of a text, quoted alike and with single blanks."""
+    tokens: list[str] = []
+    word: str | None = None
+    for match in _PATTERNS[shell].finditer(text):
+        kind, value = match.lastgroup, match[match.lastgroup or 0]
+        if kind in {"blank", "operator", "comment"}:
+            if word is not None:
+                tokens.append(shlex.quote(word))
+            word = None
+            if kind == "operator":
+                _separate(tokens, value)
+        elif kind == "escaped":
+            word = (word or "") + value[1:]
+        elif kind != "continued":
+            word = (word or "") + value
+    if word is not None:
+        tokens.append(shlex.quote(word))
+    while tokens and tokens[-1] == _SEPARATOR:
+        tokens.pop()
+    return " ".join(tokens)
+
+
+def _separate(tokens: list[str], operator: str) -> None:
+    """Add an operator; a new line is the same as `;`, and several are one."""
+    shown = _SEPARATOR if operator == "\n" else operator
+    if shown != _SEPARATOR or (tokens and tokens[-1] != _SEPARATOR):
+        tokens.append(shown)

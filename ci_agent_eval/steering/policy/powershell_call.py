@@ -1,0 +1,86 @@
+"""Calls of `powershell` and `pwsh`, and the cmdlets of PowerShell that run other commands."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from ci_agent_eval.steering.policy.words import Command, Text, Word
+
+_VALUED = ("configurationname", "custompipename", "executionpolicy", "ep", "ex", "inputformat",
+           "outputformat", "of", "if", "psconsolefile", "settingsfile", "version", "windowstyle",
+           "w", "workingdirectory", "wd")  # fmt: skip
+_ENCODED = ("e", "ec", "en", "enc", "enco", "encod", "encode", "encoded", "encodedcommand")
+
+
+def text_of(command: Command) -> list[Text]:
+    """Return the text that a call of PowerShell runs, if it says it in words."""
+    words = command.words[1:]
+    at = 0
+    while at < len(words):
+        name = words[at].text.casefold()
+        if name[:1] not in "-/" or len(name) == 1:
+            break
+        name = name.lstrip("-/")
+        at += 1
+        if name in _ENCODED:
+            return [Text(_decoded(words[at].text), "powershell")] if at < len(words) else []
+        if "command".startswith(name) or name == "commandwithargs":
+            break
+        if "file".startswith(name):
+            return []
+        at += name in _VALUED
+    text = " ".join(word.text for word in words[at:])
+    if text in {"", "-"}:
+        text = command.stdin or ""
+    return [Text(text, "powershell")]
+
+
+def _decoded(text: str) -> str:
+    try:
+        return base64.b64decode(text).decode("utf-16-le", "replace")
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def invoked(command: Command) -> list[Text]:
+    """Return the text of `Invoke-Expression`, from its words or its input."""
+    words = [word for word in command.words[1:] if word.text.casefold() != "-command"]
+    text = " ".join(word.text for word in words) or command.stdin or ""
+    return [Text(text, "powershell", same_shell=True)]
+
+
+def started(command: Command) -> list[Command]:
+    """Return the command of `Start-Process`, whose arguments may be one text or a list."""
+    words = list(command.words[1:])
+    program: Word | None = None
+    arguments: list[Word] = []
+    while words:
+        word = words.pop(0)
+        name = word.text.casefold()
+        if name in {"-filepath", "-path"} and words:
+            program = words.pop(0)
+        elif "-argumentlist".startswith(name) and len(name) > 1 and words:
+            arguments = _list(words)
+        elif name in {"-workingdirectory", "-redirectstandardoutput", "-redirectstandarderror"}:
+            del words[:1]
+        elif not name.startswith("-"):
+            if program is None:
+                program = word
+            else:
+                arguments = _list([word, *words])
+    return [command.running((program, *arguments))] if program is not None else []
+
+
+def _list(words: list[Word]) -> list[Word]:
+    """Take the values `a, b,c` off the words."""
+    taken: list[Word] = []
+    while words:
+        word = words.pop(0)
+        more = word.text.endswith(",") or (bool(words) and words[0].text.startswith(","))
+        taken.extend(
+            Word(part, word.known) for text in word.text.split(",") for part in text.split()
+        )
+        if not more:
+            break
+    return taken

@@ -1,0 +1,177 @@
+"""What pytest would do with its arguments: run all tests, some of them, or none."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ci_agent_eval.steering.policy.model import Rules
+from ci_agent_eval.steering.policy.pytest_options import (
+    ARITY,
+    CANCELS,
+    EXPRESSIONS,
+    NARROWING,
+    RUNS_NOTHING,
+    WIDE,
+)
+from ci_agent_eval.steering.policy.words import Word
+
+Reach = Literal["full", "targeted", "nothing"]
+
+_OPTIONS_BY_NAME = re.compile(r"^\"?\$\{?\w*(ARGS|OPTS|OPTIONS?|FLAGS?)\b", re.IGNORECASE)
+"""Variables that by their name hold options, which narrow nothing."""
+_LOOKS_LIKE_PATH = re.compile(r"[/\\]|::|\.(?:py|ipynb|md|rst|txt|ya?ml)$|^tests?$|^\.+$")
+_DRIVE = re.compile(r"^[A-Za-z]:(?=/)")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How much of the suite runs, and why we say so."""
+
+    reach: Reach
+    reason: str
+
+
+@dataclass(slots=True)
+class _Arguments:
+    """What pytest's parser makes of its words."""
+
+    options: dict[str, Word | None] = field(default_factory=dict)
+    targets: list[Word] = field(default_factory=list)
+
+
+def classify(words: Sequence[Word], directory: str | None, rules: Rules) -> Verdict:
+    """Say what pytest does with these words; `directory` is where it runs, None if not known."""
+    arguments = _parse(words)
+    idle = next((name for name in arguments.options if name in RUNS_NOTHING), None)
+    if idle:
+        return Verdict("nothing", f"{idle} runs no test")
+    narrowed = _narrowed(arguments)
+    if narrowed:
+        return _limited(Verdict("targeted", narrowed), words, rules)
+    return _by_targets(arguments, words, directory, rules)
+
+
+def _by_targets(
+    arguments: _Arguments, words: Sequence[Word], directory: str | None, rules: Rules
+) -> Verdict:
+    root = next((word for word in arguments.targets if _is_root(word, directory)), None)
+    if root is not None:
+        return Verdict("full", f"{root.shown} is the whole project, so every test runs")
+    if not arguments.targets:
+        return Verdict("full", "no path, node id, -k, -m or --lf narrows it, so every test runs")
+    if rules.bare_directory_is_full and all(map(_is_directory, arguments.targets)):
+        shown = arguments.targets[0].shown
+        return Verdict("full", f"{shown} is a bare directory, which counts as a full run here")
+    target = next((word for word in arguments.targets if word.known), arguments.targets[0])
+    says = "names what to run" if target.known else "is taken to name what to run"
+    return _limited(Verdict("targeted", f"{target.shown} {says}"), words, rules)
+
+
+def _limited(verdict: Verdict, words: Sequence[Word], rules: Rules) -> Verdict:
+    if rules.max_collected is None or rules.count is None or not all(w.known for w in words):
+        return verdict
+    collected = rules.count(tuple(word.text for word in words))
+    if collected is None or collected <= rules.max_collected:
+        return verdict
+    return Verdict("full", f"it collects {collected} tests, more than {rules.max_collected}")
+
+
+def _narrowed(arguments: _Arguments) -> str | None:
+    """Return the reason why the options narrow the run; None if they do not."""
+    options = arguments.options
+    for name in sorted(EXPRESSIONS & options.keys()):
+        value = options[name]
+        if value is not None and (value.text.strip() if name == "-k" else value.text):
+            return f"{name} {value.shown} selects tests"
+    cancelled = {CANCELS[name] for name in options if name in CANCELS}
+    cancelled |= {name for name, value in options.items() if value and value.text == WIDE.get(name)}
+    parts = [name for name in options if name in NARROWING and name not in cancelled]
+    return f"{parts[0]} runs a part of the tests" if parts else None
+
+
+def _parse(words: Sequence[Word]) -> _Arguments:
+    arguments = _Arguments()
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word.text == "--":
+            arguments.targets.extend(words[at:])
+            break
+        if word.text.startswith("-") and len(word.text) > 1:
+            at = _take_option(arguments, words, at)
+        elif word.known or not _OPTIONS_BY_NAME.match(word.text):
+            arguments.targets.append(word)
+    return arguments
+
+
+def _take_option(arguments: _Arguments, words: Sequence[Word], at: int) -> int:
+    """Read the option that ends before `at`; return where the next argument starts."""
+    word = words[at - 1]
+    name, equals, value = word.text.partition("=")
+    if name in ARITY or name.startswith("--"):
+        arguments.options[name] = Word(value, word.known) if equals else None
+        return at if equals else _take_values(arguments, name, words, at)
+    return _take_cluster(arguments, words, at)
+
+
+def _take_cluster(arguments: _Arguments, words: Sequence[Word], at: int) -> int:
+    """Read short options written as one word, such as `-xvk name` and `-n4`."""
+    word = words[at - 1]
+    for index, letter in enumerate(word.text[1:], 2):
+        name, rest = f"-{letter}", word.text[index:]
+        if ARITY.get(name, "0") == "0":
+            arguments.options.setdefault(name, None)
+        elif rest:
+            arguments.options[name] = Word(rest.removeprefix("="), word.known)
+            break
+        else:
+            return _take_values(arguments, name, words, at)
+    return at
+
+
+def _take_values(arguments: _Arguments, name: str, words: Sequence[Word], at: int) -> int:
+    most = {"0": 0, "1": 1, "2": 2, "?": 1, "+": len(words), None: 1}[ARITY.get(name)]
+    end = at
+    while end < len(words) and end - at < most and not _is_option(words[end]):
+        if name not in ARITY and not _is_foreign_value(words[end]):
+            break
+        end += 1
+    arguments.options[name] = words[at] if end > at else None
+    return end
+
+
+def _is_option(word: Word) -> bool:
+    return word.text.startswith("-") and len(word.text) > 1
+
+
+def _is_foreign_value(word: Word) -> bool:
+    """Say whether a word after an option that we do not know is its value, and no target."""
+    return word.known and not _LOOKS_LIKE_PATH.search(word.text)
+
+
+def _is_root(word: Word, directory: str | None) -> bool:
+    """Say whether it is the directory pytest runs in, one above it, or all that is in it."""
+    if not word.known or "::" in word.text or word.text.startswith("@"):
+        return False
+    text = _DRIVE.sub("", word.text.replace("\\", "/"))
+    target = posixpath.normpath(text) if text else "."
+    if set(target.split("/")) <= {"*", "**", "."} or set(target.split("/")) == {".."}:
+        return True
+    return target == "/" or (directory is not None and _is_above(target, directory))
+
+
+def _is_above(target: str, directory: str) -> bool:
+    place = posixpath.normpath(posixpath.join(directory, target))
+    if place == "." or set(place.split("/")) == {".."}:
+        return True
+    return f"{directory}/".startswith(f"{place}/")
+
+
+def _is_directory(word: Word) -> bool:
+    last = word.text.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+    return word.known and not re.search(r"::|[*?\[]|.\.\w", last) and not last.startswith("@")

@@ -1,0 +1,132 @@
+"""Python source that runs pytest: `pytest.main(…)`, and commands that it starts."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator, Mapping
+
+from ci_agent_eval.steering.policy.words import Code, Command, Text, Word
+
+_STARTERS = frozenset(
+    {"run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput"}
+)
+_TEXT_STARTERS = frozenset({"os.system", "os.popen"})
+_LONGEST = 20_000
+"""Characters of a source that is read."""
+_DEEPEST = 50
+"""Lists that are added one to another."""
+
+
+def layers_of_code(code: Code) -> Iterator[Command | Text]:
+    """Yield what Python source runs, as far as it is written out; nothing for broken source."""
+    text = code.text
+    if len(text) > _LONGEST:
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    names: dict[str, str] = {}
+    values: dict[str, ast.expr] = {}
+    for node in ast.walk(tree):
+        _remember(node, names, values)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield from _call(node, names, values, code.parameters)
+
+
+def _remember(node: ast.AST, names: dict[str, str], values: dict[str, ast.expr]) -> None:
+    """Keep what names stand for: imports, and values assigned once or more."""
+    if isinstance(node, ast.Import):
+        names |= {each.asname: each.name for each in node.names if each.asname}
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        names |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+    elif isinstance(node, ast.Assign):
+        values |= {each.id: node.value for each in node.targets if isinstance(each, ast.Name)}
+    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        before = values.get(node.target.id, node.target)
+        values[node.target.id] = ast.BinOp(before, node.op, node.value)
+
+
+def _call(
+    node: ast.Call,
+    names: Mapping[str, str],
+    values: Mapping[str, ast.expr],
+    parameters: tuple[Word, ...],
+) -> Iterator[Command | Text]:
+    called = _dotted(node.func)
+    head, dot, rest = called.partition(".")
+    called = f"{names.get(head, head)}{dot}{rest}"
+    argument = node.args[0] if node.args else None
+    if argument is None:
+        argument = next((each.value for each in node.keywords if each.arg == "args"), None)
+    if isinstance(argument, ast.Name):
+        argument = values.get(argument.id, argument)
+    if called in {"pytest.main", "pytest.cmdline.main", "pytest.console_main"}:
+        own = parameters if argument is None or _is_argv(argument) else _words(argument)
+        yield Command((Word("pytest"), *own))
+    elif called == "runpy.run_module":
+        yield Command(tuple(_words(argument)))
+    elif called in _TEXT_STARTERS or (called.startswith("subprocess.") and _starts(called)):
+        yield _started(argument)
+
+
+def _starts(called: str) -> bool:
+    return called.removeprefix("subprocess.") in _STARTERS
+
+
+def _started(argument: ast.expr | None) -> Command | Text:
+    if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+        return Text(argument.value)
+    return Command(tuple(_words(argument)))
+
+
+def _dotted(node: ast.expr) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def _words(node: ast.expr | None, depth: int = 0) -> list[Word]:
+    """Return the words of a list that is written out; one unknown word for what is not."""
+    if node is None:
+        return []
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_word(each) for each in node.elts]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth < _DEEPEST:
+        return [*_words(node.left, depth + 1), *_words(node.right, depth + 1)]
+    text = _split_text(node)
+    if isinstance(text, ast.Constant):
+        return [Word(part) for part in str(text.value or "").split()]
+    return [Word("{…}", known=False)]
+
+
+def _split_text(node: ast.expr) -> ast.expr:
+    """Return `"a b"` of `"a b".split()`, and any other node itself."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.value if node.func.attr == "split" else node
+    return node
+
+
+def _is_argv(node: ast.expr) -> bool:
+    """Say whether it is `None`, for which pytest takes the program's arguments, or those."""
+    if isinstance(node, ast.Constant):
+        return node.value is None
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
+        return False
+    lower, upper = node.slice.lower, node.slice.upper
+    from_first = isinstance(lower, ast.Constant) and lower.value == 1 and upper is None
+    return from_first and _dotted(node.value) == "sys.argv"
+
+
+def _word(node: ast.expr) -> Word:
+    if isinstance(node, ast.Constant):
+        return Word(str(node.value))
+    if isinstance(node, ast.Attribute) and _dotted(node) == "sys.executable":
+        return Word("python")
+    return Word("{…}", known=False)

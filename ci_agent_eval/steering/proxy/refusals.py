@@ -1,0 +1,57 @@
+"""The proxy's own answers: what it does not carry, and a provider that does not answer."""
+
+from __future__ import annotations
+
+from ci_agent_eval.steering.proxy.complaints import Complaint
+from ci_agent_eval.steering.proxy.upstream import Failure, Timeout
+
+NO_WEBSOCKETS = Complaint(
+    501,
+    "websocket_unsupported",
+    "This proxy carries no WebSockets. Use the API over HTTP, where answers can be streamed, "
+    "or go to the provider directly.",
+)
+
+NO_FORWARDING = Complaint(
+    400,
+    "not_a_path",
+    "This proxy stands for one provider and forwards to no other. Give clients its address as "
+    "the API's base URL, not as an HTTP proxy.",
+)
+
+
+def unexpected(error: Exception) -> Complaint:
+    """Say that it is our fault; not what the error says, which may hold what was asked."""
+    return Complaint(
+        500,
+        "proxy_error",
+        f"This proxy failed on the request (unexpected {type(error).__name__}). This is a bug; "
+        "go to the provider directly.",
+    )
+
+
+def too_large(most: int) -> Complaint:
+    """Say that a request is over the limit, in bytes."""
+    return Complaint(
+        413,
+        "request_too_large",
+        f"The request is larger than the {most} bytes this proxy takes. Send less, or start "
+        "`agent-eval steer proxy` with a larger --max-request-bytes.",
+    )
+
+
+def failed(origin: str, error: Failure) -> Complaint:
+    """Say that the provider at `origin` did not answer, or stopped in the middle."""
+    if isinstance(error, Timeout):
+        return Complaint(
+            504,
+            "upstream_timeout",
+            f"{origin} did not answer this proxy in time ({type(error).__name__}). Try again, "
+            "or start `agent-eval steer proxy` with a larger --timeout.",
+        )
+    return Complaint(
+        502,
+        "upstream_unreachable",
+        f"This proxy got no whole answer from {origin} ({type(error).__name__}). Look at its "
+        "--upstream, and whether the provider is up.",
+    )

@@ -1,0 +1,176 @@
+"""The proxy's server: a socket, uvicorn on it, and an end when a signal asks for one."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import TextIO
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.server import HANDLED_SIGNALS
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.proxy.answering import Answering
+from ci_agent_eval.steering.proxy.app import SteeringProxy
+from ci_agent_eval.steering.proxy.upstream import Upstream, open_client
+
+GRACE_S = 3
+"""Seconds that open answers have after the first signal."""
+
+_QUIET = ("httpx2", "httpcore2", "uvicorn", "hpack")
+"""Libraries that would log addresses with keys in them, and headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What the proxy is started with."""
+
+    upstream: Upstream
+    answering: Answering
+    host: str
+    port: int
+    connect_s: float
+    silence_s: float
+
+
+def warning_of(host: str) -> str | None:
+    """Return what a user has to know who binds to more than the loopback."""
+    if _is_loopback(host):
+        return None
+    return (
+        f"The proxy listens on {host}, where other machines reach it: it asks nobody who they "
+        "are, and speaks no TLS, so that the keys of its clients cross the network in the "
+        "clear. Put it behind something that does both, or use --host 127.0.0.1."
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 takes a free one. Raises InputError."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        # Named as TCP: asyncio turns Nagle's algorithm off only where the protocol says so.
+        listener = socket.socket(family, kind, protocol or socket.IPPROTO_TCP)
+    except (OSError, OverflowError) as error:
+        raise InputError(f"--host {host} is no address here: {error}. Try 127.0.0.1") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise InputError(
+            f"the proxy cannot listen on {host}:{port} ({error.strerror}). Choose another "
+            "--port; 0 takes a free one"
+        ) from error
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    """Return the URL under which a socket is reached."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def log_to(stream: TextIO) -> None:
+    """Write what the proxy has to say, and nothing of its libraries, to a stream."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger("ci_agent_eval.steering.proxy")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+
+def hush_libraries() -> None:
+    """Keep credentials out of every log, whatever its level is."""
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+class Server(uvicorn.Server):
+    """Stops on a signal and does not raise it anew afterwards: `ended_by` says which it was."""
+
+    ended_by: int | None = None
+    ready: Callable[[], None] = staticmethod(lambda: None)
+    """Called when the server answers, and signals are handled."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        self.ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle the signals that ask for an end, in the main thread, while serving."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note the first signal, and stop."""
+        self.ended_by = self.ended_by or sig
+        super().handle_exit(sig, frame)
+
+
+def serve(serving: Serving, *, ready: Callable[[str], None]) -> int | None:
+    """Serve until a signal, and return it; `ready` is told the address. Raises InputError."""
+    with bound(serving.host, serving.port) as listener:
+        hush_libraries()
+        if address_of(listener) == serving.upstream.origin:
+            raise InputError("--upstream is the proxy's own address. Name the provider's")
+        return asyncio.run(_serve(serving, listener, lambda: ready(address_of(listener))))
+
+
+async def _serve(
+    serving: Serving, listener: socket.socket, ready: Callable[[], None]
+) -> int | None:
+    client = open_client(connect_s=serving.connect_s, silence_s=serving.silence_s)
+    async with client:
+        app = SteeringProxy(serving.upstream, client, serving.answering)
+        server = Server(server_config(app))
+        server.ready = ready
+        await server.serve([listener])
+    return server.ended_by
+
+
+def server_config(app: ASGIApp) -> uvicorn.Config:
+    """Return how uvicorn runs the proxy: no header, no line in a log is of its own."""
+    return uvicorn.Config(
+        app,
+        interface="asgi3",
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=256 * 1024,
+        timeout_graceful_shutdown=GRACE_S,
+    )

@@ -1,0 +1,22 @@
+"""Whose calls may be steered at all: calls of other tools need not be held in a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ci_agent_eval.steering.policy.arguments import runs_commands, tool_name
+from ci_agent_eval.steering.policy.settings import SteeringSettings
+
+
+def concerns_of(settings: SteeringSettings) -> Callable[[str], bool]:
+    """Return the test of a tool's name that these settings come to."""
+    on_commands = settings.enabled or bool(settings.dangerous)
+    tools = {"pytest"} if on_commands else set[str]()
+    for rule in settings.general:
+        tools |= {tool_name(name) for name in rule.tools}
+        on_commands |= not rule.tools
+    return lambda tool: (
+        "*" in tools
+        or tool_name(tool) in tools
+        or (on_commands and runs_commands(tool, settings.rules.shell_tools))
+    )

@@ -1,0 +1,102 @@
+"""The provider, over HTTP: requests as they came, answers as they come."""
+
+from __future__ import annotations
+
+import http.cookiejar
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+
+import httpx2
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.proxy.headers import Headers
+
+Failure = httpx2.HTTPError
+"""What is raised where the provider does not answer, or stops in the middle."""
+
+Timeout = httpx2.TimeoutException
+Answered = httpx2.Response
+Client = httpx2.AsyncClient
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """Where requests go."""
+
+    origin: str
+    """Scheme, host and port."""
+    prefix: bytes = b""
+    """What stands before every path."""
+
+    def target(self, path: bytes, query: bytes) -> bytes:
+        """Return path and query of a request, byte for byte as the client wrote them."""
+        return self.prefix + path + (b"?" + query if query else b"")
+
+
+def parse_upstream(text: str) -> Upstream:
+    """Read `--upstream`. Raises InputError where it is no address, or has more than a path."""
+    try:
+        url = httpx2.URL(text)
+    except httpx2.InvalidURL as error:
+        raise InputError(f"--upstream is no address ({error}). {_SUCH_AS}") from error
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise InputError(f"--upstream has to begin with http:// or https:// and a host. {_SUCH_AS}")
+    if url.userinfo or url.query or url.fragment:
+        raise InputError(
+            "--upstream holds more than a host and a path. Leave out user, query and fragment: "
+            "the clients send their own credentials, and these are passed on."
+        )
+    prefix = url.raw_path.rstrip(b"/")
+    return Upstream(str(url.copy_with(raw_path=b"/")).rstrip("/"), prefix)
+
+
+_SUCH_AS = "Give it as in --upstream https://api.openai.com"
+
+
+def open_client(*, connect_s: float, silence_s: float) -> Client:
+    """Return the client; `silence_s` is how long the provider may say nothing."""
+    # Cookies belong to the clients of the proxy, and not to each other's.
+    nobodys = http.cookiejar.CookieJar(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
+    return httpx2.AsyncClient(
+        cookies=nobodys,
+        follow_redirects=False,
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
+        timeout=httpx2.Timeout(silence_s, connect=connect_s, pool=None),
+    )
+
+
+async def ask(
+    client: Client,
+    origin: str,
+    method: str,
+    target: bytes,
+    *,
+    headers: Headers,
+    content: bytes | AsyncIterator[bytes] | None,
+) -> Answered:
+    """Send a request and return the answer's head. Raises Failure."""
+    request = httpx2.Request(
+        method,
+        origin,
+        headers=headers,
+        content=content,
+        extensions={"target": target},
+    )
+    return await client.send(request, stream=True)
+
+
+_CODINGS = {"", "identity", "gzip", "deflate"}
+"""What can be undone wherever the library is. Answers are asked for without any coding."""
+
+
+def is_decodable(coding: str) -> bool:
+    """Say whether these content codings can be undone."""
+    return {name.strip().lower() for name in coding.split(",")} <= _CODINGS
+
+
+def decoded(raw: bytes, coding: str) -> Iterator[bytes]:
+    """Return a whole body's bytes in pieces, without its content codings. Raises Failure."""
+    if not coding:
+        return iter([raw])
+    response = httpx2.Response(200, headers={"content-encoding": coding}, content=iter([raw]))
+    return response.iter_bytes()

@@ -1,0 +1,51 @@
+"""`eval-results.json` on disk: whose it is, and writing it in one step.
+
+The file has no room for a mark of ours, since its keys are the design's alone: it is ours if
+this program would have written it so, to the byte.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ci_agent_eval.contract.evaluation import (
+    EvaluationReport,
+    is_rendered_evaluation,
+    render_evaluation,
+)
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.storage.regular_file import open_regular, replacing
+
+LARGEST = 256 * 1024 * 1024
+"""Bytes above which a file is not looked into, and taken for another's."""
+
+
+def claim_evaluation_file(path: Path, *, advice: str) -> None:
+    """Make sure that no file of others would be overwritten; touches nothing.
+
+    Raises InputError naming the file, and saying `advice`.
+    """
+    if not is_own_evaluation_file(path):
+        raise InputError(
+            f"{path}: was not written by this program and would be overwritten; "
+            f"move it, or {advice}"
+        )
+
+
+def is_own_evaluation_file(path: Path) -> bool:
+    """Say whether this program wrote the file, or there is none."""
+    try:
+        with open_regular(path, follow=True) as file:
+            data = file.read(LARGEST + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return not path.is_symlink()
+    except OSError:
+        return False
+    # What we write is ASCII.
+    return len(data) <= LARGEST and is_rendered_evaluation(data.decode("ascii", "replace"))
+
+
+def write_evaluation_file(path: Path, report: EvaluationReport) -> None:
+    """Write the report, whole or not at all. Raises OSError."""
+    with replacing(path) as file:
+        file.write(render_evaluation(report))

@@ -1,0 +1,349 @@
+"""Every request of a publish goes wrong in every way, one at a time, and for good."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ci_agent_eval.github.plan import Publication, PublishResult
+from tests.github_fake import FakeGitHub, FaultKind
+from tests.integration.github.rig import (
+    BOT,
+    MARKER,
+    REPO,
+    START,
+    Rig,
+    annotations,
+    publication,
+    pull_event,
+)
+
+PASSING: tuple[FaultKind, ...] = (
+    "forbidden_retry_after",
+    "too_many_no_retry_after",
+    "rate_limited_reset",
+    "server_error",
+    "bad_gateway_after_work",
+    "cut_before",
+    "cut_after",
+    "cut_halfway",
+)
+"""What goes over: a publish gets through all of it."""
+
+LASTING: tuple[FaultKind, ...] = ("read_only", "unprocessable", "not_found", "bad_credentials")
+"""What no retry changes."""
+
+STATUS = {"unprocessable": "422", "not_found": "404", "bad_credentials": "401"}
+
+# A first publish of 120 annotations: look up the pull request, list comments, post, list again,
+# whose token, list check runs, open, look for twins, three batches, conclude. A later one, with a
+# comment of ours there: list, whose token, update.
+FIRST = 12
+LATER = 11
+LOOK_FOR_DUPLICATES = {False: (4, 5), True: ()}
+LOOK_FOR_TWINS = {False: 8, True: 7}
+
+
+def shown() -> Publication:
+    return publication(annotations=annotations(120))
+
+
+def prepare(rig: Rig, *, later: bool) -> None:
+    """Leave an older comment of ours, so that the publish under test updates it."""
+    if later:
+        rig.fake.add_comment(REPO, 7, BOT, f"{MARKER}\nolder results\n")
+
+
+def assert_nothing_doubled(rig: Rig) -> None:
+    assert len(rig.ours) <= 1
+    assert len(rig.check_runs) <= 1
+    for run in rig.check_runs:
+        lines = [one["start_line"] for one in run.annotations]
+        assert lines == sorted(set(lines))
+
+
+def assert_told_the_truth(rig: Rig, result: PublishResult) -> None:
+    """Hold what the result says against what GitHub has."""
+    assert result.check_run is not None
+    (comment,) = result.comments
+    whole = [run for run in rig.check_runs if run.conclusion and len(run.annotations) == 120]
+    current = [one for one in rig.ours if one.body == shown().comment_body]
+    assert result.check_run.published == bool(whole and whole[0].summary == "one fails")
+    assert comment.published == bool(current) or "It is not known" in comment.sentence
+    assert len(result.problems) == [result.check_run.published, comment.published].count(False)
+    # Annotations that are in no check run are workflow commands.
+    assert bool(rig.emitted) == (not result.check_run.published)
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["first", "later"])
+def test_a_publish_makes_this_many_requests(rig: Rig, later: bool):
+    """The cases below count on it."""
+    prepare(rig, later=later)
+    rig.publish(shown())
+    assert len(rig.fake.requests) == (LATER if later else FIRST)
+
+
+CALLS = [(False, n) for n in range(1, FIRST + 1)] + [(True, n) for n in range(1, LATER + 1)]
+
+
+@pytest.mark.parametrize("kind", PASSING)
+@pytest.mark.parametrize(
+    ("later", "nth"), CALLS, ids=[f"{'later' if late else 'first'}-{n}" for late, n in CALLS]
+)
+def test_one_fault_that_passes(rig: Rig, kind: FaultKind, later: bool, nth: int):
+    prepare(rig, later=later)
+    fault = rig.fake.faults.add(kind, nth=nth)
+
+    result = rig.publish(shown())
+
+    assert fault.seen > nth
+    assert_nothing_doubled(rig)
+    assert_told_the_truth(rig, result)
+    (run,) = rig.check_runs
+    assert (run.status, run.conclusion, len(run.annotations)) == ("completed", "failure", 120)
+    assert [comment.body for comment in rig.ours] == [shown().comment_body]
+    assert not result.failed
+    assert result.problems == ()
+    assert rig.step_summary.exists()
+    assert sum(rig.naps) > 0
+    assert "trying again" in rig.everything_said()
+
+
+@pytest.mark.parametrize("kind", LASTING)
+@pytest.mark.parametrize(
+    ("later", "nth"), CALLS, ids=[f"{'later' if late else 'first'}-{n}" for late, n in CALLS]
+)
+def test_one_refusal(rig: Rig, kind: FaultKind, later: bool, nth: int):
+    prepare(rig, later=later)
+    rig.fake.faults.add(kind, nth=nth)
+
+    result = rig.publish(shown())
+
+    assert_nothing_doubled(rig)
+    assert_told_the_truth(rig, result)
+    assert all(run.status == "completed" for run in rig.check_runs)
+    assert all(run.conclusion == "failure" for run in rig.check_runs)
+    if kind != "read_only" and nth == LOOK_FOR_TWINS[later]:
+        assert not result.failed
+        assert "It is not known whether somebody else publishes the same" in rig.everything_said()
+    elif kind != "read_only" and nth in LOOK_FOR_DUPLICATES[later]:
+        assert not result.failed
+        assert "It is not known whether another job posted the same" in rig.everything_said()
+    elif kind != "read_only":
+        assert result.failed
+        assert STATUS[kind] in result.problems[0]
+    assert rig.step_summary.exists()
+    # The next run of the job gets through.
+    rig.publish(shown())
+    assert [comment.body for comment in rig.ours] == [shown().comment_body]
+    assert len(rig.check_runs[-1].annotations) == 120
+
+
+@pytest.mark.parametrize("kind", [*PASSING, *LASTING])
+@pytest.mark.parametrize(
+    ("later", "nth"), CALLS, ids=[f"{'later' if late else 'first'}-{n}" for late, n in CALLS]
+)
+def test_a_fault_that_stays(rig: Rig, kind: FaultKind, later: bool, nth: int):
+    """GitHub is gone from the nth request on: what it has is said, and nothing is doubled."""
+    prepare(rig, later=later)
+    rig.fake.faults.add(kind, nth=nth, times=None, reset_at=1_767_230_000)
+
+    result = rig.publish(shown())
+
+    assert_nothing_doubled(rig)
+    assert_told_the_truth(rig, result)
+    assert sum(rig.naps) <= 300 + len(rig.fake.writes)
+    for run in rig.check_runs:
+        if run.status != "completed":
+            assert result.check_run is not None
+            assert re.search(
+                rf"(Check run {run.id} still stands|A check run may stand) in progress",
+                result.check_run.sentence,
+            )
+            assert result.failed
+    if kind not in LASTING and result.problems:
+        assert result.failed
+    assert rig.step_summary.exists()
+
+
+@pytest.mark.parametrize("kind", ["not_found", "bad_credentials", "unprocessable", "read_only"])
+@pytest.mark.parametrize("opening", ["bad_gateway_after_work", "cut_after", "cut_halfway"])
+def test_a_check_run_that_github_does_not_show_at_first_is_completed(
+    rig: Rig, opening: FaultKind, kind: FaultKind
+):
+    """Nothing says that it was opened, and the looks for it are refused three times."""
+    rig.fake.faults.add(opening, on="POST */check-runs")
+    rig.fake.faults.add(kind, on="GET */check-runs", nth=2, times=3)
+
+    result = rig.publish()
+
+    assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
+    assert not result.failed
+
+
+@pytest.mark.parametrize("kind", ["not_found", "bad_credentials", "unprocessable"])
+def test_a_check_run_that_cannot_be_read_is_completed_all_the_same(rig: Rig, kind: FaultKind):
+    rig.fake.faults.add("cut_before", on="PATCH *", nth=2)
+    rig.fake.faults.add(kind, on="GET */check-runs*", nth=2, times=None)
+
+    result = rig.publish()
+
+    assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
+    assert not result.failed
+
+
+def test_an_interrupted_look_that_is_refused_is_repeated(rig: Rig):
+    """The run is interrupted while it waits to look for what it may have opened."""
+    rig.fake.faults.add("cut_after", on="POST */check-runs")
+    rig.fake.faults.add("not_found", on="GET */check-runs", nth=2)
+    rig.interrupt_at = 1
+
+    with pytest.raises(KeyboardInterrupt):
+        rig.publish()
+
+    assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
+
+
+@pytest.mark.parametrize("kind", PASSING)
+def test_github_back_after_it_was_gone(rig: Rig, kind: FaultKind):
+    """A second publish completes what the first one had to leave."""
+    rig.fake.faults.add(kind, nth=4, times=None, reset_at=1_767_230_000)
+    rig.publish(shown())
+    rig.fake.faults.clear()
+
+    result = rig.publish(shown())
+
+    assert not result.failed
+    assert all(run.status == "completed" for run in rig.check_runs)
+    assert len(rig.check_runs[-1].annotations) == 120
+    assert len(rig.ours) == 1
+
+
+def test_every_request_fails_once(rig: Rig):
+    """Each request meets a cut connection the first time it is sent, and a 502 the second."""
+    for pattern in ("GET *", "POST *", "PATCH *"):
+        rig.fake.faults.add("cut_after", on=pattern, nth=1)
+        rig.fake.faults.add("bad_gateway_after_work", on=pattern, nth=2)
+
+    result = rig.publish(shown())
+
+    assert_nothing_doubled(rig)
+    assert not result.failed
+    assert len(rig.check_runs[0].annotations) == 120
+
+
+def test_an_interrupted_publish_completes_its_check_run(rig: Rig):
+    rig.interrupt_at = 1  # the pause before the eleventh write: the eighth batch is out
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        rig.publish(publication(annotations=annotations(500)))
+
+    (run,) = rig.check_runs
+    assert (run.status, run.conclusion) == ("completed", "failure")
+    assert len(run.annotations) == 400
+    assert run.title == "Not published completely: 1 of 3 scenarios fails"
+    assert "`Publishing was cut short by KeyboardInterrupt.`" in run.summary
+    assert caught.value.__notes__ == ["The check run was completed as failed and says why."]
+
+
+def test_a_check_run_that_could_not_be_filled_says_so_and_is_not_green(rig: Rig):
+    rig.fake.faults.add("unprocessable", on="PATCH *", nth=2)
+
+    result = rig.publish(publication(annotations=annotations(120), conclusion="success"))
+
+    (run,) = rig.check_runs
+    assert (run.status, run.conclusion, len(run.annotations)) == ("completed", "failure", 50)
+    assert "422 (Validation Failed)" in run.summary
+    assert "The verdict itself was: success." in run.summary
+    assert run.summary.endswith("one fails")
+    assert result.failed
+    assert "completed as failed" in result.problems[0]
+
+
+def test_a_check_run_that_could_not_be_filled_is_not_taken_for_published(rig: Rig):
+    rig.fake.faults.add("unprocessable", on="PATCH *", nth=1)
+    rig.publish()
+
+    rig.publish()
+
+    assert [len(run.annotations) for run in rig.check_runs] == [0, 2]
+
+
+def test_a_long_summary_gives_way_to_what_went_wrong(rig: Rig):
+    rig.fake.faults.add("unprocessable", on="PATCH *", nth=1)
+
+    rig.publish(publication(check_summary="long " * 13_100))
+
+    assert rig.check_runs[0].summary.endswith("The step summary has all of it.")
+
+
+WAITS: list[tuple[FaultKind, str, list[float]]] = [
+    ("forbidden_retry_after", "PATCH *", [7]),
+    ("too_many_no_retry_after", "PATCH *", [60]),
+    ("rate_limited_reset", "PATCH *", [101]),
+    ("too_many_no_retry_after", "POST *", [60]),
+    ("server_error", "GET *", [1]),
+    ("cut_before", "GET *", [1]),
+    ("server_error", "PATCH *", [1]),
+]
+
+
+@pytest.mark.parametrize(("kind", "on", "naps"), WAITS)
+def test_the_wait_is_what_github_asks_for(rig: Rig, kind: FaultKind, on: str, naps: list[float]):
+    rig.fake.faults.add(kind, on=on, retry_after=7, reset_at=int(START) + 100)
+
+    assert not rig.publish().failed
+    assert rig.naps == naps
+
+
+def test_a_rate_limit_that_stays_doubles_the_wait_and_gives_up(rig: Rig):
+    rig.fake.faults.add("too_many_no_retry_after", on="POST */check-runs", times=None)
+
+    result = rig.publish()
+
+    assert rig.naps == [60, 120]
+    assert result.failed
+    assert "may wait 300 s in all and has waited 180 s" in result.problems[0]
+    assert len(rig.ours) == 1
+
+
+def test_a_wait_longer_than_a_run_may_take_is_not_begun(rig: Rig):
+    rig.fake.faults.add("forbidden_retry_after", on="GET *", retry_after=3600, times=None)
+
+    result = rig.publish()
+
+    assert rig.naps == []
+    assert result.failed
+    assert "3600 s" in result.problems[0]
+
+
+def test_no_server_is_a_failure_that_says_so(rig: Rig):
+    with FakeGitHub() as gone:
+        url = gone.url
+
+    result = rig.publish(api_url=url)
+
+    assert result.failed
+    assert "Check the network" in result.problems[0]
+    assert rig.step_summary.exists()
+
+
+def test_a_check_run_that_never_opened_is_not_said_to_hang(rig: Rig):
+    rig.fake.faults.add("server_error", on="POST */check-runs", times=None)
+
+    result = rig.publish()
+
+    assert rig.check_runs == []
+    assert result.problems[0].endswith("No check run of these results is in progress.")
+    assert len(rig.ours) == 1
+
+
+def test_a_failed_look_up_of_pull_requests_is_said(rig: Rig):
+    rig.fake.faults.add("server_error", on="GET */pulls", times=None)
+
+    result = rig.publish(event=pull_event(name="push", pulls=None))
+
+    assert [part.status for part in result.comments] == ["failed"]
+    assert "answered 500" in result.problems[0]
+    assert len(rig.check_runs) == 1

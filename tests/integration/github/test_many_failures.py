@@ -1,0 +1,106 @@
+"""However much failed: the comment comes first, and few requests carry the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests, Tally
+from ci_agent_eval.app.report_publication import publication_of
+from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.github.plan import Publication, PublishSettings
+from ci_agent_eval.render.formats.annotations import annotations, render_annotations
+from ci_agent_eval.render.links import Links
+from tests.builders import failing, report
+from tests.integration.github.rig import REPO, Rig
+
+LEFT_OUT = "Left out: {} annotations; at most {} are published (`max_annotations`)."
+
+
+def shown(of: Report, **publish: int) -> Publication:
+    settings = Settings.model_validate({"publish": publish})
+    links = Links(server_url="https://github.com", repository=REPO)
+    return publication_of(of, links, settings, Path("agent-eval-report"))
+
+
+def plain_failures(number: int) -> Report:
+    """A run of plain tests that all failed."""
+    cases = tuple(
+        JUnitCase("shop", f"test_{n:06}", "failed", "no", file="tests/test_shop.py", line=n)
+        for n in range(1, number + 1)
+    )
+    return report(tests=PlainTests(Tally(failed=number), cases))
+
+
+def scenarios_that_failed(number: int) -> Report:
+    return report(*(failing(f"s{n:04}") for n in range(number)))
+
+
+@pytest.mark.parametrize(
+    ("of", "left_out"),
+    [(lambda: scenarios_that_failed(3000), "2,800"), (lambda: plain_failures(100_000), "99,800")],
+    ids=["3000", "100000"],
+)
+def test_the_comment_comes_first_and_200_annotations_follow(
+    rig: Rig, of: Callable[[], Report], left_out: str
+):
+    result = rig.publish(shown(of()))
+
+    assert not result.failed
+    sent = [f"{one.method} {one.path.rpartition('/')[2]}" for one in rig.fake.writes]
+    (run,) = rig.check_runs
+    assert sent == ["POST comments", "POST check-runs", *[f"PATCH {run.id}"] * 5]
+    assert rig.naps == []
+    assert len(run.annotations) == 200
+    assert LEFT_OUT.format(left_out, 200) in run.summary
+    assert LEFT_OUT.format(left_out, 200) in rig.everything_said()
+    assert run.conclusion == "failure"
+
+
+def test_the_report_folder_has_all_annotations():
+    of = scenarios_that_failed(300)
+    assert len(json.loads(render_annotations(annotations(of)))) == 300
+    assert len(shown(of).annotations) == 200
+
+
+def test_the_number_is_a_setting(rig: Rig):
+    of = scenarios_that_failed(5)
+    rig.publish(shown(of, max_annotations=3))
+    (run,) = rig.check_runs
+    assert [one["title"] for one in run.annotations] == [f"s000{n}: says sorry" for n in range(3)]
+    assert LEFT_OUT.format(2, 3) in run.summary
+
+    rig.publish(shown(of, max_annotations=0))
+    assert rig.check_runs[-1].annotations == []
+    assert LEFT_OUT.format(5, 0) in rig.check_runs[-1].summary
+
+
+def test_what_fits_is_not_said_to_be_left_out(rig: Rig):
+    rig.publish(shown(scenarios_that_failed(3), max_annotations=3))
+    assert len(rig.check_runs[0].annotations) == 3
+    assert "Left out" not in rig.check_runs[0].summary + rig.everything_said()
+
+
+def test_workflow_commands_are_counted_too(rig: Rig):
+    rig.publish(shown(scenarios_that_failed(30), max_annotations=20), token=None)
+    assert rig.emitted[0].count("::error ") == 10
+    assert LEFT_OUT.format(10, 20) in rig.everything_said()
+
+
+def test_where_nothing_is_annotated_nothing_is_left_out(rig: Rig):
+    quiet = PublishSettings(check_run=False, in_workflow=False)
+    rig.publish(shown(scenarios_that_failed(3), max_annotations=1), settings=quiet)
+    assert "Left out" not in rig.everything_said()
+
+
+@pytest.mark.parametrize("failed", ["POST */comments", "PATCH *", "POST */check-runs"])
+def test_the_comment_does_not_depend_on_the_annotations(rig: Rig, failed: str):
+    rig.fake.faults.add("unprocessable", on=failed, times=None)
+    result = rig.publish(shown(scenarios_that_failed(3)))
+    assert result.failed
+    assert len(rig.comments) == (failed != "POST */comments")
+    assert len(rig.check_runs) == (failed != "POST */check-runs")

@@ -1,0 +1,128 @@
+"""A publish that is told to end: real processes, real signals."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_agent_eval.app.report_folder import write_report_folder
+from ci_agent_eval.render.links import Links
+from tests.integration.github.rig import REPO, SHA, TOKEN, Rig, publication
+from tests.processes import started_python, wait_for
+from tests.render_reports import failing_over_budget
+
+ROOT = Path(__file__).parents[3]
+
+PUBLISH = """
+import signal, sys, time
+from ci_agent_eval.github.client import Connection, connect
+from ci_agent_eval.github.files import Files
+from ci_agent_eval.github.plan import PublishSettings
+from ci_agent_eval.github.publish import Surroundings, publish
+from ci_agent_eval.github.signals import Terminated, terminations_raised
+from tests.integration.github.rig import REPO, TOKEN, annotations, publication, pull_event
+
+log = lambda _level, text: print(text, flush=True)
+link = Connection(REPO, TOKEN, sys.argv[1])
+open_it = lambda: connect(link, sleep=time.sleep, clock=time.time, log=log)
+try:
+    with terminations_raised(grace_s=float(sys.argv[2])):
+        shown = publication(annotations=annotations(120), conclusion="success")
+        around = Surroundings(Files(), log, print, str)
+        publish(shown, pull_event(), PublishSettings(), connect=open_it, around=around)
+except Terminated as error:
+    print(*error.__notes__)
+    sys.exit(error.exit_code)
+"""
+
+STALLED = "waiting 60 s"
+"""What a publish says once it waits for GitHub, where a test can send its signal."""
+
+
+def publishing(rig: Rig, *, grace_s: float = 5.0) -> Any:
+    return started_python("-c", PUBLISH, rig.fake.url, str(grace_s), cwd=ROOT, PYTHONPATH=str(ROOT))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_publish_that_is_ended_completes_its_check_run(rig: Rig, number: signal.Signals):
+    rig.fake.faults.add("too_many_no_retry_after", on="PATCH *", nth=2)
+    with publishing(rig) as process:
+        wait_for(process, STALLED)
+        process.send_signal(number)
+        rest, _ = process.communicate()
+
+    assert process.returncode == 128 + number, rest
+    assert rest.endswith("The check run was completed as failed and says why.\n")
+    (run,) = rig.check_runs
+    assert (run.status, run.conclusion, len(run.annotations)) == ("completed", "failure", 50)
+    assert f"`Publishing was cut short by {number.name}.`" in run.summary
+    assert "The verdict itself was: success." in run.summary
+
+
+def test_the_time_to_tidy_up_is_limited_and_later_signals_do_not_cut_it(rig: Rig):
+    """GitHub keeps refusing: the process waits for it no longer than it was given."""
+    rig.fake.faults.add("too_many_no_retry_after", on="PATCH *", times=None)
+    with publishing(rig, grace_s=0.5) as process:
+        wait_for(process, STALLED)
+        process.send_signal(signal.SIGINT)
+        # The second wait is that of tidying up.
+        wait_for(process, "waiting 60 s")
+        process.send_signal(signal.SIGTERM)
+        rest, _ = process.communicate()
+
+    assert process.returncode == 130, rest
+    assert "the time to complete it was too short" in rest
+    (run,) = rig.check_runs
+    assert run.status == "in_progress"
+
+
+def test_the_next_publish_completes_what_a_kill_left(rig: Rig):
+    rig.fake.faults.add("too_many_no_retry_after", on="PATCH *", nth=2)
+    with publishing(rig) as process:
+        wait_for(process, STALLED)
+        process.kill()
+    (killed,) = rig.check_runs
+    assert killed.status == "in_progress"
+
+    rig.publish(publication(check_title="other results"))
+
+    assert (killed.status, killed.conclusion, killed.title) == (
+        "completed",
+        "failure",
+        "Superseded by a later run",
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_command_line_ends_as_the_signal_asks(rig: Rig, tmp_path: Path, number: signal.Signals):
+    write_report_folder(failing_over_budget(), tmp_path / "report", Links())
+    event = {
+        "repository": {"full_name": REPO},
+        "pull_request": {"number": 7, "head": {"sha": SHA, "repo": {"full_name": REPO}}},
+    }
+    (tmp_path / "event.json").write_text(json.dumps(event))
+    rig.fake.faults.add("too_many_no_retry_after", on="PATCH *")
+    with started_python(
+        "-m",
+        "ci_agent_eval",
+        "publish",
+        str(tmp_path / "report"),
+        cwd=ROOT,
+        GITHUB_API_URL=rig.fake.url,
+        GITHUB_EVENT_NAME="pull_request",
+        GITHUB_EVENT_PATH=str(tmp_path / "event.json"),
+        GITHUB_REPOSITORY=REPO,
+        GITHUB_TOKEN=TOKEN,
+    ) as process:
+        wait_for(process, STALLED)
+        process.send_signal(number)
+        rest, _ = process.communicate()
+
+    assert process.returncode == 128 + number
+    assert f"agent-eval: ended by {number.name}. The check run was completed as failed" in rest
+    (run,) = rig.check_runs
+    assert (run.status, run.conclusion) == ("completed", "failure")

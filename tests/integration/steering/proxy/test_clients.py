@@ -1,0 +1,295 @@
+"""The real clients of OpenAI and Anthropic in front of the proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import anthropic
+import openai
+import pytest
+
+from tests import llm_wire as wire
+from tests.integration.steering.proxy.rig import JSON, MESSAGE, Rig, answer, answering, events
+
+FULL, ONE, LS = wire.bash("pytest"), wire.bash("pytest tests/test_a.py"), wire.bash("ls")
+READ = ("read_file", {"path": "a.py"})
+USER = [{"role": "user", "content": "Fix the bug."}]
+
+
+def openai_of(rig, **more):
+    return openai.OpenAI(base_url=f"{rig.url}/v1", api_key="sk-test", max_retries=0, **more)
+
+
+def anthropic_of(rig, **more):
+    return anthropic.Anthropic(base_url=rig.url, api_key="sk-test", max_retries=0, **more)
+
+
+def chat(rig, *, stream, messages=USER):
+    """Ask for a completion and return text, calls and finish reason."""
+    with openai_of(rig) as client:
+        if not stream:
+            done = client.chat.completions.create(model="gpt-5", messages=messages)
+        else:
+            with client.chat.completions.stream(model="gpt-5", messages=messages) as got:
+                for _ in got:
+                    pass
+                done = got.get_final_completion()
+    choice = done.choices[0]
+    calls = [
+        (c.function.name, json.loads(c.function.arguments)) for c in choice.message.tool_calls or []
+    ]
+    return choice.message.content or "", calls, choice.finish_reason
+
+
+def responses(rig, *, stream, messages=USER, **more):
+    """Ask for a response and return text, calls and status."""
+    with openai_of(rig) as client:
+        if not stream:
+            done = client.responses.create(model="gpt-5", input=messages, **more)
+        else:
+            with client.responses.stream(model="gpt-5", input=messages, **more) as got:
+                for _ in got:
+                    pass
+                done = got.get_final_response()
+    calls = [(i.name, json.loads(i.arguments)) for i in done.output if i.type == "function_call"]
+    return done.output_text, calls, done.status
+
+
+def messages(rig, *, stream, messages=USER):
+    """Ask for a message and return text, calls and stop reason."""
+    asked = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": messages}
+    with anthropic_of(rig) as client:
+        if not stream:
+            done = client.messages.create(**asked)
+        else:
+            with client.messages.stream(**asked) as got:
+                for _ in got:
+                    pass
+                done = got.get_final_message()
+    text = "".join(block.text for block in done.content if block.type == "text")
+    calls = [(b.name, b.input) for b in done.content if b.type == "tool_use"]
+    assert done.usage.output_tokens == 89
+    return text, calls, done.stop_reason
+
+
+ASK = {"chat": chat, "responses": responses, "messages": messages}
+BODY = {"chat": wire.chat_body, "responses": wire.response_body, "messages": wire.message_body}
+STREAM = {
+    "chat": wire.chat_events,
+    "responses": wire.response_events,
+    "messages": wire.message_events,
+}
+CALLED = {"chat": "tool_calls", "responses": "completed", "messages": "tool_use"}
+ENDED = {"chat": "stop", "responses": "completed", "messages": "end_turn"}
+
+every_api = pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+def said(api, stream, *calls, **more):
+    return events(STREAM[api](*calls, **more)) if stream else answer(BODY[api](*calls, **more))
+
+
+@every_api
+@both_ways
+def test_a_full_run_becomes_the_message(api, stream):
+    with Rig(said(api, stream, FULL)) as rig:
+        assert ASK[api](rig, stream=stream) == (MESSAGE, [], ENDED[api])
+
+
+@every_api
+@both_ways
+def test_the_same_call_again_in_the_conversation_goes_through(api, stream):
+    with Rig(said(api, stream, FULL)) as rig:
+        ASK[api](rig, stream=stream)
+        later = [
+            *USER,
+            {"role": "assistant", "content": MESSAGE},
+            {"role": "user", "content": "Do."},
+        ]
+        assert ASK[api](rig, stream=stream, messages=later) == ("", [FULL], CALLED[api])
+        other = [{"role": "user", "content": "Something else."}]
+        assert ASK[api](rig, stream=stream, messages=other)[0] == MESSAGE
+
+
+@every_api
+@both_ways
+def test_a_targeted_run_and_other_tools_reach_the_client(api, stream):
+    with Rig(said(api, stream, ONE, READ, text="Now.")) as rig:
+        assert ASK[api](rig, stream=stream) == ("Now.", [ONE, READ], CALLED[api])
+
+
+@every_api
+@both_ways
+def test_other_calls_of_the_answer_are_untouched(api, stream):
+    with Rig(said(api, stream, LS, FULL, READ)) as rig:
+        assert ASK[api](rig, stream=stream) == (MESSAGE, [LS, READ], CALLED[api])
+
+
+@every_api
+@both_ways
+def test_text_before_the_call_stays(api, stream):
+    with Rig(said(api, stream, FULL, text="Let me test.")) as rig:
+        text, calls, _ = ASK[api](rig, stream=stream)
+        assert text in {f"Let me test.{MESSAGE}", f"Let me test.\n\n{MESSAGE}"}
+        assert calls == []
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500, 529])
+def test_the_providers_errors_are_the_clients(status):
+    body = {"error": {"message": "no", "type": "t", "code": "c"}}
+    headers = [("retry-after", "7"), ("x-request-id", "req_1")]
+    with Rig(answer(body, status=status, headers=headers)) as rig:
+        with pytest.raises(openai.APIStatusError) as failed:
+            chat(rig, stream=False)
+        assert failed.value.status_code == status
+        assert failed.value.response.headers["retry-after"] == "7"
+        assert failed.value.request_id == "req_1"
+        with pytest.raises(anthropic.APIStatusError):
+            messages(rig, stream=True)
+
+
+def test_models_are_listed():
+    body = {
+        "object": "list",
+        "data": [{"id": "m", "object": "model", "created": 1, "owned_by": "x"}],
+    }
+    with Rig(answer(body)) as rig, openai_of(rig) as client:
+        assert [model.id for model in client.models.list()] == ["m"]
+    assert rig.asked[0].target == b"/v1/models"
+
+
+def test_a_session_is_named_by_a_header():
+    with Rig(answer(wire.chat_body(FULL))) as rig:
+        for session, is_steered in [("a", True), ("b", True), ("a", False)]:
+            with openai_of(rig, default_headers={"x-session-id": session}) as client:
+                done = client.chat.completions.create(model="m", messages=USER)
+            assert (done.choices[0].finish_reason == "stop") is is_steered
+
+
+def test_claude_codes_session_is_in_the_users_id():
+    def ask(client, session, text):
+        return client.messages.create(
+            model="m",
+            max_tokens=9,
+            messages=[{"role": "user", "content": text}],
+            metadata={"user_id": f"user_ab12_account__session_{session}"},
+        ).stop_reason
+
+    one, two = "0a1b2c3d-0000-4000-8000-000000000001", "0a1b2c3d-0000-4000-8000-000000000002"
+    with Rig(answer(wire.message_body(FULL))) as rig, anthropic_of(rig) as client:
+        assert ask(client, one, "Fix it.") == "end_turn"
+        assert ask(client, one, "This conversation was compacted.") == "tool_use"
+        assert ask(client, two, "Fix it.") == "end_turn"
+
+
+# What the provider remembers
+
+
+@both_ways
+def test_a_response_that_goes_on_from_a_steered_one(stream):
+    first = said("responses", stream, LS, FULL, name="resp_1")
+    second = said("responses", stream, FULL, name="resp_2")
+    with Rig(answering(first, second)) as rig:
+        responses(rig, stream=stream)
+        ours = {"type": "function_call_output", "call_id": "call_0", "output": "a.py"}
+        later = responses(rig, stream=stream, messages=[ours], previous_response_id="resp_1")
+    assert later == ("", [FULL], "completed")
+    told = {"type": "function_call_output", "call_id": "call_1", "output": MESSAGE}
+    assert rig.asked[1].json["input"] == [told, ours]
+
+
+def test_a_client_may_go_on_before_the_stream_has_ended():
+    parts = wire.response_events(FULL)
+    released = asyncio.Event()
+
+    async def answer_twice(asked, exchange):
+        await exchange.start()
+        for part in parts:
+            await exchange.part(part)
+        if "previous_response_id" in asked.json:
+            released.set()
+        await released.wait()
+        await exchange.end()
+
+    with Rig(answer_twice) as rig, openai_of(rig) as client:
+        for event in client.responses.create(model="m", input=USER, stream=True):
+            if event.type == "response.completed":
+                later = responses(rig, stream=True, messages="Go.", previous_response_id="resp_1")
+                rig.on_loop(released.set)
+    assert later[1] == [FULL]
+    assert rig.asked[1].json["input"][0]["call_id"] == "call_0"
+
+
+def test_a_response_that_goes_on_with_text():
+    with Rig(answer(wire.response_body(FULL))) as rig:
+        responses(rig, stream=False)
+        responses(rig, stream=False, messages="Go on.", previous_response_id="resp_1")
+    told, text = rig.asked[1].json["input"]
+    assert (told["call_id"], told["output"]) == ("call_0", MESSAGE)
+    assert text == {"type": "message", "role": "user", "content": "Go on."}
+
+
+def test_a_conversation_at_the_provider_gets_the_result_once():
+    with Rig(
+        answering(answer(wire.response_body(FULL)), answer(wire.response_body(text="ok")))
+    ) as rig:
+        for _ in range(3):
+            responses(rig, stream=False, messages="Go on.", conversation="conv_1")
+    assert [
+        len(asked.json["input"]) if isinstance(asked.json["input"], list) else 1
+        for asked in rig.asked
+    ] == [1, 2, 1]
+
+
+@both_ways
+def test_a_history_that_the_client_keeps_holds_what_the_model_did(stream):
+    reasoning = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
+    with Rig(said("responses", stream, items=[reasoning, wire.response_item(0, FULL)])) as rig:
+        with openai_of(rig) as client:
+            if stream:
+                with client.responses.stream(model="m", input=USER) as got:
+                    got.until_done()
+                    done = got.get_final_response()
+            else:
+                done = client.responses.create(model="m", input=USER)
+            history = [item.to_dict() for item in done.output]
+        assert [item["type"] for item in history] == ["reasoning", "message"]
+        responses(rig, stream=stream, messages=[*USER, *history, *USER])
+    sent = rig.asked[1].json["input"]
+    assert [item.get("type") for item in sent] == [
+        None,
+        "reasoning",
+        "function_call",
+        "function_call_output",
+        None,
+    ]
+    assert sent[2] == wire.response_item(0, FULL)
+    assert sent[3]["output"] == MESSAGE
+
+
+# Where there is no provider
+
+
+def test_a_provider_that_is_not_there_is_an_error_of_the_api():
+    with Rig(answer({}), upstream="http://127.0.0.1:1") as rig:
+        with pytest.raises(openai.InternalServerError) as failed:
+            chat(rig, stream=True)
+        assert failed.value.status_code == 502
+        assert failed.value.body["code"] == "upstream_unreachable"
+        assert "http://127.0.0.1:1" in failed.value.body["message"]
+        with pytest.raises(anthropic.InternalServerError) as failed:
+            messages(rig, stream=True)
+        assert failed.value.body["error"]["type"] == "api_error"
+        assert failed.value.response.headers["content-type"] == JSON
+
+
+def test_a_provider_that_says_nothing_is_a_timeout():
+    async def silent(_asked, exchange):
+        await exchange.gone()
+
+    with Rig(silent, silence_s=0.2) as rig, pytest.raises(anthropic.APIStatusError) as failed:
+        messages(rig, stream=False)
+    assert failed.value.status_code == 504
+    assert failed.value.body["error"]["type"] == "timeout_error"

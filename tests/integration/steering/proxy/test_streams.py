@@ -1,0 +1,122 @@
+"""Nothing of a stream is held back, however many are open."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+
+import anyio
+import httpx2
+import pytest
+
+from tests.integration.steering.proxy.asking import ASK, FULL, PATHS, STREAM, every_api
+from tests.integration.steering.proxy.rig import MESSAGE, Rig
+
+
+class InStep:
+    """A provider whose next part waits until the client has the one before."""
+
+    def __init__(self, parts):
+        self._parts = parts
+        self.received = {}
+
+    async def __call__(self, asked, exchange):
+        name = dict(asked.headers)[b"x-session-id"]
+        steps = self.received.setdefault(name, asyncio.Semaphore(0))
+        await exchange.start()
+        for part in self._parts:
+            await exchange.part(part)
+            with anyio.fail_after(60):
+                await steps.acquire()
+        await exchange.end()
+
+
+async def followed(client, rig, provider, *, api, name, parts):
+    """Read a stream part by part, and tell the provider of each one."""
+    got = b""
+    async with client.stream(
+        "POST", rig.url + PATHS[api], json=ASK, headers={"x-session-id": name}
+    ) as response:
+        expected = iter(parts)
+        due = next(expected, b"")
+        async for chunk in response.aiter_raw():
+            got += chunk
+            while due and got.endswith(due):
+                rig.on_loop(provider.received[name.encode()].release)
+                due = next(expected, b"")
+    return got
+
+
+@every_api
+def test_each_event_reaches_the_client_before_the_next_is_sent(api):
+    parts = STREAM[api](("read_file", {"path": "a"}), text="Let me see.")
+    provider = InStep(parts)
+
+    async def go():
+        async with httpx2.AsyncClient(trust_env=False, timeout=60) as client:
+            return await followed(client, rig, provider, api=api, name="s", parts=parts)
+
+    with Rig(provider) as rig:
+        assert asyncio.run(go()) == b"".join(parts)
+
+
+@pytest.fixture
+def many_files():
+    """Both ends of every connection are in this process: more than some systems allow at first."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    enough = 2000 if hard == resource.RLIM_INFINITY else min(2000, hard)
+    if soft == resource.RLIM_INFINITY or soft >= enough:
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_NOFILE, (enough, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.timeout(240)
+def test_two_hundred_streams_at_once(many_files):
+    parts = STREAM["chat"](text="one two")
+    provider = InStep(parts)
+    limits = httpx2.Limits(max_connections=None)
+
+    async def go():
+        async with httpx2.AsyncClient(trust_env=False, timeout=120, limits=limits) as client:
+            streams = (
+                followed(client, rig, provider, api="chat", name=f"s{at}", parts=parts)
+                for at in range(200)
+            )
+            return await asyncio.gather(*streams)
+
+    with Rig(provider) as rig:
+        got = asyncio.run(go())
+    assert got == [b"".join(parts)] * 200
+
+
+@pytest.mark.timeout(240)
+def test_two_hundred_steered_streams_that_are_open_together(many_files):
+    parts = STREAM["messages"](FULL)
+    arrived, all_here = [], asyncio.Event()
+
+    async def meet(asked, exchange):
+        arrived.append(asked)
+        if len(arrived) == 200:
+            all_here.set()
+        await exchange.start()
+        with anyio.fail_after(60):
+            await all_here.wait()
+        for part in parts:
+            await exchange.part(part)
+        await exchange.end()
+
+    async def one(client, at):
+        headers = {"x-session-id": str(at)}
+        return (await client.post(rig.url + PATHS["messages"], json=ASK, headers=headers)).text
+
+    async def go():
+        limits = httpx2.Limits(max_connections=None)
+        async with httpx2.AsyncClient(trust_env=False, timeout=120, limits=limits) as client:
+            return await asyncio.gather(*(one(client, at) for at in range(200)))
+
+    with Rig(meet) as rig:
+        got = asyncio.run(go())
+    assert all(MESSAGE in text and "tool_use" not in text for text in got)

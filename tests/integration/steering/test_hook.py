@@ -1,0 +1,345 @@
+"""The hook as a coding agent runs it: a process for each event, in each agent's own format.
+
+A file in fixtures/ is an event as its agent documents it, with both answers and their source.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ci_agent_eval.steering.hook.agents import AGENTS, recognised
+from ci_agent_eval.steering.hook.command import Options, options_of
+from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, RESEND
+
+FIXTURES = sorted(Path(__file__).with_name("fixtures").glob("*.json"))
+ENABLE = "--enable-pytest-full-suite-steering"
+
+
+@pytest.fixture(params=FIXTURES, ids=lambda path: path.stem)
+def fixture(request):
+    return json.loads(request.param.read_text())
+
+
+@pytest.fixture
+def hook(tmp_path):
+    """Run the hook in a process; the memory of all of a test's runs is the same file."""
+
+    def run(event, *options, **environ):
+        given = event if isinstance(event, bytes) else json.dumps(event).encode()
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("PYTEST_FULL_SUITE", "CLAUDE_"))
+        }
+        return subprocess.run(
+            [sys.executable, "-m", "ci_agent_eval", "steer", "hook", *options],
+            input=given,
+            cwd=tmp_path,
+            env={**kept, "XDG_STATE_HOME": str(tmp_path / "state"), **environ},
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+
+    return run
+
+
+def decided(done):
+    """The answer of a run that must have gone well."""
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+    return json.loads(done.stdout) if done.stdout else ""
+
+
+def filled(expected, answer, *, names_session):
+    """The documented answer with our words in it."""
+    message = DEFAULT_MESSAGE if names_session else DEFAULT_MESSAGE.replace(RESEND, "")
+    text = json.dumps(expected).replace("{message}", message)
+    if "{reason}" in text:
+        text = text.replace("agent-eval held a command back: {reason}", answer["user_message"])
+        assert answer["user_message"].startswith("agent-eval held a command back: no path, node id")
+    return json.loads(text)
+
+
+def renamed(event, command):
+    return json.loads(json.dumps(event).replace("pytest", command))
+
+
+def test_each_file_names_its_source(fixture):
+    assert any(source.startswith("https://") for source in fixture["source"])
+
+
+def test_each_agent_is_recognised_by_its_events(fixture):
+    assert recognised(fixture["event"]).name == fixture["agent"]
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["named", "recognised"])
+def test_a_full_run_is_denied_once_in_the_agents_format(hook, fixture, named):
+    options = [ENABLE, *(["--for", fixture["agent"]] if named else [])]
+    names_session = any(
+        key in fixture["event"] for key in ("session_id", "sessionId", "conversation_id")
+    )
+
+    first = hook(fixture["event"], *options)
+    second = hook(fixture["event"], *options)
+
+    assert decided(first) == filled(fixture["denied"], decided(first), names_session=names_session)
+    if names_session:
+        assert second.stdout.decode() == fixture["allowed"]
+    else:
+        assert second.stdout == first.stdout
+
+
+def test_all_else_goes_through_in_the_agents_format(hook, fixture):
+    done = hook(renamed(fixture["event"], "ls -l"), ENABLE)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode() == fixture["allowed"]
+
+
+FAULTS = ("settings", "variable", "store", "usage", "event", "off")
+
+
+def needs_no_store(path, fault):
+    """Without a session nothing is remembered, so a broken store does no harm."""
+    return fault == "store" and path.stem == "copilot-pre-tool-use-text"
+
+
+@pytest.mark.parametrize(
+    ("fixture", "broken"),
+    [
+        pytest.param(path, fault, id=f"{path.stem}-{fault}")
+        for path in FIXTURES
+        for fault in FAULTS
+        if not needs_no_store(path, fault)
+    ],
+    indirect=["fixture"],
+)
+def test_what_goes_wrong_inside_lets_the_call_through_and_says_so(hook, fixture, broken, tmp_path):
+    options, environ, event = [ENABLE, "--for", fixture["agent"]], {}, fixture["event"]
+    if broken == "settings":
+        (tmp_path / "agent-eval-steering.yaml").write_text("session: 7")
+    elif broken == "variable":
+        environ = {"PYTEST_FULL_SUITE_STEERING_ENABLED": "perhaps"}
+    elif broken == "store":
+        (tmp_path / "x").write_text("no database, as anybody can see" * 9)
+        options += ["--store", "x"]
+    elif broken == "usage":
+        options += ["--no-such-option"]
+    elif broken == "event":
+        event = {"hook_event_name": "SessionStart", "session_id": "x"}
+    else:
+        options.remove(ENABLE)
+
+    done = hook(event, *options, **environ)
+
+    assert done.returncode == 0
+    assert done.stdout.decode() == fixture["allowed"]
+    assert done.stderr.decode().startswith("agent-eval steer hook: let the call through: ")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (b"", "JSONDecodeError"),
+        (b"{", "JSONDecodeError"),
+        (b"\xff\xfe\xfd", "UnicodeDecodeError"),
+        (b"[" * 100_000, "RecursionError"),
+        (b"[]", "the event is no JSON object"),
+        (b"{}", "no agent is known that sends such events; say which: --for claude-code|codex"),
+        (b'{"hook_event_name": "PostToolUse"}', "no agent is known that sends such events"),
+        (b'{"hook_event_name": 7, "toolName": []}', "the event is none that copilot sends"),
+        (b'{"hook_event_name": "PreToolUse"}', "the event is none that claude-code sends"),
+    ],
+)
+def test_an_event_that_is_none_lets_the_call_through(hook, event, said):
+    done = hook(event, ENABLE)
+
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert said in done.stderr.decode()
+
+
+def test_an_agent_that_is_unknown_lets_the_call_through(hook, fixture):
+    done = hook(fixture["event"], ENABLE, "--for", "emacs")
+
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert "unknown agent 'emacs'; known: claude-code, codex, gemini" in done.stderr.decode()
+
+
+CLAUDE = json.loads((Path(__file__).with_name("fixtures") / "claude-code-pre-tool-use.json").read_text())["event"]  # fmt: skip
+
+
+def is_denied(done):
+    return decided(done) != ""
+
+
+def test_sessions_are_told_apart_and_commands_remembered_across_processes(hook):
+    other = {**CLAUDE, "session_id": "other"}
+
+    assert is_denied(hook(CLAUDE, ENABLE))
+    assert is_denied(hook(renamed(CLAUDE, "pytest -q"), ENABLE))
+    assert is_denied(hook(other, ENABLE))
+    assert not is_denied(hook(renamed(CLAUDE, "  pytest  '-q'"), ENABLE))
+    assert not is_denied(hook(CLAUDE, ENABLE))
+
+
+def test_an_event_without_a_session_is_denied_each_time_and_leaves_no_file(hook, tmp_path):
+    event = {key: value for key, value in CLAUDE.items() if key != "session_id"}
+
+    assert is_denied(hook(event, ENABLE))
+    assert is_denied(hook(event, ENABLE))
+    assert not (tmp_path / "state").exists()
+
+
+def test_of_many_processes_that_ask_at_once_one_is_denied(hook):
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: is_denied(hook(CLAUDE, ENABLE)), range(8)))
+
+    assert answers.count(True) == 1
+
+
+def test_the_settings_reach_the_hook(hook, tmp_path):
+    (tmp_path / "steer.yaml").write_text(
+        "session:\n  pytest_full_suite_steering_message: Not so fast.\n"
+        "  dangerous_commands: [force-push]\n"
+    )
+    config = ("--config", "steer.yaml")
+    said = decided(hook(CLAUDE, *config, PYTEST_FULL_SUITE_STEERING_ENABLED="true"))
+
+    assert said["hookSpecificOutput"]["permissionDecisionReason"] == "Not so fast."
+    assert decided(hook(CLAUDE, *config, "--disable-pytest-full-suite-steering")) == ""
+    push = renamed(CLAUDE, "git push -f")
+    assert is_denied(hook(push, *config))
+    assert is_denied(hook(push, *config))
+
+
+def test_the_settings_of_the_project_are_found_from_within_it(hook, tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "agent-eval-steering.yaml").write_text(
+        "session: {pytest_full_suite_steering_enabled: true}\n"
+    )
+    (project / "other.yaml").write_text("session: {}\n")
+    named = {"CLAUDE_PROJECT_DIR": str(project)}
+
+    assert is_denied(hook(CLAUDE, **named))
+    assert b"steering is off" in hook(CLAUDE, "--config", "other.yaml", **named).stderr
+    assert b"other.yaml: there is no such file" in hook(CLAUDE, "--config", "other.yaml").stderr
+
+
+@pytest.mark.parametrize(("closed", "out"), [("<&-", b"{}\n"), (">&-", b""), ("2>&-", b"{}\n")])
+def test_closed_streams_do_no_harm(closed, out, tmp_path):
+    words = shlex.join([sys.executable, "-m", "ci_agent_eval", "steer", "hook", "--for", "gemini"])
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{words} {closed}"],
+        input=None if closed == "<&-" else b"{",
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stdout) == (0, out)
+
+
+def test_a_limit_on_the_tests_asks_the_pytest_of_the_project(hook, tmp_path):
+    project = tmp_path / "app"
+    (project / "tests").mkdir(parents=True)
+    (project / "tests/test_few.py").write_text("def test_a(): pass\n")
+    (project / "tests/test_many.py").write_text(
+        "import pytest\n@pytest.mark.parametrize('n', range(30))\ndef test_a(n): pass\n"
+    )
+    (tmp_path / "steer.yaml").write_text("session: {pytest_full_suite_max_collected: 20}\n")
+
+    def answer(command):
+        event = {**renamed(CLAUDE, command), "cwd": str(project)}
+        return is_denied(
+            hook(event, ENABLE, "--config", "steer.yaml", AGENT_EVAL_PYTHON=sys.executable,
+                 PYTEST_ADDOPTS="-p no:cacheprovider")
+        )  # fmt: skip
+
+    assert answer("pytest tests/test_many.py")
+    assert not answer("pytest tests/test_few.py")
+    assert not answer("pytest tests/test_many.py -k 'a and 7'")
+    assert not answer("pytest tests/there_is_no_such_test.py")
+
+
+def answer_and_imports(event, folder):
+    """Names instead of milliseconds: a busy machine must not fail a test of how fast it starts."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "ci_agent_eval", "steer", "hook", ENABLE],
+        input=json.dumps(event).encode(),
+        env={**os.environ, "XDG_STATE_HOME": str(folder)},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    lines = done.stderr.decode().splitlines()
+    return done.stdout, {line.rpartition("|")[2].strip() for line in lines}
+
+
+def test_nothing_is_loaded_that_takes_long(tmp_path):
+    _, loaded = answer_and_imports(CLAUDE, tmp_path)
+
+    assert {"tree_sitter", "sqlite3"} <= loaded
+    slow = ("pydantic", "yaml", "pytest", "httpx", "starlette", "github", "jinja2", "asyncio")
+    assert not loaded.intersection(slow)
+
+
+def test_what_no_command_is_needs_no_grammar(tmp_path):
+    event = {**CLAUDE, "tool_name": "Write", "tool_input": {"content": "pytest"}}
+    answer, loaded = answer_and_imports(event, tmp_path)
+
+    assert answer == b""
+    assert "ci_agent_eval.steering.hook" in loaded
+    assert not loaded.intersection({"tree_sitter", "sqlite3", "hashlib", "click"})
+
+
+@pytest.mark.parametrize(
+    "start", [["-m", "ci_agent_eval"], ["-c", "from ci_agent_eval.app.cli import main; main()"]]
+)
+def test_the_hook_is_the_same_past_the_library_of_the_other_commands(start, tmp_path):
+    done = subprocess.run(
+        [sys.executable, *start, "steer", "hook", ENABLE, "--for=cursor", "--bogus"],
+        input=b"{}",
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert done.stdout == b'{"permission": "allow"}\n'
+    assert b"let the call through" in done.stderr
+
+
+def test_the_help_names_all_options(hook):
+    page = hook({}, "--help").stdout.decode()
+
+    for option in ("--for AGENT", "--store FILE", "--config FILE", ENABLE, "--disable-pytest"):
+        assert option in page
+    assert all(name in page for name in AGENTS)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], Options()),
+        (["--for", "codex", "--store=a=b"], Options(agent="codex", store=Path("a=b"))),
+        (["--config", "x", ENABLE], Options(config=Path("x"), enabled=True)),
+        ([ENABLE, "--disable-pytest-full-suite-steering"], Options(enabled=False)),
+        (["--for", "x", "--bad", "--for=codex"], Options(agent="codex", problem="unknown option '--bad'")),
+        (["stray"], Options(problem="unknown option 'stray'")),
+        (["--config"], Options(problem="option --config needs a value")),
+        (["--for="], Options(problem="option --for needs a value")),
+    ],
+)  # fmt: skip
+def test_options_are_read_and_what_is_wrong_is_kept_to_be_said(words, expected):
+    assert options_of(words) == expected

@@ -1,0 +1,260 @@
+"""Folding episodes: iterations, attempts, grouped failures, worst violations, totals."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from ci_agent_eval.analysis.loaded_results import Tally
+from ci_agent_eval.analysis.summary import summarize
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.evaluation import evaluation_report
+from tests.builders import episode, evaluated, failed_assertion, failing, loaded, turn
+
+
+def summary_of(*episodes):
+    return summarize(loaded(*episodes), budgets=SuiteBudgets())
+
+
+def test_iterations_of_a_scenario_are_counted_together():
+    summary = summary_of(episode(iteration=1), failing(iteration=2), episode("other"))
+    assert [s.scenario_id for s in summary.scenarios] == ["other", "refund"]
+    assert summary.scenarios[1].tally == Tally(passed=1, failed=1)
+    assert summary.tally == Tally(passed=2, failed=1)
+
+
+def test_only_the_last_attempt_of_an_iteration_counts_and_a_late_pass_is_flaky():
+    summary = summary_of(failing(attempt=1), episode(attempt=2))
+    assert summary.tally == Tally(passed=1)
+    assert summary.scenarios[0].flaky == 1
+
+
+def test_a_failed_assertion_says_in_how_many_iterations_it_failed():
+    twice = failed_assertion("cites policy", line=50)
+    summary = summary_of(
+        failing(iteration=1, assertions=[twice, failed_assertion()]),
+        failing(iteration=2, assertions=[twice]),
+    )
+    failures = summary.scenarios[0].failures
+    assert [(f.assertion.name, f.iterations) for f in failures] == [
+        ("cites policy", 2),
+        ("says sorry", 1),
+    ]
+
+
+def test_an_assertion_that_fails_twice_in_one_iteration_is_one_iteration():
+    summary = summary_of(failing(assertions=[failed_assertion(), failed_assertion(reason="x")]))
+    (failure,) = summary.scenarios[0].failures
+    assert failure.iterations == 1
+    assert failure.assertion.reason == "it did not"
+
+
+def rows(summary):
+    return [(s.scenario_id, s.agent, s.among_agents, s.tally) for s in summary.scenarios]
+
+
+def test_one_scenario_run_by_two_agents_is_two_rows():
+    summary = summary_of(
+        episode(agent="b"), failing(agent="a"), episode(agent="a", iteration=2), episode("c")
+    )
+    assert rows(summary) == [
+        ("c", None, False, Tally(passed=1)),
+        ("refund", "a", True, Tally(passed=1, failed=1)),
+        ("refund", "b", True, Tally(passed=1)),
+    ]
+
+
+def test_an_episode_that_ended_before_it_named_its_agent_is_of_the_only_one_it_can_be():
+    lost = episode(iteration=2, outcome="error", reason="killed")
+    assert rows(summary_of(episode(agent="a"), lost)) == [
+        ("refund", "a", False, Tally(passed=1, error=1))
+    ]
+    retried = [episode(nodeid="x", outcome="error"), episode(nodeid="x", agent="b", attempt=2)]
+    assert rows(summary_of(episode(agent="a"), *retried)) == [
+        ("refund", "a", True, Tally(passed=1)),
+        ("refund", "b", True, Tally(passed=1)),
+    ]
+
+
+def test_a_pass_without_an_agent_is_lent_to_none_and_an_unclear_error_stays_by_itself():
+    assert rows(summary_of(failing(agent="a"), episode(iteration=2))) == [
+        ("refund", None, True, Tally(passed=1)),
+        ("refund", "a", True, Tally(failed=1)),
+    ]
+    unclear = summary_of(
+        episode(agent="a"), episode(agent="b"), episode(outcome="error", nodeid="y")
+    )
+    assert rows(unclear)[0] == ("refund", None, True, Tally(error=1))
+
+
+def test_a_pass_rate_has_an_interval_from_two_judged_iterations_on():
+    one = summary_of(episode())
+    assert (one.pass_interval, one.scenarios[0].pass_interval) == (None, None)
+    runs = [episode(iteration=n) for n in range(1, 57)]
+    runs += [failing(iteration=n) for n in range(57, 61)]
+    built = summary_of(*runs, episode("errs", outcome="error"))
+    assert built.pass_interval == built.scenarios[1].pass_interval == (0.840746, 0.973771)
+
+
+def test_durations_of_every_attempt_are_added_up_and_unknown_where_one_is():
+    timed = [failing(duration_ms=10), episode(attempt=2, duration_ms=20)]
+    assert summary_of(*timed).scenarios[0].duration_ms == 30
+    assert summary_of(*timed, episode(iteration=2)).scenarios[0].duration_ms is None
+
+
+def test_what_stopped_agents_and_what_models_refused_is_counted():
+    summary = summary_of(
+        episode("a", stop_reason="timeout", rate_limited=3, cassette_misses=1),
+        episode("b", stop_reason="timeout", rate_limited=1),
+        episode("c", stop_reason="max_turns"),
+        episode("d", stop_reason="completed"),
+    )
+    assert [(s.reason, s.episodes) for s in summary.stops] == [("max_turns", 1), ("timeout", 2)]
+    assert (summary.calls.rate_limited, summary.calls.misses) == (4, 1)
+
+
+def test_reasons_stand_for_what_failed_without_an_assertion():
+    summary = summary_of(
+        failing(iteration=1, reason="AssertionError"),
+        episode(iteration=2, outcome="error", reason="429 from the model"),
+        episode(iteration=3, outcome="error", reason="429 from the model"),
+    )
+    assert summary.scenarios[0].reasons == ()
+    assert summary.scenarios[0].unjudged_reasons == ("429 from the model",)
+    bare = summary_of(episode(outcome="failed", reason="DID NOT RAISE"))
+    assert bare.scenarios[0].reasons == ("DID NOT RAISE",)
+
+
+def test_the_worst_violation_of_a_budget_stands_for_it():
+    def using(used, iteration):
+        return episode(
+            iteration=iteration, trajectory=None, budgets={"tool_calls": {"used": used, "limit": 4}}
+        )
+
+    (item,) = summary_of(using(5, 1), using(7, 2), using(3, 3)).scenarios[0].violations
+    assert (item.violation.observed, item.iterations) == (7, 2)
+
+
+def test_totals_are_unknown_where_a_part_is_unknown():
+    priced = {"turns": [turn(cost_usd=0.5, tokens={"input": 10, "output": 2})]}
+    summary = summary_of(episode("a", trajectory=priced), episode("b", trajectory=priced))
+    assert summary.totals.cost_usd == 1.0
+    assert summary.totals.tokens == 24
+    mixed = summary_of(episode("a", trajectory=priced), episode("b"))
+    assert mixed.totals.cost_usd is None
+    assert mixed.totals.unpriced == 1
+
+
+def test_calls_are_counted_by_where_they_came_from():
+    turns = [turn(source="live"), turn(source="replayed"), turn(source="replayed"), turn()]
+    calls = summary_of(episode(trajectory={"turns": turns})).calls
+    assert (calls.live, calls.replayed, calls.scripted) == (1, 2, 1)
+
+
+def test_the_order_of_episodes_does_not_matter():
+    episodes = [
+        failing(iteration=1),
+        episode(iteration=2),
+        episode("b", outcome="error", reason="x"),
+        failing("b", iteration=2, assertions=[failed_assertion("z"), failed_assertion("a")]),
+    ]
+    summaries = {repr(summary_of(*order)) for order in itertools.permutations(episodes)}
+    assert len(summaries) == 1
+
+
+def test_wall_time_is_kept_only_where_it_has_a_budget():
+    assert summary_of(episode()).totals.wall_time_s is None
+    budgets = SuiteBudgets.model_validate({"total_wall_time_s": 60})
+    assert summarize(loaded(episode()), budgets=budgets).totals.wall_time_s == 2.5
+
+
+def test_every_attempt_costs_what_it_costs():
+    priced = {"turns": [turn(cost_usd=0.5, tokens={"input": 10})]}
+    attempts = [failing(attempt=1, trajectory=priced), episode(attempt=2, trajectory=priced)]
+    summary = summary_of(*attempts)
+    assert (summary.totals.cost_usd, summary.totals.tokens) == (1.0, 20)
+    assert summary.scenarios[0].cost_usd == 1.0
+
+
+def test_a_part_of_the_cost_is_said_where_another_part_is_unknown():
+    priced = {"turns": [turn(cost_usd=0.5)]}
+    totals = summary_of(episode("a", trajectory=priced), episode("b")).totals
+    assert (totals.cost_usd, totals.priced_usd, totals.unpriced) == (None, 0.5, 1)
+
+
+def test_evaluations_are_tallied_as_their_report_does():
+    episodes = [
+        evaluated("a", True, False),
+        evaluated("a", True, iteration=2),
+        evaluated("b", False, outcome="error"),
+        evaluated("c", outcome="skipped"),
+        evaluated("d", False),
+        evaluated("d", True, True, attempt=2),
+        episode("strict"),
+    ]
+    found, told = summary_of(*episodes), evaluation_report(episodes)
+    whole = found.evaluations
+    assert (whole.conversations, whole.passed) == (4, 2)
+    assert (whole.conversations, whole.passed, whole.mean_score) == (
+        told.total_conversations,
+        told.passed_conversations,
+        told.average_score,
+    )
+    assert (whole.assertions, whole.assertions_passed) == (6, 4)
+    modes = {scenario.scenario_id: scenario.mode for scenario in found.scenarios}
+    assert modes == dict.fromkeys("abcd", "evaluation") | {"strict": "strict"}
+
+
+def test_a_scenario_of_a_strict_test_too_is_strict():
+    (scenario,) = summary_of(evaluated("a", False), episode("a", iteration=2)).scenarios
+    assert (scenario.mode, scenario.gate) == ("strict", "required")
+
+
+JUDGED = {"calls": 2, "tokens": {"input": 90, "output": 10}, "cost_usd": 0.25}
+
+
+def test_what_judging_took_is_part_of_the_totals():
+    budgets = SuiteBudgets.model_validate({"total_cost_usd": 0.4, "total_tokens": 100})
+    used = {"trajectory": {"turns": [turn(cost_usd=0.5, tokens={"input": 5, "output": 5})]}}
+    found = summarize(
+        loaded(
+            episode(judge=JUDGED, **used),
+            evaluated("a", judge=JUDGED, **used),
+            episode("c", **used),
+        ),
+        budgets=budgets,
+    )
+    assert (found.totals.cost_usd, found.totals.tokens) == (2.0, 230)
+    assert (found.totals.judge.calls, found.totals.judge.tokens) == (4, 200)
+    assert found.totals.judge.cost_usd == 0.5
+    assert [(v.budget, v.observed) for v in found.suite_violations] == [
+        ("total_cost_usd", 2.0),
+        ("total_tokens", 230),
+    ]
+    assert found.scenarios[1].cost_usd == 0.5, "an episode's own cost is the agent's"
+
+
+def test_what_simulated_users_took_is_part_of_the_totals():
+    used = {"trajectory": {"turns": [turn(cost_usd=0.5, tokens={"input": 5, "output": 5})]}}
+    totals = summary_of(episode(simulated_user=JUDGED, judge=JUDGED, **used)).totals
+    assert (totals.cost_usd, totals.tokens) == (1.0, 210)
+    assert totals.simulated_user == totals.judge
+
+
+@pytest.mark.parametrize("gap", ["tokens", "cost_usd"])
+def test_what_a_simulated_user_does_not_tell_leaves_the_total_unknown(gap):
+    used = {"trajectory": {"turns": [turn(cost_usd=0.5, tokens={"input": 5, "output": 5})]}}
+    totals = summary_of(episode(simulated_user={**JUDGED, gap: None}, **used)).totals
+    assert getattr(totals, gap) is None
+
+
+def test_a_judge_without_a_price_leaves_the_total_unknown():
+    priced = {"trajectory": {"turns": [turn(cost_usd=0.5)]}}
+    found = summary_of(episode(judge={**JUDGED, "cost_usd": None}, **priced)).totals
+    assert (found.cost_usd, found.priced_usd, found.judge.unpriced) == (None, 0.5, 1)
+
+
+def test_judging_costs_where_the_agent_has_no_price():
+    found = summary_of(episode(judge=JUDGED)).totals
+    assert (found.cost_usd, found.priced_usd, found.unpriced) == (None, 0.25, 1)

@@ -1,0 +1,112 @@
+"""Agreements: what they cover, until when, and what a wrong one is told."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from ci_agent_eval.analysis.waivers import agreements, covering
+from ci_agent_eval.contract.waivers import AcknowledgedEntry, QuarantineEntry
+from tests.builders import agreement
+
+DAY = dt.date(2026, 1, 31)
+
+
+def entry(**overrides):
+    fields = {"scenario": "refund", "owner": "payments", "reason": "flaky", "until": "2026-01-31"}
+    return QuarantineEntry.model_validate({**fields, **overrides})
+
+
+@pytest.mark.parametrize("days", [-400, -1, 0])
+def test_the_last_day_is_part_of_it(days):
+    (one,) = agreements([entry()], DAY + dt.timedelta(days))
+    assert not one.expired
+
+
+@pytest.mark.parametrize("days", [1, 2, 400])
+def test_after_the_last_day_it_is_over(days):
+    (one,) = agreements([entry()], DAY + dt.timedelta(days))
+    assert one.expired
+
+
+def test_an_agreement_says_all_that_its_entry_says():
+    (one,) = agreements([entry(agent="a*")], DAY)
+    told = (one.scenario, one.agent, one.owner, one.reason, one.until)
+    assert told == ("refund", "a*", "payments", "flaky", DAY)
+    accepted = AcknowledgedEntry(scenario="refund", reason="known", until=DAY)
+    assert agreements([accepted], DAY)[0].owner is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "covered"),
+    [
+        ("refund", "refund", True),
+        ("refund", "refund_big", False),
+        ("refund*", "refund_big", True),
+        ("Refund", "refund", False),
+        ("test_x.py::test_refund[3]", "test_x.py::test_refund[3]", True),
+        ("test_x.py::test_refund[3]", "test_x.py::test_refund3", True),
+        ("test_x.py::*", "test_x.py::test_refund[3]", True),
+        ("*", "a/b\nc", True),
+    ],
+)
+def test_a_scenario_is_meant_by_its_id_or_by_a_glob(pattern, name, covered):
+    assert agreement(pattern).covers(name, None) is covered
+
+
+@pytest.mark.parametrize(
+    ("agent", "of", "covered"),
+    [(None, "gpt", True), (None, None, True), ("gpt", "gpt", True), ("gpt", None, False),
+     ("gpt*", "gpt-5", True), ("gpt", "claude", False)],
+)  # fmt: skip
+def test_an_agent_narrows_it(agent, of, covered):
+    assert agreement(agent=agent).covers("refund", of) is covered
+
+
+@given(name=st.text(max_size=30))
+def test_every_name_is_covered_by_itself(name):
+    assert agreement(name).covers(name, None)
+
+
+def test_of_several_the_one_that_holds_longest_counts():
+    short, long = agreement(until=DAY, expired=True), agreement("ref*", until=dt.date(2027, 1, 1))
+    assert covering([long, short], "refund", None) == long
+    assert covering([short, long], "refund", None) == long
+    assert covering([short, long], "other", None) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"until": "31.01.2026"}, 'must be a date written as "YYYY-MM-DD"'),
+        ({"until": "2026-02-30"}, "2026-02-30 is no day of the calendar"),
+        ({"until": "2026-1-3"}, 'must be a date written as "YYYY-MM-DD"'),
+        ({"until": 20260131}, 'must be a date written as "YYYY-MM-DD"'),
+        (
+            {"until": dt.datetime(2026, 1, 31, tzinfo=dt.UTC)},
+            'must be a date written as "YYYY-MM-DD"',
+        ),
+        ({"owner": ""}, "at least 1 character"),
+        ({"reason": "  "}, "should match pattern"),
+        ({"scenrio": "x"}, "unknown key 'scenrio'; did you mean 'scenario'?"),
+    ],
+)
+def test_a_wrong_entry_is_told(fields, said):
+    with pytest.raises(ValidationError, match=re.escape(said)):
+        entry(**fields)
+
+
+@pytest.mark.parametrize("field", ["scenario", "owner", "reason", "until"])
+def test_every_field_of_a_quarantine_is_needed(field):
+    whole = entry().model_dump(exclude={"agent", field})
+    with pytest.raises(ValidationError, match=rf"{field}\n  Field required"):
+        QuarantineEntry.model_validate(whole)
+
+
+def test_a_date_of_toml_is_one():
+    assert entry(until=DAY).until == DAY

@@ -1,0 +1,59 @@
+"""What GitHub says of a run and of its attempts, held against a report of its results."""
+
+from __future__ import annotations
+
+from ci_agent_eval.analysis.loaded_results import PlainTests, Tally
+from ci_agent_eval.app.fork_handoff import doubts
+from ci_agent_eval.contract.results import Session, Shard
+from ci_agent_eval.github.event import SourceRun
+from tests.builders import episode, failing, report
+
+
+def source(conclusion="success", attempt=1):
+    return SourceRun(5, 1, "pull_request", conclusion, "main", "mallory/shop", attempt)
+
+
+def session(attempt=1, index=None, run="5"):
+    shard = None if index is None else Shard(index=index, count=2)
+    return Session(state="finished", run=run, attempt=attempt, shard=shard)
+
+
+def told(run, *sessions, of=None):
+    found = doubts(run, sessions or (session(),), of or report(episode()))
+    return [(finding.message, finding.blocking) for finding in found]
+
+
+def test_a_run_that_did_not_succeed_needs_a_reason():
+    ((message, blocking),) = told(source("timed_out"))
+    assert blocking
+    assert message.startswith("GitHub says that it ended in timed out, and its results do not")
+    assert told(source("failure"), of=report(failing())) == []
+    assert told(source()) == []
+
+
+def test_tests_alone_hand_no_episode_over():
+    tests = PlainTests(Tally(passed=3))
+    ((message, blocking),) = told(source(), of=report(tests=tests, sources=()))
+    assert (blocking, "no episode that was handed over" in message) == (True, True)
+
+
+def test_an_attempt_that_left_nothing():
+    ((message, blocking),) = told(source(attempt=2), session(1))
+    assert (blocking, message.startswith("attempt 2 left no results")) == (True, True)
+    assert told(source(attempt=2), session(2)) == []
+    shards = (session(1, index=1), session(1, index=2))
+    assert [blocking for _, blocking in told(source(attempt=3), *shards)] == [True]
+
+
+def test_a_shard_that_was_not_run_again_is_said():
+    shards = (session(1, index=1), session(1, index=2), session(2, index=2))
+    assert told(source(attempt=2), *shards) == [
+        ("attempt 2 did not run shard 1 again: its results are of 1", False)
+    ]
+    failed = told(source("failure", attempt=2), *shards)
+    assert [blocking for _, blocking in failed] == [True, False]
+
+
+def test_what_names_no_run_names_no_attempt():
+    assert told(source(attempt=2), session(run=None)) == []
+    assert told(source(attempt=None), session()) == []

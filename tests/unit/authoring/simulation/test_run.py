@@ -1,0 +1,493 @@
+"""A simulated user talks to an app: the order of things, what ends it, what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval import SimulatedUser, SimulationResult, run_simulation
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording.active_episode import RunningEpisode, enter, leave
+
+
+def echo(message, *, thread_id):
+    return f"you said {message}"
+
+
+def user(*responses, **options):
+    return SimulatedUser("a customer", fixed_responses=responses or ["hi"], **options)
+
+
+def scripted(*entries, **options):
+    return SimulatedUser("a customer", script=list(entries), **options)
+
+
+def said(result):
+    return [m["content"] for m in result.conversation_history if m["role"] == "user"]
+
+
+def recorder_of(scenario_id="refund", **fields):
+    ticks = itertools.count()
+    return EpisodeRecorder(scenario_id, clock=lambda: next(ticks) / 10, **fields)
+
+
+@pytest.fixture
+def recorder():
+    recorder = recorder_of()
+    enter(RunningEpisode("strict", recorder))
+    yield recorder
+    leave()
+
+
+class TestAsOpik:
+    """Opik's callers need to change nothing."""
+
+    def test_its_arguments_have_its_positions(self):
+        names = list(inspect.signature(run_simulation).parameters)
+        theirs = ["app", "user_simulator", "initial_message", "max_turns", "thread_id"]
+        assert names[:7] == [*theirs, "project_name", "tags"]
+        names = list(inspect.signature(SimulatedUser).parameters)
+        assert names[:3] == ["persona", "model", "fixed_responses"]
+
+    def test_the_result_is_a_mapping_of_its_keys(self):
+        result = run_simulation(echo, user("a", "b"), "hello", 2, "t-1", "desk", ["smoke"])
+        assert result["thread_id"] == result.thread_id == "t-1"
+        assert result["project_name"] == "desk"
+        assert dict(result)["tags"] == ("smoke",)
+        assert result["conversation_history"] == [
+            {"role": "user", "content": "hello"},
+            {"role": "assistant", "content": "you said hello"},
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "content": "you said a"},
+        ]
+        with pytest.raises(KeyError):
+            result["nothing"]
+
+    def test_fixed_responses_go_round_and_a_turn_is_an_exchange(self):
+        result = run_simulation(echo, user("a", "b"))
+        assert said(result) == ["a", "b", "a", "b", "a"]
+        assert (result.turns, result.stop_reason) == (5, "max_turns")
+
+    def test_a_user_begins_anew_in_each_simulation(self):
+        someone = user("a", "b")
+        runs = [said(run_simulation(echo, someone, max_turns=1)) for _ in range(2)]
+        assert runs == [["a"], ["a"]]
+
+    def test_generate_response_goes_round_when_it_is_called_by_itself(self):
+        someone = user("a", "b")
+        assert [someone.generate_response([]) for _ in range(3)] == ["a", "b", "a"]
+
+    def test_the_app_gets_the_thread_and_the_further_arguments(self):
+        got = []
+
+        def app(message, *, thread_id, **kwargs):
+            got.append((message, thread_id, kwargs))
+            return {"role": "assistant", "content": "ok"}
+
+        run_simulation(app, user("a"), max_turns=1, thread_id="t", tier="gold")
+        assert got == [("a", "t", {"tier": "gold"})]
+
+    def test_a_thread_is_made_up_where_none_is_given(self):
+        first, second = (run_simulation(echo, user()).thread_id for _ in range(2))
+        assert first != second
+
+    def test_anything_that_generates_responses_is_a_user(self):
+        class Theirs:
+            def generate_response(self, conversation_history):
+                return f"message {len(conversation_history)}"
+
+        assert said(run_simulation(echo, Theirs(), max_turns=2)) == ["message 0", "message 2"]
+
+    def test_a_class_made_of_ours_speaks_for_itself(self):
+        class Shouting(SimulatedUser):
+            def generate_response(self, conversation_history):
+                return super().generate_response(conversation_history).upper()
+
+        someone = Shouting("loud", fixed_responses=["a", "b [done]"], stop_token="[DONE]")
+        result = run_simulation(echo, someone)
+        assert said(result) == ["A", "B"]
+        assert result.stop_reason == "stop_token"
+
+
+class TestScript:
+    def test_a_script_is_said_once(self):
+        result = run_simulation(echo, scripted("a", "b"))
+        assert said(result) == ["a", "b"]
+        assert result.stop_reason == "script_ended"
+        assert result.last_reply == "you said b"
+
+    def test_functions_and_rules_answer_the_last_reply(self):
+        result = run_simulation(
+            echo,
+            scripted("a", str.upper, {"nothing": "x", r"SAID \w+": "by rule", ".*": "y"}),
+        )
+        assert said(result) == ["a", "YOU SAID A", "by rule"]
+
+    def test_a_reply_that_no_rule_answers_ends_it_and_says_so(self):
+        result = run_simulation(echo, scripted("a", {"order": "1001", "name": "Ada"}))
+        assert result.stop_reason == "off_script"
+        assert result.detail == "entry 2 of the script answers 'order', 'name' only"
+        assert result.turns == 1
+
+    def test_a_function_may_leave(self):
+        assert run_simulation(echo, scripted("a", lambda reply: None, "b")).turns == 1
+
+    def test_a_function_may_be_async(self):
+        async def shout(reply):
+            await asyncio.sleep(0)
+            return reply.upper()
+
+        assert said(run_simulation(echo, scripted("a", shout))) == ["a", "YOU SAID A"]
+
+    def test_an_initial_message_comes_before_the_script(self):
+        assert said(run_simulation(echo, scripted("a"), "hello")) == ["hello", "a"]
+
+    @pytest.mark.parametrize(
+        ("entries", "problem"),
+        [
+            (
+                [1],
+                "SimulatedUser.script[0]: must be a text, a function of the last reply, or rules",
+            ),
+            (["a", {}], "SimulatedUser.script[1]: must be a text, a function"),
+            ([{"(": "x"}], "SimulatedUser.script[0]: '(' is no regular expression"),
+            ([{"a": 1}], "SimulatedUser.script[0]: a rule is a pattern and a message"),
+        ],
+    )
+    def test_a_script_that_cannot_be_said_is_refused(self, entries, problem):
+        with pytest.raises(InputError) as refused:
+            scripted(*entries)
+        assert str(refused.value).startswith(problem)
+
+
+class TestEnds:
+    """Each end has its reason, and the last reply is there."""
+
+    def test_the_goal_goes_before_the_other_ends(self):
+        result = run_simulation(
+            echo,
+            scripted("a", "b [DONE]"),
+            max_turns=2,
+            goal=lambda history: "b" in history[-1]["content"],
+            stop_when=lambda history: len(history) == 4,
+        )
+        assert (result.stop_reason, result.turns) == ("goal_reached", 2)
+
+    def test_a_predicate_goes_before_the_user_and_the_count(self):
+        result = run_simulation(echo, user("a [DONE]"), max_turns=1, stop_when=lambda history: True)
+        assert result.stop_reason == "stop_when"
+
+    def test_what_is_said_before_the_token_is_delivered(self):
+        result = run_simulation(echo, scripted("a", "yes, please. [DONE] and more"))
+        assert said(result) == ["a", "yes, please."]
+        assert result.last_reply == "you said yes, please."
+        assert result.stop_reason == "stop_token"
+
+    def test_a_bare_token_is_not_delivered(self):
+        result = run_simulation(echo, scripted("a", " [DONE] "))
+        assert (result.turns, result.last_reply) == (1, "you said a")
+        assert result.stop_reason == "stop_token"
+
+    def test_a_user_may_leave_before_the_first_message(self):
+        result = run_simulation(echo, scripted("[DONE]"))
+        assert (result.turns, result.last_reply, list(result["conversation_history"])) == (
+            0,
+            "",
+            [],
+        )
+
+    def test_another_token_or_none(self):
+        assert run_simulation(echo, user("bye", stop_token="bye")).turns == 0
+        assert run_simulation(echo, user("[DONE]", stop_token=None)).turns == 5
+
+    def test_predicates_may_be_async_and_cannot_change_the_conversation(self):
+        async def spoil(history):
+            await asyncio.sleep(0)
+            history.clear()
+            return False
+
+        result = run_simulation(echo, user("a"), max_turns=2, stop_when=spoil)
+        assert len(result.conversation_history) == 4
+
+    def test_the_user_is_not_asked_once_the_turns_are_used_up(self):
+        asked = []
+
+        def model(persona, history):
+            asked.append(len(history))
+            return "more"
+
+        run_simulation(echo, SimulatedUser("curious", model), max_turns=2)
+        assert asked == [0, 2]
+
+    @given(
+        lines=st.lists(st.sampled_from(["a", "b [DONE]", "[DONE]", "c", ""]), max_size=6),
+        max_turns=st.integers(1, 4),
+        stop_at=st.integers(1, 6),
+        cycle=st.booleans(),
+    )
+    def test_every_conversation_is_whole_exchanges_and_ends(self, lines, max_turns, stop_at, cycle):
+        someone = user(*lines) if cycle and lines else scripted(*lines)
+        result = run_simulation(
+            echo, someone, max_turns=max_turns, stop_when=lambda h: len(h) >= 2 * stop_at
+        )
+        roles = [m["role"] for m in result.conversation_history]
+        assert roles == ["user", "assistant"] * result.turns
+        assert result.turns <= min(max_turns, stop_at)
+        assert all(text in line for text, line in zip(said(result), lines * 4, strict=False))
+        reasons = {
+            "max_turns": result.turns == max_turns,
+            "stop_when": result.turns == stop_at,
+            "script_ended": result.turns == len(lines),
+            "stop_token": any("[DONE]" in line for line in lines),
+        }
+        assert reasons[result.stop_reason]
+        assert "[DONE]" not in str(result.conversation_history)
+
+
+class TestApps:
+    @pytest.fixture(params=["plain", "async"])
+    def run(self, request):
+        """Run in a plain and in an async test."""
+        if request.param == "plain":
+            return run_simulation
+
+        def run(*args, **kwargs):
+            async def wait():
+                return await run_simulation(*args, **kwargs)
+
+            return asyncio.run(wait())
+
+        return run
+
+    def test_a_plain_function(self, run):
+        assert run(lambda message: message.upper(), user("a"), max_turns=1).last_reply == "A"
+
+    def test_an_async_function(self, run):
+        async def app(message, *, thread_id):
+            await asyncio.sleep(0)
+            return message.upper()
+
+        assert run(app, user("a"), max_turns=1).last_reply == "A"
+
+    def test_an_agent_that_responds(self, run):
+        class Agent:
+            def __call__(self, message):
+                raise AssertionError("it responds")
+
+            async def respond(self, message):
+                return message.upper()
+
+        assert run(Agent(), user("a"), max_turns=1).last_reply == "A"
+
+    def test_an_app_keeps_its_state_between_turns(self, run):
+        class Counter:
+            count = 0
+
+            def respond(self, message):
+                self.count += 1
+                return str(self.count)
+
+        assert run(Counter(), user("a"), max_turns=3).last_reply == "3"
+
+    def test_what_it_raises_is_raised(self, run):
+        def app(message):
+            raise ConnectionError("no database")
+
+        async def waiting(message):
+            await asyncio.sleep(0)
+            app(message)
+
+        for broken in (app, waiting):
+            with pytest.raises(ConnectionError, match="no database") as raised:
+                run(broken, user("a"))
+            assert raised.value.__notes__ == ["in turn 1 of the simulation"]
+
+    def test_what_was_asked_of_a_turn_is_said_to_be_of_that_turn(self, run):
+        def broken(history):
+            raise KeyError(len(history) // 2)
+
+        for name in ("stop_when", "goal"):
+            with pytest.raises(KeyError) as raised:
+                run(echo, user("a"), **{name: broken})
+            assert raised.value.args == (1,)
+            assert raised.value.__notes__ == ["in turn 1 of the simulation"]
+
+    def test_what_is_no_app_is_refused(self, run):
+        with pytest.raises(InputError, match="a int is no app; give a function"):
+            run(3, user("a"))
+
+    def test_what_is_no_user_is_refused(self, run):
+        with pytest.raises(InputError, match="a str is no user; give a SimulatedUser"):
+            run(echo, "user")
+
+    def test_in_a_plain_test_an_app_may_run_a_loop_of_its_own(self):
+        async def work(message):
+            return message.upper()
+
+        result = run_simulation(lambda m: asyncio.run(work(m)), user("a"), max_turns=1)
+        assert result.last_reply == "A"
+
+
+class TestAwaiting:
+    def test_a_result_is_none_before_it_is_awaited(self):
+        async def forget():
+            pending = run_simulation(echo, user("a"), max_turns=1)
+            for look in (lambda: pending.turns, lambda: pending["turns"]):
+                with pytest.raises(InputError, match=r"write `await run_simulation\(...\)`"):
+                    look()
+            return await pending
+
+        assert asyncio.run(forget()).turns == 1
+
+    def test_awaiting_a_result_gives_the_result(self):
+        result = run_simulation(echo, user("a"), max_turns=1)
+
+        async def wait():
+            return await result
+
+        assert asyncio.run(wait()) is result
+
+    def test_two_may_run_at_once(self):
+        async def app(message, *, thread_id):
+            await asyncio.sleep(0)
+            return thread_id
+
+        async def both():
+            someone = user("a", "b")
+            runs = (run_simulation(app, someone, thread_id=t, max_turns=2) for t in "xy")
+            return await asyncio.gather(*runs)
+
+        first, second = asyncio.run(both())
+        assert (first.last_reply, second.last_reply) == ("x", "y")
+        assert said(first) == said(second) == ["a", "b"]
+
+
+class TestModels:
+    def test_any_function_of_persona_and_history_is_a_model(self):
+        def model(persona, history):
+            return f"{persona}: {len(history)}"
+
+        result = run_simulation(echo, SimulatedUser("Ada", model), max_turns=2)
+        assert said(result) == ["Ada: 0", "Ada: 2"]
+
+    def test_it_is_shown_the_last_messages_only(self):
+        seen = []
+
+        def model(persona, history):
+            seen.append([m["content"] for m in history])
+            return "more"
+
+        someone = SimulatedUser("Ada", model, max_history_messages=1)
+        run_simulation(echo, someone, max_turns=3)
+        assert seen == [[], ["you said more"], ["you said more"]]
+
+    def test_texts_go_before_a_model(self):
+        def model(persona, history):
+            raise AssertionError("not asked")
+
+        someone = SimulatedUser("Ada", model, fixed_responses=["a"])
+        assert said(run_simulation(echo, someone, max_turns=1)) == ["a"]
+
+    def test_a_model_by_name_needs_an_episode(self):
+        with pytest.raises(InputError, match=r"SimulatedUser.model needs a running episode"):
+            run_simulation(echo, SimulatedUser("Ada", "openai:gpt-5-mini"))
+
+    def test_an_answer_that_is_no_text_is_refused(self):
+        with pytest.raises(InputError, match="the simulated user said a int"):
+            run_simulation(echo, SimulatedUser("Ada", lambda persona, history: 3))
+
+    @pytest.mark.parametrize(
+        ("options", "problem"),
+        [
+            ({}, "it has nothing to say; give fixed_responses, a script or a model"),
+            ({"fixed_responses": "hi"}, "SimulatedUser.fixed_responses: must be a list"),
+            ({"fixed_responses": [3]}, "SimulatedUser.fixed_responses[0]: must be a text"),
+            ({"fixed_responses": ["a"], "script": ["b"]}, "give fixed_responses or a script"),
+            ({"script": []}, None),
+            ({"fixed_responses": ["a"], "stop_token": ""}, "SimulatedUser.stop_token: must be"),
+            ({"fixed_responses": ["a"], "max_history_messages": 0}, "1 or more, got 0"),
+        ],
+    )
+    def test_a_user_that_cannot_speak_is_refused(self, options, problem):
+        if problem is None:
+            assert run_simulation(echo, SimulatedUser("Ada", **options)).turns == 0
+            return
+        with pytest.raises(InputError) as refused:
+            SimulatedUser("Ada", **options)
+        assert problem in str(refused.value)
+
+    @pytest.mark.parametrize("turns", [0, -1, True, 2.5, None])
+    def test_turns_are_a_whole_number(self, turns):
+        with pytest.raises(InputError, match="max_turns must be a whole number"):
+            run_simulation(echo, user(), max_turns=turns)
+
+
+class TestEpisode:
+    def test_each_exchange_is_a_turn_of_the_episode(self, recorder):
+        run_simulation(echo, user("a", "b"), max_turns=2, tags=["smoke"])
+        episode = recorder.finish()
+        turns = [(t.role, t.content, t.latency_ms) for t in episode.trajectory.turns]
+        assert turns == [
+            ("user", "a", None),
+            ("assistant", "you said a", 100),
+            ("user", "b", None),
+            ("assistant", "you said b", 100),
+        ]
+        assert episode.metadata["simulations"] == [
+            {
+                "thread_id": episode.thread_id,
+                "stop_reason": "max_turns",
+                "turns": 2,
+                "tags": ["smoke"],
+            }
+        ]
+
+    def test_a_thread_follows_from_the_episode(self):
+        def threads(*args, **fields):
+            recorder = recorder_of(*args, **fields)
+            enter(RunningEpisode("strict", recorder))
+            try:
+                runs = [run_simulation(echo, user(), max_turns=1).thread_id for _ in range(2)]
+            finally:
+                leave()
+            assert recorder.thread_id == runs[0]
+            return runs
+
+        first = threads()
+        assert threads() == first
+        others = [threads("other"), threads(iteration=2), threads(attempt=2)]
+        every = {thread for runs in (first, *others) for thread in runs}
+        assert len(every) == 8
+
+    def test_a_thread_of_the_test_s_own_stays(self, recorder):
+        recorder.thread_id = "mine"
+        assert run_simulation(echo, user(), max_turns=1).thread_id == "mine"
+
+    def test_what_the_app_raises_leaves_the_turns_so_far(self, recorder):
+        def app(message):
+            if message == "b":
+                raise ConnectionError("no database")
+            return "ok"
+
+        with pytest.raises(ConnectionError):
+            run_simulation(app, user("a", "b"))
+        *turns, broke = recorder.turns
+        assert [t.content for t in turns] == ["a", "ok", "b"]
+        assert (broke.role, broke.content) == (
+            "system",
+            "the agent raised ConnectionError: no database",
+        )
+        (noted,) = recorder.metadata["simulations"]
+        assert (noted["error"], noted["turns"]) == ("ConnectionError", 1)
+        assert "stop_reason" not in noted
+
+    def test_metadata_of_the_test_s_own_is_left_alone(self, recorder):
+        recorder.metadata["simulations"] = "mine"
+        assert isinstance(run_simulation(echo, user(), max_turns=1), SimulationResult)
+        assert recorder.metadata["simulations"] == "mine"

@@ -1,0 +1,51 @@
+"""Requests in flight together: all at once, their answers in order, and the first failure told."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ci_agent_eval.github.concurrent_requests import OfThread, together
+
+
+def test_all_are_under_way_at_once_and_answers_come_in_order():
+    meeting = threading.Barrier(4, timeout=30)
+
+    def work(number: int) -> int:
+        meeting.wait()
+        return number * 10
+
+    assert together(work, range(4)) == [0, 10, 20, 30]
+
+
+def test_nothing_is_asked_for_nothing():
+    assert together(lambda number: 1 // number, []) == []
+
+
+@pytest.mark.parametrize("bad", [{0, 2}, {1, 3}, {3}])
+def test_the_first_failure_is_raised_once_all_have_ended(bad: set[int]):
+    ended: set[int] = set()
+
+    def work(number: int) -> None:
+        ended.add(number)
+        if number in bad:
+            raise ValueError(number)
+
+    with pytest.raises(ValueError, match=f"^{min(bad)}$"):
+        together(work, range(4))
+    assert ended == {0, 1, 2, 3}
+
+
+def test_each_thread_has_its_own():
+    made: list[object] = []
+    of_thread: OfThread[int] = OfThread(lambda: made.append(object()) or len(made))
+    meeting = threading.Barrier(3, timeout=30)
+
+    def own(_: int) -> tuple[int, int]:
+        meeting.wait()
+        return of_thread.own, of_thread.own
+
+    pairs = together(own, range(3))
+    assert all(one == two for one, two in pairs)
+    assert len({one for one, _ in pairs}) == 3

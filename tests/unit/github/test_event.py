@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.github.event import parse_event
+from ci_agent_eval.github.files import load_event
+
+SHA = "a" * 40
+MERGE = "b" * 40
+ENVIRON = {
+    "GITHUB_REPOSITORY": "octo/shop",
+    "GITHUB_SHA": MERGE,
+    "GITHUB_RUN_ID": "17",
+    "GITHUB_ACTOR": "octocat",
+}
+
+
+def pull_payload(head: str | None = "octo/shop", **overrides: Any) -> dict[str, Any]:
+    repo = {"full_name": head} if head else None
+    pull = {"number": 7, "head": {"sha": SHA, "repo": repo}, **overrides}
+    return {"pull_request": pull, "repository": {"full_name": "octo/shop"}}
+
+
+def run_payload(*pulls: dict[str, Any], head: str = "octo/shop") -> dict[str, Any]:
+    return {
+        "workflow_run": {
+            "head_sha": SHA,
+            "pull_requests": list(pulls),
+            "head_repository": {"full_name": head},
+        },
+        "repository": {"full_name": "octo/shop", "id": 1},
+    }
+
+
+@pytest.mark.parametrize("name", ["pull_request", "pull_request_target"])
+def test_a_pull_request_is_its_head_commit_not_its_merge_commit(name: str):
+    event = parse_event(name, pull_payload(), ENVIRON)
+
+    assert (event.name, event.head_sha, event.pulls, event.is_fork) == (name, SHA, (7,), False)
+    assert event.actor == "octocat"
+    assert event.run_url == "https://github.com/octo/shop/actions/runs/17"
+    assert event.api_url == "https://api.github.com"
+
+
+@pytest.mark.parametrize("head", ["mallory/shop", None])
+def test_another_repository_or_a_deleted_one_is_a_fork(head: str | None):
+    assert parse_event("pull_request", pull_payload(head), ENVIRON).is_fork
+
+
+def test_a_push_looks_its_pull_requests_up():
+    event = parse_event("push", {"after": SHA}, ENVIRON)
+
+    assert (event.head_sha, event.pulls) == (MERGE, None)
+
+
+def test_a_push_without_github_sha_takes_the_commit_of_the_file():
+    event = parse_event("push", {"after": SHA}, {"GITHUB_REPOSITORY": "octo/shop"})
+
+    assert event.head_sha == SHA
+    assert event.run_url is None
+
+
+def test_a_deleted_branch_has_nothing_to_report_on():
+    with pytest.raises(InputError, match="deleted a branch"):
+        parse_event("push", {"after": "0" * 40, "deleted": True}, ENVIRON)
+
+
+def test_a_merge_group_has_no_pull_requests():
+    event = parse_event("merge_group", {"merge_group": {"head_sha": SHA}}, ENVIRON)
+
+    assert (event.head_sha, event.pulls) == (SHA, ())
+
+
+@pytest.mark.parametrize("name", ["schedule", "workflow_dispatch", "some_event_to_come"])
+def test_other_events_are_their_commit(name: str):
+    event = parse_event(name, {}, ENVIRON)
+
+    assert (event.head_sha, event.pulls) == (MERGE, None)
+
+
+def test_an_unknown_event_with_a_pull_request_is_that_pull_request():
+    event = parse_event("pull_request_review", pull_payload(), ENVIRON)
+
+    assert (event.head_sha, event.pulls) == (SHA, (7,))
+
+
+def test_a_workflow_run_lists_its_pull_requests():
+    event = parse_event("workflow_run", run_payload({"number": 7}, {"number": 9}), ENVIRON)
+
+    assert (event.head_sha, event.pulls, event.is_fork) == (SHA, (7, 9), False)
+
+
+def test_a_workflow_run_of_a_fork_looks_them_up():
+    event = parse_event("workflow_run", run_payload(head="mallory/shop"), ENVIRON)
+
+    assert (event.pulls, event.is_fork) == (None, True)
+
+
+def test_a_pull_request_to_the_upstream_repository_is_not_ours():
+    theirs = {"number": 400, "base": {"repo": {"id": 2}}}
+    ours = {"number": 7, "base": {"repo": {"id": 1}}}
+
+    assert parse_event("workflow_run", run_payload(theirs, ours), ENVIRON).pulls == (7,)
+
+
+REPOSITORY = {"full_name": "octo/shop", "default_branch": "trunk"}
+
+
+@pytest.mark.parametrize(
+    ("name", "payload", "branch"),
+    [
+        ("pull_request", pull_payload(base={"ref": "v2"}), "v2"),
+        ("pull_request", pull_payload(), None),
+        ("merge_group", {"merge_group": {"head_sha": SHA, "base_ref": "refs/heads/v2"}}, "v2"),
+        ("push", {"ref": "refs/heads/a/b"}, "a/b"),
+        ("push", {"ref": "refs/tags/v1", "repository": REPOSITORY}, "trunk"),
+        ("schedule", {"repository": REPOSITORY}, "trunk"),
+        ("workflow_dispatch", {}, None),
+    ],
+)
+def test_the_branch_that_results_are_compared_with(name: str, payload: Any, branch: str | None):
+    event = parse_event(name, payload, ENVIRON)
+    assert (event.base_branch, event.run_id) == (branch, 17)
+
+
+def source_payload(event: str, branch: str, *pulls: dict[str, Any]) -> dict[str, Any]:
+    payload = run_payload(*pulls, head="mallory/shop")
+    run = {"id": 5, "workflow_id": 6, "event": event, "head_branch": branch}
+    return {**payload, "workflow_run": {**payload["workflow_run"], **run}}
+
+
+QUEUED = "gh-readonly-queue/release/v2/pr-7-0123abc"
+
+
+@pytest.mark.parametrize(
+    ("payload", "branch"),
+    [
+        (source_payload("pull_request", "main"), None),
+        (source_payload("pull_request", "x", {"number": 7, "base": {"ref": "v2"}}), "v2"),
+        (source_payload("push", "v3"), "v3"),
+        (source_payload("merge_group", QUEUED), "release/v2"),
+    ],
+)
+def test_the_branch_of_a_run_that_another_run_is_about(payload: Any, branch: str | None):
+    event = parse_event("workflow_run", payload, ENVIRON)
+    assert event.base_branch == branch
+    assert event.source is not None
+    assert (event.source.id, event.source.workflow_id) == (5, 6)
+    assert (event.source.head_repository, event.source.conclusion) == ("mallory/shop", None)
+
+
+@pytest.mark.parametrize("attempt", [None, 3])
+def test_the_attempt_of_a_source_run(attempt):
+    payload = source_payload("push", "main")
+    payload["workflow_run"]["run_attempt"] = attempt
+    event = parse_event("workflow_run", payload, ENVIRON)
+    assert event.source is not None
+    assert event.source.attempt == attempt
+
+
+def test_an_odd_source_run_is_named():
+    payload = source_payload("push", "main")
+    payload["workflow_run"]["id"] = "5"
+    with pytest.raises(InputError, match=r"workflow_run\.id is '5', not a positive number"):
+        parse_event("workflow_run", payload, ENVIRON)
+
+
+def test_an_enterprise_server_has_its_own_addresses():
+    environ = {
+        **ENVIRON,
+        "GITHUB_API_URL": "https://git.corp/api/v3",
+        "GITHUB_SERVER_URL": "https://git.corp/",
+    }
+    event = parse_event("schedule", {}, environ)
+
+    assert event.api_url == "https://git.corp/api/v3"
+    assert event.run_url == "https://git.corp/octo/shop/actions/runs/17"
+
+
+def test_the_repository_may_come_from_the_file():
+    payload = {"repository": {"full_name": "octo/shop"}}
+
+    assert parse_event("schedule", payload, {"GITHUB_SHA": SHA}).repository == "octo/shop"
+
+
+ODD: list[tuple[str, Any, dict[str, str], str]] = [
+    ("pull_request", [], ENVIRON, "not a JSON object"),
+    ("pull_request", {}, ENVIRON, "pull_request.head.sha is missing"),
+    ("pull_request", {"pull_request": 3}, ENVIRON, "pull_request.head.sha is missing"),
+    (
+        "pull_request",
+        {"pull_request": {"head": {"sha": "main"}}},
+        ENVIRON,
+        "pull_request.head.sha is 'main'",
+    ),
+    ("pull_request", pull_payload(number=True), ENVIRON, "pull_request.number is 'True'"),
+    ("pull_request", pull_payload(number="7"), ENVIRON, "pull_request.number is '7'"),
+    ("pull_request", pull_payload(number=0), ENVIRON, "pull_request.number is '0'"),
+    ("merge_group", {"merge_group": {}}, ENVIRON, "merge_group.head_sha is missing"),
+    ("workflow_run", {"workflow_run": {"head_sha": SHA}}, ENVIRON, "pull_requests is missing"),
+    ("workflow_run", run_payload({}), ENVIRON, r"pull_requests\[0\].number is missing"),
+    ("push", {}, {"GITHUB_REPOSITORY": "o/r"}, "after is missing"),
+    ("schedule", {}, {"GITHUB_REPOSITORY": "o/r"}, "GITHUB_SHA is not set"),
+    ("schedule", {}, {**ENVIRON, "GITHUB_SHA": "HEAD"}, "GITHUB_SHA is 'HEAD'"),
+    ("schedule", {}, {**ENVIRON, "GITHUB_REPOSITORY": "o/r/x"}, "GITHUB_REPOSITORY is 'o/r/x'"),
+    ("schedule", {}, {"GITHUB_SHA": SHA}, "repository.full_name is missing"),
+    ("schedule", {}, {**ENVIRON, "GITHUB_RUN_ID": "../1"}, "GITHUB_RUN_ID is '../1'"),
+    ("schedule", {}, {**ENVIRON, "GITHUB_API_URL": "ftp://x"}, "GITHUB_API_URL is 'ftp://x'"),
+]
+
+
+@pytest.mark.parametrize(("name", "payload", "environ", "sentence"), ODD)
+def test_an_odd_event_names_the_key(
+    name: str, payload: Any, environ: dict[str, str], sentence: str
+):
+    with pytest.raises(InputError, match=sentence):
+        parse_event(name, payload, environ, file="event.json")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+names = st.sampled_from(["pull_request", "push", "merge_group", "workflow_run", "schedule"])
+keys = st.sampled_from(["pull_request", "head", "sha", "number", "workflow_run", "merge_group"])
+payloads = st.dictionaries(keys, st.dictionaries(keys, json_values) | json_values)
+
+
+@given(names, payloads | json_values)
+def test_any_payload_is_an_event_or_an_input_error(name: str, payload: Any):
+    try:
+        event = parse_event(name, payload, ENVIRON)
+    except InputError:
+        return
+    assert len(event.head_sha) == 40
+
+
+def test_an_event_is_read_from_the_file_the_runner_names(tmp_path: Path):
+    file = tmp_path / "event.json"
+    file.write_text(json.dumps(pull_payload()), encoding="utf-8")
+
+    event = load_event(
+        {**ENVIRON, "GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(file)}
+    )
+
+    assert event.pulls == (7,)
+
+
+@pytest.mark.parametrize(
+    ("content", "environ", "sentence"),
+    [
+        (None, {"GITHUB_EVENT_NAME": "push"}, "GITHUB_EVENT_PATH is not set"),
+        (None, {"GITHUB_EVENT_PATH": "x"}, "GITHUB_EVENT_NAME is not set"),
+        (None, {}, "GITHUB_EVENT_NAME is not set"),
+        (b"{", {"GITHUB_EVENT_NAME": "push"}, r"event\.json: not JSON"),
+        (b"\xff", {"GITHUB_EVENT_NAME": "push"}, r"event\.json: not JSON"),
+    ],
+)
+def test_an_event_file_that_cannot_be_read_is_named(
+    tmp_path: Path, content: bytes | None, environ: dict[str, str], sentence: str
+):
+    file = tmp_path / "event.json"
+    if content is not None:
+        file.write_bytes(content)
+        environ = {**environ, "GITHUB_EVENT_PATH": str(file)}
+    with pytest.raises(InputError, match=sentence):
+        load_event(environ)
+
+
+def test_a_missing_event_file_is_named(tmp_path: Path):
+    environ = {"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": str(tmp_path / "gone.json")}
+    with pytest.raises(InputError, match=r"gone\.json: No such file"):
+        load_event(environ)

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ci_agent_eval.errors import PublishError
+from ci_agent_eval.github.failures import AmbiguousWriteError, OutOfPatienceError
+from ci_agent_eval.github.waiting import (
+    TRIES,
+    Pace,
+    Patience,
+    may_retry,
+    pause_before_retry,
+    persist,
+)
+
+NOW = 1_767_229_200.0
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "again"),
+    [
+        ("GET", 500, True),
+        ("GET", 403, True),
+        ("GET", 429, True),
+        ("GET", 404, False),
+        ("POST", 403, True),
+        ("POST", 429, True),
+        ("PATCH", 429, True),
+        ("POST", 500, False),
+        ("POST", 502, False),
+        ("PATCH", 503, False),
+        ("PATCH", 422, False),
+    ],
+)
+def test_only_what_was_certainly_not_done_is_sent_again(method: str, status: int, again: bool):
+    assert may_retry(method, status) == again
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "failures", "seconds"),
+    [
+        (403, {"retry-after": "7"}, 1, 7),
+        (403, {"retry-after": " 7 "}, 3, 7),
+        (503, {"retry-after": "7"}, 1, 7),
+        (429, {"retry-after": "Thu, 01 Jan 2026 01:00:30 GMT"}, 1, 30),
+        (429, {"retry-after": "Thu, 01 Jan 2026 00:00:00 GMT"}, 1, 0),
+        (429, {"retry-after": "soon"}, 1, 60),
+        (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1767229210"}, 1, 11),
+        (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1"}, 1, 1),
+        (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "later"}, 1, 60),
+        (403, {"x-ratelimit-remaining": "8", "x-ratelimit-reset": "1767229210"}, 1, 60),
+        (429, {}, 1, 60),
+        (429, {}, 2, 120),
+        (500, {}, 1, 1),
+        (500, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1767229210"}, 3, 4),
+        (None, {}, 2, 2),
+    ],
+)
+def test_the_pause_follows_githubs_order(
+    status: int | None, headers: dict[str, str], failures: int, seconds: float
+):
+    assert pause_before_retry(status, headers, failures=failures, now=NOW) == seconds
+
+
+def test_patience_is_shared_bounded_and_said():
+    naps: list[float] = []
+    said: list[str] = []
+    patience = Patience(100, naps.append, lambda _level, text: said.append(text))
+
+    patience.wait(60, "GitHub is busy")
+    with pytest.raises(OutOfPatienceError, match=r"41 s of waiting.*100 s in all.*waited 60 s"):
+        patience.wait(41, "GitHub is busy")
+    patience.wait(40, "GitHub is busy")
+
+    assert naps == [60, 40]
+    assert said == [f"GitHub is busy: waiting {n} s, then trying again." for n in (60, 40)]
+
+
+def test_writes_are_kept_apart_after_the_first_few():
+    now = [0.0]
+    naps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        now[0] += seconds
+
+    pace = Pace(lambda: now[0], sleep, free=2, apart_s=1)
+    for passing in (0.0, 0.0, 0.25, 5.0, 0.0):
+        now[0] += passing
+        pace.before_write()
+
+    assert naps == [0.75, 1.0]
+
+
+def scripted(*steps: Exception | str) -> tuple[Callable[[int], str], list[int]]:
+    """An attempt that goes as told, and the numbers it was called with."""
+    called: list[int] = []
+
+    def attempt(number: int) -> str:
+        called.append(number)
+        step = steps[min(number, len(steps) - 1)]
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    return attempt, called
+
+
+def test_what_is_unclear_is_attempted_again_after_a_growing_wait():
+    waits: list[float] = []
+    attempt, called = scripted(AmbiguousWriteError("cut."), AmbiguousWriteError("cut."), "done")
+
+    assert persist(attempt, lambda seconds, _why: waits.append(seconds)) == "done"
+    assert called == [0, 1, 2]
+    assert waits == [1, 2]
+
+
+def test_what_stays_unclear_is_given_up():
+    attempt, called = scripted(AmbiguousWriteError("cut."))
+
+    with pytest.raises(AmbiguousWriteError, match="cut"):
+        persist(attempt, lambda _seconds, _why: None)
+    assert called == list(range(TRIES))
+
+
+def test_a_plain_refusal_is_not_attempted_again():
+    attempt, called = scripted(PublishError("no"))
+
+    with pytest.raises(PublishError, match=r"^no$"):
+        persist(attempt, lambda _seconds, _why: None)
+    assert called == [0]
+
+
+def test_a_look_that_fails_leaves_it_unclear_and_says_so():
+    attempt, _ = scripted(AmbiguousWriteError("cut."), PublishError("gone."))
+
+    with pytest.raises(AmbiguousWriteError, match=r"cut\. It is not known .*: gone\."):
+        persist(attempt, lambda _seconds, _why: None)

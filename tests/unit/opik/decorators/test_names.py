@@ -1,0 +1,85 @@
+"""Opik's names for the contract, where its users would notice."""
+
+from __future__ import annotations
+
+import pytest
+
+from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.trajectory import ToolCall, Trajectory, Turn
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.opik.decorators import (
+    EpisodeAssertion,
+    EpisodeBudgetMetric,
+    EpisodeBudgets,
+    EpisodeResult,
+    build_trajectory_summary,
+    make_max_turns_assertion,
+    make_tool_call_budget,
+)
+
+STEPS = [{"action": "lookup"}, {"action": "  "}, {"action": None}, {}, {"action": "refund"}]
+
+
+def test_steps_with_an_action_are_tool_calls():
+    assert build_trajectory_summary(STEPS) == {"steps_count": 5, "tool_calls_count": 2}
+    assert build_trajectory_summary([]) == {"steps_count": 0, "tool_calls_count": 0}
+
+
+def test_a_trajectory_of_ours_is_counted_too():
+    turn = Turn(role="assistant", tool_calls=(ToolCall(name="a"), ToolCall(name="b")))
+    trajectory = Trajectory(turns=(Turn(role="user"), turn))
+    assert build_trajectory_summary(trajectory) == {"steps_count": 1, "tool_calls_count": 2}
+
+
+@pytest.mark.parametrize(("messages", "passed"), [(4, True), (6, False), (5, True), (0, True)])
+def test_turns_are_pairs_of_messages(messages, passed):
+    assertion = make_max_turns_assertion([{}] * messages, 2, name="short")
+    assert (assertion.name, assertion.passed) == ("short", passed)
+    assert assertion.reason == f"turns_used={messages // 2}, limit=2"
+
+
+def test_the_budget_of_tool_calls_is_measured():
+    budget = make_tool_call_budget(STEPS, 1)
+    assert (budget.used, budget.limit, budget.unit, budget.passed) == (2, 1, "count", False)
+    assert make_tool_call_budget(STEPS, 2).passed
+
+
+def test_every_budget_may_be_the_one_class_that_opik_has():
+    metric = EpisodeBudgetMetric(used=3, limit=5, unit="ms")
+    budgets = EpisodeBudgets(latency_ms=metric, token_usage=metric, custom={"mine": metric})
+    shown = {name: (b.used, b.limit) for name, b in budgets.all_metrics().items()}
+    assert shown == {"latency_ms": (3, 5), "token_usage": (3, 5), "mine": (3, 5)}
+    assert budgets.latency_ms is not None
+    assert budgets.latency_ms.statistic == "total"
+
+
+def test_an_unmeasured_budget_is_not_kept():
+    assert not EpisodeBudgetMetric(limit=5).passed
+
+
+def test_budgets_and_metadata_may_be_as_opik_takes_them():
+    result = EpisodeResult(scenario_id="s", budgets=None, thread_id=None, metadata={"a": object})
+    assert result.metadata == {"a": "<class 'object'>"}
+    assert list(result.budgets.named()) == []
+
+
+def test_a_result_is_an_episode():
+    failed = EpisodeAssertion(name="a", passed=False, reason="no")
+    result = EpisodeResult(scenario_id="s", assertions=[failed])
+    assert isinstance(result, Episode)
+    assert not result.is_passing()
+    with pytest.raises(AssertionError, match="a: no"):
+        result.assert_is_passing()
+
+
+def test_from_any_takes_what_stands_in():
+    result = EpisodeResult.from_any(
+        {"outcome": "passed"}, fallback_scenario_id="s", fallback_thread_id="t"
+    )
+    assert (result.scenario_id, result.thread_id) == ("s", "t")
+    given = EpisodeResult.from_any(
+        {"outcome": "passed", "scenario_id": "own"}, fallback_scenario_id="s"
+    )
+    assert given.scenario_id == "own"
+    with pytest.raises(InputError, match="returned nothing"):
+        EpisodeResult.from_any(None, fallback_scenario_id="s")

@@ -1,0 +1,246 @@
+"""verdict.json: what a consumer reads, and the way back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ci_agent_eval.analysis.loaded_results import PlainTests, Tally
+from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.findings import MissingShards
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
+from ci_agent_eval.render.headline import headline
+from tests.builders import baseline, episode, evaluated, failing, finding, report, turn
+from tests.render_reports import REPORTS, failing_over_budget, hostile
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_round_trip_is_exact(name):
+    built = REPORTS[name]()
+    text = render_verdict(built)
+    assert parse_verdict(text) == built
+    assert render_verdict(parse_verdict(text.encode())) == text
+
+
+def test_a_finding_that_is_data_is_written_with_its_sentence():
+    missing = finding("shards", where="", message=MissingShards((2, 3), 4))
+    document = json.loads(render_verdict(report(episode(), findings=(missing, finding()))))
+    plain, data = sorted(document["summary"]["findings"], key=lambda one: "data" in one)
+    assert "data" not in plain
+    assert data["message"].startswith("shards 2, 3 of 4 left no results; ")
+    assert data["data"] == {"type": "missing_shards", "indexes": [2, 3], "total": 4}
+    # The conclusion rests on nothing that a sentence says.
+    del data["data"]
+    document["summary"]["findings"] = [data]
+    assert (
+        headline(parse_verdict(json.dumps(document)))
+        == "Agent evals failed: the shards are not one whole run"
+    )
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.text(st.characters(codec="utf-8"), min_size=1))
+def test_any_text_comes_back(text):
+    assert parse_verdict(render_verdict(hostile(text))) == hostile(text)
+
+
+def test_first_level_answers_a_consumer():
+    built = failing_over_budget()
+    document = json.loads(render_verdict(built))
+    assert document["schema_version"] == "1"
+    assert document["conclusion"] == "failure"
+    assert document["headline"] == headline(built)
+    assert document["counts"] == {
+        "episodes": {"passed": 4, "failed": 3, "error": 0, "skipped": 0},
+        "evaluations": {"passed": 0, "failed": 0, "error": 0, "skipped": 0},
+        "tests": {"passed": 0, "failed": 0, "error": 0, "skipped": 0},
+        "scenarios": {"passing": 2, "failing": 2, "errored": 0, "skipped": 0, "incomplete": 0},
+        "budget_violations": 6,
+        "findings": 0,
+    }
+    assert document["summary"]["sources"][0]["cases"] == 8
+
+
+def test_the_commit_comes_back():
+    built = replace(failing_over_budget(), commit="a" * 40)
+    assert json.loads(render_verdict(built))["commit"] == "a" * 40
+    assert parse_verdict(render_verdict(built)) == built
+
+
+def test_a_file_without_a_commit_is_read():
+    document = json.loads(render_verdict(failing_over_budget()))
+    del document["commit"]
+    assert parse_verdict(json.dumps(document)) == failing_over_budget()
+
+
+DEAR = GatePolicy(max_cost_increase=0.5)
+
+
+def costing(cost):
+    """Six scenarios of three iterations that cost so much each."""
+    turns = {"turns": [turn(cost_usd=cost)]}
+    return [episode(f"s{n}", iteration=i, trajectory=turns) for n in range(6) for i in (1, 2, 3)]
+
+
+OVER = {"tool_calls": {"used": 6, "limit": 4}}
+
+NOT_PASSING = {
+    "a blocking finding": (report(episode(), findings=(finding(),)), "it is cut off"),
+    "a failed plain test": (
+        report(episode(), tests=PlainTests(Tally(passed=1, failed=1))),
+        "1 failed, 0 errored of 2 tests",
+    ),
+    "an errored plain test": (
+        report(episode(), tests=PlainTests(Tally(passed=1, error=1))),
+        "0 failed, 1 errored of 2 tests",
+    ),
+    "a failing scenario": (report(failing()), "required scenario refund is failing"),
+    "an errored scenario": (
+        report(episode(), episode("other", outcome="error")),
+        "required scenario other is errored",
+    ),
+    "a hard violation": (report(episode(budgets=OVER)), "tool_calls: 6 over limit 4"),
+    "a hard violation of the suite": (
+        report(episode(), budgets=SuiteBudgets.model_validate({"total_tokens": {"limit": 1}})),
+        "total_tokens: not measured, limit 1",
+    ),
+    "a missed threshold": (
+        report(evaluated("a", False), episode(), policy=GatePolicy(eval_min_pass_rate=0.5)),
+        "0 of 1 evaluation conversations passed",
+    ),
+    "a missed score": (
+        report(evaluated("a", False), episode(), policy=GatePolicy(eval_min_score=0.5)),
+        "the evaluations' average score is 0",
+    ),
+    "a cost that rose": (
+        report(*costing(0.02), baseline=baseline(costing(0.01)), policy=DEAR),
+        "cost per episode rose by",
+    ),
+    "nothing judged": (report(episode(outcome="skipped")), "no evidence: 1 episodes found"),
+    "nothing at all": (report(), "no evidence: 0 episodes found"),
+}
+
+
+@pytest.mark.parametrize("why", NOT_PASSING)
+def test_a_success_that_its_own_content_contradicts_is_refused(why):
+    built, sentence = NOT_PASSING[why]
+    assert not built.passed
+    verdict = replace(built.verdict, conclusion="success", reasons=())
+    with pytest.raises(
+        InputError, match=f"it claims success, but (junit.xml: )?{sentence}"
+    ) as caught:
+        parse_verdict(render_verdict(replace(built, verdict=verdict)))
+    assert "agent-eval report" in str(caught.value)
+
+
+def test_a_success_that_only_a_lenient_policy_grants_is_read():
+    lenient = GatePolicy(
+        min_pass_rate=0.5, max_error_rate=0.5, allow_skipped=True, eval_min_score=0.5
+    )
+    built = report(
+        episode(iteration=1),
+        failing(iteration=2),
+        episode("ill", iteration=1, outcome="error"),
+        episode("ill", iteration=2),
+        episode("left out", outcome="skipped"),
+        failing("only informs", gate="advisory", budgets=OVER),
+        evaluated("measured", True, False),
+        evaluated("broken", outcome="error"),
+        policy=lenient,
+    )
+    assert built.passed
+    assert parse_verdict(render_verdict(built)) == built
+
+
+def edited(**changes):
+    document = json.loads(render_verdict(failing_over_budget()))
+    for path, value in changes.items():
+        *parents, key = path.split("__")
+        inner = document
+        for parent in parents:
+            inner = inner[int(parent) if parent.isdigit() else parent]
+        inner[key] = value
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "verdict.json"),
+        ("{", "verdict.json: Invalid JSON.* line 1 column"),
+        ("null", "verdict.json, key 0|verdict.json: "),
+        ("{}", "verdict.json, key schema_version: "),
+        ("{},{}", "verdict.json"),
+        ("[]", "verdict.json"),
+        (edited(schema_version="2"), "key schema_version: Input should be '1'"),
+        (edited(unknown=1), "key unknown: "),
+        (edited(summary__totals__unknown=1), "key summary.totals.unknown: "),
+        (edited(summary__tally__passed="4"), "key summary.tally.passed: "),
+        (
+            edited(summary__totals__p95_latency_ms=float("nan")),
+            "key summary.totals.p95_latency_ms: ",
+        ),
+        (edited(summary__scenarios__0__failures=[{}]), r"key summary.scenarios.0.failures.0"),
+        (edited(conclusion="success"), "conclusion differs"),
+        (edited(verdict__conclusion="success", conclusion="success"), "contradicts the reasons"),
+        (edited(verdict__reasons=[]), "contradicts the reasons"),
+        (edited(verdict__judgements=[]), "judgements are not those"),
+        (edited(verdict__judgements__2__agent="another"), "judgements are not those"),
+        (edited(summary__pass_interval=[0.9, 1.0]), "pass interval is not that of its tally"),
+        (edited(summary__scenarios__0__pass_interval=[0.9, 1.0]), "pass interval is not that"),
+        (edited(verdict__judgements__2__status="passing"), "contradicts its iterations"),
+        (edited(verdict__judgements__2__gate="advisory"), "contradicts its iterations"),
+        (edited(verdict__judgements__2__required_pass_rate=0.5), "contradicts its iterations"),
+        (edited(summary__tally__passed=5), "tally is not that of its scenarios"),
+        (edited(summary__gated__passed=0), "tally is not that of its scenarios"),
+        (edited(commit="HEAD"), "key commit: "),
+        (edited(commit=f"{'a' * 40}\n"), "key commit: "),
+    ],
+)
+def test_anything_else_is_refused_in_one_sentence(text, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        parse_verdict(text)
+    assert "agent-eval report" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("mean_score", 0.9),
+        ("mean_score", None),
+        ("assertions", 5),
+        ("assertions_passed", 0),
+        ("tally", {"passed": 5, "failed": 0, "error": 0, "skipped": 0}),
+    ],
+)
+def test_evaluations_that_are_not_those_of_the_scenarios_are_refused(key, value):
+    document = json.loads(render_verdict(report(evaluated("a", True, False), evaluated("b", True))))
+    document["summary"]["evaluations"][key] = value
+    with pytest.raises(InputError, match="evaluations are not those of its scenarios"):
+        parse_verdict(json.dumps(document))
+
+
+def test_file_is_named_as_the_caller_knows_it():
+    with pytest.raises(InputError, match=r"^out/verdict\.json: "):
+        parse_verdict("{", name="out/verdict.json")
+
+
+def test_writing_builds_no_parser():
+    code = (
+        "from ci_agent_eval.render.formats import document\n"
+        "from ci_agent_eval.gate.report import Report\n"
+        "from ci_agent_eval.analysis.summary import Summary\n"
+        "from ci_agent_eval.gate import Verdict\n"
+        "document.render_verdict(Report(Summary(), Verdict('success')))\n"
+        "assert document._adapter.cache_info().currsize == 0\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

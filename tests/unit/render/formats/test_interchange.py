@@ -1,0 +1,191 @@
+"""CTRF and SARIF: valid by their schemas, red where the gate is, and never anyone else's words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ci_agent_eval.render.formats.ctrf import CTRF_BEGINNING, render_ctrf
+from ci_agent_eval.render.formats.sarif import SARIF_BEGINNING, render_sarif
+from tests.builders import episode, failed_assertion, failing, finding, report
+from tests.render_reports import REPORTS, oversize
+
+SCHEMAS = Path(__file__).parents[3] / "schemas"
+CTRF = jsonschema.Draft7Validator(json.loads((SCHEMAS / "ctrf.json").read_text()))
+SARIF = jsonschema.Draft4Validator(json.loads((SCHEMAS / "sarif-2.1.0.json").read_text()))
+
+
+def ctrf(shown):
+    document = json.loads(render_ctrf(shown))
+    CTRF.validate(document)
+    return document["results"]
+
+
+def sarif(shown):
+    document = json.loads(render_sarif(shown))
+    SARIF.validate(document)
+    return document["runs"][0]
+
+
+def test_named(results):
+    return {test["name"]: test for test in results["tests"]}
+
+
+test_named.__test__ = False
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_report_is_valid_by_the_schemas(name):
+    shown = REPORTS[name]()
+    results, run = ctrf(shown), sarif(shown)
+    assert results["summary"]["tests"] == len(results["tests"])
+    assert run["properties"]["conclusion"] == shown.verdict.conclusion
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_whoever_looks_at_the_counts_alone_sees_a_gate_that_failed(name):
+    shown = REPORTS[name]()
+    results = ctrf(shown)
+    if not shown.passed:
+        assert results["summary"]["failed"] > 0
+    gate = results["tests"][-1]
+    assert (gate["name"], gate["status"] == "passed") == ("agent-eval gate", shown.passed)
+
+
+def test_a_large_report_is_valid():
+    assert len(ctrf(oversize())["tests"]) > 100
+    assert len(sarif(oversize())["results"]) > 100
+
+
+def test_a_test_says_what_its_scenario_came_to():
+    shown = report(failing("refund", duration_ms=1500.4), episode("greet", duration_ms=10))
+    tests = test_named(ctrf(shown))
+    refund = tests["refund"]
+    assert (refund["status"], refund["duration"]) == ("failed", 1500)
+    assert refund["message"] == "says sorry: it did not"
+    assert (refund["filePath"], refund["line"]) == ("tests/test_refunds.py", 40)
+    assert refund["extra"]["passRate"] == 0
+    assert tests["greet"]["status"] == "passed"
+    assert "message" not in tests["greet"]
+
+
+def test_there_is_no_time_in_it_but_durations():
+    summary = ctrf(report(episode(duration_ms=20), episode("b", duration_ms=30)))["summary"]
+    assert (summary["start"], summary["stop"], summary["duration"]) == (0, 50, 50)
+    unmeasured = test_named(ctrf(report(episode(duration_ms=None))))["refund"]
+    assert (unmeasured["duration"], unmeasured["extra"]["durationMs"]) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "raw"),
+    [("error", "failed", "errored"), ("skipped", "skipped", "skipped")],
+)
+def test_what_was_not_judged_did_not_pass(outcome, status, raw):
+    shown = report(episode(outcome=outcome, reason="the model was away"))
+    refund = test_named(ctrf(shown))["refund"]
+    assert (refund["status"], refund["rawStatus"]) == (status, raw)
+    assert refund["message"] == "the model was away"
+
+
+def test_a_scenario_over_a_hard_budget_failed():
+    over = episode(budgets={"tool_calls": {"used": 5, "limit": 3}})
+    soft = episode("b", budgets={"tool_calls": {"used": 5, "limit": 3, "hard": False}})
+    tests = test_named(ctrf(report(over, soft)))
+    assert tests["refund"]["message"] == "over budget, tool_calls: 5, limit 3"
+    assert (tests["refund"]["status"], tests["b"]["status"]) == ("failed", "passed")
+
+
+def test_other_tests_that_are_not_listed_are_counted(tmp_path):
+    summary = ctrf(REPORTS["junit_only"]())["summary"]
+    listed = summary["tests"] - 1
+    assert summary["extra"]["testsNotListed"] > 0
+    assert listed == len(REPORTS["junit_only"]().summary.tests.failing)
+
+
+def test_a_result_stands_at_its_line_and_says_its_rule():
+    (result,) = sarif(report(failing()))["results"]
+    assert (result["ruleId"], result["level"]) == ("agent-eval/failed", "error")
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"] == {"uri": "tests/test_refunds.py", "uriBaseId": "%SRCROOT%"}
+    assert place["region"] == {"startLine": 48}
+
+
+def test_what_has_no_file_is_a_notification_and_no_result():
+    lost = failing(file=None, assertions=[failed_assertion(file="/etc/passwd", line=1)])
+    run = sarif(report(lost))
+    told = [n["message"]["text"] for n in run["invocations"][0]["toolExecutionNotifications"]]
+    assert run["results"] == []
+    assert any("says sorry" in text for text in told)
+    assert "/etc/passwd" not in json.dumps(run)
+
+
+def test_a_broken_file_is_told_and_the_run_was_no_success():
+    (invocation,) = sarif(report(episode(), findings=(finding(),)))["invocations"]
+    assert invocation["executionSuccessful"] is False
+    first = invocation["toolExecutionNotifications"][0]
+    assert first["descriptor"] == {"id": "agent-eval/gate/finding"}
+    assert "it is cut off" in first["message"]["text"]
+
+
+def test_a_fingerprint_outlives_a_moved_line():
+    def fingerprint(line):
+        shown = report(failing(assertions=[failed_assertion(line=line)]))
+        return sarif(shown)["results"][0]["partialFingerprints"]
+
+    assert fingerprint(48) == fingerprint(60)
+    other = report(failing(assertions=[failed_assertion("is kind", line=48)]))
+    assert sarif(other)["results"][0]["partialFingerprints"] != fingerprint(48)
+
+
+HOSTILE = "\x1b[31m::error::x\n[click](http://evil) {0} \u202e"
+
+
+def test_hostile_text_is_text():
+    shown = report(
+        failing(HOSTILE, file="a b/te#st.py", assertions=[failed_assertion(HOSTILE, file=None)])
+    )
+    text = render_ctrf(shown) + render_sarif(shown)
+    assert text.isascii()
+    assert "\x1b" not in text
+    for told in (ctrf(shown), sarif(shown)):
+        flat = json.dumps(told, ensure_ascii=False)
+        assert "\x1b" not in flat
+        assert "\u202e" not in flat
+    (result,) = sarif(shown)["results"]
+    assert "](" not in result["message"]["text"]
+    uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri == "a%20b/te%23st.py"
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(st.text(min_size=1, max_size=60), st.text(max_size=60), st.text(max_size=40))
+def test_any_text_gives_a_valid_file(name, reason, file):
+    shown = report(
+        failing(name, file=file, assertions=[failed_assertion(name, reason=reason, file=file)])
+    )
+    ctrf(shown)
+    sarif(shown)
+
+
+def test_the_same_episodes_in_any_order_give_the_same_bytes():
+    runs = [failing("a"), episode("b"), episode("c", outcome="error", reason="down")]
+    first, second = report(*runs), report(*reversed(runs))
+    assert render_ctrf(first) == render_ctrf(second)
+    assert render_sarif(first) == render_sarif(second)
+
+
+def test_a_commit_is_named_where_it_is_known():
+    shown = replace(report(episode()), commit="a" * 40)
+    assert ctrf(shown)["environment"]["commit"] == "a" * 40
+
+
+def test_files_begin_as_the_folder_knows_them():
+    shown = report(episode())
+    assert render_ctrf(shown).startswith(CTRF_BEGINNING)
+    assert render_sarif(shown).startswith(SARIF_BEGINNING)

@@ -1,0 +1,106 @@
+"""The guard finds what is not ours, each kind of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ci_agent_eval.render.markdown.guard import foreign_elements
+
+OURS = """<!-- agent-eval suite=default -->
+### ❌ Agent evals failed: 1 of 2 required scenarios fails
+
+| scenario | where |
+|---|---|
+| `@a #1` | [`t.py:1`](https://github.com/o/r/blob/abc/t.py#L1) |
+
+<details><summary>1 passing scenario</summary>
+
+- `x`: *not measured*
+
+```text
+@b <img src=x> https://e.example
+```
+
+</details>
+
+1 episode ran · [run](https://github.com/o/r/actions/runs/1)
+"""
+ALLOWED = ("https://github.com/o/r/", "https://runs.example/1")
+
+
+def test_a_small_sum_is_no_commit():
+    assert foreign_elements("cost per episode: $0.0000012, under $0.00000001", ()) == ()
+    assert len(foreign_elements("at 0.0000012 and at (0000012)", ())) == 2
+
+
+def test_our_own_markdown_has_nothing_foreign():
+    assert foreign_elements(OURS, ALLOWED) == ()
+
+
+@pytest.mark.parametrize(
+    ("planted", "named"),
+    [
+        ("hello @octocat", "mention"),
+        ("hello &#64;octocat", "mention"),
+        ("write to me@example.org", "mention"),
+        ("see #12", "issue reference"),
+        ("see o/r#12", "issue reference"),
+        ("see &#35;12", "issue reference"),
+        ("see GH-12", "issue reference"),
+        ("go to https://evil.example", "URL"),
+        ("go to www.evil.example", "URL"),
+        ("at 9c1d2e7aa0b1c2d3e4f5061728394a5b6c7d8e9f", "commit"),
+        ("at 9c1d2e7", "commit"),
+        (":tada:", "emoji"),
+        ("note[^1]", "footnote"),
+        ("$$x$$", "formula"),
+        ("[x](https://evil.example/)", "link"),
+        ("[x](https://github.com/o/r/../../evil/r)", "link"),
+        ("[x](https://github.com/o/rest)", "link"),
+        ("[x](https://runs.example/12)", "link"),
+        ("<https://evil.example>", "link"),
+        ("[x][r]\n\n[r]: https://github.com/o/r/x", "link definition"),
+        ("![x](https://github.com/o/r/i.png)", "image"),
+        ("<img src=x>", "HTML"),
+        ("a <b>bold</b> word", "html_inline"),
+        ("<details open><summary>x</summary>\n\ny\n\n</details>", "HTML"),
+        ("<details><summary>a &#64;b</summary>\n\ny\n\n</details>", "HTML"),
+        ("<details><summary>@b</summary>\n\ny\n\n</details>", "mention"),
+        ("<details><summary>x</summary>\n\ny", "not closed"),
+        ("<!-- another comment -->", "HTML"),
+        ("# heading", "heading"),
+        ("### ❌ Agent evals failed: twice", "heading"),
+        ("a line\n===", "heading"),
+        ("> quoted", "blockquote"),
+        ("---", "hr"),
+        ("1. one", "ordered_list"),
+        ("    indented", "code_block"),
+        ("~~gone~~", "s_open"),
+        ("| a |\n|---|\n| @b |", "mention"),
+        ("- item\n  - see #3", "issue reference"),
+    ],
+)
+def test_anything_else_is_named(planted, named):
+    found = foreign_elements(f"{OURS}\n{planted}\n", ALLOWED)
+    assert any(named in sentence for sentence in found), found
+
+
+def test_link_to_an_allowed_page_or_a_part_of_it_is_ours():
+    text = "[run](https://runs.example/1) [part](https://runs.example/1#summary)"
+    assert foreign_elements(text, ALLOWED) == ()
+
+
+def test_parser_is_imported_only_to_guard():
+    code = (
+        "import sys\n"
+        "from ci_agent_eval.render.formats import document\n"
+        "from ci_agent_eval.render.markdown import guard, report\n"
+        "from ci_agent_eval.render.terminal import report\n"
+        "assert not any(name.startswith('markdown_it') for name in sys.modules)\n"
+        "guard.foreign_elements('x', ())\n"
+        "assert 'markdown_it' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,446 @@
+"""What a baseline adds to every rendering: said once, in the same words, where a reader looks."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from ci_agent_eval.analysis.comparison.model import Divergence
+from ci_agent_eval.contract.findings import MissingShards, RepeatedShard
+from ci_agent_eval.contract.results import Session, Shard
+from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.render.baseline_findings import doubts
+from ci_agent_eval.render.formats.annotations import annotations, noted
+from ci_agent_eval.render.formats.ctrf import render_ctrf
+from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.markdown.report import render_check_summary, render_comment
+from ci_agent_eval.render.sentences import reason_sentence
+from ci_agent_eval.render.terminal.report import render_terminal
+from ci_agent_eval.render.trajectory_diff import place_of, ways_of
+from ci_agent_eval.results.load import load
+from tests.builders import (
+    agreement,
+    baseline,
+    episode,
+    failed_assertion,
+    failing,
+    finding,
+    in_quarantine,
+    report,
+    tool_call,
+    turn,
+    write_run,
+)
+from tests.render_reports import LINKS, regressed, shards_broken, steps
+
+TEN = range(1, 11)
+LAX = {"min_pass_rate": 0.1}
+NEVER = {"min_pass_rate": 0.0}
+
+
+def comment(built):
+    return render_comment(built, LINKS)
+
+
+def terminal(built, width=200):
+    return render_terminal(built, color=False, width=width)
+
+
+def row(text, start):
+    return next(line for line in text.splitlines() if line.startswith(start))
+
+
+def costing(cost, scenarios=6, latency=100):
+    turns = [turn(cost_usd=cost, latency_ms=latency)]
+    return [
+        episode(f"s{n}", iteration=i, trajectory={"turns": turns})
+        for n in range(scenarios)
+        for i in (1, 2, 3)
+    ]
+
+
+@pytest.fixture
+def dearer():
+    policy = GatePolicy(max_cost_increase=0.5, max_latency_increase=0.5)
+    return report(*costing(0.02), policy=policy, baseline=baseline(costing(0.01)))
+
+
+@pytest.mark.parametrize("render", [comment, terminal, lambda r: render_check_summary(r, LINKS)])
+def test_a_cost_that_rose_is_said_with_both_figures_and_the_limit(dearer, render):
+    shown = render(dearer)
+    line = next(one for one in shown.splitlines() if "the whole suite" in one)
+    assert "cost per episode rose by 100 % or more, 50 % allowed" in line
+    assert ("$0.01" in line, "$0.02" in line) == (True, True)
+
+
+def test_the_limit_stands_at_the_figure(dearer):
+    assert row(comment(dearer), "| cost per episode").endswith("| +100 %, 50 % allowed |")
+    assert row(comment(dearer), "| p95 turn latency").endswith("| ±0 %, 50 % allowed |")
+
+
+def test_a_figure_that_rose_is_noted_although_it_has_no_file(dearer):
+    ((kind, found),) = noted(dearer)
+    assert (kind, found.level, found.title) == (
+        "baseline",
+        "failure",
+        "suite: against the baseline",
+    )
+    assert "cost per episode rose" in found.message
+    assert annotations(dearer) == ()
+
+
+def test_a_rise_that_may_be_chance_is_said_and_does_not_gate():
+    def one(dear):
+        turns = [{"turns": [turn(cost_usd=cost)]} for cost in (0.01, 0.01, 0.01, dear)]
+        return [episode(f"s{n}", trajectory=said) for n, said in enumerate(turns)]
+
+    policy = GatePolicy(max_cost_increase=0.5)
+    built = report(*one(0.05), policy=policy, baseline=baseline(one(0.01)))
+    (doubt,) = doubts(built)
+    assert (doubt.gates, doubt.what) == (
+        False,
+        "cost per episode rose by 100 %, which may be chance, 50 % allowed",
+    )
+    assert headline(built).endswith("1 possible increase over what is allowed (not gating)")
+    assert row(comment(built), "| cost per episode").endswith(
+        "| +100 % (too few iterations), 50 % allowed |"
+    )
+
+
+def test_a_figure_that_is_not_measured_everywhere_says_in_how_many_scenarios():
+    base = [*costing(0.01, 5), *(episode("s5", iteration=i) for i in (1, 2, 3))]
+    built = report(
+        *costing(0.01), policy=GatePolicy(max_cost_increase=0.5), baseline=baseline(base)
+    )
+    (doubt,) = doubts(built)
+    assert doubt.what == (
+        "cost per episode is not measured on both sides in 1 of 6 scenarios, 50 % allowed"
+    )
+
+
+def regressing(**policy):
+    quiet = failed_assertion("is polite", reason=None)
+    return report(
+        *(episode("tone", iteration=n, **LAX) for n in (1, 2)),
+        *(failing("tone", iteration=n, assertions=[quiet], **LAX) for n in range(3, 11)),
+        episode("other"),
+        policy=GatePolicy(**policy),
+        baseline=baseline([*(episode("tone", iteration=n, **LAX) for n in TEN), episode("other")]),
+    )
+
+
+def test_a_failed_check_of_a_regression_does_not_say_that_nothing_changed():
+    failure, warning = annotations(regressing())
+    assert failure.message.startswith("regression, adjusted p")
+    assert warning.message.startswith(
+        "the check failed: is polite\npasses 2 / 10, regression, adjusted p"
+    )
+
+
+def test_a_check_without_a_reason_says_what_it_is():
+    (found,) = annotations(report(failing(assertions=[failed_assertion("asks", reason=None)])))
+    assert found.message == "the check failed: asks\npasses 0 / 1"
+
+
+def test_what_did_not_change_is_still_passing():
+    built = report(
+        *(episode("tone", iteration=n, **LAX) for n in (1, 2)),
+        failing("tone", iteration=3, **LAX),
+        baseline=baseline([episode("tone", **LAX)]),
+    )
+    assert "passes 2 / 3, still passing" in annotations(built)[0].message
+    assert "unchanged" not in terminal(built) + comment(built)
+
+
+def test_a_regression_that_gates_is_no_passing_scenario():
+    shown = comment(regressing())
+    assert "<summary>1 passing scenario</summary>" in shown
+    assert row(shown, "| `tone`").startswith("| `tone` | 10 / 10 | 2 / 10 | regression, adjusted p")
+
+
+def test_a_regression_that_only_warns_is_marked_among_what_passes():
+    shown = comment(regressing(regressions="warn"))
+    assert "2 passing scenarios" in shown
+    assert re.search(r"\| `tone` \(regression, adjusted p [=<] 0\.\d+\) \| 2 / 10 \(10", shown)
+
+
+def test_in_ctrf_a_regression_that_gates_failed():
+    tests = {t["name"]: t for t in json.loads(render_ctrf(regressing()))["results"]["tests"]}
+    assert (tests["tone"]["status"], tests["tone"]["rawStatus"]) == ("failed", "regression")
+    assert tests["tone"]["message"].endswith("passes 2 / 10 now, 10 / 10 before")
+    assert tests["other"]["status"] == "passed"
+
+
+def test_in_ctrf_a_regression_that_warns_passed():
+    tests = json.loads(render_ctrf(regressing(regressions="warn")))["results"]["tests"]
+    assert [t["status"] for t in tests if t["name"] == "tone"] == ["passed"]
+
+
+def test_a_regression_of_what_fails_stands_at_its_name():
+    built = report(
+        *(failing("refund", iteration=n) for n in TEN),
+        baseline=baseline([episode("refund", iteration=n) for n in TEN]),
+    )
+    assert "`refund` (newly failing, regression, adjusted p < 0.001)" in comment(built)
+    assert "newly failing, regression, adjusted p < 0.001; says sorry" in terminal(built)
+
+
+def test_the_terminal_says_what_is_still_failing():
+    built = report(failing("refund"), baseline=baseline([failing("refund")]))
+    assert "still failing; says sorry: it did not" in terminal(built)
+
+
+def test_regressions_stand_before_what_cannot_be_told():
+    base = [episode("a", iteration=n, **NEVER) for n in range(1, 41)]
+    base += [episode("tone", iteration=n, **NEVER) for n in TEN]
+    built = report(
+        *(episode("a", iteration=n, **NEVER) for n in (1, 2, 3)),
+        *(failing("a", iteration=n, **NEVER) for n in (4,)),
+        *(failing("tone", iteration=n, **NEVER) for n in TEN),
+        baseline=baseline(base),
+    )
+    kinds = [doubt.reason.kind for doubt in doubts(built)]
+    assert kinds == ["regression", "undecided"]
+
+
+def test_a_kind_that_nobody_knows_here_is_told_in_its_own_words():
+    from dataclasses import replace
+
+    built = regressing()
+    reasons = tuple(
+        replace(r, kind="not_comparable", message="<b>x") for r in built.verdict.reasons
+    )
+    built = replace(built, verdict=replace(built.verdict, reasons=reasons))
+    assert "| not comparable: `<b>x` |" in comment(built)
+    assert "not comparable: <b>x" in terminal(built)
+
+
+def test_a_way_that_passes_is_folded_apart_from_what_changed():
+    shown = comment(regressed())
+    changed, other = (
+        shown.index("What changed in 2 sc"),
+        shown.index("2 scenarios take another way"),
+    )
+    assert changed < shown.index("`search`, first divergence") < other
+    assert other < shown.index("`exchange`, first divergence")
+    assert "Pass by another way (2)" in terminal(regressed())
+
+
+def test_many_ways_that_pass_are_capped_and_counted():
+    names = [f"s{n:02}" for n in range(14)]
+    built = report(
+        *(episode(name, **steps("a", "b")) for name in names),
+        baseline=baseline([episode(name, **steps("a")) for name in names]),
+    )
+    assert "14 scenarios take another way" in comment(built)
+    assert comment(built).count("first divergence") == 10
+    assert "and 4 more; the whole is in" in comment(built)
+    assert "and 4 more, in verdict.json" in terminal(built)
+
+
+def calling(**arguments):
+    calls = [tool_call("lookup"), tool_call("refund", arguments=arguments)]
+    shown = [turn("hm"), turn(tool_calls=calls)]
+    return episode(trajectory={"turns": shown})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ({"amount": 40}, {"amount": 400}, ("refund(amount=40)", "refund(amount=400)")),
+        ({"to": "a"}, {}, ('refund(to="a")', "refund()")),
+        ({"a": 1, "b": [1]}, {"a": 1, "b": [2]}, ("refund(b=[1])", "refund(b=[2])")),
+    ],
+)
+def test_an_argument_that_differs_is_shown_on_both_sides(before, after, shown):
+    built = report(calling(**after), baseline=baseline([calling(**before)]))
+    minus, plus = shown
+    assert f"- lookup → {minus}\n+ lookup → {plus}\n" in comment(built)
+    assert f"was lookup -> {minus}; is lookup -> {plus}" in terminal(built)
+    assert "at tool call 2 of turn 2, argument" in comment(built)
+
+
+def test_a_long_argument_is_cut_to_where_it_differs():
+    same = "x" * 300
+    built = report(calling(q=same + "new"), baseline=baseline([calling(q=same + "old")]))
+    old = re.search(r"- lookup → (.*)", comment(built))[1]
+    assert old.endswith('xxxold")')
+    assert len(old) < 60
+
+
+def test_of_arguments_that_were_cut_no_part_is_shown():
+    built = report(calling(q="a" * 2000), baseline=baseline([calling(q="b" * 2000)]))
+    assert "argument `arguments`" in comment(built)
+    assert "aaa" not in comment(built)
+
+
+def test_the_call_is_counted_in_its_own_turn():
+    one, two = turn(tool_calls=[tool_call("a")]), turn(tool_calls=[tool_call("b"), tool_call("c")])
+    other = turn(tool_calls=[tool_call("b"), tool_call("d")])
+    built = report(
+        episode(trajectory={"turns": [one, other]}),
+        baseline=baseline([episode(trajectory={"turns": [one, two]})]),
+    )
+    assert "at tool call 2 of turn 2:" in comment(built)
+
+
+def test_a_divergence_of_an_older_file_names_its_turn():
+    old = Divergence(turn=2, call=3, argument="amount", before=("a",) * 3, after=("a",) * 3)
+    assert (place_of(old), ways_of(old)) == ("turn 2", (("a",) * 3, ("a",) * 3))
+
+
+def test_figures_of_all_and_of_those_compared_are_two_rows():
+    shown = comment(regressed())
+    assert row(shown, "| pass rate (53").startswith("| pass rate (53 episodes), all | 64.2 %")
+    assert "| 81.1 % |" in row(shown, "| pass rate (53")
+    assert row(shown, "| pass rate, the 6").startswith(
+        "| pass rate, the 6 scenarios compared | 64.4 % | 83.3 % | −18.9 pp"
+    )
+    assert "on both sides" not in shown.split("**Against")[0]
+
+
+def test_the_total_cost_is_held_against_that_of_the_latest_run(dearer):
+    assert row(comment(dearer), "| total cost") == "| total cost | $0.36 | $0.18 | +100 % |"
+
+
+def test_a_rise_from_next_to_nothing_is_told_in_times():
+    built = report(*costing(0.01, latency=125), baseline=baseline(costing(0.01, latency=0.02)))
+    assert row(comment(built), "| p95 turn latency").endswith("| 0 ms | ×6,250 |")
+
+
+def test_few_tries_are_told_beside_the_most():
+    built = report(
+        *(episode(iteration=n, **LAX) for n in range(1, 20)), failing(iteration=20, **LAX)
+    )
+    assert "95.0 %" in comment(built)
+    assert "85.0 % (k = 3), 0.0 % (k = 20)" in comment(built)
+
+
+def test_what_is_not_comparable_shows_both_sides():
+    built = report(
+        *(episode(iteration=n, model="b") for n in (1, 2)),
+        baseline=baseline([episode(model="a")]),
+    )
+    assert "not comparable: `refund`, 2 / 2 now, 1 / 1 before, model was `a`, is `b`" in comment(
+        built
+    )
+
+
+def test_p_values_are_said_to_be_adjusted_and_the_tests_one_sided():
+    shown = comment(regressed())
+    assert "Fisher's exact test, one-sided, p adjusted by Benjamini-Hochberg" in shown
+    assert "McNemar's exact test, one-sided, p = " in shown
+    assert len(re.findall(r"adjusted p [=<]", shown)) == len(re.findall(r"p [=<] ", shown)) - 1
+
+
+def test_only_what_accepts_something_is_counted_as_acknowledged():
+    built = report(
+        *(failing("tone", iteration=n, **NEVER) for n in TEN),
+        baseline=baseline([episode("tone", iteration=n, **NEVER) for n in TEN]),
+        acknowledged=(agreement("tone"), agreement("gone")),
+    )
+    title = "Acknowledged, not gating: 1; 1 entry of the acknowledged accepts nothing"
+    assert title in comment(built)
+    assert title in terminal(built)
+
+
+def test_a_quarantine_that_is_over_names_the_budget_that_is_exceeded():
+    over = {"tool_calls": {"used": 6, "limit": 4}}
+    built = report(
+        episode("refund", budgets=over), quarantine=(in_quarantine("refund", expired=True),)
+    )
+    assert "| over budget: `tool calls` | 2026-01-31, over: it gates again |" in comment(built)
+    assert "over budget: tool calls; until 2026-01-31, over: it gates again" in terminal(built)
+
+
+def test_the_columns_of_iterations_have_headings():
+    built = report(*(episode(iteration=n) for n in (1, 2)))
+    heading = terminal(built).split("Iterations (1)\n")[1].splitlines()[0]
+    assert re.findall(r"\S+(?: \S+)*", heading) == [
+        "scenario",
+        "passes, pass rate",
+        "duration, tokens, cost of all together",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (MissingShards((3,), 7), "shard 3 of 7 is missing"),
+        (MissingShards((3, 5), 7), "shards 3, 5 of 7 are missing"),
+        (MissingShards((1, 2, 3, 4, 5, 6), 9), "6 of 9 shards are missing"),
+        (RepeatedShard(2, 7, 2), "shard 2 of 7 is there 2 times"),
+        # Nobody reads a sentence, whatever it says.
+        ("shard 3 of 7 left no results; do", "the shards are not one whole run"),
+        ("the shards are of different commits; do", "the shards are not one whole run"),
+    ],
+)
+def test_the_headline_names_the_shards_that_are_missing(message, said):
+    built = report(episode(), findings=(finding("shards", where="", message=message),))
+    assert headline(built) == f"Agent evals failed: {said}"
+    assert "(empty)" not in comment(built) + terminal(built)
+    assert not any(reason_sentence(r).startswith(":") for r in built.verdict.reasons)
+
+
+def test_the_headline_knows_the_findings_of_the_loader(tmp_path):
+    session = Session(state="finished", selected=1, shard=Shard(index=1, count=3, run="7"))
+    for name in ("a", "b"):
+        write_run(tmp_path / name, episode(), session=session)
+    found = [f for f in load(["*"], [], root=tmp_path).findings if f.kind == "shards"]
+    said = {headline(report(episode(), findings=(one,))) for one in found}
+    assert said >= {
+        "Agent evals failed: shards 2, 3 of 3 are missing",
+        "Agent evals failed: shard 1 of 3 is there 2 times",
+    }
+
+
+def test_a_shard_that_was_run_again_is_no_fault():
+    again = finding("shards", where="shards/2", message="it was replaced", blocking=False)
+    built = report(episode(), findings=(again,))
+    assert headline(built).endswith(", 1 episode, 1 shard was run again")
+    assert "shard run again in `shards/2` (does not gate): `it was replaced`" in comment(built)
+
+
+def test_what_follows_from_broken_shards_is_folded_under_them():
+    shown = comment(shards_broken())
+    assert headline(shards_broken()).startswith("Agent evals failed: shard 3 of 7 is missing, 1 of")
+    assert shown.index("- shards: `shard 3 of 7") < shown.index("12 findings that may follow")
+    assert "disagreement" not in terminal(shards_broken())
+    assert "and 12 findings that may follow from it, in verdict.json" in terminal(shards_broken())
+
+
+def test_a_fault_in_the_shards_is_the_first_finding():
+    found = (finding("collection_error"), finding("shards", message=MissingShards((1,), 2)))
+    shown = comment(report(episode(), findings=found))
+    assert shown.index("- shards in") < shown.index("- collection error in")
+
+
+def test_without_a_fault_in_the_shards_every_disagreement_is_told():
+    found = tuple(finding("disagreement", where=f"t{n}") for n in range(3))
+    built = report(episode(), findings=found)
+    assert headline(built) == "Agent evals failed: 3 disagreements between files"
+    assert terminal(built).count("disagreement in t") == 3
+
+
+def test_the_raw_cost_of_an_episode_stands_beside_that_of_what_is_compared():
+    assert row(comment(regressed()), "| cost per episode, all") == (
+        "| cost per episode, all | $0.0066 | $0.004 | – |"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "durations", "said"),
+    [
+        ("replayed", (1, 2, 3), "Baseline of 3 runs (2 repeated replays not counted);"),
+        ("replayed", (1, 1, 2), "Baseline of 3 runs (1 copy and 1 repeated replay not counted);"),
+        ("live", (1, 2, 3), "Baseline of 3 runs;"),
+    ],
+)
+def test_what_of_the_baseline_does_not_count_is_said(source, durations, said):
+    turns = {"trajectory": {"turns": [turn(source=source, latency_ms=81.5)]}}
+    runs = [[episode(duration_ms=number, **turns)] for number in durations]
+    built = report(episode(**turns), baseline=baseline(*runs))
+    for text in (comment(built), terminal(built)):
+        assert said in " ".join(text.split())

@@ -1,0 +1,182 @@
+"""Our hook in Claude Code's settings: in once, out again, and nothing else touched."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.hook.claude_settings import is_ours, with_hook, without_hook
+
+COMMAND = "agent-eval steer hook --for claude-code --enable-pytest-full-suite-steering"
+OURS = {
+    "matcher": "Bash|PowerShell",
+    "hooks": [{"type": "command", "command": COMMAND, "timeout": 10}],
+}
+
+EXISTING = {
+    "plain": '{\n  "model": "opus",\n  "permissions": {"allow": ["Bash(ls:*)", "Read"]}\n}\n',
+    "tabs": '{\n\t"a": 1.50,\n\t"b": [ 1,2 ]\n}',
+    "windows": '{\r\n    "a": "é",\r\n    "b": "\\u00e9"\r\n}\r\n',
+    "one line": '{"a": 1, "b": {"c": 1e5}}',
+    "spaces before": '\n\n  {"a": 1}\n',
+    "other events": '{\n  "hooks": {\n    "Stop": [\n      {"hooks": []}\n    ]\n  }\n}\n',
+    "other hooks": """{
+  "hooks": {
+    "PreToolUse": [
+      {
+        "matcher": "Bash",
+        "hooks": [ { "type": "command", "command": "agent-eval steer check" } ]
+      }
+    ],
+    "PostToolUse": []
+  },
+  "z": null
+}
+""",
+    "one line with hooks": '{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x"}]}]}}',
+    "odd groups": '{\n  "hooks": {"PreToolUse": [7, "x", {}, {"hooks": {}}, {"hooks": [1]}]}\n}\n',
+}
+
+
+@pytest.mark.parametrize("text", EXISTING.values(), ids=EXISTING)
+def test_what_was_put_in_comes_out_to_the_byte(text):
+    installed = with_hook(text, COMMAND)
+
+    assert json.loads(installed)["hooks"]["PreToolUse"][-1] == OURS
+    assert without_hook(installed) == text
+
+
+@pytest.mark.parametrize("text", EXISTING.values(), ids=EXISTING)
+def test_all_else_stays_as_it_was(text):
+    installed = json.loads(with_hook(text, COMMAND))
+    before = json.loads(text)
+
+    assert installed["hooks"]["PreToolUse"][:-1] == before.get("hooks", {}).get("PreToolUse", [])
+    assert [key for key in installed if key != "hooks"] == [key for key in before if key != "hooks"]
+    assert all(installed[key] == before[key] for key in before if key != "hooks")
+    assert without_hook(text) == text
+
+
+@pytest.mark.parametrize("text", ["", *EXISTING.values()], ids=["none", *EXISTING])
+def test_twice_is_once(text):
+    once = with_hook(text, COMMAND)
+
+    assert with_hook(once, COMMAND) == once
+
+
+def test_a_file_that_is_not_there_gets_only_the_hook():
+    installed = with_hook("", COMMAND)
+
+    assert json.loads(installed) == {"hooks": {"PreToolUse": [OURS]}}
+    assert installed.startswith('{\n  "hooks": {\n    "PreToolUse": [\n')
+    assert json.loads(without_hook(installed)) == {}
+
+
+def test_it_looks_as_if_written_by_hand():
+    installed = with_hook(EXISTING["plain"], COMMAND)
+
+    assert installed == (
+        '{\n  "model": "opus",\n  "permissions": {"allow": ["Bash(ls:*)", "Read"]},\n'
+        '  "hooks": {\n    "PreToolUse": [\n      {\n        "matcher": "Bash|PowerShell",\n'
+        '        "hooks": [\n          {\n            "type": "command",\n'
+        f'            "command": "{COMMAND}",\n            "timeout": 10\n          }}\n'
+        "        ]\n      }\n    ]\n  }\n}\n"
+    )
+
+
+def test_another_command_of_ours_takes_the_place_of_the_former():
+    first = with_hook(EXISTING["other hooks"], COMMAND)
+
+    second = with_hook(first, f"{COMMAND} --config x.yaml")
+
+    assert second == with_hook(EXISTING["other hooks"], f"{COMMAND} --config x.yaml")
+
+
+def test_a_hook_that_somebody_put_into_a_group_of_theirs_comes_out_alone():
+    text = json.dumps(
+        {
+            "hooks": {
+                "PreToolUse": [{"hooks": [{"command": "x"}, OURS["hooks"][0], {"command": "y"}]}]
+            }
+        }
+    )
+
+    left = json.loads(without_hook(text))
+
+    assert left == {"hooks": {"PreToolUse": [{"hooks": [{"command": "x"}, {"command": "y"}]}]}}
+
+
+def test_several_of_ours_all_come_out():
+    group = json.dumps(OURS)
+    text = '{"hooks": {"PreToolUse": [' + f"{group}, {group}, {group}" + '], "Stop": []}}'
+
+    assert json.loads(without_hook(text)) == {"hooks": {"Stop": []}}
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (COMMAND, True),
+        ("/opt/x/bin/agent-eval steer hook", True),
+        ("'/opt/a b/agent-eval' steer hook --for claude-code", True),
+        ("agent-eval steer check", False),
+        ("echo agent-eval steer hook", False),
+        ("my-agent-eval steer hook", False),
+        ("'", False),
+        ("", False),
+        (7, False),
+        (None, False),
+    ],
+)
+def test_ours_is_known_by_what_it_runs(command, expected):
+    assert is_ours(command) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"a": }', "is not JSON"),
+        ('{"a": 1} // mine', "is not JSON"),
+        ("[]", "is no JSON object"),
+        ('{"hooks": []}', "is no list of hooks"),
+        ('{"hooks": {"PreToolUse": {}}}', "is no list of hooks"),
+        ("[" * 100_000, "is not JSON"),
+    ],
+)
+def test_settings_that_are_none_are_refused(text, sentence):
+    for change in (lambda: with_hook(text, COMMAND), lambda: without_hook(text)):
+        with pytest.raises(InputError, match=sentence):
+            change()
+
+
+SETTINGS = st.dictionaries(
+    st.text(max_size=5).filter(lambda key: key != "hooks"),
+    st.recursive(
+        st.none() | st.integers() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        max_leaves=5,
+    ),
+    max_size=3,
+)  # fmt: skip
+GROUPS = st.lists(
+    st.builds(lambda name: {"matcher": name, "hooks": [{"command": name}]}, st.text(max_size=8)),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(deadline=None)
+@given(SETTINGS, st.none() | GROUPS, st.sampled_from([None, 1, 4, "\t"]), st.booleans())
+def test_in_and_out_is_nothing_for_any_settings(settings, groups, indent, ascii_only):
+    if groups is not None:
+        settings = {**settings, "hooks": {"PreToolUse": groups}}
+    text = json.dumps(settings, indent=indent, ensure_ascii=ascii_only)
+
+    installed = with_hook(text, COMMAND)
+
+    assert json.loads(installed)["hooks"]["PreToolUse"] == [*(groups or []), OURS]
+    assert without_hook(installed) == text

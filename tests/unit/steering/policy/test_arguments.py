@@ -1,0 +1,272 @@
+"""Where commands stand in a tool call: names of tools, forms of arguments."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_agent_eval.steering.policy.arguments import MAX_DEPTH, Argv, ShellText, commands_of, find
+from ci_agent_eval.steering.policy.model import Rules, ToolCall
+
+# The list of the document, as it stands there.
+DOCUMENTED_TOOLS = [
+    *("bash", "cmd", "shell"),
+    *("exec", "exec_command", "execute", "execute_command"),
+    *("run_command", "run_shell_command", "run_terminal_cmd"),
+    *("powershell", "pwsh", "executepwsh"),
+    *("python", "terminal", "local_shell", "container.exec"),
+]
+
+
+def is_full(tool: str, arguments: object) -> bool:
+    return find(ToolCall(tool, arguments), Rules()).full_suite
+
+
+@pytest.mark.parametrize("tool", DOCUMENTED_TOOLS)
+def test_each_tool_of_the_document_is_looked_at_in_any_case(tool):
+    for name in (tool, tool.upper(), tool.title(), f" {tool} ", f"mcp__desk__{tool}"):
+        assert is_full(name, {"command": "python -m pytest"}), name
+
+
+@pytest.mark.parametrize(
+    "tool",
+    ["bash_tool", "local_shell_call", "run_in_terminal", "run_terminal_command", "shell_command"],
+)
+def test_each_tool_of_other_agents_is_looked_at(tool):
+    assert is_full(tool, {"command": "pytest"})
+
+
+@pytest.mark.parametrize("tool", ["functions.bash", "Functions.Exec_Command", "srv.pytest"])
+def test_what_a_tool_belongs_to_may_stand_before_it(tool):
+    assert is_full(tool, {"args": "-q"} if "pytest" in tool else {"command": "pytest"})
+
+
+@pytest.mark.parametrize("arguments", [{"code": "CODE"}, '{"code": "CODE"}', {"Code": "CODE"}])
+def test_source_for_the_tool_python_is_read(arguments):
+    code = "import subprocess; subprocess.run(['pytest'])"
+    given = json.loads(json.dumps(arguments).replace("CODE", code))
+    assert is_full("python", given)
+    assert not is_full("python", {"code": "print('pytest')"})
+
+
+@pytest.mark.parametrize("tool", ["write_file", "grep", "bash_history", "", "edit", "x.edit"])
+def test_other_tools_are_left_alone(tool):
+    found = find(ToolCall(tool, {"command": "pytest"}), Rules())
+
+    assert (found.pytest, found.full_suite) == (False, False)
+    assert found.reason == "the tool runs no commands"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "pytest",
+        '"pytest"',
+        '{"command": "pytest"}',
+        '["pytest", "-q"]',
+        json.dumps(json.dumps({"command": "pytest"})),
+        {"command": "pytest"},
+        {"Command": "pytest"},
+        {"cmd": "pytest"},
+        {"CommandLine": "pytest"},
+        {"command": ["pytest", "-q"]},
+        {"cmd": ["bash", "-lc", "cd app && pytest"]},
+        {"command": ["pytest -q"]},
+        {"command": {"command": "pytest"}},
+        {"commands": ["cd app", "pytest"]},
+        {"input": "pytest"},
+        {"body": "pytest"},
+        {"data": "pytest"},
+        {"input": {"cmd": "pytest"}},
+        {"body": {"command": "pytest"}},
+        {"data": {"command": ["pytest"]}},
+        {"body": '{"command": "pytest"}'},
+        {"body": {"input": {"data": {"cmd": "pytest"}}}},
+        {"args": "pytest -q"},
+        {"args": ["pytest", "-q"]},
+        {"command": "pytest", "args": ["-q"]},
+        {"command": "pytest", "args": "-q"},
+        {"command": ["pytest"], "args": "-q"},
+        {"command": "", "input": "pytest"},
+        {"action": {"type": "exec", "command": ["pytest"]}},
+        ["pytest", "-q"],
+        ("pytest", "-q"),
+        ["pytest"],
+        [{"command": "pytest"}],
+        ["pytest", "--maxfail", 1],
+    ],
+    ids=repr,
+)
+def test_a_full_run_is_found_in_each_form(arguments):
+    assert is_full("bash", arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": "pytest", "args": ["tests/test_a.py"]},
+        {"command": "pytest", "args": "-k 'not slow'"},
+        {"command": ["pytest"], "args": ["-k", "not slow"]},
+        ["pytest", "-k", "not slow"],
+        {"description": "pytest"},
+        {"command": "cat", "input": "pytest"},
+        {"command": "ls", "description": "then pytest"},
+        {},
+        [],
+        "",
+        "   ",
+        None,
+        7,
+        True,
+        {"command": None},
+        {"command": 7},
+        [None],
+    ],
+    ids=repr,
+)
+def test_what_is_no_full_run_is_none_in_any_form(arguments):
+    assert not is_full("bash", arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"args": ["-m", "pytest"]}, True),
+        ({"args": "-m pytest"}, True),
+        ("-m pytest -q", True),
+        ({"command": "python -m pytest"}, True),
+        (["-m", "pytest", "tests/test_a.py"], False),
+        ({"args": ["-m", "pytest", "-k", "a"]}, False),
+        ({"args": ["-m", "http.server"]}, False),
+    ],
+    ids=repr,
+)
+def test_the_tool_python_gets_only_the_arguments_of_one(arguments, expected):
+    assert is_full("python", arguments) is expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, True),
+        (None, True),
+        ("", True),
+        ("{}", True),
+        ({"args": []}, True),
+        ("-q", True),
+        ({"args": "-q"}, True),
+        ({"args": ["-q", "-x"]}, True),
+        ("pytest -q", True),
+        ({"command": "python3.12 -m pytest"}, True),
+        ("tests/test_a.py", False),
+        ("pytester_test.py", False),
+        ({"args": ["-k", "a or b"]}, False),
+        # What a parameter of any other name means, nobody knows.
+        ({"path": "tests/unit"}, False),
+    ],
+    ids=repr,
+)
+def test_a_tool_that_is_itself_called_pytest(arguments, expected):
+    assert is_full("PyTest", arguments) is expected
+
+
+def test_the_tool_says_whose_language_the_text_is_in():
+    assert commands_of(ToolCall("pwsh", "pytest")) == (ShellText("pytest", "powershell"),)
+    assert commands_of(ToolCall("cmd", "pytest")) == (ShellText("pytest", "cmd"),)
+    assert commands_of(ToolCall("terminal", "pytest")) == (ShellText("pytest", "bash"),)
+
+
+def test_a_list_is_words_that_no_shell_reads():
+    assert commands_of(ToolCall("exec", ["echo", "a; pytest"])) == (Argv(("echo", "a; pytest")),)
+    assert not is_full("exec", ["echo", "a; pytest"])
+
+
+def test_of_several_commands_one_full_run_is_enough_and_is_the_one_named():
+    found = find(ToolCall("bash", {"commands": ["pytest tests/a.py", "pytest -q"]}), Rules())
+
+    assert found.full_suite
+    assert found.command == "pytest -q"
+
+
+@pytest.mark.parametrize("other", ["pytest   -q", "'pytest' \"-q\"", ["pytest", "-q"]], ids=repr)
+def test_the_same_command_is_the_same_whatever_its_spacing_quoting_and_form(other):
+    normal = find(ToolCall("bash", "pytest -q"), Rules()).normal
+
+    assert normal
+    assert find(ToolCall("shell", {"command": other}), Rules()).normal == normal
+    assert find(ToolCall("bash", "pytest -x"), Rules()).normal != normal
+
+
+def test_what_is_nested_without_end_is_given_up():
+    deep: object = "pytest"
+    for _ in range(MAX_DEPTH + 1):
+        deep = {"body": deep}
+    text = "[" * 100_000
+
+    assert not is_full("bash", deep)
+    assert not is_full("bash", text)
+
+
+def test_a_call_of_more_commands_than_are_looked_at_says_so():
+    many = find(ToolCall("bash", {"commands": ["ls"] * 300 + ["pytest"]}), Rules())
+    long = find(
+        ToolCall("bash", {"commands": ["ls " + "x" * 60_000, "ls " + "y" * 6_000, "pytest"]}),
+        Rules(),
+    )
+    enough = find(ToolCall("bash", {"commands": ["ls"] * 255 + ["pytest"]}), Rules())
+
+    assert (many.full_suite, long.full_suite, enough.full_suite) == (False, False, True)
+    assert many.reason.endswith("; the call holds more than is looked at")
+    assert long.reason == many.reason
+    assert "more" not in enough.reason
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20)
+    | st.sampled_from(["pytest", "-q", "tests/test_a.py", '{"command": "pytest"}', '["']),
+    lambda inner: st.lists(inner, max_size=4)
+    | st.lists(inner, max_size=3).map(tuple)
+    | st.dictionaries(
+        st.sampled_from(["command", "cmd", "args", "input", "body", "data", "x"]), inner, max_size=3
+    ),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from([*DOCUMENTED_TOOLS, "pytest", "other"]) | st.text(max_size=5), JSON)
+def test_no_arguments_raise(tool, arguments):
+    found = find(ToolCall(tool, arguments), Rules())
+
+    assert found.reason
+    assert found.pytest or not found.full_suite
+    # JSON in a string means what the JSON means.
+    if not isinstance(arguments, str) and "nan" not in repr(arguments):
+        sent = find(ToolCall(tool, json.dumps(arguments)), Rules())
+        assert sent.full_suite == found.full_suite or not isinstance(arguments, dict | list)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("execute_bash", {"command": "pytest"}),
+        ("mcp__desk__Execute_Bash", {"command": ["pytest", "-q"]}),
+        ("functions.execute_bash", '{"command": "pytest"}'),
+        ("do_it", {"Line": "pytest"}),
+        ("do_it", {"line": "", "code": "pytest"}),
+        ("do_it", "pytest"),
+    ],
+)
+def test_the_user_s_shell_tools_are_looked_at(tool, arguments):
+    named = {"Execute_bash": (), "do_it": ("line", "code")}
+    assert find(ToolCall(tool, arguments), Rules(shell_tools=named)).full_suite
+    assert not is_full(tool, arguments)
+
+
+def test_only_the_named_arguments_of_a_shell_tool_are_commands():
+    rules = Rules(shell_tools={"do_it": ("line",)})
+    assert not find(ToolCall("do_it", {"command": "pytest"}), rules).full_suite
+    assert not find(ToolCall("do_it", {"line": "ls", "code": "pytest"}), rules).full_suite

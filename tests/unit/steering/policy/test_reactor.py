@@ -1,0 +1,329 @@
+"""The chain of handlers: who is asked first, and what a session is told."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_agent_eval.steering.policy.build import reactor_of
+from ci_agent_eval.steering.policy.dangerous import DANGEROUS
+from ci_agent_eval.steering.policy.model import Allow, Rules, Steer, ToolCall
+from ci_agent_eval.steering.policy.reactor import Reactor
+from ci_agent_eval.steering.policy.sessions import InMemoryWarnedCommands
+from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
+from tests.call_count import count_calls
+
+ON = SteeringSettings(enabled=True)
+
+
+class Chat:
+    """Sends commands through one reactor."""
+
+    def __init__(self, settings=ON, memory=None, **named):
+        self.memory = memory or InMemoryWarnedCommands()
+        self.reactor = reactor_of(settings, self.memory, **named)
+
+    def send(self, command, session="s", now=0.0, tool="bash"):
+        return self.reactor.review(ToolCall(tool, {"command": command}), session, now)
+
+    def steers(self, *commands, **named):
+        return [isinstance(self.send(command, **named), Steer) for command in commands]
+
+
+def test_the_first_attempt_is_held_back_with_the_message():
+    decision = Chat().send("pytest")
+
+    assert isinstance(decision, Steer)
+    assert decision.message == DEFAULT_MESSAGE
+    assert decision.handler == "pytest-full-suite"
+    assert decision.command == "pytest"
+    assert "the same call again in this session goes through" in decision.reason
+
+
+def test_without_a_session_nobody_is_told_that_sending_again_helps():
+    message = Chat().send("pytest", session=None).message
+    assert DEFAULT_MESSAGE.startswith(message)
+    assert "re-send" not in message
+    assert message.endswith("optimal speed.")
+
+
+def test_the_second_attempt_goes_through_and_so_do_all_after_it():
+    assert Chat().steers("pytest", "pytest", "pytest") == [True, False, False]
+
+
+def test_a_command_of_other_spacing_or_quoting_is_the_same():
+    assert Chat().steers("pytest  -q", "'pytest' -q", 'pytest "-q"') == [True, False, False]
+
+
+def test_all_commands_of_a_session_are_remembered_not_only_the_last():
+    assert Chat().steers("pytest", "pytest -q", "pytest") == [True, True, False]
+
+
+def test_another_session_is_told_for_itself():
+    chat = Chat()
+
+    assert chat.steers("pytest", "pytest") == [True, False]
+    assert chat.steers("pytest", session="t") == [True]
+
+
+def test_a_session_is_told_again_after_its_time():
+    chat = Chat()
+
+    assert chat.steers("pytest", now=0) == [True]
+    assert chat.steers("pytest", now=1800) == [False]
+    assert chat.steers("pytest", now=1800 + 1801) == [True]
+
+
+def test_a_call_without_a_session_is_held_back_each_time_and_stores_nothing():
+    chat = Chat()
+
+    assert chat.steers("pytest", "pytest", session=None) == [True, True]
+    assert len(chat.memory) == 0
+    assert "names no session" in chat.send("pytest", session=None).reason
+
+
+def test_targeted_runs_go_through_and_store_nothing():
+    chat = Chat()
+
+    assert chat.steers("pytest tests/test_a.py", "pytest -k a", "pytest --lf") == [False] * 3
+    assert isinstance(chat.send("ls"), Allow)
+    assert len(chat.memory) == 0
+
+
+def test_of_many_threads_that_send_the_same_one_is_told():
+    chat = Chat()
+    chat.send("pytest -x", session="other")
+    with ThreadPoolExecutor(16) as pool:
+        decisions = list(pool.map(lambda _: chat.send("pytest"), range(64)))
+
+    assert sum(isinstance(decision, Steer) for decision in decisions) == 1
+
+
+def test_it_is_off_by_default():
+    assert Chat(SteeringSettings()).steers("pytest", "rm -rf /") == [False, False]
+
+
+def test_the_message_can_be_the_users():
+    assert Chat(SteeringSettings(enabled=True, message="Not so fast.")).send("pytest").message == (
+        "Not so fast."
+    )
+
+
+def test_the_optional_rules_reach_the_detector():
+    rules = Rules(bare_directory_is_full=True, aliases=("make test",))
+    plain, strict = Chat(), Chat(SteeringSettings(enabled=True, rules=rules))
+
+    assert plain.steers("pytest tests/", "make test") == [False, False]
+    assert strict.steers("pytest tests/", "make test") == [True, True]
+
+
+def test_a_limit_on_the_tests_asks_whoever_counts():
+    asked = []
+
+    def count(arguments):
+        asked.append(arguments)
+        return 500 if "tests/big" in arguments else 3
+
+    settings = SteeringSettings(enabled=True, rules=Rules(max_collected=100))
+
+    assert Chat(settings, count=count).steers("pytest tests/big", "pytest tests/small") == [
+        True,
+        False,
+    ]
+    assert asked == [("tests/big",), ("tests/small",)]
+    assert Chat(settings).steers("pytest tests/big") == [False]
+
+
+@dataclass(frozen=True)
+class Says:
+    name: str
+    priority: int
+    decision: object = None
+
+    def review(self, call, session, now):
+        return self.decision
+
+
+def test_the_highest_priority_decides_and_of_equals_the_first():
+    allow, steer = Allow("yes"), Steer("no", "r", "h")
+
+    def decide(*handlers):
+        return Reactor(handlers).review(ToolCall("x", None), None, 0)
+
+    assert decide(Says("a", 1, allow), Says("b", 2, steer)) is steer
+    assert decide(Says("a", 2, allow), Says("b", 1, steer)) is allow
+    assert decide(Says("a", 2), Says("b", 1, steer)) is steer
+    assert decide(Says("a", 1, allow), Says("b", 1, steer)) is allow
+    assert decide(Says("a", 1)) == Allow("no handler holds it back")
+
+
+RULE = GeneralRule(name="no-curl", pattern=r"\bcurl\b", message="Use the client.")
+
+
+def test_dangerous_commands_come_before_full_runs_and_these_before_the_users_rules():
+    rule = GeneralRule(name="any", pattern="pytest", message="mine")
+    chat = Chat(SteeringSettings(enabled=True, dangerous=tuple(DANGEROUS), general=(rule,)))
+
+    assert [handler.priority for handler in chat.reactor.handlers] == [100, 95, 50]
+    assert chat.send("pytest; rm -rf /").handler == "dangerous-commands"
+    # What was held back for its danger was no attempt at a full run.
+    assert len(chat.memory) == 0
+    assert chat.send("pytest").handler == "pytest-full-suite"
+    assert chat.send("pytest").handler == "any"
+
+
+def test_the_priority_can_be_adjusted():
+    rule = GeneralRule(name="first", pattern="pytest", message="mine", priority=60)
+    chat = Chat(SteeringSettings(enabled=True, priority=55, general=(rule,)))
+
+    assert chat.send("pytest").handler == "first"
+
+
+def test_a_rule_of_the_users_holds_back_each_time_or_once():
+    chat = Chat(SteeringSettings(general=(RULE,)))
+    decision = chat.send("cd x && curl http://h")
+
+    assert (decision.message, decision.handler) == ("Use the client.", "no-curl")
+    assert chat.steers("curl x", "curl x") == [True, True]
+    once = Chat(SteeringSettings(general=(GeneralRule("c", "curl", "m", once=True),)))
+    assert once.steers("curl x", "curl  x", "curl y") == [True, False, True]
+    assert once.steers("curl x", session=None) == [True]
+
+
+def test_a_rule_is_about_the_tools_it_names():
+    rule = GeneralRule("r", r"/etc/passwd", "m", tools=("Write_File",))
+    reactor = reactor_of(SteeringSettings(general=(rule,)), InMemoryWarnedCommands())
+
+    def review(tool, arguments):
+        return isinstance(reactor.review(ToolCall(tool, arguments), "s", 0), Steer)
+
+    assert review("write_file", {"path": "/etc/passwd", "content": "x"})
+    assert review("WRITE_FILE", '{"path": "/etc/passwd"}')
+    assert not review("bash", "cat /etc/passwd")
+    assert not review("write_file", {"path": "a.txt"})
+
+
+def test_a_rule_may_be_about_all_tools():
+    rule = GeneralRule("r", "secret", "m", tools=("*",))
+    reactor = reactor_of(SteeringSettings(general=(rule,)), InMemoryWarnedCommands())
+
+    for call in (
+        ToolCall("bash", "cat secret"),
+        ToolCall("x", ["secret"]),
+        ToolCall("y", "secret"),
+    ):
+        assert isinstance(reactor.review(call, "s", 0), Steer)
+    assert isinstance(reactor.review(ToolCall("x", {1: float("nan")}), "s", 0), Allow)
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("rm -rf /", "delete-root"),
+        ("sudo rm -fr /*", "delete-root"),
+        ("rm -r --no-preserve-root /", "delete-root"),
+        ("bash -c 'rm -Rf ~'", "delete-root"),
+        ("cd x && rm --recursive --force /usr", "delete-root"),
+        ("rm -rf $HOME", "delete-root"),
+        ("git push --force", "force-push"),
+        ("git push -f origin main", "force-push"),
+        ("git -C repo push origin +main", "force-push"),
+        ("git push -uf origin main", "force-push"),
+        ("git push --mirror", "force-push"),
+        ("dd if=a.iso of=/dev/sda bs=4M", "disk-write"),
+        ("sudo mkfs.ext4 /dev/sdb1", "disk-write"),
+        ("wipefs -a /dev/nvme0n1", "disk-write"),
+        ("git reset --hard HEAD~3", "discard-work"),
+        ("git clean -fdx", "discard-work"),
+    ],
+)
+def test_dangerous_commands_are_held_back_however_often_they_come(command, name):
+    chat = Chat(SteeringSettings(dangerous=(name,)))
+
+    assert chat.steers(command, command) == [True, True]
+    decision = chat.send(command)
+    assert name in decision.reason
+    assert decision.message.startswith("This command is held back: it ")
+    others = tuple(each for each in DANGEROUS if each != name)
+    assert Chat(SteeringSettings(dangerous=others)).steers(command) == [False]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf build",
+        "rm -rf ./node_modules /tmp/project/build",
+        "rm /x",
+        "git push",
+        "git push --force-with-lease",
+        "git commit -m 'git push --force'",
+        "echo rm -rf /",
+        "grep -rf / x",
+        "dd if=/dev/zero of=disk.img",
+        "git clean -n",
+        "git clean -nfd",
+        "git reset HEAD~1",
+        "git reset --soft HEAD~1",
+        "git checkout -f",
+        "# rm -rf /",
+        "ruff format .",
+        "git log --format=x",
+    ],
+)
+def test_what_only_looks_dangerous_goes_through(command):
+    assert Chat(SteeringSettings(dangerous=tuple(DANGEROUS))).steers(command) == [False]
+
+
+DANGEROUS_WORDS = st.sampled_from(
+    ["rm", "-rf", "/", "git", "push", "-f", "sudo", "bash", "-c", "'", '"', "$(", ")", "|", "&&", ";",
+     "if", "then", "fi", "{", "}", "\n", "<<A", "A", "`", "dd", "of=/dev/sda", "pytest", "eval", "\ud800"]
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.text() | st.lists(DANGEROUS_WORDS, max_size=12).map(" ".join),
+    st.sampled_from(["bash", "pwsh", "cmd", "pytest", "python"]),
+    st.booleans(),
+)
+def test_no_command_raises(command, tool, as_list):
+    rule = GeneralRule("r", "secret", "m", tools=("*",))
+    chat = Chat(SteeringSettings(enabled=True, dangerous=tuple(DANGEROUS), general=(rule,)))
+
+    decision = chat.send(command.split() if as_list else command, tool=tool)
+
+    assert isinstance(decision, Allow | Steer)
+    assert decision.reason
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "rm -rf x; " * 100_000,
+        ["rm -rf x; (( $( ' \n"] * 30_000,
+        {"commands": ["rm $(( pytest {a,b} " * 900] * 100},
+        "rm " + "(" * 10**6,
+        "rm " + "$(" * 5 * 10**5,
+    ],
+    ids=range(5),
+)
+def test_the_work_for_a_call_of_a_megabyte_is_bounded(arguments):
+    chat = Chat(SteeringSettings(enabled=True, dangerous=tuple(DANGEROUS)))
+
+    calls = count_calls(lambda: chat.reactor.review(ToolCall("bash", arguments), "s", 0))
+
+    # The most that any of these takes is 0.72 million; benchmarks/STEERING.md has the times.
+    assert calls < 2_000_000
+
+
+@pytest.mark.parametrize(
+    "command", ["Remove-Item -Recurse -Force C:\\", "rd /s /q C:\\", "Format-Volume -DriveLetter D"]
+)
+def test_windows_has_dangers_of_its_own(command):
+    tool = "cmd" if command.startswith("rd") else "powershell"
+
+    assert Chat(SteeringSettings(dangerous=tuple(DANGEROUS))).steers(command, tool=tool) == [True]

@@ -1,0 +1,157 @@
+"""The optional rules, all off by default; and what a finding says."""
+
+from __future__ import annotations
+
+import pytest
+
+from ci_agent_eval.steering.policy.detection import detect, detect_argv
+from ci_agent_eval.steering.policy.model import Finding, Rules
+from tests.unit.steering.policy.test_cases import answer
+
+ALIASES = Rules(aliases=("make test", "tox", "nox", "npm test", "just check"))
+
+
+def of(command: str, rules: Rules) -> str:
+    return answer(detect(command, rules=rules))
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("pytest tests", "full"),
+        ("pytest tests/", "full"),
+        ("pytest ./tests", "full"),
+        ("pytest tests/unit", "full"),
+        ("pytest tests docs", "full"),
+        ("pytest -q tests --cov=src", "full"),
+        ("pytest tests/test_a.py", "targeted"),
+        ("pytest tests tests/test_a.py", "targeted"),
+        ("pytest tests/test_a.py::test_one", "targeted"),
+        ("pytest tests -k login", "targeted"),
+        ("pytest tests -m smoke", "targeted"),
+        ("pytest tests --lf", "targeted"),
+        ("pytest tests/test_*.py", "targeted"),
+        ("pytest $FILES", "targeted"),
+        ("pytest @files.txt", "targeted"),
+        ("pytest tests --co", "nothing"),
+    ],
+)
+def test_a_bare_directory_is_full_where_the_rule_is_on(command, expected):
+    assert of(command, Rules(bare_directory_is_full=True)) == expected
+    assert of(command, Rules()) == ("nothing" if expected == "nothing" else "targeted")
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("make test", "full"),
+        ("make -s test", "full"),
+        ("make -C backend test", "full"),
+        ("make lint test", "full"),
+        ("timeout 60 make test | tail", "full"),
+        ("bash -c 'make test'", "full"),
+        ("'make' \"test\"", "full"),
+        ("tox", "full"),
+        ("tox -e py312", "full"),
+        ("python -m tox", "full"),
+        ("uvx tox -p", "full"),
+        ("nox -s tests", "full"),
+        ("npm test", "full"),
+        ("npm run test", "full"),
+        ("npm --silent test", "full"),
+        ("just check", "full"),
+        ("tox -- -q", "full"),
+        ("tox -- tests/test_a.py", "targeted"),
+        ("tox -e py312 -- -k login", "targeted"),
+        ("nox -s tests -- tests/unit", "targeted"),
+        ("make test ARGS='-k login'", "targeted"),
+        ("make test ARGS=-q", "full"),
+        ("make test PYTEST_ARGS=tests/test_a.py", "targeted"),
+        ("tox --version", "nothing"),
+        ("nox --list", "nothing"),
+        ("make --dry-run test", "nothing"),
+        ("make", "no"),
+        ("make tests", "no"),
+        ("make build", "no"),
+        ("npm install test", "no"),
+        ("npm testing", "no"),
+        ("echo make test", "no"),
+        ("pip install tox", "no"),
+        ("cat tox.ini", "no"),
+        ("pytest tests/test_a.py", "targeted"),
+    ],
+)
+def test_a_command_that_the_user_named_is_full(command, expected):
+    assert of(command, ALIASES) == expected
+
+
+@pytest.mark.parametrize("command", ["make test", "tox", "nox", "npm test", "just check"])
+def test_no_other_command_is_full_where_the_user_named_none(command):
+    assert of(command, Rules()) == "no"
+
+
+@pytest.mark.parametrize("alias", ["", "  ", "'", "$(", "pytest tests"])
+def test_any_text_may_be_an_alias(alias):
+    assert of("pytest tests", Rules(aliases=(alias,))) == (
+        "full" if alias == "pytest tests" else "targeted"
+    )
+
+
+@pytest.mark.parametrize(
+    ("collected", "expected"),
+    [(99, "targeted"), (100, "targeted"), (101, "full"), (None, "targeted")],
+)
+def test_a_run_that_collects_more_than_the_limit_is_full(collected, expected):
+    asked = []
+
+    def count(arguments: tuple[str, ...]) -> int | None:
+        asked.append(arguments)
+        return collected
+
+    rules = Rules(max_collected=100, count=count)
+
+    assert of("uv run pytest tests/unit -q", rules) == expected
+    assert asked == [("tests/unit", "-q")]
+
+
+@pytest.mark.parametrize("command", ["pytest", "pytest --co", "pytest $FILES", "ls pytest"])
+def test_only_targeted_runs_whose_words_are_known_are_counted(command):
+    def count(arguments: tuple[str, ...]) -> int | None:
+        raise AssertionError(arguments)
+
+    assert of(command, Rules(max_collected=1, count=count)) == of(command, Rules())
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "reason"),
+    [
+        ("cd x;  timeout  60 'pytest' -q", "timeout 60 pytest -q", "no path, node id"),
+        ("bash -c \"pytest -k 'a b'\"", "pytest -k 'a b'", "-k 'a b' selects tests"),
+        ("pytest tests/a.py; pytest .", "pytest .", ". is the whole project"),
+        ("pytest $X", "pytest $X", "$X is taken to name what to run"),
+        ("pytest --co", "pytest --co", "--co runs no test"),
+        ("git commit -m pytest", None, "no command in it runs it"),
+        ("ls", None, "nothing in it names pytest"),
+        ("f() { f; }; f pytest", None, "too long or too deep"),
+    ],
+)
+def test_a_finding_names_the_command_that_decided_and_why(text, command, reason):
+    finding = detect(text)
+
+    assert finding.command == command
+    assert reason in finding.reason
+
+
+def test_words_need_no_quotes():
+    assert detect_argv(["bash", "-lc", "cd x && pytest"]).full_suite
+    assert detect_argv(["pytest", "-k", "a and b"]) == Finding(
+        pytest=True,
+        full_suite=False,
+        reason="-k 'a and b' selects tests",
+        command="pytest -k 'a and b'",
+        normal="pytest -k 'a and b'",
+    )
+    assert not detect_argv(["echo", "x; pytest"]).pytest
+    assert not detect_argv([]).pytest
+    assert detect_argv(["pytest -q"]).full_suite
+    assert not detect_argv(["pytest", "x" * 100_000]).pytest

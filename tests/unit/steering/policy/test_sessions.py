@@ -1,0 +1,210 @@
+"""What a session was warned of, in memory and in a file: the same rules for both."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.policy import sessions
+from ci_agent_eval.steering.policy.sessions import InMemoryWarnedCommands
+from ci_agent_eval.steering.store import SqliteWarnedCommands, default_store
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def memory_of(request, tmp_path):
+    if request.param == "memory":
+        return InMemoryWarnedCommands
+    return lambda *args, **named: SqliteWarnedCommands(tmp_path / "a/b.sqlite3", *args, **named)
+
+
+def test_each_command_of_a_session_is_new_once(memory_of):
+    memory = memory_of()
+
+    asked = [memory.first_time("s", command, 0) for command in ("a", "b", "a", "b", "a")]
+
+    assert asked == [True, True, False, False, False]
+
+
+def test_sessions_know_nothing_of_each_other(memory_of):
+    memory = memory_of()
+    memory.first_time("s", "a", 0)
+
+    assert memory.first_time("t", "a", 0)
+    assert not memory.first_time("s", "a", 0)
+
+
+def test_a_session_is_forgotten_when_it_was_not_used_for_so_long(memory_of):
+    memory = memory_of()
+    memory.first_time("s", "a", 0)
+
+    assert not memory.first_time("s", "a", 1800)
+    assert memory.first_time("s", "b", 3600)
+    assert memory.first_time("s", "a", 5400.1)
+
+
+def test_the_time_can_be_set(memory_of):
+    memory = memory_of(ttl=10)
+    memory.first_time("s", "a", 0)
+
+    assert memory.first_time("s", "a", 10.5)
+
+
+def test_a_clock_that_was_set_back_by_much_forgets_too(memory_of):
+    memory = memory_of()
+    memory.first_time("s", "a", 1e9)
+
+    assert not memory.first_time("s", "a", 1e9 - 1)
+    assert memory.first_time("s", "a", 0)
+
+
+def test_a_session_behind_one_of_a_faster_clock_is_forgotten_in_its_own_time(memory_of):
+    memory = memory_of()
+    memory.first_time("s", "a", 5000)
+    memory.first_time("t", "a", 4000)
+
+    assert memory.first_time("t", "a", 5900)
+    assert not memory.first_time("s", "a", 5900)
+
+
+def test_of_more_than_1024_sessions_the_one_used_longest_ago_goes(memory_of):
+    memory = memory_of()
+    for number in range(1024):
+        memory.first_time(f"session {number}", "a", number / 10)
+    assert not memory.first_time("session 0", "a", 200)
+
+    memory.first_time("one more", "a", 201)
+
+    assert not memory.first_time("session 0", "a", 202)
+    assert not memory.first_time("session 2", "a", 203)
+    assert memory.first_time("session 1", "a", 204)
+
+
+def test_commands_of_a_session_do_not_grow_without_end(memory_of, monkeypatch):
+    memory = memory_of()
+    for number in range(sessions.MAX_COMMANDS + 1):
+        memory.first_time("s", f"command {number}", 0)
+
+    assert not memory.first_time("s", "command 1", 0)
+    assert memory.first_time("s", "command 0", 0)
+
+
+def test_names_and_commands_may_be_any_text(memory_of):
+    memory = memory_of()
+
+    for text in ("", "\0", "\ud800", "é" * 10**5, "'; DROP TABLE sessions; --"):
+        assert memory.first_time(text, text, 0)
+        assert not memory.first_time(text, text, 0)
+
+
+def test_of_many_threads_that_ask_at_once_one_is_the_first(memory_of):
+    memory = memory_of()
+    barrier = threading.Barrier(16)
+
+    def ask(number):
+        barrier.wait()
+        return [memory.first_time("s", f"command {step}", 0) for step in range(5)]
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(ask, range(16)))
+
+    assert [sum(column) for column in zip(*answers, strict=True)] == [1] * 5
+
+
+def test_expired_sessions_are_pruned():
+    memory = InMemoryWarnedCommands()
+    for number in range(100):
+        memory.first_time(f"session {number}", "a", 0)
+
+    memory.first_time("late", "a", 2000)
+
+    assert len(memory) == 1
+
+
+def test_expired_sessions_are_pruned_from_the_file(tmp_path):
+    memory = SqliteWarnedCommands(tmp_path / "x")
+    memory.first_time("early", "a", 0)
+    memory.first_time("late", "a", 2000)
+
+    with sqlite3.connect(tmp_path / "x") as connection:
+        counts = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                  for table in ("sessions", "commands")]  # fmt: skip
+    connection.close()
+
+    assert counts == [1, 1]
+
+
+def test_the_file_outlives_whoever_made_it(tmp_path):
+    SqliteWarnedCommands(tmp_path / "x").first_time("s", "a", 0)
+
+    assert not SqliteWarnedCommands(tmp_path / "x").first_time("s", "a", 60)
+
+
+def test_the_file_is_private_and_holds_no_words(tmp_path):
+    path = tmp_path / "state/x"
+    SqliteWarnedCommands(path).first_time("session-name", "pytest --token=hunter2", 0)
+
+    content = path.read_bytes()
+
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert b"hunter2" not in content
+    assert b"session-name" not in content
+
+
+def _ask(path, barrier, answers):
+    barrier.wait()
+    answers.put(SqliteWarnedCommands(path).first_time("s", "pytest", 0))
+
+
+def test_of_many_processes_that_ask_at_once_one_is_the_first(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    barrier, answers = context.Barrier(8), context.Queue()
+    processes = [
+        context.Process(target=_ask, args=(tmp_path / "x", barrier, answers)) for _ in range(8)
+    ]
+    for process in processes:
+        process.start()
+    found = [answers.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join(60)
+
+    assert sorted(found) == [False] * 7 + [True]
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but long enough to be read" * 9, None])
+def test_a_file_that_is_something_else_stays_as_it_is(tmp_path, content):
+    path = tmp_path / "x"
+    if content is None:
+        connection = sqlite3.connect(path)
+        connection.execute("CREATE TABLE mine (a)")
+        connection.commit()
+        connection.close()
+    else:
+        path.write_bytes(content)
+    before = path.read_bytes()
+
+    with pytest.raises(InputError, match=r"x: .*delete it, or name another one with --store"):
+        SqliteWarnedCommands(path).first_time("s", "a", 0)
+
+    assert path.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(InputError, match="cannot be used to remember sessions"):
+        SqliteWarnedCommands(tmp_path / "file/x").first_time("s", "a", 0)
+
+
+def test_the_default_is_where_programs_keep_their_state(tmp_path):
+    given = {"XDG_STATE_HOME": "/state"}
+
+    assert str(default_store(given, tmp_path)) == "/state/agent-eval/steering.sqlite3"
+    expected = tmp_path / ".local/state/agent-eval/steering.sqlite3"
+    assert default_store({}, tmp_path) == expected
+    assert default_store({"XDG_STATE_HOME": "relative"}, tmp_path) == expected

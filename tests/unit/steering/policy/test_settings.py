@@ -1,0 +1,282 @@
+"""Flags over environment over file; what is wrong is one sentence with its place."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering.file_settings import load_steering, parse_steering
+from ci_agent_eval.steering.policy.build import reactor_of
+from ci_agent_eval.steering.policy.dangerous import DANGEROUS
+from ci_agent_eval.steering.policy.model import Rules, Steer, ToolCall
+from ci_agent_eval.steering.policy.sessions import InMemoryWarnedCommands
+from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
+from ci_agent_eval.steering.proxy.tool_filter import concerns_of
+
+ENABLED = "PYTEST_FULL_SUITE_STEERING_ENABLED"
+MESSAGE = "PYTEST_FULL_SUITE_STEERING_MESSAGE"
+
+# The two last are the document's own examples of YAML.
+DOCUMENT = """\
+session:
+  pytest_full_suite_steering_enabled: true
+
+  pytest_full_suite_steering_message: |
+    FULL TEST SUITE DETECTED
+
+    You're about to run the entire test suite, which may take several minutes.
+"""
+DOCUMENT_PRIORITY = """\
+session:
+  tool_call_reactor:
+    pytest_full_suite_steering_enabled: true
+    pytest_full_suite_handler_priority: 90  # Adjust if needed
+"""
+DOCUMENT_TTL = """\
+session:
+  pytest_full_suite_steering_enabled: true
+  session_state_ttl: 3600  # 1 hour instead of default 30 minutes
+"""
+
+
+def parse(text):
+    return parse_steering(text, "steer.yaml")
+
+
+def test_the_defaults_are_those_of_the_document(tmp_path):
+    settings = load_steering(root=tmp_path, environ={})
+
+    assert settings == SteeringSettings()
+    assert (settings.enabled, settings.ttl, settings.priority) == (False, 1800, 95)
+    assert settings.message == DEFAULT_MESSAGE
+    assert settings.message.startswith("You requested to run the whole test suite.")
+    assert settings.message.endswith("re-send your tool call and it will be executed.")
+
+
+def test_the_documents_own_examples_are_read():
+    settings = parse(DOCUMENT)
+
+    assert settings.enabled
+    assert settings.message == (
+        "FULL TEST SUITE DETECTED\n\n"
+        "You're about to run the entire test suite, which may take several minutes."
+    )
+    assert (parse(DOCUMENT_PRIORITY).enabled, parse(DOCUMENT_PRIORITY).priority) == (True, 90)
+    assert parse(DOCUMENT_TTL).ttl == 3600
+
+
+def test_all_other_keys():
+    settings = parse("""
+session:
+  pytest_full_suite_bare_directory: true
+  pytest_full_suite_aliases: [make test, tox]
+  pytest_full_suite_max_collected: 200
+  dangerous_commands_enabled: true
+  steering_rules:
+    - name: no-curl
+      pattern: '\\bcurl\\b'
+      message: Use the client.
+    - {name: b, pattern: x, message: m, tools: [write_file], priority: 101, once: true}
+""")
+
+    assert not settings.enabled
+    assert settings.rules.bare_directory_is_full
+    assert settings.rules.aliases == ("make test", "tox")
+    assert settings.rules.max_collected == 200
+    assert settings.dangerous == tuple(DANGEROUS)
+    assert settings.general == (
+        GeneralRule("no-curl", r"\bcurl\b", "Use the client."),
+        GeneralRule("b", "x", "m", ("write_file",), 101, once=True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("dangerous_commands: [force-push]", ("force-push",)),
+        ("dangerous_commands: [force-push]\n  dangerous_commands_enabled: true", ("force-push",)),
+        ("dangerous_commands: [force-push]\n  dangerous_commands_enabled: false", ()),
+        ("dangerous_commands_enabled: false", ()),
+    ],
+)
+def test_dangerous_commands_are_chosen_or_all_or_none(text, expected):
+    assert parse(f"session:\n  {text}\n").dangerous == expected
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "session:\n", "---\nsession: {}\n"])
+def test_a_file_may_say_nothing(text):
+    assert parse(text) == SteeringSettings()
+
+
+@pytest.mark.parametrize(
+    ("flag", "variable", "file", "expected"),
+    [
+        (None, None, None, False),
+        (None, None, "true", True),
+        (None, "true", None, True),
+        (None, "false", "true", False),
+        (None, "true", "false", True),
+        (True, "false", "false", True),
+        (False, "true", "true", False),
+        (None, "", "true", True),
+        (None, "  ", "true", True),
+    ],
+)
+def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file(
+    tmp_path, flag, variable, file, expected
+):
+    if file:
+        (tmp_path / "agent-eval-steering.yaml").write_text(
+            f"session:\n  pytest_full_suite_steering_enabled: {file}\n"
+        )
+    environ = {} if variable is None else {ENABLED: variable}
+
+    assert load_steering(root=tmp_path, environ=environ, enabled=flag).enabled is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("true", True), ("TRUE", True), ("1", True), ("yes", True), ("on", True), (" True ", True),
+     ("false", False), ("0", False), ("no", False), ("Off", False)],
+)  # fmt: skip
+def test_the_variable_is_read_in_the_usual_spellings(tmp_path, text, expected):
+    assert load_steering(root=tmp_path, environ={ENABLED: text}).enabled is expected
+
+
+def test_the_message_of_the_environment_wins_over_the_files(tmp_path):
+    path = tmp_path / "x.yaml"
+    path.write_text("session: {pytest_full_suite_steering_message: from the file}\n")
+
+    def message(environ):
+        return load_steering(root=tmp_path, environ=environ, config=path).message
+
+    assert message({}) == "from the file"
+    assert message({MESSAGE: "from outside"}) == "from outside"
+    assert message({MESSAGE: ""}) == "from the file"
+
+
+BAD = {
+    "session: [": "steer.yaml:1: is no YAML: while parsing a flow node, "
+    "expected the node content, but found '<stream end>'",
+    "- a\n": "steer.yaml:1: the file: must be a mapping of keys to values (given: ['a'])",
+    "sesion: {}\n": "steer.yaml:1: unknown key 'sesion'; did you mean 'session'?",
+    "session: 7\n": "steer.yaml:1: session: must be a mapping of keys to values (given: 7)",
+    "session:\n\n  pytest_full_suite_steering_enable: true\n": "steer.yaml:3: unknown key "
+    "'session.pytest_full_suite_steering_enable'; "
+    "did you mean 'pytest_full_suite_steering_enabled'?",
+    "session:\n  pytest_full_suite_steering_enabled: maybe\n": "steer.yaml:2: "
+    "pytest_full_suite_steering_enabled: must be true or false (given: 'maybe')",
+    "session:\n  pytest_full_suite_steering_message: '  '\n": "steer.yaml:2: "
+    "pytest_full_suite_steering_message: must be a text that is not empty (given: '  ')",
+    "session:\n  session_state_ttl: 0\n": "steer.yaml:2: session_state_ttl: "
+    "must be a number of seconds above 0 (given: 0)",
+    "session:\n  session_state_ttl: .inf\n": "steer.yaml:2: session_state_ttl: "
+    "must be a number of seconds above 0 (given: inf)",
+    "session:\n  session_state_ttl: true\n": "steer.yaml:2: session_state_ttl: "
+    "must be a number of seconds above 0 (given: True)",
+    "session:\n  tool_call_reactor:\n    pytest_full_suite_handler_priority: high\n": "steer.yaml:3: "
+    "pytest_full_suite_handler_priority: must be a whole number from -1000000 to 1000000 "
+    "(given: 'high')",
+    "session:\n  session_state_ttl: 1\n  session_state_ttl: 2\n": "steer.yaml:3: the key "
+    "'session_state_ttl' stands here twice; keep one",
+    "session:\n  session_state_ttl: 1\n  tool_call_reactor:\n    session_state_ttl: 2\n": "steer.yaml:4: "
+    "session_state_ttl: differs from line 2; keep one",
+    "session:\n  pytest_full_suite_aliases: tox\n": "steer.yaml:2: pytest_full_suite_aliases: "
+    "must be a list of texts (given: 'tox')",
+    "session:\n  pytest_full_suite_max_collected: -1\n": "steer.yaml:2: "
+    "pytest_full_suite_max_collected: must be a whole number from 0 to 1000000 (given: -1)",
+    "session:\n  dangerous_commands: [rm]\n": "steer.yaml:2: dangerous_commands: unknown 'rm'; "
+    "known: delete-root, force-push, disk-write, discard-work",
+    "session:\n  steering_rules:\n    - name: a\n      message: b\n": "steer.yaml:3: "
+    "steering_rules[0].pattern: is required",
+    "session:\n  steering_rules:\n    - name: a\n      message: b\n      pattern: '('\n": "steer.yaml:5: "
+    "steering_rules[0].pattern: is no regular expression "
+    "(missing ), unterminated subpattern at position 0)",
+    "session:\n  steering_rules:\n    - {name: a, message: b, pattern: c, tool: d}\n": "steer.yaml:3: "
+    "unknown key 'steering_rules[0].tool'; did you mean 'tools'?",
+    "session:\n  steering_rules: [{name: a, message: b, pattern: c}, {name: a, message: b, pattern: d}]\n": "steer.yaml:2: "
+    "steering_rules: two rules are called 'a'; rename one",
+    "session: &a {session_state_ttl: 1}\nother: *a\n": "steer.yaml:2: the alias *a is not read; "
+    "write the value out",
+    "a: b: c\n": "steer.yaml:1: is no YAML: mapping values are not allowed here",
+    "session: !!python/object/apply:os.system [id]\n": "steer.yaml:1: session: must be a mapping "
+    "of keys to values (given: ['id'])",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "sentence"), BAD.items(), ids=range(len(BAD)))
+def test_what_is_wrong_is_said_with_its_line(text, sentence):
+    with pytest.raises(InputError) as raised:
+        parse(text)
+
+    assert str(raised.value) == sentence
+    assert raised.value.exit_code == 2
+
+
+def test_a_wrong_variable_is_said(tmp_path):
+    with pytest.raises(InputError, match=rf"{ENABLED}: must be true or false \(given: 'maybe'\)"):
+        load_steering(root=tmp_path, environ={ENABLED: "maybe"})
+
+
+def test_a_file_that_was_named_must_be_there(tmp_path):
+    with pytest.raises(InputError, match=r"gone\.yaml: there is no such file; check --config"):
+        load_steering(root=tmp_path, environ={}, config=tmp_path / "gone.yaml")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", None])
+def test_a_file_that_cannot_be_read_is_said(tmp_path, content):
+    path = tmp_path / "x.yaml"
+    path.mkdir() if content is None else path.write_bytes(content)
+
+    with pytest.raises(InputError, match=r"x\.yaml: (is not UTF-8|cannot be read)"):
+        load_steering(root=tmp_path, environ={}, config=path)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=60) | st.text(alphabet="session: [{'&*!|>-\n\t\"\\x7f", max_size=40))
+def test_any_text_is_read_or_refused_with_its_place(text):
+    with suppress(InputError):
+        parse(text)
+        return
+    with pytest.raises(InputError, match=r"\Asteer\.yaml:\d+: [^\n]+\Z"):
+        parse(text)
+
+
+def test_shell_tools_are_read_with_their_arguments():
+    text = "session:\n  shell_tools: {execute_bash: command, act: [line, script], run: }\n"
+    tools = parse_steering(text, "file").rules.shell_tools
+    assert tools == {"execute_bash": ("command",), "act": ("line", "script"), "run": ()}
+
+
+@pytest.mark.parametrize("given", ["[bash]", "{act: 3}", "{act: ['']}", "{act: {line: 1}}"])
+def test_shell_tools_that_name_no_tools_are_refused(given):
+    with pytest.raises(InputError, match=r"^file:2: shell_tools.*: must be a "):
+        parse_steering(f"session:\n  shell_tools: {given}\n", "file")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SteeringSettings(enabled=True, rules=Rules(shell_tools={"execute_bash": ("command",)})),
+        SteeringSettings(
+            dangerous=("delete-root",), rules=Rules(shell_tools={"execute_bash": ("command",)})
+        ),
+        SteeringSettings(
+            general=(GeneralRule("r", "pytest|rm", "no"),),
+            rules=Rules(shell_tools={"execute_bash": ("command",)}),
+        ),
+    ],
+)
+def test_shell_tools_count_for_every_handler_and_for_the_proxy(settings):
+    call = ToolCall("execute_bash", {"command": "pytest; rm -rf /"})
+    reactor = reactor_of(settings, InMemoryWarnedCommands())
+    assert isinstance(reactor.review(call, "s", 0), Steer)
+    assert concerns_of(settings)("execute_bash")
+    unnamed = replace(settings, rules=Rules())
+    assert not isinstance(reactor_of(unnamed, InMemoryWarnedCommands()).review(call, "s", 0), Steer)
+    assert not concerns_of(unnamed)("execute_bash")

@@ -1,0 +1,45 @@
+"""What the bash grammar is shown of characters that its scanner cannot look up."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_agent_eval.steering.policy.detection import detect
+from ci_agent_eval.steering.shells.shielding import shielded, unshielded
+from tests.processes import run_python
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_what_was_shielded_comes_back(text):
+    source = shielded(text)
+    assert unshielded(source) == text
+    assert all(ord(character) < 256 for character in source.decode())
+
+
+def test_ascii_stays_as_it_is():
+    text = "".join(map(chr, range(128)))
+    assert shielded(text) == text.encode()
+
+
+@pytest.mark.parametrize("before", ["{", "${", "$", "<<", "", "a="])
+def test_no_character_ends_the_process(before, tmp_path):
+    """In a process of its own: the fault is one that kills it."""
+    every = [*range(0x80, 0x3000, 64), *range(0x3000, sys.maxunicode + 1, 4096), sys.maxunicode]
+    program = (
+        "from ci_agent_eval.steering.policy.detection import detect\n"
+        f"for number in {every}:\n"
+        f"    if not 0xD800 <= number < 0xE000: detect({before!r} + chr(number) + '}} pytest')\n"
+    )
+    done = run_python("-c", program, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_word_beyond_ascii_is_read_as_written():
+    found = detect("cd häuser && PRÜFUNG=ja pytest 'tests/größe_🎈.py'")
+    assert found.pytest
+    assert not found.full_suite
+    assert "tests/größe_🎈.py" in (found.command or "")

@@ -1,0 +1,192 @@
+"""Which requests belong to one session, and which do not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ci_agent_eval.steering.proxy.conversation import session_of
+
+# Other tests keep the processors busy.
+calmly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+SYSTEM = {"role": "system", "content": "You fix bugs."}
+USER = {"role": "user", "content": "Fix it."}
+CHAT = {"model": "m", "messages": [SYSTEM, USER]}
+
+
+def session(body, headers=None, chained=None, header="x-session-id"):
+    return session_of(headers or {}, body, header=header, chained=(chained or {}).get)
+
+
+def later(body, *more):
+    key = "messages" if "messages" in body else "input"
+    return {**body, key: [*body[key], *more]}
+
+
+BODIES = {
+    "chat": CHAT,
+    "responses": {"model": "m", "instructions": "You fix bugs.", "input": [USER]},
+    "messages": {
+        "model": "m",
+        "system": [{"type": "text", "text": "You fix bugs."}],
+        "messages": [USER],
+    },
+}
+every_body = pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+
+
+@every_body
+def test_a_conversation_keeps_its_session_as_it_grows(body):
+    grown = later(
+        body, {"role": "assistant", "content": "Hm."}, {"role": "user", "content": "Go on."}
+    )
+    assert session(grown) == session(body) is not None
+
+
+@every_body
+def test_marks_for_caches_and_forms_of_text_do_not_matter(body):
+    def marked(message):
+        part = {"type": "text", "text": message["content"], "cache_control": {"type": "ephemeral"}}
+        return {**message, "content": [part]}
+
+    key = "messages" if "messages" in body else "input"
+    assert session({**body, key: [marked(m) for m in body[key]]}) == session(body)
+
+
+@every_body
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "other"},
+        {"prompt_cache_key": "k"},
+        {"user": "u"},
+        {"safety_identifier": "u"},
+        {"metadata": {"user_id": "u"}},
+    ],
+)
+def test_other_requests_are_other_sessions(body, change):
+    assert session({**body, **change}) != session(body)
+
+
+@every_body
+@pytest.mark.parametrize("name", ["authorization", "x-api-key", "api-key"])
+def test_other_keys_are_other_sessions_and_do_not_show(body, name):
+    found = {session(body), session(body, {name: "a"}), session(body, {name: "b"})}
+    assert len(found) == 3
+    assert all(len(each) == 32 for each in found)
+
+
+def test_other_beginnings_are_other_sessions():
+    other_user = {**CHAT, "messages": [SYSTEM, {"role": "user", "content": "Fix that."}]}
+    other_system = {**CHAT, "messages": [{"role": "developer", "content": "x"}, USER]}
+    assert len({session(CHAT), session(other_user), session(other_system)}) == 3
+    assert session({"model": "m", "input": "Fix it."}) != session({"model": "m", "input": "Else."})
+    image = {"role": "user", "content": [{"type": "image", "source": {"data": "A"}}]}
+    shown = {"role": "user", "content": [{"type": "image", "source": {"data": "B"}}]}
+    assert session({"messages": [image]}) != session({"messages": [shown]})
+
+
+def test_marks_on_other_parts_do_not_matter():
+    part = {"type": "image", "source": {"data": "A"}}
+    marked = {**part, "cache_control": {"type": "ephemeral"}}
+    first, second = ({"messages": [{"role": "user", "content": [p]}]} for p in (part, marked))
+    assert session(first) == session(second)
+
+
+def test_a_text_and_a_list_with_it_begin_alike():
+    text = {"model": "m", "input": "Fix it."}
+    assert session(text) == session({"model": "m", "input": [USER]})
+
+
+def test_the_header_comes_first():
+    named = {"x-session-id": " s1 "}
+    other = {"previous_response_id": "resp_1", **CHAT}
+    assert session(CHAT, named) == session(other, {"x-session-id": "s1"}) == session({}, named)
+    assert session(CHAT, named) != session(CHAT)
+    assert session(CHAT, {"x-run": "1"}, header="X-Run") != session(
+        CHAT, {"x-run": "2"}, header="X-Run"
+    )
+    assert session(CHAT, {"x-session-id": " "}) == session(CHAT)
+
+
+def test_a_response_goes_on_in_the_session_of_the_one_before():
+    body = {"model": "m", "input": "Go on.", "previous_response_id": "resp_1"}
+    assert session(body, chained={"resp_1": "abc"}) == "abc"
+    assert session(body) == session({**body, "input": "Else."})
+    assert session(body) != session({**body, "previous_response_id": "resp_2"})
+
+
+@pytest.mark.parametrize("conversation", ["conv_1", {"id": "conv_1"}])
+def test_a_conversation_at_the_provider_is_a_session(conversation):
+    body = {"input": "Go on.", "conversation": conversation}
+    assert session(body) == session({"input": "Else.", "conversation": "conv_1"})
+    assert session(body) != session({"input": "Go on.", "conversation": "conv_2"})
+
+
+@pytest.mark.parametrize(
+    "user_id",
+    [
+        "user_0a1b_account_9c_session_12345678-aaaa-bbbb-cccc-1234567890ab",
+        json.dumps({"device_id": "d", "session_id": "12345678-aaaa-bbbb-cccc-1234567890ab"}),
+    ],
+)
+def test_a_session_in_the_users_id_outlives_a_compaction(user_id):
+    body = {**BODIES["messages"], "metadata": {"user_id": user_id}}
+    assert session(body) == session(
+        {**body, "messages": [{"role": "user", "content": "Compacted."}]}
+    )
+    assert session(body) != session(
+        {**body, "metadata": {"user_id": user_id.replace("1234", "9999")}}
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"model": "m"},
+        {"messages": []},
+        {"messages": [{"role": "assistant", "content": "x"}]},
+        {"messages": 1},
+        {"input": None},
+    ],
+)
+def test_what_begins_with_nothing_has_no_session(body):
+    assert session(body) is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+
+
+@calmly
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            key: JSON | st.lists(st.fixed_dictionaries({"role": JSON, "content": JSON}), max_size=3)
+            for key in (
+                "messages",
+                "input",
+                "system",
+                "metadata",
+                "conversation",
+                "model",
+                "previous_response_id",
+                "instructions",
+            )
+        },
+    )
+)
+def test_no_shape_of_a_request_breaks_it(body):
+    found = session(body)
+    assert found is None or len(found) == 32

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import asyncio
+
+import httpx2
+
+from ci_agent_eval.steering.policy.model import Allow
+from ci_agent_eval.steering.proxy.calls import Calls, Gate
+from ci_agent_eval.steering.proxy.outbound import Outbound
+from ci_agent_eval.steering.proxy.rewriting import Answer, Events
+from tests import llm_wire as wire
+
+
+def test_what_a_request_may_refer_to_is_known_before_the_client_has_it():
+    order = []
+
+    async def parts():
+        for event in wire.response_events(text="Now."):
+            yield event
+
+    async def send(message):
+        if message.get("body"):
+            order.append("sent")
+
+    async def go():
+        answered = httpx2.Response(200, content=parts())
+        answer = Answer("responses", Calls(Gate(lambda _call: Allow(""))))
+        events = Events(answer.stream(), 100_000)
+        await Outbound(answered, send).streamed(events, lambda: order.append("remembered"))
+        assert answer.response_id == "resp_1"
+
+    asyncio.run(go())
+    assert order[:2] == ["remembered", "sent"]
+    assert all(order[at - 1] == "remembered" for at, what in enumerate(order) if what == "sent")
