@@ -6,8 +6,9 @@ so that pytest's start stays cheap.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ci_agent_eval.errors import lazy_exports
 
 if TYPE_CHECKING:
     from ci_agent_eval.authoring.check_function import check
@@ -40,8 +41,4 @@ _HOMES = {
     "scenarios": "authoring.scenarios",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_exports(__name__, _HOMES)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
 
 class AgentEvalError(Exception):
     """Base of every deliberate error; `exit_code` is what the process ends with."""
@@ -19,3 +23,32 @@ class PublishError(AgentEvalError):
     """Something that was asked to be published could not be."""
 
     exit_code = 3
+
+
+def missing_package_error(user: str, package: str, extra: str) -> InputError:
+    """Say that `user` needs a package of this program's extra `extra`."""
+    return InputError(
+        f"{user} needs {package}, which is not installed; run: pip install 'ci-agent-eval[{extra}]'"
+    )
+
+
+def lazy_exports(
+    package: str, modules: Mapping[str, str], extra: str | None = None
+) -> Callable[[str], Any]:
+    """Return a package's `__getattr__`, which imports a name's module when it is first used.
+
+    `modules` gives each name its module below `ci_agent_eval`. With `extra`, a missing library
+    becomes an InputError that names this extra.
+    """
+
+    def export(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            return getattr(import_module(f"ci_agent_eval.{modules[name]}"), name)
+        except ModuleNotFoundError as error:
+            if extra is None:
+                raise
+            raise missing_package_error(name, str(error.name), extra) from error
+
+    return export

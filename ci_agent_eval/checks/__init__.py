@@ -6,10 +6,9 @@ brings what it needs (jsonschema, pydantic-evals) when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ci_agent_eval.errors import InputError
+from ci_agent_eval.errors import lazy_exports
 
 if TYPE_CHECKING:
     from ci_agent_eval.checks.arguments import ArgumentsHold
@@ -82,14 +81,4 @@ _HOMES = {
     "from_evaluator": "engine.evaluators",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(import_module(f"ci_agent_eval.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"{name} needs {error.name}, which is not installed; "
-            "run: pip install 'ci-agent-eval[evals]'"
-        ) from error
+__getattr__ = lazy_exports(__name__, _HOMES, extra="evals")

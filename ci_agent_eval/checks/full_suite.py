@@ -10,7 +10,7 @@ from ci_agent_eval.checks.exchanges import calls, turns
 from ci_agent_eval.checks.shown import counted, listed
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall
-from ci_agent_eval.errors import InputError
+from ci_agent_eval.errors import InputError, missing_package_error
 from ci_agent_eval.steering.policy import model as steering
 from ci_agent_eval.steering.policy.arguments import commands_of, find
 
@@ -92,10 +92,7 @@ class NoFullSuiteRun(Named):
         try:
             return find(self._known(call), self.rules)
         except ModuleNotFoundError as error:
-            raise InputError(
-                f"NoFullSuiteRun needs {error.name}, which is not installed; "
-                "run: pip install 'ci-agent-eval[steering]'"
-            ) from error
+            raise missing_package_error("NoFullSuiteRun", str(error.name), "steering") from error
 
 
 def _nothing_judged(episode: Episode) -> str:

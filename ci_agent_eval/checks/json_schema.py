@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ci_agent_eval.errors import InputError
+from ci_agent_eval.errors import InputError, missing_package_error
 
 if TYPE_CHECKING:
     from referencing import Resource
@@ -30,10 +30,8 @@ def schema_problems(owner: str, schema: Mapping[str, Any] | bool) -> Callable[[A
         from jsonschema import validators  # noqa: PLC0415 - no check brings it before one is made
         from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"{owner}: a JSON Schema needs {error.name}, which is not installed; "
-            "run: pip install 'ci-agent-eval[checks]'"
-        ) from error
+        user = f"{owner}: a JSON Schema"
+        raise missing_package_error(user, str(error.name), "checks") from error
     own: Any = schema if isinstance(schema, bool) else copy.deepcopy(dict(schema))
     draft: Any = validators.validator_for(own, default=validators.Draft202012Validator)
     try:

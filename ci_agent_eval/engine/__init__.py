@@ -6,10 +6,9 @@ nothing; each name brings what it needs (PydanticAI, the MCP library) when it is
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ci_agent_eval.errors import InputError
+from ci_agent_eval.errors import lazy_exports
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.adapters import (
@@ -59,40 +58,30 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Agent": "declarations",
-    "AgentAdapter": "adapters",
-    "AgentResult": "result",
-    "CLIServer": "declarations",
-    "CassetteCounts": "result",
-    "CassetteModel": "cassette",
-    "CassetteShelf": "cassette",
-    "CommandAgent": "adapters",
-    "EngineSession": "session",
-    "FunctionAgent": "adapters",
-    "HTTPAgent": "adapters",
-    "LoopAgent": "adapters",
-    "MCPServer": "declarations",
-    "ModelError": "faults",
-    "Provider": "declarations",
-    "Reply": "adapters",
-    "RunLimits": "limits",
-    "ServerError": "faults",
-    "Skill": "skills",
-    "SteeringSettings": "declarations",
-    "Wait": "declarations",
-    "aitest_run": "run",
-    "record_spans": "traces",
-    "trajectory_from_spans": "traces",
+    "Agent": "engine.declarations",
+    "AgentAdapter": "engine.adapters",
+    "AgentResult": "engine.result",
+    "CLIServer": "engine.declarations",
+    "CassetteCounts": "engine.result",
+    "CassetteModel": "engine.cassette",
+    "CassetteShelf": "engine.cassette",
+    "CommandAgent": "engine.adapters",
+    "EngineSession": "engine.session",
+    "FunctionAgent": "engine.adapters",
+    "HTTPAgent": "engine.adapters",
+    "LoopAgent": "engine.adapters",
+    "MCPServer": "engine.declarations",
+    "ModelError": "engine.faults",
+    "Provider": "engine.declarations",
+    "Reply": "engine.adapters",
+    "RunLimits": "engine.limits",
+    "ServerError": "engine.faults",
+    "Skill": "engine.skills",
+    "SteeringSettings": "engine.declarations",
+    "Wait": "engine.declarations",
+    "aitest_run": "engine.run",
+    "record_spans": "engine.traces",
+    "trajectory_from_spans": "engine.traces",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"{name} needs {error.name}, which is not installed; "
-            "run: pip install 'ci-agent-eval[engine]'"
-        ) from error
+__getattr__ = lazy_exports(__name__, _HOMES, extra="engine")

@@ -15,7 +15,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.record import Clock, RunRecord
 from ci_agent_eval.engine.servers.arguments import split_arguments
-from ci_agent_eval.errors import InputError
+from ci_agent_eval.errors import InputError, missing_package_error
 from ci_agent_eval.steering.policy.model import Steer, ToolCall
 from ci_agent_eval.steering.policy.reactor import Reactor
 from ci_agent_eval.steering.policy.sessions import InMemoryWarnedCommands, WarnedCommands
@@ -73,10 +73,7 @@ def guard_for(settings: SteeringSettings, episode_id: str, clock: Clock) -> Guar
         return None
     missing = [module for module in _GRAMMAR if find_spec(module) is None]
     if missing:
-        raise InputError(
-            f"steering needs the package {missing[0]}, which is not installed; "
-            "run: pip install 'ci-agent-eval[steering]'"
-        )
+        raise missing_package_error("steering", f"the package {missing[0]}", "steering")
     from ci_agent_eval.steering.policy.build import reactor_of  # noqa: PLC0415 - most need none
 
     warned = WarnedOnceHeard(InMemoryWarnedCommands(settings.ttl))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_agent_eval.errors import InputError
+from ci_agent_eval.errors import missing_package_error
 from ci_agent_eval.steering.located import Located, Wrong
 
 try:
     import yaml
 except ModuleNotFoundError as error:  # pragma: no cover - the tests' environment has it
-    raise InputError(
-        "a configuration file of steering needs PyYAML, which is not installed; "
-        "run: pip install 'ci-agent-eval[steering]'"
-    ) from error
+    user = "a configuration file of steering"
+    raise missing_package_error(user, "PyYAML", "steering") from error
 
 _MAX_DEPTH = 20
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from ci_agent_eval.errors import InputError
+from ci_agent_eval.errors import missing_package_error
 
 
 def require_numpy() -> None:
     """Raise InputError where NumPy is missing; a suite need not run before this is known."""
     if find_spec("numpy") is None:
-        raise InputError(
-            "a comparison needs NumPy, which is not installed; "
-            "run: pip install 'ci-agent-eval[compare]'"
-        )
+        raise missing_package_error("a comparison", "NumPy", "compare")
 
 
 def numpy() -> Any:

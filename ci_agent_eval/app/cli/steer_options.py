@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ci_agent_eval.errors import InputError
+from ci_agent_eval.errors import missing_package_error
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -37,7 +37,4 @@ def require_packages(what: str, extra: str, *modules: str) -> None:
     """Raise InputError where a package that `what` needs is not installed."""
     for module in modules:
         if find_spec(module) is None:
-            raise InputError(
-                f"{what} needs the package {module}, which is not installed; "
-                f"run: pip install 'ci-agent-eval[{extra}]'"
-            )
+            raise missing_package_error(what, f"the package {module}", extra)

@@ -5,9 +5,9 @@ The decorators need nothing but Python; the names of the contract bring it when 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ci_agent_eval.errors import lazy_exports
 from ci_agent_eval.opik.decorators.decorators import llm_episode, llm_unit
 
 if TYPE_CHECKING:
@@ -35,8 +35,4 @@ __all__ = [
     "make_tool_call_budget",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.names"), name)
+__getattr__ = lazy_exports(__name__, dict.fromkeys(__all__, "opik.decorators.names"))
