@@ -21,7 +21,7 @@ from ci_agent_eval.github.artifacts import fetch, is_data, list_artifacts
 from ci_agent_eval.github.check_run import CheckRunContent, publish_check_run
 from ci_agent_eval.github.comment import upsert_comment
 from ci_agent_eval.github.event import Event, SourceRun
-from ci_agent_eval.github.failures import IssuesDisabledError, NotAllowedError, one_line
+from ci_agent_eval.github.failures import IssuesDisabledError, NotAllowedError, printable_line
 from ci_agent_eval.github.publish import pulls_at_head
 from ci_agent_eval.github.runs import RunsApi
 from ci_agent_eval.github.waiting import Log
@@ -67,7 +67,7 @@ def take_over(api: RunsApi, event: Event, *, name: str, into: Path) -> tuple[Ses
         )
     expired = next((one for one in artifacts if one.is_expired), None)
     if expired is not None:
-        shown = one_line(expired.name)
+        shown = printable_line(expired.name)
         raise InputError(f"artifact {shown} of run {source.id} has expired; run it again")
     fetch(api, artifacts, into, run_id=source.id, head_sha=event.head_sha, wanted=is_data)
     return _checked_sessions(into, source, event.head_sha)
@@ -88,7 +88,7 @@ def doubts(source: SourceRun, sessions: Sequence[Session], report: Report) -> It
 def unexplained(where: str, conclusion: str, report: Report) -> Iterator[Finding]:
     """Yield a finding where what left the results did not succeed, and they all pass."""
     if conclusion != "success" and report.passed:
-        ended = one_line(conclusion).replace("_", " ")
+        ended = printable_line(conclusion).replace("_", " ")
         message = (
             f"GitHub says that it ended in {ended}, and its results do not say why; see its log, "
             "and let it do nothing but run the suite"
@@ -141,10 +141,12 @@ def _checked_session(file: Path, shown: str, source: SourceRun, head_sha: str) -
     if session.commit is None:
         raise InputError(f"{shown}: it names no commit; use the same version in both workflows")
     if session.commit != head_sha:
-        other = one_line(session.commit)
+        other = printable_line(session.commit)
         raise InputError(f"{shown}: it is about commit {other}, the run about {head_sha}")
     if session.run not in {None, str(source.id)}:
-        raise InputError(f"{shown}: it is of run {one_line(str(session.run))}, not {source.id}")
+        raise InputError(
+            f"{shown}: it is of run {printable_line(str(session.run))}, not {source.id}"
+        )
     if source.attempt is not None and session.attempt > source.attempt:
         raise InputError(
             f"{shown}: it is of attempt {session.attempt} at the run, this is about attempt "
@@ -159,19 +161,19 @@ def _read_session(file: Path, shown: str) -> Session:
     try:
         return Session.model_validate(parsed(text))
     except ValueError as error:  # pydantic's errors are such
-        raise InputError(f"{shown}: {one_line(describe_problem(error))}") from None
+        raise InputError(f"{shown}: {printable_line(describe_problem(error))}") from None
 
 
 def _shown(file: Path, folder: Path) -> str:
     """Name a file as its archive does, below the number of its archive where there are several."""
-    return one_line(file.relative_to(folder).as_posix())
+    return printable_line(file.relative_to(folder).as_posix())
 
 
 def check_read(findings: Iterable[Finding]) -> None:
     """Raise InputError where a file that was taken over could not be read to its end."""
     for finding in findings:
         if finding.kind == "unreadable_file":
-            raise InputError(one_line(f"{finding.where}: {finding_sentence(finding)}"))
+            raise InputError(printable_line(f"{finding.where}: {finding_sentence(finding)}"))
 
 
 def refuse(api: Api, event: Event, sentence: str, *, settings: Settings, log: Log) -> None:

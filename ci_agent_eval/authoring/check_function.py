@@ -15,6 +15,7 @@ from ci_agent_eval.checks.foreign import as_check, assertions_of
 from ci_agent_eval.checks.protocol import Check
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.wording import shorten
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.active_episode import RunningEpisode, running_episode
 from ci_agent_eval.recording.verdict import parse_score, parse_threshold, placed, prefixed
@@ -244,8 +245,7 @@ def _first_argument(statement: str) -> str:
     given = [*(calls[0].args[:1] if calls else ()), *named]
     if not given:
         return "check"
-    text = " ".join((ast.get_source_segment(text, given[0]) or "check").split())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return shorten(ast.get_source_segment(text, given[0]) or "check", _LONGEST)
 
 
 def _is_check(call: ast.Call) -> bool:

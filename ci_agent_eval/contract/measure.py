@@ -34,6 +34,11 @@ class BudgetViolation:
         return (self.observed - self.limit) / self.limit
 
 
+def elapsed_ms(seconds: float) -> float:
+    """Return seconds as milliseconds, to the microsecond, so that sums read well."""
+    return round(max(seconds, 0.0) * 1000, 3)
+
+
 def latency_statistic(latencies: Sequence[float], statistic: Statistic) -> float | None:
     """Return one statistic of the latencies, in their unit; None for no latencies.
 

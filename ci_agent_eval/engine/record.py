@@ -13,6 +13,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract.measure import elapsed_ms
 from ci_agent_eval.engine import fields
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.turns import CallNote, RunNotes
@@ -48,7 +49,7 @@ class RunRecord(RunNotes):
     ) -> None:
         """Keep what came of a call, and how long it took."""
         self.calls[self.answers, clean_text(call_id or "")] = CallNote(
-            duration_ms=round(max(self.clock() - started, 0.0) * 1000, 3),
+            duration_ms=elapsed_ms(self.clock() - started),
             result=jsonable(result),
             error=error,
         )

@@ -17,6 +17,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.usage import UsageLimits
 
 from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.measure import elapsed_ms
 from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine import fields
@@ -277,12 +278,11 @@ class _Run:
         return tuple(tool.name for tool in context.model_request_parameters.function_tools)
 
     def _result(self, stop: Stop, started: float) -> AgentResult:
-        elapsed = self.session.clock() - started
         return AgentResult(
             trajectory=Trajectory(turns=self._turns()),
             stop_reason=stop.reason,
             error=clean_text(stop.error) or None,
-            duration_ms=round(max(elapsed, 0.0) * 1000, 3),
+            duration_ms=elapsed_ms(self.session.clock() - started),
             messages=tuple(self.live.all_messages()) if self.live else tuple(self.history),
             rate_limited=self.tally.rate_limited,
             available_tools=self._tools(),

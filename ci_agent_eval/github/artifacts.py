@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from ci_agent_eval.contract.results import JOURNAL_DIR, JUNIT_NAME, RESULTS_NAME, SESSION_NAME
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.github.failures import one_line
+from ci_agent_eval.github.failures import printable_line
 from ci_agent_eval.github.runs import Artifact, RunsApi
 from ci_agent_eval.storage.archives import ArchiveError, ArchiveLimits, extract
 
@@ -92,7 +92,7 @@ def _check_origin(artifact: Artifact, run_id: int, head_sha: str) -> None:
     if artifact.run_id not in {None, run_id}:
         raise InputError(f"{_name(artifact)}: it belongs to run {artifact.run_id}, not {run_id}")
     if artifact.head_sha not in {None, head_sha}:
-        other = one_line(str(artifact.head_sha))
+        other = printable_line(str(artifact.head_sha))
         raise InputError(f"{_name(artifact)}: its run is about commit {other}, not {head_sha}")
 
 
@@ -115,4 +115,4 @@ def _fetch_one(
 
 
 def _name(artifact: Artifact) -> str:
-    return f"artifact {one_line(artifact.name)!r} of run {artifact.run_id}"
+    return f"artifact {printable_line(artifact.name)!r} of run {artifact.run_id}"

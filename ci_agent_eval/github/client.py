@@ -41,7 +41,7 @@ from ci_agent_eval.github.failures import (
     Purpose,
     UnfinishedAnswerError,
     failure,
-    one_line,
+    printable_line,
     unanswered,
     unreadable,
 )
@@ -299,7 +299,7 @@ class GitHubApi:
 
     def download_artifact(self, artifact: Artifact, into: Path, *, largest: int) -> None:
         """Write an artifact's archive to a file, of `largest` bytes at most."""
-        what = f"download the artifact {one_line(artifact.name)} of run {artifact.run_id}"
+        what = f"download the artifact {printable_line(artifact.name)} of run {artifact.run_id}"
         purpose = Purpose(what, "actions")
         download(
             lambda: self._signed_address(artifact, purpose),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ci_agent_eval.contract.wording import one_line
 from ci_agent_eval.errors import PublishError
 
 _SHOWN = 300
@@ -60,7 +61,7 @@ def failure(purpose: Purpose, status: int, data: object, *, secret: str = "") ->
 
     `secret` is struck out of whatever GitHub says.
     """
-    said = one_line(_message(data), secret=secret)
+    said = printable_line(_message(data), secret=secret)
     start = f"Could not {purpose.what}: GitHub answered {status}{said and f' ({said})'}."
     if status == 401:
         return PublishError(f"{start} Pass a token that is valid and not expired.")
@@ -122,11 +123,11 @@ def _detail(error: object) -> str:
     return error if isinstance(error, str) else ""
 
 
-def one_line(text: str, *, secret: str = "") -> str:
+def printable_line(text: str, *, secret: str = "") -> str:
     """Make foreign text safe to repeat in a sentence: one line, printable, bounded, no secret."""
     shown = text.replace(secret, "***") if secret else text
     flat = "".join(char if char.isprintable() else " " for char in shown)
-    short = " ".join(flat.split())
+    short = one_line(flat)
     return short if len(short) <= _SHOWN else f"{short[:_SHOWN]}…"
 
 
@@ -134,14 +135,14 @@ def unanswered(purpose: Purpose, error: Exception, *, secret: str) -> PublishErr
     """Say that no answer came."""
     return PublishError(
         f"Could not {purpose.what}: no answer from GitHub "
-        f"({one_line(str(error), secret=secret)}). "
+        f"({printable_line(str(error), secret=secret)}). "
         "Check the network, and GITHUB_API_URL where GitHub is your own server."
     )
 
 
 def unreadable(purpose: Purpose, error: Exception, *, secret: str) -> PublishError:
     """Say that an answer came that is not GitHub's."""
-    shown = one_line(f"{type(error).__name__}: {error}", secret=secret)
+    shown = printable_line(f"{type(error).__name__}: {error}", secret=secret)
     return PublishError(
         f"Could not {purpose.what}: the answer is not GitHub's ({shown}). "
         "Check GITHUB_API_URL and any proxy on the way."

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from ci_agent_eval.contract.wording import pluralize
+
 ATTRIBUTE = "agent_eval"
 """Attribute of a test report that carries the facts of its episode."""
 
@@ -134,18 +136,14 @@ def _totals(episodes: Sequence[Facts]) -> str:
         for key in ("cost_usd", "judge_cost_usd", "user_cost_usd")
         if facts[key] is not None
     ]
-    parts = [f"{_plural(len(episodes), 'episode')}: {', '.join(counts)}"]
-    parts += [_plural(reruns, "rerun")] if reruns else []
-    parts += [_plural(violations, "budget violation")] if violations else []
+    parts = [f"{pluralize(len(episodes), 'episode')}: {', '.join(counts)}"]
+    parts += [pluralize(reruns, "rerun")] if reruns else []
+    parts += [pluralize(violations, "budget violation")] if violations else []
     parts += [f"${math.fsum(costs):.4f}"] if costs else []
     return "; ".join(parts)
 
 
 _WORDS = {"passed": "passed", "failed": "failed", "error": "errored", "skipped": "skipped"}
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def printable(text: str) -> str:

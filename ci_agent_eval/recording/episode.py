@@ -22,6 +22,7 @@ from ci_agent_eval.contract.episode import (
 )
 from ci_agent_eval.contract.evidence import EvidencePart
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract.measure import elapsed_ms
 from ci_agent_eval.contract.stops import FINISHED, Stopped, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
     TokenUsage,
@@ -42,7 +43,7 @@ from ci_agent_eval.recording.merge import (
 )
 from ci_agent_eval.recording.spending import spent_by
 from ci_agent_eval.recording.turn import TurnRecorder
-from ci_agent_eval.recording.validation import Clock, checked, milliseconds
+from ci_agent_eval.recording.validation import Clock, checked
 from ci_agent_eval.recording.verdict import assertions_of, placed
 from ci_agent_eval.storage.ledger.limits import Spent
 
@@ -394,7 +395,7 @@ class EpisodeRecorder:
         `asserted` says that a plain assert passed.
         """
         ended = self._clock() if self._stopped is None else self._stopped
-        duration = milliseconds(ended - self._started)
+        duration = elapsed_ms(ended - self._started)
         lost = None if self._open is None or self._open.is_entered else self._open
         if self._open is not None and lost is None:
             self._open.close(broken=True)

@@ -7,10 +7,11 @@ from types import TracebackType
 from typing import Self
 
 from ci_agent_eval.contract.jsonable import clean_text, jsonable, without_addresses
+from ci_agent_eval.contract.measure import elapsed_ms
 from ci_agent_eval.contract.stops import Stopped, unfinished_answer
 from ci_agent_eval.contract.trajectory import CallSource, TokenUsage, ToolCall, Turn
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording.validation import Clock, checked, milliseconds
+from ci_agent_eval.recording.validation import Clock, checked
 
 Tokens = int | TokenUsage | Mapping[str, int] | None
 """A total, or its parts: `{"input": 120, "output": 30, "cached": 0}`."""
@@ -149,7 +150,7 @@ class TurnRecorder:
 
     def _elapsed_ms(self) -> float | None:
         """Return milliseconds since the block began; rounded, so that a sum reads well."""
-        return None if self._started is None else milliseconds(self._clock() - self._started)
+        return None if self._started is None else elapsed_ms(self._clock() - self._started)
 
 
 def _usage(tokens: Tokens) -> TokenUsage | None:

@@ -20,8 +20,3 @@ def checked(where: str, model: Callable[..., Value], /, **values: Any) -> Value:
         return model(**values)
     except ValueError as error:
         raise InputError(f"{where}: {describe_problem(error)}") from None
-
-
-def milliseconds(seconds: float) -> float:
-    """Return seconds as milliseconds, to the microsecond, so that sums read well."""
-    return round(max(seconds, 0.0) * 1000, 3)

@@ -12,7 +12,7 @@ from ci_agent_eval.analysis.reliability import reliability
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary, pass_interval
 from ci_agent_eval.gate import GatePolicy, Judgement, decide
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render.escape import one_line
+from ci_agent_eval.render.escape import visible_line
 from ci_agent_eval.render.sentences import reason_sentence
 
 _MILDEST = GatePolicy(min_pass_rate=0.0, max_error_rate=1.0, allow_skipped=True, regressions="warn")
@@ -51,7 +51,7 @@ def contradictions(report: Report) -> Iterator[str]:
 def _misjudged(report: Report) -> Iterator[str]:
     for item in report.judged():
         if _judged_again(item.scenario, item.judgement) != item.judgement:
-            name = one_line(item.scenario.scenario_id, _SHOWN)
+            name = visible_line(item.scenario.scenario_id, _SHOWN)
             yield f"the judgement of scenario {name} contradicts its iterations"
 
 
@@ -90,7 +90,7 @@ def _miscompared(report: Report) -> Iterator[str]:
     for compared in report.comparison.scenarios:
         tally = tallies.get((compared.scenario_id, compared.agent))
         if not _is_side_of(compared.after, tally):
-            name = one_line(compared.scenario_id, _SHOWN)
+            name = visible_line(compared.scenario_id, _SHOWN)
             yield f"what was compared of scenario {name} is not what it did"
 
 
@@ -125,7 +125,7 @@ def _against_success(report: Report) -> Iterator[str]:
     """Yield what lets no gate open, whatever its policy."""
     for item in report.required:
         if item.judgement.status in {"failing", "errored"}:
-            name = one_line(item.scenario.scenario_id, _SHOWN)
+            name = visible_line(item.scenario.scenario_id, _SHOWN)
             yield f"required scenario {name} is {item.judgement.status}"
     policy = replace(
         _MILDEST,
@@ -136,4 +136,4 @@ def _against_success(report: Report) -> Iterator[str]:
     )
     summary, acknowledged = report.summary, report.verdict.acknowledged
     for reason in decide(summary, policy, report.comparison, acknowledged).reasons:
-        yield one_line(reason_sentence(reason), _SHOWN)
+        yield visible_line(reason_sentence(reason), _SHOWN)

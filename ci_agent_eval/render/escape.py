@@ -38,7 +38,7 @@ _OLD_COMMAND = re.compile(r"##(?=\[)")
 _MARKER_LIMIT = 60
 
 
-def one_line(text: str, limit: int) -> str:
+def visible_line(text: str, limit: int) -> str:
     """Return the text on one line, every character seen, at most `limit` of them and a count."""
     text, whole = text[:limit], len(text)
     shown = text if _is_plain(text) else _LINE_ENDS.sub("⏎", _seen(text)).replace("\t", " ")
@@ -67,7 +67,7 @@ def cut_bytes(text: str, limit: int) -> str:
 
 def code_span(text: str, *, limit: int = 200, cell: bool = False) -> str:
     """Return the text as a code span; `cell`: it stands in a table and its pipes are escaped."""
-    shown = one_line(text, limit)
+    shown = visible_line(text, limit)
     if not shown.strip():
         shown = EMPTY
     if cell:
@@ -87,7 +87,7 @@ def fenced(text: str, limit: int, language: str = "text") -> str:
 
 def terminal(text: str, limit: int = 400) -> str:
     """Return the text on one line without control characters and workflow commands."""
-    return without_commands(one_line(text, limit).strip() or EMPTY)
+    return without_commands(visible_line(text, limit).strip() or EMPTY)
 
 
 def without_commands(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from ci_agent_eval.contract.wording import pluralize
+
 ABSENT = "–"  # noqa: RUF001 - a dash is what is meant
 """What stands where a figure does not apply."""
 
@@ -38,7 +40,7 @@ def count(number: float) -> str:
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Write a count with its noun: `1 episode`, `2 episodes`."""
-    return f"{count(number)} {noun if number == 1 else plural or noun + 's'}"
+    return pluralize(number, noun, plural, figure=count(number))
 
 
 def percent(share: float) -> str:

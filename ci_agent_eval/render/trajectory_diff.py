@@ -10,7 +10,7 @@ from ci_agent_eval.analysis.comparison.model import (
     Divergence,
     ScenarioComparison,
 )
-from ci_agent_eval.render.escape import one_line
+from ci_agent_eval.render.escape import visible_line
 from ci_agent_eval.render.numbers import count, counted
 
 MOST_STEPS = 40
@@ -84,7 +84,7 @@ def place_of(parted: Divergence) -> str:
 def sequence(names: Sequence[str], call: int, arrow: str) -> str:
     """Return tool calls on one line; of a long sequence the part where it leaves the other."""
     start = max(0, min(call - MOST_STEPS // 2, len(names) - MOST_STEPS))
-    shown = [one_line(name, _STEP_LIMIT) for name in names[start : start + MOST_STEPS]]
+    shown = [visible_line(name, _STEP_LIMIT) for name in names[start : start + MOST_STEPS]]
     if start:
         shown.insert(0, f"… ({counted(start, 'call')} before)")
     if (rest := len(names) - start - MOST_STEPS) > 0:

@@ -179,14 +179,14 @@ def line_of_list(line: bytes | None, number: int, suite: str | None) -> Record |
 def _read_lines(
     first: bytes, file: Lines, ahead: Ahead[_Found]
 ) -> Iterator[Record | Problem | _Found]:
-    yield from one_line(first, 1)
+    yield from read_line(first, 1)
     part = ahead(None, is_list=False)
     yield from part.found
     for number, line in numbered_lines(file, 2 + part.lines):
-        yield from one_line(line, number)
+        yield from read_line(line, number)
 
 
-def one_line(line: bytes | None, number: int) -> Iterator[Record | Problem]:
+def read_line(line: bytes | None, number: int) -> Iterator[Record | Problem]:
     """Read a line that is an episode for itself, or blank; None is one that was too long."""
     if line is None:
         yield _TOO_LONG._replace(line=number)

@@ -25,7 +25,7 @@ from ci_agent_eval.results.episodes import (
     head_of,
     line_of_list,
     numbered_lines,
-    one_line,
+    read_line,
 )
 from ci_agent_eval.results.parallel import FEWEST, mapped, processors
 from ci_agent_eval.results.spool import Keeper, Place, Writer
@@ -139,7 +139,7 @@ def _of_line(
     if is_list:
         yield line_of_list(line, number, suite)
     else:
-        yield from one_line(line, number)
+        yield from read_line(line, number)
 
 
 def _line(record: Record, writer: Writer | None) -> Line:

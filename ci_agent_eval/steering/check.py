@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from ci_agent_eval.contract.wording import one_line
 from ci_agent_eval.steering.policy.arguments import find
 from ci_agent_eval.steering.policy.model import Finding, Rules, ToolCall
 
@@ -39,7 +40,7 @@ def _said(error: Exception) -> str:
         return f"is not JSON ({error.msg}, column {error.colno})"
     if isinstance(error, UnicodeDecodeError):
         return f"is not UTF-8 (byte {error.start})"
-    return " ".join(str(error).split())
+    return one_line(str(error))
 
 
 def as_json(finding: Finding) -> dict[str, object]:

@@ -20,6 +20,7 @@ from pydantic_ai.usage import UsageLimits
 from pydantic_core import to_jsonable_python
 
 from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.measure import elapsed_ms
 from ci_agent_eval.engine import stamp
 from ci_agent_eval.engine.adapters.protocol import Work
 from ci_agent_eval.engine.cassette.model import CassetteModel
@@ -52,7 +53,7 @@ class TimedModel(WrapperModel):
         response = await super().request(messages, model_settings, model_request_parameters)
         stamp.stamp(
             response,
-            latency_ms=round(max(self.clock() - started, 0.0) * 1000, 3),
+            latency_ms=elapsed_ms(self.clock() - started),
             source="scripted" if is_scripted(self.wrapped) else None,
         )
         return response

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract.measure import elapsed_ms
 from ci_agent_eval.contract.stops import AgentStop, StopReason
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
 from ci_agent_eval.engine.adapters.connections import Connections
@@ -67,7 +68,7 @@ class Work:
     def since_ms(self, moment: float | None = None) -> float:
         """Return the milliseconds since a moment, or since the beginning."""
         start = self.started if moment is None else moment
-        return round(max(self.clock() - start, 0.0) * 1000, 3)
+        return elapsed_ms(self.clock() - start)
 
     def replied(self, reply: Reply) -> None:
         """Take a reply as the one turn the agent took."""

@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ci_agent_eval.contract.wording import one_line
 from ci_agent_eval.opik.experiments.opik_sink import OpikSink
 from ci_agent_eval.opik.experiments.store import ExperimentStore
 
@@ -75,7 +76,7 @@ def _limit_requests() -> None:
 
 
 def _first_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or "no reason given"
+    text = one_line(str(error)) or "no reason given"
     return f"{type(error).__name__}: {text}"[:300]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.analysis.intervals import LEVEL, iterations_to_prove, wilson
+from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.collection import iterations
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, NAME, owns_marker
@@ -62,7 +63,7 @@ def _arguments(item: pytest.Item) -> Mapping[str, Any]:
 def _too_few_to_pass(title: str, scenario: _Scenario) -> Iterator[str]:
     needed = max(scenario.passes, default=0)
     if needed > scenario.count:
-        runs = _counted(scenario.count)
+        runs = pluralize(scenario.count, "iteration")
         yield f"{title}: min_passes {needed} of {runs} cannot be reached; run {needed} or more"
 
 
@@ -72,15 +73,12 @@ def _too_few_to_prove(title: str, scenario: _Scenario) -> Iterator[str]:
         return
     shown, _ = wilson(scenario.count, scenario.count)
     if shown < rate:
+        runs = pluralize(scenario.count, "iteration")
         yield (
-            f"{title}: {_counted(scenario.count)} cannot prove min_pass_rate {rate:g} even if "
+            f"{title}: {runs} cannot prove min_pass_rate {rate:g} even if "
             f"all pass (they prove {shown:.3f} at {LEVEL:.0%}); "
             f"{iterations_to_prove(rate)} would be enough"
         )
-
-
-def _counted(number: int) -> str:
-    return f"{number} iteration{'' if number == 1 else 's'}"
 
 
 def _not_repeated(items: Sequence[pytest.Item], default: int) -> Iterator[str]:

@@ -16,6 +16,7 @@ import pytest
 
 from ci_agent_eval.contract.episode import Assertion, Outcome
 from ci_agent_eval.contract.jsonable import clean_text, without_addresses
+from ci_agent_eval.contract.wording import one_line
 from ci_agent_eval.pytest_plugin.episodes.places import Places
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -113,7 +114,7 @@ def _statement(
     for entry in reversed(excinfo.traceback):
         file = places.relative(str(entry.path))
         if file is not None:
-            source = clean_text(" ".join(str(entry.statement).split()))
+            source = clean_text(one_line(str(entry.statement)))
             return cut(source, MAX_NAME), file, entry.lineno + 1
     return None, None, None
 

@@ -17,6 +17,7 @@ from ci_agent_eval.contract.evaluation import (
     error_of,
     score_of,
 )
+from ci_agent_eval.contract.wording import pluralize
 
 MAX_NAME = 60
 """Characters of a conversation's name that are shown."""
@@ -88,7 +89,7 @@ def _details(row: Row) -> Iterator[str]:
     failed = [assertion for assertion in row.episode.assertions if not assertion.passed]
     yield from map(_failure, failed[:MAX_FAILURES])
     if (more := len(failed) - MAX_FAILURES) > 0:
-        yield f"and {_plural(more, 'more failed assertion')}, listed in the report"
+        yield f"and {pluralize(more, 'more failed assertion')}, listed in the report"
     if error := error_of(row.episode):
         yield f"{row.episode.outcome}: {_first_line(error)}"
     elif row.episode.outcome == "skipped":
@@ -108,7 +109,7 @@ def _totals(rows: Sequence[Row], report: EvaluationReport) -> str:
     outcomes = Counter(row.episode.outcome for row in rows)
     total, passed = report.total_conversations, report.passed_conversations
     share = _tenths(report.pass_rate)
-    parts = [f"{_plural(total, 'conversation')}: {passed} passed ({share} %)"]
+    parts = [f"{pluralize(total, 'conversation')}: {passed} passed ({share} %)"]
     if outcomes["passed"] + outcomes["failed"]:
         parts[0] += f", average score {_hundredths(report.average_score)}"
     if outcomes["error"]:
@@ -124,10 +125,6 @@ def _costs(rows: Sequence[Row]) -> Iterator[str]:
     if costs or judge:
         share = f" (of which judge ${math.fsum(judge):.4f})" if judge else ""
         yield f"${math.fsum([*costs, *judge]):.4f}{share}"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _hundredths(score: float) -> str:

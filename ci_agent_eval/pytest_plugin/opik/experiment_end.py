@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.opik import experiment_options
 from ci_agent_eval.pytest_plugin.options import is_worker
@@ -88,9 +89,11 @@ class ExperimentEnd:
             return
         pushed = push(path, uids, target, os.environ)
         if pushed.sent:
-            self._said.append(f"sent to Opik at {target.host}: {_plural(len(pushed.sent))}")
+            self._said.append(
+                f"sent to Opik at {target.host}: {pluralize(len(pushed.sent), 'experiment')}"
+            )
         if pushed.problem is not None:
-            left = _plural(len(uids) - len(pushed.sent))
+            left = pluralize(len(uids) - len(pushed.sent), "experiment")
             self.problems.append(
                 f"{pushed.problem}; {left} not sent: the next run sends what is left, and so does "
                 "`agent-eval experiments push`"
@@ -103,7 +106,3 @@ class ExperimentEnd:
             terminalreporter.write_sep("=", "experiment")
             for line in lines:
                 terminalreporter.write_line(printable(line))
-
-
-def _plural(count: int) -> str:
-    return f"{count} experiment{'' if count == 1 else 's'}"

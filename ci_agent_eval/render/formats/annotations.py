@@ -9,7 +9,7 @@ from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.gate.report import Judged, Report
 from ci_agent_eval.render.baseline_findings import doubts
 from ci_agent_eval.render.comparison import Key, comparison_of, key_of, notes
-from ci_agent_eval.render.escape import cut_bytes, many_lines, one_line
+from ci_agent_eval.render.escape import cut_bytes, many_lines, visible_line
 from ci_agent_eval.render.known import known_rows
 from ci_agent_eval.render.links import line_number, repository_path
 from ci_agent_eval.render.numbers import NOT_MEASURED
@@ -137,7 +137,7 @@ def _placed(draft: _Draft) -> Annotation:
         start_line=line,
         end_line=line,
         level=draft.level,
-        title=cut_bytes(one_line(draft.title, TITLE_BYTES), TITLE_BYTES),
+        title=cut_bytes(visible_line(draft.title, TITLE_BYTES), TITLE_BYTES),
         message=_message(draft.message),
         raw_details=_message(draft.details) if draft.details else None,
     )

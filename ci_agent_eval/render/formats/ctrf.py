@@ -20,7 +20,7 @@ from ci_agent_eval.gate import Reason, Status
 from ci_agent_eval.gate.report import Judged, Report
 from ci_agent_eval.render.baseline_findings import Doubt, doubts
 from ci_agent_eval.render.comparison import key_of
-from ci_agent_eval.render.escape import EMPTY, cut_bytes, many_lines, one_line
+from ci_agent_eval.render.escape import EMPTY, cut_bytes, many_lines, visible_line
 from ci_agent_eval.render.formats.annotations import MESSAGE_BYTES, TITLE_BYTES
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import line_number, repository_path
@@ -226,7 +226,7 @@ def _message(lines: Iterator[str] | list[str]) -> dict[str, str]:
 
 
 def _name(text: str) -> str:
-    return cut_bytes(one_line(text, TITLE_BYTES), TITLE_BYTES).strip() or EMPTY
+    return cut_bytes(visible_line(text, TITLE_BYTES), TITLE_BYTES).strip() or EMPTY
 
 
 def _text(text: str) -> str:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
-from ci_agent_eval.render.escape import many_lines, one_line
+from ci_agent_eval.render.escape import many_lines, visible_line
 
 T = TypeVar("T")
 
 # Tools, checks and budgets have the same names in thousands of episodes.
-_name = lru_cache(4096)(one_line)
+_name = lru_cache(4096)(visible_line)
 
 
 @dataclass(frozen=True, slots=True)

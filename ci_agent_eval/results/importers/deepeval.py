@@ -15,9 +15,9 @@ from ci_agent_eval.results.importers.values import (
     amount,
     count,
     mapping,
-    milliseconds,
     name_of,
     objects,
+    seconds_as_ms,
     share,
     shown,
     text,
@@ -66,7 +66,7 @@ def _fields(case: Case) -> Draft:
     return {
         **_ended(case, metrics),
         "trajectory": {"turns": _turns(case)},
-        "duration_ms": milliseconds(case.get("completionTime")),
+        "duration_ms": seconds_as_ms(case.get("completionTime")),
         "judge": _judge(metrics),
     }
 
@@ -107,7 +107,7 @@ def _turns(case: Case) -> list[Draft]:
         "role": "assistant",
         "content": shown(case.get("actualOutput")),
         "tool_calls": list(_calls(case)),
-        "latency_ms": milliseconds(case.get("completionTime")),
+        "latency_ms": seconds_as_ms(case.get("completionTime")),
         "tokens": tokens(case.get("inputTokenCount"), case.get("outputTokenCount")),
         "cost_usd": amount(case.get("tokenCost")),
     }

@@ -14,9 +14,9 @@ from ci_agent_eval.results.importers.values import (
     amount,
     count,
     mapping,
-    milliseconds,
     name_of,
     objects,
+    seconds_as_ms,
     sequence,
     shown,
     text,
@@ -158,7 +158,7 @@ def _taken(sample: Sample) -> Draft:
     ]
     return {
         "trajectory": {"turns": turns},
-        "duration_ms": milliseconds(sample.get("total_time")),
+        "duration_ms": seconds_as_ms(sample.get("total_time")),
     }
 
 
@@ -177,7 +177,7 @@ def _turn(
         "role": "assistant",
         "content": content,
         "tool_calls": [_call(call, results, timed) for call in objects(message.get("tool_calls"))],
-        "latency_ms": milliseconds(output.get("time")),
+        "latency_ms": seconds_as_ms(output.get("time")),
         "tokens": _tokens(usage),
         "cost_usd": amount(usage.get("total_cost")),
     }
@@ -216,7 +216,7 @@ def _call(
         "arguments": call.get("arguments"),
         "result": _content(result["content"]) if "content" in result and not error else None,
         "error": text(error.get("message")),
-        "duration_ms": milliseconds(timed.get(key, {}).get("working_time")),
+        "duration_ms": seconds_as_ms(timed.get(key, {}).get("working_time")),
     }
 
 

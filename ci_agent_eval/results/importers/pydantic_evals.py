@@ -14,10 +14,10 @@ from ci_agent_eval.results.importers.protocol import Complaint, Document, Draft
 from ci_agent_eval.results.importers.values import (
     amount,
     mapping,
-    milliseconds,
     name_of,
     number,
     objects,
+    seconds_as_ms,
     shown,
     text,
     tokens,
@@ -81,7 +81,7 @@ def _ended(case: Case) -> Draft:
         "outcome": "passed",
         "assertions": assertions,
         "scores": list(_scores(case)),
-        "duration_ms": milliseconds(case.get("task_duration")),
+        "duration_ms": seconds_as_ms(case.get("task_duration")),
         "trajectory": {"turns": [*_asked(case), _answered(case)]},
     }
     if broken:
@@ -127,7 +127,7 @@ def _answered(case: Case) -> Draft:
     return {
         "role": "assistant",
         "content": shown(case.get("output")),
-        "latency_ms": milliseconds(case.get("task_duration")),
+        "latency_ms": seconds_as_ms(case.get("task_duration")),
         "tokens": tokens(metrics.get("input_tokens"), metrics.get("output_tokens")),
         "cost_usd": amount(metrics.get("cost")),
     }

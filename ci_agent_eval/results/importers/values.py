@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ci_agent_eval.contract.wording import one_line
+
 LARGEST = 1e15
 """The contract's largest amount."""
 
@@ -58,7 +60,7 @@ def share(value: object) -> float | None:
     return found if found is not None and found <= 1 else None
 
 
-def milliseconds(seconds: object) -> float | None:
+def seconds_as_ms(seconds: object) -> float | None:
     """Return seconds as milliseconds, or None."""
     found = amount(seconds)
     return None if found is None else amount(found * 1000)
@@ -81,5 +83,5 @@ def shown(value: object) -> str:
 
 def name_of(value: object) -> str:
     """Return a value on a line of its own, short enough for a name."""
-    line = " ".join(shown(value).split())
+    line = one_line(shown(value))
     return line if len(line) <= _LONGEST_NAME else f"{line[:_LONGEST_NAME]}…"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.results.junit.producers import Producer
 
 
@@ -74,7 +75,7 @@ def difference(
 
 def hidden_by_node(failures: int) -> Difference:
     """Return that node:test counts failures in its closing comments, and none has a case."""
-    tests = "1 failed test" if failures == 1 else f"{failures} failed tests"
+    tests = pluralize(failures, "failed test")
     return Difference(loses=True, text=f"node:test counts {tests} and wrote no failed case")
 
 

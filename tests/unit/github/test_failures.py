@@ -13,7 +13,7 @@ from ci_agent_eval.github.failures import (
     NotFoundError,
     Purpose,
     failure,
-    one_line,
+    printable_line,
 )
 
 POST = Purpose("post the comment on #7", "pull-requests")
@@ -90,7 +90,7 @@ def test_any_answer_makes_one_printable_line(status: int, data: Any):
 
 @given(st.text())
 def test_foreign_text_becomes_one_bounded_line(text: str):
-    shown = one_line(text)
+    shown = printable_line(text)
 
     assert shown.isprintable()
     assert len(shown) <= 301

@@ -12,8 +12,8 @@ from ci_agent_eval.render.escape import (
     cut_bytes,
     fenced,
     many_lines,
-    one_line,
     terminal,
+    visible_line,
     without_commands,
 )
 
@@ -55,7 +55,7 @@ def test_code_span(text, shown):
 
 @given(st.text(max_size=60))
 def test_code_span_is_one_code_span_and_nothing_else(text):
-    shown = one_line(text, 50) if one_line(text, 50).strip() else "(empty)"
+    shown = visible_line(text, 50) if visible_line(text, 50).strip() else "(empty)"
     assert parsed_code(code_span(text, limit=50)) == shown
 
 

@@ -19,8 +19,8 @@ def test_what_is_no_number_is_not_measured(value):
         (values.share, 1.5, None),
         (values.count, 1.5, None),
         (values.count, 2.0, 2),
-        (values.milliseconds, 1.25, 1250),
-        (values.milliseconds, 1e14, None),
+        (values.seconds_as_ms, 1.25, 1250),
+        (values.seconds_as_ms, 1e14, None),
         (values.text, "  ", None),
     ],
 )
