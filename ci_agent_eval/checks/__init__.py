@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from ci_agent_eval.checks.arguments import ArgumentsHold
     from ci_agent_eval.checks.confirmation import ConfirmedTools
     from ci_agent_eval.checks.efficiency import CallsAfterAnswer, StepRatio
+    from ci_agent_eval.checks.evaluators import from_evaluator
     from ci_agent_eval.checks.foreign import as_check
     from ci_agent_eval.checks.full_suite import NoFullSuiteRun
     from ci_agent_eval.checks.protocol import Check
     from ci_agent_eval.checks.recovery import ErrorRecovery
     from ci_agent_eval.checks.repeats import Loops, RepeatedCalls
+    from ci_agent_eval.checks.rubric import Rubric
     from ci_agent_eval.checks.shapes import ArgumentShape, ReplyShape
     from ci_agent_eval.checks.text import ForbiddenText, RequiredText
     from ci_agent_eval.checks.tools import (
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
         ToolCallLimits,
     )
     from ci_agent_eval.checks.trajectory import TrajectoryMatch
-    from ci_agent_eval.engine.evaluators import from_evaluator
-    from ci_agent_eval.engine.rubric import Rubric
 
 __all__ = [
     "ArgumentShape",
@@ -55,8 +55,6 @@ __all__ = [
     "from_evaluator",
 ]
 
-# What asks a model or another library's evaluator lives with the engine, a floor above; its
-# names are offered here with the others, and found by name so that no check depends on it.
 _HOMES = {
     "ArgumentShape": "checks.shapes",
     "ArgumentsHold": "checks.arguments",
@@ -73,12 +71,12 @@ _HOMES = {
     "ReplyShape": "checks.shapes",
     "RequiredText": "checks.text",
     "RequiredTools": "checks.tools",
-    "Rubric": "engine.rubric",
+    "Rubric": "checks.rubric",
     "StepRatio": "checks.efficiency",
     "ToolCallLimits": "checks.tools",
     "TrajectoryMatch": "checks.trajectory",
     "as_check": "checks.foreign",
-    "from_evaluator": "engine.evaluators",
+    "from_evaluator": "checks.evaluators",
 }
 
 __getattr__ = lazy_exports(__name__, _HOMES, extra="evals")

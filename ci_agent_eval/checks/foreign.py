@@ -27,7 +27,7 @@ def as_check(value: object) -> Check | None:
     known = sys.modules.get(_EVALUATORS)
     if known is None or not isinstance(value, known.Evaluator):
         return None
-    wrapped: Check = import_module("ci_agent_eval.engine.evaluators").from_evaluator(value)
+    wrapped: Check = import_module("ci_agent_eval.checks.evaluators").from_evaluator(value)
     return wrapped
 
 

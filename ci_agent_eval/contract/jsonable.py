@@ -95,3 +95,13 @@ def _text(value: object) -> str:
         return without_addresses(clean_text(repr(value)))
     except Exception:  # noqa: BLE001 - a broken repr of the agent's must not end the episode
         return f"<{type(value).__name__}>"
+
+
+_SELF_EXPLAINING = frozenset({"ServerError", "ModelError", "InputError"})
+
+
+def describe_error(error: BaseException) -> str:
+    """Return an error as one text: its kind, unless it is one of ours, and its message."""
+    said = clean_text(str(error))
+    kind = type(error).__name__
+    return said if said and kind in _SELF_EXPLAINING else f"{kind}: {said}" if said else kind

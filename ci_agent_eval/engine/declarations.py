@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from ci_agent_eval.engine import fields
+from ci_agent_eval.contract import fields
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 Transport = Literal["stdio", "sse", "streamable-http"]
@@ -279,7 +279,7 @@ class Agent:
             raise fields.wrong("Agent", "system_prompt", "must be a text")
         fields.number("Agent", "max_turns", self.max_turns, least=1, whole=True)
         fields.number("Agent", "retries", self.retries, least=0, whole=True)
-        fields.steering("Agent", self.steering)
+        check_steering("Agent", self.steering)
         self._keep("mcp_servers", MCPServer)
         self._keep("cli_servers", CLIServer)
         if self.allowed_tools is not None:
@@ -302,3 +302,17 @@ class Agent:
         """The skill's content, then the system prompt; None where there is neither."""
         parts = [self.skill.content if self.skill else None, self.system_prompt]
         return "\n\n".join(part for part in parts if part) or None
+
+
+def check_steering(owner: str, value: object) -> None:
+    """Refuse anything but settings of steering (or None), with tuples where they have several."""
+    if value is None:
+        return
+    if not isinstance(value, SteeringSettings):
+        raise fields.wrong(owner, "steering", f"must be SteeringSettings, got {value!r}")
+    try:
+        hash(value)
+    except TypeError:
+        raise fields.wrong(
+            owner, "steering", "must hold tuples where it has several values"
+        ) from None

@@ -15,14 +15,3 @@ class ServerError(AgentEvalError):
 
 class ModelError(AgentEvalError):
     """A model gave no answer that could be read; it ends the run with `model_error`."""
-
-
-class JudgeError(AgentEvalError):
-    """A judge gave no verdict: its model failed, refused, or answered what means nothing.
-
-    It is the episode's error; nothing is known of the agent by it.
-    """
-
-
-class EvaluatorError(AgentEvalError):
-    """An evaluator of pydantic-evals raised; it is the episode's error, not the agent's fault."""

@@ -12,21 +12,18 @@ import asyncio
 import math
 import re
 from collections.abc import Awaitable
-from dataclasses import dataclass
 
 from pydantic_ai.exceptions import UserError
 from pydantic_evals.evaluators import llm_as_a_judge as judges
 from pydantic_evals.evaluators.llm_as_a_judge import GradingOutput
 
 from ci_agent_eval.checks.exchanges import exchanges
+from ci_agent_eval.checks.rubric import JudgeError, JudgeVerdict, Rubric
 from ci_agent_eval.checks.shown import called, cut
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.jsonable import clean_text
-from ci_agent_eval.engine.bench import Bench, judge_of, settings_of
-from ci_agent_eval.engine.faults import JudgeError
+from ci_agent_eval.contract.jsonable import clean_text, describe_error
+from ci_agent_eval.engine.judge_models import JudgeModels, judge_of, settings_of
 from ci_agent_eval.engine.rate import Tally
-from ci_agent_eval.engine.record import describe
-from ci_agent_eval.engine.rubric import Rubric
 from ci_agent_eval.engine.stopwatch import Stopwatch
 from ci_agent_eval.errors import InputError
 
@@ -37,23 +34,13 @@ _DATA = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a judge says."""
-
-    passed: bool
-    score: float
-    """0 to 1."""
-    reason: str
-
-
-async def judge(rubric: Rubric, episode: Episode, bench: Bench) -> Verdict:
+async def judge(rubric: Rubric, episode: Episode, models: JudgeModels) -> JudgeVerdict:
     """Ask the rubric's model about an episode. Raises JudgeError, and InputError as the engine."""
     tally = Tally()
     try:
         async with asyncio.timeout(rubric.timeout_s) as deadline:
             tally.waited = Stopwatch(deadline).waiting
-            grading = await _asked(rubric, episode, bench, tally)
+            grading = await _asked(rubric, episode, models, tally)
     except InputError:
         raise
     except UserError as error:
@@ -62,13 +49,15 @@ async def judge(rubric: Rubric, episode: Episode, bench: Bench) -> Verdict:
         raise _broken(f"it was not done in {rubric.timeout_s} s") from error
     except Exception as error:
         # Whatever broke, an AssertionError of a library too: no fault of the agent's.
-        raise _broken(describe(error)) from error
+        raise _broken(describe_error(error)) from error
     return _verdict(grading, by_score=rubric.threshold is not None)
 
 
-async def _asked(rubric: Rubric, episode: Episode, bench: Bench, tally: Tally) -> GradingOutput:
+async def _asked(
+    rubric: Rubric, episode: Episode, models: JudgeModels, tally: Tally
+) -> GradingOutput:
     judge = judge_of(rubric.model)
-    model, settings = await bench.model(judge, tally), settings_of(judge)
+    model, settings = await models.model(judge, tally), settings_of(judge)
     said, written = _judged(rubric, episode)
     asked = rubric.rubric + _DATA
     answer: Awaitable[GradingOutput]
@@ -112,7 +101,7 @@ def _untagged(text: str) -> str:
     return _TAGS.sub("&lt;", clean_text(text))
 
 
-def _verdict(grading: GradingOutput, *, by_score: bool) -> Verdict:
+def _verdict(grading: GradingOutput, *, by_score: bool) -> JudgeVerdict:
     """Read a judge's answer. Raises JudgeError for one that means nothing."""
     score = grading.score
     if not math.isfinite(score) or not 0 <= score <= 1:
@@ -121,7 +110,7 @@ def _verdict(grading: GradingOutput, *, by_score: bool) -> Verdict:
         says = "passed" if grading.pass_ else "failed"
         raise _broken(f"it says {says} with a score of {score:g}")
     reason = clean_text(grading.reason).strip() or "the judge gave no reason"
-    return Verdict(grading.pass_, score, reason)
+    return JudgeVerdict(grading.pass_, score, reason)
 
 
 def _broken(what: str) -> JudgeError:

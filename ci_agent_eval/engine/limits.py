@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.budget_kinds import BUDGET_KINDS
 from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import Trajectory
-from ci_agent_eval.engine import fields
 
 
 @dataclass(frozen=True, slots=True)

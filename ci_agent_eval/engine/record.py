@@ -12,9 +12,9 @@ from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
-from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract import fields
+from ci_agent_eval.contract.jsonable import clean_text, describe_error, jsonable
 from ci_agent_eval.contract.measure import elapsed_ms
-from ci_agent_eval.engine import fields
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.turns import CallNote, RunNotes
 
@@ -114,7 +114,7 @@ class NotedToolset(WrapperToolset[Any]):
         except Exception as error:
             if record.broken_tool is None:
                 record.broken_tool, record.is_own_tool = name, self.is_own(tool)
-            record.note(call_id, started, error=describe(error))
+            record.note(call_id, started, error=describe_error(error))
             raise
         except BaseException:
             record.note(call_id, started, error="it was stopped before it answered")
@@ -169,13 +169,3 @@ def seen_by(
         offers.check()
     seen = [(toolset, allowed) for toolset in toolsets] + [(toolset, None) for toolset in always]
     return [AgentToolset(tools, record, offers, at, of) for at, (tools, of) in enumerate(seen)]
-
-
-def describe(error: BaseException) -> str:
-    """Return an error as one text: its kind, unless it is one of ours, and what it says."""
-    said = clean_text(str(error))
-    kind = type(error).__name__
-    return said if said and kind in _SELF_EXPLAINING else f"{kind}: {said}" if said else kind
-
-
-_SELF_EXPLAINING = frozenset({"ServerError", "ModelError", "InputError"})

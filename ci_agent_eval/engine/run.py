@@ -16,13 +16,13 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.usage import UsageLimits
 
-from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract import fields
+from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.contract.measure import elapsed_ms
 from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
-from ci_agent_eval.engine import fields
 from ci_agent_eval.engine.adapters import AgentAdapter, LoopAgent, run_adapted
-from ci_agent_eval.engine.declarations import Agent
+from ci_agent_eval.engine.declarations import Agent, check_steering
 from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
 from ci_agent_eval.engine.nested_requests import (
     OwnRun,
@@ -31,7 +31,7 @@ from ci_agent_eval.engine.nested_requests import (
     unanswered_requests,
 )
 from ci_agent_eval.engine.rate import Tally
-from ci_agent_eval.engine.record import RunRecord, describe, seen_by
+from ci_agent_eval.engine.record import RunRecord, seen_by
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.session import EngineSession, Toolset
 from ci_agent_eval.engine.steering import Guard, steering_of
@@ -118,7 +118,7 @@ async def aitest_run(
 
 def _steering(agent: object, asked: SteeringSettings | None) -> SteeringSettings | None:
     """Return how this run is steered, if it or its agent says so. Raises InputError."""
-    fields.steering("aitest_run", asked)
+    check_steering("aitest_run", asked)
     if asked is None:
         return agent.steering if isinstance(agent, Agent) else None
     if not isinstance(agent, Agent | AbstractAgent | LoopAgent):
@@ -177,7 +177,7 @@ class _Run:
         except InputError:
             raise
         except BaseException as error:
-            stop = Stop("cancelled", f"it was stopped from outside ({describe(error)})")
+            stop = Stop("cancelled", f"it was stopped from outside ({describe_error(error)})")
             observer(self._result(stop, started))
             raise
         result = self._result(stop, started)

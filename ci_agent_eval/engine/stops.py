@@ -18,11 +18,12 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.messages import ModelResponse, ToolReturnPart
 
+from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.contract.stops import StopReason, unfinished_answer
 from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.engine.faults import ModelError, ServerError
 from ci_agent_eval.engine.limits import Stop
-from ci_agent_eval.engine.record import RunRecord, describe
+from ci_agent_eval.engine.record import RunRecord
 from ci_agent_eval.engine.turns import turns_from
 
 _ENDS: tuple[tuple[type[Exception], StopReason, str], ...] = (
@@ -53,7 +54,7 @@ def stop_for(error: Exception, record: RunRecord) -> Stop:
     if known is not None:
         return known
     reason, what = _unknown(record)
-    return Stop(reason, f"{what}: {describe(error)}")
+    return Stop(reason, f"{what}: {describe_error(error)}")
 
 
 def _unknown(record: RunRecord) -> tuple[StopReason, str]:
@@ -74,7 +75,9 @@ def stop_of_error(error: BaseException) -> Stop | None:
         ends = [stop_of_error(one) for one in error.exceptions]
         return ends[-1] if len({end and end.reason for end in ends}) == 1 else None
     if getattr(error, "code", None) == CONTEXT_WINDOW:
-        return Stop("context_window", f"the request no longer fits the model: {describe(error)}")
+        return Stop(
+            "context_window", f"the request no longer fits the model: {describe_error(error)}"
+        )
     for kind, reason, what in _ENDS:
         if isinstance(error, kind):
             is_cut_off = reason == "max_turns"
@@ -115,4 +118,4 @@ def _is_tool_given_up(error: Exception) -> bool:
 
 def _without_advice(error: BaseException) -> str:
     """Return what an error says, without PydanticAI's hints at its own documentation."""
-    return describe(error).partition(" Consider raising the limit")[0]
+    return describe_error(error).partition(" Consider raising the limit")[0]

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import anyio
 
+from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.jsonable import jsonable
-from ci_agent_eval.engine import fields
 from ci_agent_eval.engine.adapters.protocol import COMPLETED, Work
 from ci_agent_eval.engine.adapters.transcript import Transcript
 from ci_agent_eval.engine.faults import ModelError

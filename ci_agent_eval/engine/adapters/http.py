@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 from pydantic import JsonValue
 
+from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.jsonable import jsonable
-from ci_agent_eval.engine import fields
 from ci_agent_eval.engine.adapters.protocol import Reply, Work
 from ci_agent_eval.engine.faults import ModelError
 from ci_agent_eval.engine.limits import Stop

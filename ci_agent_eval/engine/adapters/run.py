@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_ai.agent import AbstractAgent
 
-from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract import fields
+from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
-from ci_agent_eval.engine import fields
 from ci_agent_eval.engine.adapters.connections import Connections
 from ci_agent_eval.engine.adapters.function import FunctionAgent
 from ci_agent_eval.engine.adapters.loop import LoopAgent
@@ -22,7 +22,7 @@ from ci_agent_eval.engine.cassette.tape import Tape
 from ci_agent_eval.engine.faults import ModelError, ServerError
 from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
 from ci_agent_eval.engine.nested_requests import RunScope, inside_run, unanswered_requests
-from ci_agent_eval.engine.record import Clock, describe
+from ci_agent_eval.engine.record import Clock
 from ci_agent_eval.engine.result import AgentResult, CassetteCounts
 from ci_agent_eval.engine.steering import Guard
 from ci_agent_eval.engine.stops import stop_of_error, stop_of_turns
@@ -86,7 +86,7 @@ async def run_adapted(
     except InputError:
         raise
     except BaseException as error:
-        work.stop = Stop("cancelled", f"it was stopped from outside ({describe(error)})")
+        work.stop = Stop("cancelled", f"it was stopped from outside ({describe_error(error)})")
         seen(_result(adapter, work))
         raise
     result = _result(adapter, work)
@@ -118,7 +118,7 @@ def _broken(error: Exception) -> Stop:
         return Stop("model_error", str(error))
     if isinstance(error, ValidationError):
         return Stop("model_error", f"what the agent answered cannot be read: {error}")
-    unknown = Stop("model_error", f"the agent failed: {describe(error)}")
+    unknown = Stop("model_error", f"the agent failed: {describe_error(error)}")
     return stop_of_error(error) or unknown
 
 

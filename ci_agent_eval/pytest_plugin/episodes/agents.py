@@ -22,6 +22,8 @@ from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.redaction import Redactor
 
 if TYPE_CHECKING:
+    from ci_agent_eval.checks.rubric import JudgeVerdict, Rubric
+    from ci_agent_eval.contract.episode import Episode
     from ci_agent_eval.engine import (
         Agent,
         AgentResult,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
         SteeringSettings,
     )
     from ci_agent_eval.engine.cassette import CassetteShelf
+    from ci_agent_eval.engine.judge_models import JudgeModels
 
 ENGINE = pytest.StashKey["Engine"]()
 
@@ -167,8 +170,8 @@ class RecordedRuns:
         raises AgentRunError, unless `raises` is False. One that ended without an answer fails
         the episode at its end, unless `allowed_stops` or the marker's names its end.
         """
+        from ci_agent_eval.contract.fields import stops  # noqa: PLC0415 - as above
         from ci_agent_eval.engine import aitest_run  # noqa: PLC0415 - inert until used
-        from ci_agent_eval.engine.fields import stops  # noqa: PLC0415 - as above
 
         if not self.loop.is_running:
             raise InputError(
@@ -193,6 +196,24 @@ class RecordedRuns:
         if raises and result.outcome == "error":
             raise AgentRunError(result)
         return result
+
+    async def judge(self, rubric: Rubric, episode: Episode) -> JudgeVerdict:
+        """Ask the rubric's model about an episode. Raises JudgeError and InputError."""
+        from ci_agent_eval.engine.judge import judge  # noqa: PLC0415 - inert until used
+
+        return await judge(rubric, episode, self._judge_models())
+
+    async def judge_model(self, model: object) -> Any:
+        """Return a judge's model, rate limited, replayed and counted. Raises InputError."""
+        from ci_agent_eval.engine.judge_models import judge_of  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.engine.rate import Tally  # noqa: PLC0415 - as above
+
+        return await self._judge_models().model(judge_of(model), Tally())
+
+    def _judge_models(self) -> JudgeModels:
+        from ci_agent_eval.engine.judge_models import JudgeModels  # noqa: PLC0415 - inert until used
+
+        return JudgeModels(self.engine, self.episode_id, self.recorder)
 
     def _limits(self) -> RunLimits:
         """Return what the hard budgets leave after the turns so far."""

@@ -11,10 +11,11 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 from ci_agent_eval.checks import Rubric
+from ci_agent_eval.checks.rubric import JudgeError
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.engine import CassetteShelf, Provider
-from ci_agent_eval.engine.faults import JudgeError
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin.episodes.agents import RecordedRuns
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import RunningEpisode, enter, leave
 from ci_agent_eval.redaction import Redactor
@@ -34,16 +35,6 @@ def verdict(passed=True, score=1.0, reason="it is kind", **step):
 
 class HereAndNow:
     is_running = True
-
-
-@dataclass
-class Runs:
-    """What the fixture `aitest_run` has of an episode."""
-
-    recorder: EpisodeRecorder
-    engine: object
-    episode_id: str = "judged"
-    loop: object = HereAndNow()
 
 
 @dataclass
@@ -71,7 +62,9 @@ def judged(
         mode = shelf.mode if shelf else "off"
         async with session(clock=clock, cassettes=shelf, cassette_mode=mode) as opened:
             running = RunningEpisode("evaluation", recorder=recorder)
-            running.fixture = {"aitest_run": Runs(recorder, opened)}.__getitem__
+            running.fixture = {
+                "aitest_run": RecordedRuns(recorder, opened, HereAndNow(), "judged")
+            }.__getitem__
             enter(running)
             try:
                 (found,) = await check.assertions(episode)
@@ -300,7 +293,7 @@ def test_a_judge_on_another_loop_says_so():
         is_running = False
 
     recorder = EpisodeRecorder("order", clock=lambda: 0.0)
-    runs = Runs(recorder, None, loop=Elsewhere())
+    runs = RecordedRuns(recorder, None, Elsewhere(), "judged")
     enter(RunningEpisode("strict", recorder=recorder, fixture=lambda name: runs))
     try:
         with pytest.raises(InputError, match="a judge needs the event loop of this plugin"):

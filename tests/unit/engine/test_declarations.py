@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from ci_agent_eval.checks.rubric import Rubric
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider, Wait
-from ci_agent_eval.engine.rubric import Rubric
 from ci_agent_eval.errors import InputError
 
 PROVIDER = Provider("openai:gpt-5-mini")

@@ -28,7 +28,7 @@ from pydantic_evals.evaluators import (
 )
 
 from ci_agent_eval.checks import Check, as_check, from_evaluator
-from ci_agent_eval.engine.faults import EvaluatorError
+from ci_agent_eval.checks.evaluators import EvaluatorError
 from ci_agent_eval.errors import InputError
 from tests.builders import talk, tool_call, turn
 

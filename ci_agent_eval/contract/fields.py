@@ -8,7 +8,6 @@ from typing import cast, get_args
 
 from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 
 def wrong(owner: str, field: str, what: str) -> InputError:
@@ -95,15 +94,3 @@ def one_of(owner: str, field: str, value: object, known: tuple[str, ...]) -> Non
     """Refuse a word that is not known, naming those that are."""
     if value not in known:
         raise wrong(owner, field, f"must be one of {', '.join(known)}; got {value!r}")
-
-
-def steering(owner: str, value: object) -> None:
-    """Refuse anything but settings of steering (or None), with tuples where they have several."""
-    if value is None:
-        return
-    if not isinstance(value, SteeringSettings):
-        raise wrong(owner, "steering", f"must be SteeringSettings, got {value!r}")
-    try:
-        hash(value)
-    except TypeError:
-        raise wrong(owner, "steering", "must hold tuples where it has several values") from None

@@ -1,9 +1,8 @@
-"""Where judges sit: the engine of the episode that is running, its recorder and cassette."""
+"""The models of judges: within rate limits, from the cassette, with their usage recorded."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters
@@ -14,45 +13,15 @@ from ci_agent_eval.contract.trajectory import TokenUsage
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.engine.model import model_settings
-from ci_agent_eval.engine.nested_requests import FIXTURE
 from ci_agent_eval.engine.prices import price_table
 from ci_agent_eval.engine.rate import Tally
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.active_episode import running_episode
-
-
-class Loop(Protocol):
-    """The event loop of a process's engine."""
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the caller runs on it."""
-
-
-class Runs(Protocol):
-    """What the fixture `aitest_run` is, as far as judges need it."""
-
-    @property
-    def recorder(self) -> EpisodeRecorder:
-        """The episode's recorder."""
-
-    @property
-    def engine(self) -> EngineSession:
-        """The process's engine session."""
-
-    @property
-    def loop(self) -> Loop:
-        """The loop the session lives on."""
-
-    @property
-    def episode_id(self) -> str:
-        """What the session knows the episode by."""
 
 
 @dataclass(frozen=True)
-class Bench:
+class JudgeModels:
     """What a judge's model is asked with: within its limits, from the cassette, counted."""
 
     session: EngineSession
@@ -90,9 +59,9 @@ class Bench:
 class CountedModel(WrapperModel):
     """A model whose answers are counted as a judge's."""
 
-    def __init__(self, wrapped: Model, bench: Bench) -> None:
+    def __init__(self, wrapped: Model, models: JudgeModels) -> None:
         super().__init__(wrapped)
-        self.bench = bench
+        self.models = models
 
     async def request(
         self,
@@ -102,7 +71,7 @@ class CountedModel(WrapperModel):
     ) -> ModelResponse:
         """Ask the model, and record what the answer took."""
         response = await super().request(messages, model_settings, model_request_parameters)
-        self.bench.record(response)
+        self.models.record(response)
         return response
 
 
@@ -134,20 +103,3 @@ def judge_of(model: object) -> Provider | Model:
 def settings_of(judge: Provider | Model) -> ModelSettings | None:
     """Return the settings a provider declares; a model brings its own."""
     return model_settings(judge) if isinstance(judge, Provider) else None
-
-
-def bench_of_running(what: str) -> Bench:
-    """Return the bench of the running episode. Raises InputError where there is none."""
-    running = running_episode()
-    if running is None or running.fixture is None:
-        raise InputError(
-            f"{what}: no episode is running whose judge's cost it could be; "
-            "await `check(...)` inside a test that is an episode"
-        )
-    runs: Runs = running.fixture(FIXTURE)
-    if not runs.loop.is_running:
-        raise InputError(
-            f"{what}: a judge needs the event loop of this plugin; await it in an `async def` "
-            "test, not in a thread or `asyncio.run`, and not on trio"
-        )
-    return Bench(runs.engine, runs.episode_id, runs.recorder)

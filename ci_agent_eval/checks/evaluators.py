@@ -22,18 +22,21 @@ from pydantic_evals.evaluators import (
 
 from ci_agent_eval.checks.base import Named
 from ci_agent_eval.checks.exchanges import exchanges, replies
+from ci_agent_eval.checks.rubric import running_engine
 from ci_agent_eval.checks.shown import shown
+from ci_agent_eval.checks.span_tree import metrics, span_tree
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.engine.bench import bench_of_running, judge_of
-from ci_agent_eval.engine.faults import EvaluatorError
-from ci_agent_eval.engine.rate import Tally
-from ci_agent_eval.engine.record import describe
-from ci_agent_eval.engine.span_tree import metrics, span_tree
+from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.errors import AgentEvalError, InputError
 from ci_agent_eval.recording.active_episode import running_episode
 
 AnyEvaluator = Evaluator[Any, Any, Any]
 Judge = LLMJudge | GEval
+
+
+class EvaluatorError(AgentEvalError):
+    """An evaluator of pydantic-evals raised: the episode is an infrastructure error."""
+
 
 _OUTPUT: TypeAdapter[EvaluatorOutput] = TypeAdapter(EvaluatorOutput)
 
@@ -116,8 +119,7 @@ class EvaluatorCheck(Named):
     async def _judged(self, episode: Episode, judge: Judge) -> tuple[Assertion, ...]:
         """Let the episode's engine ask the judge's model, so that it is recorded and counted."""
         named = judge.model or llm_as_a_judge._default_model  # noqa: SLF001 - it can only be set
-        bench = bench_of_running(self._label)
-        model = await bench.model(judge_of(named), Tally())
+        model = await running_engine(self._label).judge_model(named)
         asked = dataclasses.replace(judge, model=model)
         return await self._awaited(asked.evaluate_async(self.context(episode)), episode)
 
@@ -145,7 +147,7 @@ class EvaluatorCheck(Named):
         if isinstance(error, InputError):
             return error
         untimed = " (the agent's time was not measured)" if math.isnan(_seconds(episode)) else ""
-        return EvaluatorError(f"evaluator {self._label}: {describe(error)}{untimed}")
+        return EvaluatorError(f"evaluator {self._label}: {describe_error(error)}{untimed}")
 
     def _read(self, output: object, episode: Episode) -> tuple[Assertion, ...]:
         """Return the assertions of an evaluator's output."""

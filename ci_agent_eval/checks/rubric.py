@@ -1,0 +1,112 @@
+"""Rubrics: checks that a model decides. The running episode's engine asks it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, get_args
+
+from ci_agent_eval.checks.base import Named, one_of, threshold
+from ci_agent_eval.checks.shown import cut
+from ci_agent_eval.contract import fields
+from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.errors import AgentEvalError, InputError
+from ci_agent_eval.recording.active_episode import running_episode
+
+ENGINE_FIXTURE = "aitest_run"
+"""The fixture that holds an episode's engine and cassette."""
+
+
+class JudgeError(AgentEvalError):
+    """A judge gave no verdict: its model failed, refused, or gave an unusable answer.
+
+    The episode is an infrastructure error; it says nothing about the agent.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeVerdict:
+    """The verdict of a judge."""
+
+    passed: bool
+    score: float
+    """0 to 1."""
+    reason: str
+
+
+Judged = Literal["reply", "conversation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric(Named):
+    """What the agent wrote keeps a rubric, says a model: `await check(Rubric("…", model=…))`.
+
+    The model is asked by the running episode's engine: within rate limits, from its
+    cassette, its tokens and cost counted as the judge's. `of` is the last reply (with the
+    user's messages) or the whole conversation; `expected` is an answer to hold it against.
+    It passes by the judge's verdict, or with a `threshold` by the judge's score.
+
+    A judge that fails, refuses or answers nonsense raises JudgeError.
+    """
+
+    rubric: str
+    model: Any
+    """A name (`openai:gpt-5-mini`), a Provider, or a model of PydanticAI."""
+    of: Judged = "reply"
+    expected: str | None = None
+    threshold: float | None = None
+    timeout_s: float | None = 60.0
+    """The longest it may take; waiting for rate limits is not counted."""
+
+    def __post_init__(self) -> None:
+        fields.text("Rubric", "rubric", self.rubric)
+        one_of("Rubric", "of", self.of, get_args(Judged))
+        if self.threshold is not None:
+            threshold("Rubric", self.threshold)
+        if self.timeout_s is not None:
+            fields.seconds("Rubric", "timeout_s", self.timeout_s)
+
+    async def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
+        """Return the judge's verdict. Raises JudgeError where there is none."""
+        verdict = await running_engine("Rubric").judge(self, episode)
+        passed = verdict.passed if self.threshold is None else verdict.score >= self.threshold
+        says = f"rubric: {cut(self.rubric)}"
+        return (self._assertion(says, passed, verdict.reason, score=verdict.score),)
+
+
+class JudgeLoop(Protocol):
+    """The event loop of a process's engine."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the caller runs on it."""
+
+
+class EngineFixture(Protocol):
+    """The part of the fixture `aitest_run` that judges use."""
+
+    @property
+    def loop(self) -> JudgeLoop:
+        """The loop that the engine's session lives on."""
+
+    async def judge(self, rubric: Rubric, episode: Episode) -> JudgeVerdict:
+        """Ask the rubric's model. Raises JudgeError and InputError."""
+
+    async def judge_model(self, model: object) -> Any:
+        """Return a judge's model, rate limited, replayed and counted. Raises InputError."""
+
+
+def running_engine(owner: str) -> EngineFixture:
+    """Return the engine fixture of the running episode. Raises InputError if there is none."""
+    running = running_episode()
+    if running is None or running.fixture is None:
+        raise InputError(
+            f"{owner}: no episode is running whose judge's cost it could be; "
+            "await `check(...)` inside a test that is an episode"
+        )
+    engine: EngineFixture = running.fixture(ENGINE_FIXTURE)
+    if not engine.loop.is_running:
+        raise InputError(
+            f"{owner}: a judge needs the event loop of this plugin; await it in an `async def` "
+            "test, not in a thread or `asyncio.run`, and not on trio"
+        )
+    return engine
