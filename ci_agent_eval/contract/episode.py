@@ -10,9 +10,9 @@ from pydantic import Field, JsonValue, model_validator
 from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, Frozen, Rate, SchemaVersion
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.evidence import (
+    EVIDENCE_PARTS,
     Evidence,
     EvidencePart,
-    missing_evidence,
     no_evidence,
 )
 from ci_agent_eval.contract.measure import BudgetViolation, budget_violations, measure
@@ -165,7 +165,7 @@ class Episode(Frozen):
             # Whatever came after it, a skip or an error, a failed check is a failed check.
             derived["outcome"] = "failed"
         self._set(derived)
-        if missing := self.missing_evidence or missing_evidence(self):
+        if missing := self.missing_evidence or self._missing_evidence():
             self._set(self._without_evidence(missing))
         return self
 
@@ -183,6 +183,39 @@ class Episode(Frozen):
         reason = self.reason or no_evidence(missing)
         return {"outcome": "error", "missing_evidence": missing, "reason": reason}
 
+    def _missing_evidence(self) -> tuple[EvidencePart, ...]:
+        """Return what a required episode lacks that would pass otherwise."""
+        exceeded = any(found.hard and found.observed is not None for found in self.violations)
+        passes = self.outcome == "passed" and not exceeded
+        if not passes or self.gate != "required" or self.evidence == "none":
+            return ()
+        if self.evidence is None:
+            return () if self._has_any_evidence() else EVIDENCE_PARTS
+        found = {"turn": self._has_completed_turn(), "assertion": self._has_assertion()}
+        return tuple(part for part in EVIDENCE_PARTS if not found[part])
+
+    def _has_completed_turn(self) -> bool:
+        if self.trajectory is None:
+            counts = self.trajectory_summary
+            return bool(counts.steps_count or counts.tool_calls_count)
+        turns = self.trajectory.turns
+        # A request beyond the context window has an end that the test asked about, and no answer.
+        if turns and self.stop_reason in self.allowed_stops:
+            return True
+        return any(turn.is_completed or turn.tool_calls for turn in turns)
+
+    def _has_assertion(self) -> bool:
+        return bool(self.assertions) or self.asserted or self._has_measurement()
+
+    def _has_measurement(self) -> bool:
+        return any(budget.used is not None for _, budget in self.budgets.named())
+
+    def _has_any_evidence(self) -> bool:
+        """Say whether a file shows anything of an agent, or of a judgement."""
+        counts = self.trajectory_summary
+        shown = (counts.steps_count, counts.tool_calls_count, self.scores, self.tokens)
+        return any(shown) or self.cost_usd is not None or self._has_assertion()
+
     @property
     def _is_unfinished(self) -> bool:
         """Whether the agent's run ended without an answer, and the test did not allow that."""
@@ -192,8 +225,8 @@ class Episode(Frozen):
 
     def _says_anything(self) -> bool:
         """Say whether there is anything to judge: a passed episode has to be claimed or shown."""
-        measured = any(budget.used is not None for _, budget in self.budgets.named())
-        return "outcome" in self.model_fields_set or bool(self.assertions) or measured
+        has_judgement = bool(self.assertions) or self._has_measurement()
+        return "outcome" in self.model_fields_set or has_judgement
 
     def _summary_from(self, trajectory: Trajectory) -> TrajectorySummary:
         counted = summarize_trajectory(trajectory)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ci_agent_eval.pytest_plugin import options, rootdir
-from ci_agent_eval.pytest_plugin.budgets import suite_budgets
+from ci_agent_eval.pytest_plugin.budgets import shared_ledger, suite_budgets
 from ci_agent_eval.pytest_plugin.collection import detection, iterations, shadowed
 from ci_agent_eval.pytest_plugin.concurrency import loop_members
 from ci_agent_eval.pytest_plugin.episodes import simulations
@@ -24,7 +24,7 @@ from ci_agent_eval.pytest_plugin.episodes.error_tracebacks import show_plainly
 from ci_agent_eval.pytest_plugin.episodes.simulations import _agent_eval_run, simulation  # noqa: F401 - fixtures
 from ci_agent_eval.pytest_plugin.evaluation import files
 from ci_agent_eval.pytest_plugin.evaluation.report import EvaluationReports
-from ci_agent_eval.pytest_plugin.opik import experiment_options
+from ci_agent_eval.pytest_plugin.opik import experiment_hooks, experiment_options
 from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports, printable
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
         watch_requests()
-    experiment_options.configure(config)
+    experiment_hooks.configure(config)
     suite_budgets.configure(config)
     if options.report_dir(config) is not None or config.option.episode_list:
         options.require_pydantic()
@@ -138,8 +138,8 @@ def pytest_configure_node(node: Any) -> None:
     """Tell an xdist worker where the report directory is: its working directory may differ."""
     directory = options.report_dir(node.config)
     node.workerinput[options.WORKER_DIR] = None if directory is None else str(directory)
-    experiment_options.tell_worker(node)
-    suite_budgets.tell_worker(node)
+    experiment_hooks.tell_worker(node)
+    shared_ledger.tell_worker(node)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -247,7 +247,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     items = [item for item in session.items if detection.is_episode(item)]
     if items or options.report_dir(session.config) is not None:
         _select(session.config, items)
-    experiment_options.watch(session)
+    experiment_hooks.watch_session(session)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -13,10 +13,10 @@ from tests.plugin.conftest import Ran, Suite
 LATE = """
 import time
 from pathlib import Path
-from ci_agent_eval.pytest_plugin import suite_budgets
+from ci_agent_eval.pytest_plugin.budgets import shared_ledger
 
 late = Path(__file__).with_name("late")
-suite_budgets.clock = lambda: time.monotonic() + (9000 if late.exists() else 0)
+shared_ledger.clock = lambda: time.monotonic() + (9000 if late.exists() else 0)
 """
 """A conftest under which time is over when a file is there; not for runs in this process."""
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
-from ci_agent_eval.pytest_plugin.budgets import suite_budgets
+from ci_agent_eval.pytest_plugin.budgets import shared_ledger
 from ci_agent_eval.pytest_plugin.budgets.spending import Accounts
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, RECORDER
 from ci_agent_eval.pytest_plugin.concurrency.loop import SessionLoop
@@ -46,13 +46,13 @@ class Kept:
     @functools.cached_property
     def budgets(self) -> SuiteBudgets:
         """What the run may spend; to be asked for when the session has begun."""
-        file = suite_budgets.ledger_file(self._config)
+        file = shared_ledger.ledger_file(self._config)
         spending: Spending = ProcessSpending() if file is None else SharedSpending(file)
         made = SuiteBudgets(
             self._limits,
             spending,
-            clock=suite_budgets.clock,
-            started=suite_budgets.started(self._config),
+            clock=shared_ledger.clock,
+            started=shared_ledger.started(self._config),
         )
         made.on_exceeded(self._stop)
         return made
@@ -79,7 +79,7 @@ class BudgetStop:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Take the time before anything else does, and before a worker is told of it."""
         self._session = session
-        suite_budgets.started(self._config)
+        shared_ledger.started(self._config)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -181,7 +181,7 @@ class BudgetStop:
     @property
     def _is_controller(self) -> bool:
         """Whether this is the main process of several."""
-        return suite_budgets.FOLDER in self._config.stash
+        return shared_ledger.FOLDER in self._config.stash
 
     def _stop(self, cause: SuiteStop) -> None:
         """Let pytest stop after the item that it is at, and end what this one waits for."""

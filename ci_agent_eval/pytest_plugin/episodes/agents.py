@@ -14,7 +14,7 @@ import pytest
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.budgets import suite_budgets
+from ci_agent_eval.pytest_plugin.budgets import shared_ledger, suite_budgets
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import AT_END
 from ci_agent_eval.pytest_plugin.concurrency.loop import SessionLoop
 from ci_agent_eval.pytest_plugin.session import EpisodeSession
@@ -134,7 +134,7 @@ def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:
             environ=os.environ,
             enabled=config.option.pytest_full_suite_steering,
         ),
-        windows=suite_budgets.windows(config),
+        windows=shared_ledger.windows(config),
         on_spent=suite_budgets.on_spent(config),
     )
     # A test that runs on the loop already may be the first to ask for the engine.
