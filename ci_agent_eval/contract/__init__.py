@@ -1,1 +1,1 @@
-"""The ground floor: what is written down, in pydantic only."""
+"""The contract: the pydantic models of all that is written to files."""

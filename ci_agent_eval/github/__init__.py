@@ -1,1 +1,1 @@
-"""GitHub: comment, check run, annotations, step summary, outputs."""
+"""Publishing on GitHub: comment, check run, annotations, step summary, outputs."""

@@ -1,1 +1,1 @@
-"""A report in, text out: terminal, Markdown, annotations, JSON."""
+"""Rendering a report as text: terminal, Markdown, HTML, annotations, JSON. Pure."""

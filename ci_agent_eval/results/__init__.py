@@ -1,1 +1,1 @@
-"""The files: result files in, loaded results out."""
+"""Reading result files: episodes, JUnit XML, other tools' formats, baselines."""

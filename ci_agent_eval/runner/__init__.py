@@ -1,4 +1,4 @@
-"""Running a suite: pytest in a process of its own, watched from here."""
+"""Running a suite: pytest in a supervised subprocess, in the suite's own interpreter."""
 
 from ci_agent_eval.runner.progress import Progress
 from ci_agent_eval.runner.suite import (
