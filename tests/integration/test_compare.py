@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -49,21 +50,46 @@ def verdict(folder, name="agent-eval-report"):
     return json.loads((folder / name / "verdict.json").read_text())
 
 
-@pytest.fixture
-def base(agent_eval, tmp_path):
-    """A run of the base, in the folder `base`."""
-    suite(tmp_path, 20)
-    done = agent_eval("run", "test_desk.py", "--report-dir", "base")
+def run_once(folder, passes, *arguments, **names):
+    """Run the suite in a new folder; return the process and the report's folder."""
+    suite(folder, passes, **names)
+    done = run_agent_eval("run", "test_desk.py", *arguments, cwd=folder)
+    return done, folder / "agent-eval-report"
+
+
+@pytest.fixture(scope="module")
+def passing_run(tmp_path_factory):
+    done, report = run_once(tmp_path_factory.mktemp("base"), 20)
     assert done.returncode == 0, done.stdout + done.stderr
-    return tmp_path / "base"
+    return report
 
 
-def test_a_regression_is_found_on_a_laptop(agent_eval, base, tmp_path):
-    suite(tmp_path, 12, name="welcome")
-    plain = agent_eval("run", "test_desk.py")
+@pytest.fixture(scope="module")
+def regressed_run(tmp_path_factory):
+    """A run that passes 12 of 20 times, with a scenario renamed."""
+    return run_once(tmp_path_factory.mktemp("regressed"), 12, name="welcome")
+
+
+@pytest.fixture(scope="module")
+def desk_run(tmp_path_factory):
+    """A run of the suite named desk."""
+    done, report = run_once(tmp_path_factory.mktemp("desk"), 20, "--suite", "desk")
+    assert done.returncode == 0, done.stderr
+    return report
+
+
+@pytest.fixture
+def base(passing_run, tmp_path):
+    """A run of the base, in the folder `base`, and its suite."""
+    suite(tmp_path, 20)
+    return shutil.copytree(passing_run, tmp_path / "base")
+
+
+def test_a_regression_is_found_on_a_laptop(agent_eval, base, regressed_run):
+    plain, head = regressed_run
     # 12 of 20 are more than its rate asks for; only the baseline tells.
     assert "1 of 2 required scenarios" not in plain.stdout.splitlines()[-1]
-    done = agent_eval("compare", "base", "agent-eval-report", "--format", "json")
+    done = agent_eval("compare", "base", head, "--format", "json")
     assert done.returncode == 1, done.stderr
     compared = {s["scenario_id"]: s for s in json.loads(done.stdout)["comparison"]["scenarios"]}
     assert compared["refund"]["call"] == "regression"
@@ -101,9 +127,8 @@ def test_a_vanished_scenario_fails(agent_eval, base, tmp_path):
     assert [r["kind"] for r in verdict(tmp_path)["verdict"]["reasons"]] == ["vanished"]
 
 
-def test_results_of_another_suite_are_refused(agent_eval, base, tmp_path):
-    named = agent_eval("run", "test_desk.py", "--suite", "desk", "--report-dir", "desk")
-    assert named.returncode == 0, named.stderr
+def test_results_of_another_suite_are_refused(agent_eval, base, desk_run, tmp_path):
+    shutil.copytree(desk_run, tmp_path / "desk")
     for suite in ("shop", "default"):
         done = agent_eval("report", "--results", "desk", "--suite", suite)
         assert done.returncode == 1
@@ -116,9 +141,11 @@ def test_results_of_another_suite_are_refused(agent_eval, base, tmp_path):
     assert agent_eval("report", "--results", "base", "--suite", "desk").returncode == 0
 
 
-def test_a_baseline_of_another_suite_is_refused(agent_eval, base, tmp_path):
-    agent_eval("run", "test_desk.py", "--suite", "desk", "--report-dir", "desk")
-    agent_eval("run", "test_desk.py", "--suite", "shop", "--report-dir", "shop")
+def test_a_baseline_of_another_suite_is_refused(agent_eval, base, desk_run, tmp_path):
+    shutil.copytree(desk_run, tmp_path / "desk")
+    made = agent_eval("report", "--results", "base", "--suite", "shop", "--report-dir", "shop")
+    assert made.returncode == 0, made.stderr
+    assert json.loads((tmp_path / "shop/results.json").read_text())["suite"] == "shop"
     sentence = "its results are of suite 'desk', this is suite 'shop'"
     shop = ("report", "--results", "shop", "--suite", "shop")
     done = agent_eval(*shop, "--baseline", "desk")
@@ -169,13 +196,10 @@ def test_without_numpy_the_suite_is_not_even_started(agent_eval, base, tmp_path)
     assert plain.returncode == 0, plain.stderr
 
 
-def test_the_same_bytes_for_any_hash_seed(agent_eval, base, tmp_path):
-    suite(tmp_path, 12)
-    agent_eval("run", "test_desk.py")
+def test_the_same_bytes_for_any_hash_seed(agent_eval, base, regressed_run):
+    _, head = regressed_run
     outputs = {
-        agent_eval(
-            "compare", "base", "agent-eval-report", "--format", "json", PYTHONHASHSEED=seed, TZ=zone
-        ).stdout
+        agent_eval("compare", "base", head, "--format", "json", PYTHONHASHSEED=seed, TZ=zone).stdout
         for seed, zone in (("0", "UTC"), ("7", "Asia/Tokyo"))
     }
     assert len(outputs) == 1
