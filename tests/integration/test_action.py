@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,8 +13,8 @@ from ci_agent_eval.contract.results import Session
 from tests.archive_builders import zipped
 from tests.builders import episode, write_run
 from tests.github_fake import FakeGitHub
-from tests.integration.test_cli import mend
-from tests.processes import clean_environ
+from tests.integration.command_server import run_agent_eval
+from tests.integration.refund_desk import mend
 
 ROOT = Path(__file__).parents[2]
 HEAD = "a" * 40
@@ -70,30 +68,12 @@ class Workspace:
         for name in ("summary.md", "output.txt"):
             (self.files / name).write_text("")
         given = {f"INPUT_{k.upper().replace('_', '-')}": v for k, v in inputs.items()}
-        return subprocess.run(
-            [sys.executable, "-m", "ci_agent_eval", "action"],
-            cwd=self.folder,
-            env=clean_environ(
-                **{**self.environ(), "INPUT_GITHUB-TOKEN": token, **given, **(environ or {})}
-            ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
+        set_by_the_step = {"INPUT_GITHUB-TOKEN": token, **given, **(environ or {})}
+        return run_agent_eval("action", cwd=self.folder, **{**self.environ(), **set_by_the_step})
 
     def command(self, *arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "ci_agent_eval", *arguments],
-            cwd=self.folder,
-            env=clean_environ(**self.environ(), GITHUB_TOKEN=TOKEN),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
+        environ = {**self.environ(), "GITHUB_TOKEN": TOKEN}
+        return run_agent_eval(*arguments, cwd=self.folder, **environ)
 
     @property
     def outputs(self):

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.processes import run_agent_eval
+from tests.integration.command_server import run_agent_eval
 
 SUITE = """
 import pytest
@@ -32,14 +32,6 @@ def test_greeting(episode):
         turn.reply("Hi", latency_ms=100)
     assert episode.turns
 """
-
-
-@pytest.fixture
-def agent_eval(tmp_path):
-    def run(*arguments, **environ):
-        return run_agent_eval(*arguments, cwd=tmp_path, **environ)
-
-    return run
 
 
 def suite(folder, passes, name="greeting"):
