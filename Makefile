@@ -80,6 +80,10 @@ bench-peers: $(STAMP) $(foreach name,$(BENCHES),$(call bench,$(name))) $(BENCH_N
 architecture: ## Write the generated parts of docs/architecture.md anew
 	@$(PYTHON) scripts/architecture.py
 
+.PHONY: reference
+reference: $(STAMP) ## Write action.yml's inputs and docs/reference.md from the option tables
+	@$(BIN)/python -m scripts.reference
+
 .PHONY: pictures
 pictures: $(STAMP) ## Make the pictures of docs/pictures anew (needs Chromium)
 	@$(BIN)/python scripts/pictures.py

@@ -15,6 +15,61 @@ Mode = Literal["run", "report", "publish"]
 
 
 @dataclass(frozen=True, slots=True)
+class ActionInput:
+    """An input that only the action has; the options of `OPTIONS` are inputs too."""
+
+    name: str
+    help: str
+    default: str = ""
+
+
+ACTION_INPUTS = (
+    ActionInput(
+        "mode",
+        'What the job does: "run" runs the suite and reports; "report" reports on the result '
+        'files of earlier steps; "publish" reports on the artifact of the workflow run that '
+        "triggered a workflow_run event.",
+        default="run",
+    ),
+    ActionInput(
+        "install",
+        "Commands that install the suite's dependencies into its own virtual environment, one "
+        "per line. Each runs directly, without a shell.",
+    ),
+    ActionInput("paths", 'Files and folders of the suite, for pytest. Mode "run" only.'),
+    ActionInput(
+        "pytest-args", 'Additional arguments for pytest, quoted as in a shell. Mode "run" only.'
+    ),
+    ActionInput(
+        "shard",
+        'Shard of the suite to run, such as "2/4"; a job in mode "report" then reports on all '
+        'shards. Mode "run" only.',
+    ),
+    ActionInput(
+        "results",
+        "Report folders, files or globs, in our JSON format or that of another supported runner. "
+        'Mode "report" only.',
+    ),
+    ActionInput("junit", 'Files or globs of JUnit XML of any producer. Mode "report" only.'),
+    ActionInput(
+        "jobs-result",
+        'Result of the upstream jobs, such as needs.shard.result. If it is not "success", the '
+        'gate fails unless the results explain why. Mode "report" only.',
+    ),
+    ActionInput(
+        "artifact",
+        f'Name or glob of the artifacts that mode "publish" reads. Default: {DEFAULT_ARTIFACT}.',
+    ),
+    ActionInput("config", "Configuration file, instead of agent-eval.toml or pyproject.toml."),
+    ActionInput(
+        "github-token",
+        "Token for the comment and the check run. Empty: neither is published.",
+        default="${{ github.token }}",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Inputs:
     """What the workflow asked for. Lists come as lines or words, quoted as in a shell."""
 
@@ -26,9 +81,9 @@ class Inputs:
     results: tuple[str, ...] = ()
     junit: tuple[str, ...] = ()
     jobs_result: str = "success"
-    """What GitHub says became of the jobs that left the results of mode "report"."""
+    """Result of the upstream jobs of mode "report", as GitHub gives it."""
     artifact: str = DEFAULT_ARTIFACT
-    """Name, or pattern, of the artifacts that mode "publish" takes over."""
+    """Name or glob of the artifacts that mode "publish" reads."""
     shard: str | None = None
     """Part of the suite to run, such as `2/4`; None: all of it."""
     config: str | None = None

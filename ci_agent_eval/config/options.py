@@ -38,186 +38,188 @@ OPTIONS: tuple[Option, ...] = (
         "suite",
         ("suite",),
         "text",
-        "Name of the suite; each suite has its own comment and its own check run.",
+        "Name of the suite. Each suite has its own comment and check run.",
     ),
     Option(
         "report-dir",
         ("report_dir",),
         "text",
-        "Folder that the report is written to.",
+        "Folder of the report.",
     ),
     Option(
         "formats",
         ("formats",),
         "text",
-        "Formats of others to write the report in, too: ctrf, sarif.",
+        "Additional formats of the report: ctrf, sarif.",
     ),
     Option(
         "min-pass-rate",
         ("gate", "min_pass_rate"),
         "number",
-        "Share of a scenario's judged iterations that must pass, 0 to 1; "
-        "a scenario's own min_pass_rate wins.",
+        "Minimum pass rate of a scenario's judged iterations, 0 to 1. "
+        "A scenario's own min_pass_rate takes precedence.",
     ),
     Option(
         "max-error-rate",
         ("gate", "max_error_rate"),
         "number",
-        "Share of the required episodes that may end in an error (the world's fault), 0 to 1.",
+        "Maximum share of required episodes with an infrastructure error, 0 to 1.",
     ),
     Option(
         "allow-skipped",
         ("gate", "allow_skipped"),
         "flag",
-        "Let the gate pass although iterations of a required scenario were skipped.",
+        "Pass the gate even if iterations of a required scenario were skipped.",
     ),
     Option(
         "passed-on-retry",
         ("gate", "passed_on_retry"),
         "choice",
-        "How a test of a JUnit file counts that failed and passed on a retry: passed, flaky "
-        "(it passes and is listed; the default), failed.",
+        "Outcome of a JUnit test that failed and then passed on a retry: passed, flaky "
+        "(passes and is listed; the default) or failed.",
         ("passed", "flaky", "failed"),
     ),
     Option(
         "eval-min-pass-rate",
         ("gate", "eval_min_pass_rate"),
         "number",
-        "Share of all evaluation conversations that must pass, 0 to 1; unset: they only inform.",
+        "Minimum pass rate of all evaluation conversations, 0 to 1. Unset: they do not gate.",
     ),
     Option(
         "eval-min-score",
         ("gate", "eval_min_score"),
         "number",
-        "Average score that the evaluations must reach, 0 to 1; unset: they only inform.",
+        "Minimum average score of the evaluations, 0 to 1. Unset: they do not gate.",
     ),
     Option(
         "max-cost-usd",
         ("budgets", "total_cost_usd"),
         "number",
-        "Hard budget of the whole suite, in US dollars; the run stops at it.",
+        "Hard budget of the whole suite in US dollars. The run stops when it is exceeded.",
     ),
     Option(
         "max-tokens",
         ("budgets", "total_tokens"),
         "count",
-        "Hard budget of the whole suite, in tokens; the run stops at it.",
+        "Hard budget of the whole suite in tokens. The run stops when it is exceeded.",
     ),
     Option(
         "max-wall-time-s",
         ("budgets", "total_wall_time_s"),
         "number",
-        "Hard budget of the whole suite, in seconds; the run stops at it.",
+        "Hard budget of the whole suite in seconds. The run stops when it is exceeded.",
     ),
     Option(
         "baseline",
         ("compare", "baseline"),
         "text",
-        "Runs to compare with: a results file, a report folder, a folder or pattern of "
-        "several, git:REF:PATH, or artifact (the last runs of the base branch); "
-        "unset: none.",
+        "Runs to compare with: a results file, a report folder, a folder or glob of several, "
+        "git:REF:PATH, or artifact (the latest runs of the base branch). Unset: no comparison.",
     ),
     Option(
         "baseline-runs",
         ("compare", "runs"),
         "count",
-        "How many runs of the baseline count at most, the latest.",
+        "Maximum number of baseline runs; the latest ones are used.",
     ),
     Option(
         "baseline-artifact",
         ("compare", "artifact"),
         "text",
-        "Name, or pattern, of the artifacts that baseline: artifact reads.",
+        "Name or glob of the artifacts that `baseline: artifact` reads.",
     ),
     Option(
         "compare-level",
         ("compare", "level"),
         "number",
-        "Level of the test that a pass rate fell: how often a suite in which nothing changed "
-        "may be told so.",
+        "Significance level of the regression test: the accepted false-alarm rate for an "
+        "unchanged suite.",
     ),
     Option(
         "compare-min-drop",
         ("compare", "min_drop"),
         "number",
-        "Drop of a pass rate, 0 to 1, that too few iterations must not leave open.",
+        "Smallest drop in pass rate, 0 to 1, that a run must be able to detect. If it cannot, the "
+        "result is inconclusive.",
     ),
     Option(
         "compare-across",
         ("compare", "across"),
         "text",
-        "What may differ between the runs that are compared: model, tools, prices, judge.",
+        "Conditions that may differ between compared runs: model, tools, prices, judge.",
     ),
     Option(
         "compare-gate",
         ("compare", "gate"),
         "choice",
-        "Whether regressions, and drops that too few iterations leave open, fail the gate.",
+        "Effect of regressions and inconclusive drops on the gate: fail or warn.",
         ("fail", "warn"),
     ),
     Option(
         "max-cost-increase",
         ("compare", "max_cost_increase"),
         "number",
-        "Share by which the cost per episode may rise over the baseline; unset: by any.",
+        "Maximum relative increase of the cost per episode over the baseline (0.2 = +20 %). "
+        "Unset: no limit.",
     ),
     Option(
         "max-latency-increase",
         ("compare", "max_latency_increase"),
         "number",
-        "Share by which the p95 turn latency may rise over the baseline; unset: by any.",
+        "Maximum relative increase of the p95 turn latency over the baseline (0.2 = +20 %). "
+        "Unset: no limit.",
     ),
     Option(
         "acknowledge",
         ("acknowledged",),
         "text",
-        "File of what comparing finds and is accepted for a while; by default "
-        "agent-eval-acknowledged.toml, if it is there.",
+        "File of acknowledged regressions, each with an expiry date. Default: "
+        "agent-eval-acknowledged.toml, if it exists.",
     ),
     Option(
         "scenario-manifest",
         ("scenario_manifest",),
         "text",
-        "File of the scenarios that a run has to contain; by default agent-eval-scenarios.toml, "
-        "if it is there.",
+        "Scenario manifest: the scenarios that every run must contain. Default: "
+        "agent-eval-scenarios.toml, if it exists.",
     ),
     Option(
         "quarantine",
         ("quarantine_file",),
         "text",
-        "File of scenarios that do not gate for a while, beside those of the configuration.",
+        "File of quarantined scenarios, in addition to those of the configuration file.",
     ),
     Option(
         "comment",
         ("publish", "comment"),
         "choice",
-        "When to post and update the pull request comment: update (every run), on-failure, "
-        "on-change (of the verdict or of what does not pass), off.",
+        "When to post or update the pull request comment: update (every run), on-failure, "
+        "on-change (of the verdict or of the failing scenarios), off.",
         ("update", "on-failure", "on-change", "off"),
     ),
     Option(
         "comment-author",
         ("publish", "comment_author"),
         "text",
-        "Login that the comments are posted as; needed only for the token of an app of your own.",
+        "Login of the author of the comments. Required only with the token of your own GitHub App.",
     ),
     Option(
         "check-run",
         ("publish", "check_run"),
         "flag",
-        "Whether to create a check run with annotations.",
+        "Create a check run with annotations.",
     ),
     Option(
         "max-annotations",
         ("publish", "max_annotations"),
         "count",
-        "Most annotations to publish, 0 to 5000 (default 200): one for each scenario first, then "
-        "by severity.",
+        "Maximum number of annotations, 0 to 5000 (default 200): one per scenario first, then by "
+        "severity.",
     ),
     Option(
         "check-name",
         ("publish", "check_name"),
         "text",
-        "Name of the check run, the one that branch protection requires.",
+        "Name of the check run. Select it as the required check in branch protection.",
     ),
 )

@@ -1,4 +1,4 @@
-"""action.yml, the README and the code say the same, so that they cannot drift apart."""
+"""action.yml and the reference page are generated from the code's tables."""
 
 from __future__ import annotations
 
@@ -8,23 +8,12 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.app.report_publication import outputs_of
+from ci_agent_eval.config.inputs import ACTION_INPUTS
 from ci_agent_eval.config.options import OPTIONS
+from scripts import reference
 from tests.builders import episode, evaluated, report
 
 ROOT = Path(__file__).parents[2]
-OWN_INPUTS = {
-    "mode",
-    "install",
-    "paths",
-    "shard",
-    "pytest-args",
-    "results",
-    "junit",
-    "jobs-result",
-    "artifact",
-    "config",
-    "github-token",
-}
 ADDRESSES = {"comment-url", "check-run-url"}
 
 
@@ -41,28 +30,19 @@ def describe(block):
     return " ".join(found.split()).strip("'")
 
 
-def readme_table(heading):
-    text = (ROOT / "README.md").read_text()
-    body = text.split(f"### {heading}\n")[1].split("\n#")[0]
-    return dict(re.findall(r"^\| `([\w-]+)` \| (.*?) \|", body, re.MULTILINE))
-
-
 def test_the_inputs_are_those_the_code_reads():
-    assert set(section("inputs")) == OWN_INPUTS | {option.name for option in OPTIONS}
-
-
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_an_input_is_described_as_its_option_is(option):
-    assert section("inputs")[option.name] == option.help
+    known = {given.name for given in ACTION_INPUTS} | {option.name for option in OPTIONS}
+    assert set(section("inputs")) == known
 
 
 def test_the_outputs_are_those_the_code_sets(tmp_path):
     assert set(section("outputs")) == set(outputs_of(report(episode()), tmp_path)) | ADDRESSES
 
 
-@pytest.mark.parametrize(("name", "heading"), [("inputs", "Inputs"), ("outputs", "Outputs")])
-def test_the_readme_s_table_is_action_yml_s(name, heading):
-    assert readme_table(heading) == section(name)
+def test_action_yml_and_the_reference_page_are_generated_from_the_tables():
+    action, page = reference.ACTION.read_text("utf-8"), reference.PAGE.read_text("utf-8")
+    assert reference.render_action(action) == action, "run `make reference`"
+    assert reference.render_page(page, action) == page, "run `make reference`"
 
 
 @pytest.mark.parametrize(
