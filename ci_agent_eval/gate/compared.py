@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
 from ci_agent_eval.analysis.comparison.remarks import Increases, Remark, RemarkKind, remarks
 from ci_agent_eval.analysis.waivers import Agreement
-from ci_agent_eval.gate.acknowledgement import ACCEPTABLE, accepted, needless
 from ci_agent_eval.gate.model import (
     GatePolicy,
     Judgement,
     Reason,
     Status,
 )
+from ci_agent_eval.gate.waivers import ACCEPTABLE, accepted, needless
 
 
 def weighed_remarks(

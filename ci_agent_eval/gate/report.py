@@ -19,7 +19,7 @@ from ci_agent_eval.contract.base import SCHEMA_VERSION, SchemaVersion
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.scenario_manifest import Manifest
 from ci_agent_eval.gate import GatePolicy, Judgement, Verdict, decide, is_passing, required_share
-from ci_agent_eval.gate.quarantine import with_quarantine
+from ci_agent_eval.gate.waivers import with_quarantine
 
 
 @dataclass(frozen=True, slots=True)

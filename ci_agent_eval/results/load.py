@@ -11,7 +11,7 @@ from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.results import UNNAMED_SUITE, Session
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.results.evidence import unproven_runs
+from ci_agent_eval.results.consistency import shared_scenarios, unexplained_failures, unproven_runs
 from ci_agent_eval.results.join import join, pytest_address
 from ci_agent_eval.results.redacted import Redact, redacted
 from ci_agent_eval.results.runs import Entry, Read, duplicate, read_loose, read_run
@@ -27,7 +27,6 @@ from ci_agent_eval.results.shards import (
 )
 from ci_agent_eval.results.sources import Input, Run, find_sources
 from ci_agent_eval.results.spool import EpisodeKey, Keeper
-from ci_agent_eval.results.whole import shared_scenarios, unexplained_failures
 
 
 def load(

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
-from ci_agent_eval.authoring.scenarios.declared import declared_checks
 from ci_agent_eval.authoring.simulation.conversation import STOP_TOKEN, History
 from ci_agent_eval.authoring.simulation.result import SimulationResult
 from ci_agent_eval.authoring.simulation.run import Plan, Predicate, simulation, turns_of
 from ci_agent_eval.authoring.simulation.running import recorder_of_episode, run_awaitable
 from ci_agent_eval.authoring.simulation.steps import Steps, perform, settled
 from ci_agent_eval.authoring.simulation.user import SimulatedUser
-from ci_agent_eval.checks.protocol import Check
+from ci_agent_eval.checks import (
+    ArgumentsHold,
+    Check,
+    ConfirmedTools,
+    ForbiddenText,
+    ForbiddenTools,
+    OrderedTools,
+    RequiredText,
+    RequiredTools,
+    ToolCallLimits,
+)
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.episode import Assertion
-from ci_agent_eval.contract.scenario import ScenarioEntry, ScenarioGoal
+from ci_agent_eval.contract.scenario import ScenarioChecks, ScenarioEntry, ScenarioGoal
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
 
@@ -188,3 +197,26 @@ def _reached(goal: ScenarioGoal, history: History, called: set[str]) -> bool:
     pattern = re.compile(goal.reply_matches, re.IGNORECASE)
     replies = (m["content"] for m in history if m["role"] == "assistant")
     return any(pattern.search(reply) for reply in replies)
+
+
+_OF_TOOLS: dict[str, Callable[[tuple[str, ...]], Check]] = {
+    "required_tools": RequiredTools,
+    "forbidden_tools": ForbiddenTools,
+    "ordered_tools": OrderedTools,
+    "confirmed_tools": ConfirmedTools,
+}
+
+
+def declared_checks(given: ScenarioChecks) -> Iterator[Check]:
+    """Yield a check for each key that is given; each text and pattern is one of its own."""
+    for name, kind in _OF_TOOLS.items():
+        if tools := getattr(given, name):
+            yield kind(tools)
+    yield from (RequiredText(texts=text) for text in given.required_text)
+    yield from (RequiredText(patterns=pattern) for pattern in given.required_patterns)
+    yield from (ForbiddenText(texts=text) for text in given.forbidden_text)
+    yield from (ForbiddenText(patterns=pattern) for pattern in given.forbidden_patterns)
+    for tool, arguments in given.arguments.items():
+        yield ArgumentsHold(tool, arguments)
+    if given.tool_limits or given.max_tool_calls is not None:
+        yield ToolCallLimits(given.max_tool_calls, given.tool_limits)

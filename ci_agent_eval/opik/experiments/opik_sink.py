@@ -12,13 +12,16 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from ci_agent_eval.opik.experiments.records import Experiment, Result, canonical, content_of
-from ci_agent_eval.opik.experiments.sinks import SinkError
 
 BATCH = 50
 """Traces that are flushed at once: after each the server has shown that it is alive."""
 
 FLUSH_S = 4
 """Seconds that one batch may take."""
+
+
+class SinkError(Exception):
+    """The server did not take it all; the message says why."""
 
 
 class OpikDataset(Protocol):

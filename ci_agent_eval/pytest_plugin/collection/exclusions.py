@@ -1,15 +1,21 @@
-"""What a collection leaves out as a whole: by the command line, or where a file skips itself."""
+"""What a collection leaves out as a whole: by the command line, or where a file skips itself.
+
+What pytest's ini file and the settings of the suite leave out defines the suite. It is no
+restriction of this one run, so that a scenario that it takes away is missing.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from ci_agent_eval.contract.results import CollectionError, CollectionSkip, Session
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.collection import restrictions
 from ci_agent_eval.pytest_plugin.episodes.endings import first_lines
 from ci_agent_eval.pytest_plugin.episodes.places import Places
 from ci_agent_eval.redaction import Redactor
@@ -37,11 +43,11 @@ class CollectionOutcome:
         """Return the session with what the command line leaves out on purpose."""
         if options.PARSER not in self._config.stash:
             return session
-        asked = restrictions.parse_asked(self._config)
-        paths = restrictions.paths(asked, self._config, self._places)
+        asked = _parse_asked(self._config)
+        paths = _named_paths(asked, self._config, self._places)
         clean = self._redactor.text
         update: dict[str, Any] = {
-            "restrictions": tuple(map(clean, restrictions.restrictions(asked))),
+            "restrictions": tuple(map(clean, _restrictions(asked))),
             "paths": tuple(map(clean, paths)),
         }
         return session.model_copy(update=update)
@@ -65,3 +71,44 @@ def _skip_reason(report: pytest.CollectReport) -> str:
     """Return why a file was skipped, without the word that pytest puts before it."""
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
     return str(reason).removeprefix("Skipped: ")
+
+
+_RESTRICTING = {
+    "keyword": "-k",
+    "markexpr": "-m",
+    "deselect": "--deselect",
+    "ignore": "--ignore",
+    "ignore_glob": "--ignore-glob",
+    "lf": "--lf",
+    "stepwise": "--stepwise",
+}
+"""pytest's options that leave tests out, by where its parser puts them."""
+
+
+def _asked_arguments(config: pytest.Config) -> list[str]:
+    """Return the arguments of this one run; those of a plain `pytest` and `PYTEST_ADDOPTS`."""
+    given = config.option.episode_asked
+    own = json.loads(given) if given else [str(each) for each in config.invocation_params.args]
+    return [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *own]
+
+
+def _parse_asked(config: pytest.Config) -> Any:
+    """Return the arguments of this one run as pytest's own parser reads them, without defaults."""
+    return config.stash[options.PARSER].parse_known_args(_asked_arguments(config))
+
+
+def _restrictions(asked: Any) -> Iterator[str]:
+    """Yield the arguments that leave tests out, as they may be written on a command line."""
+    for name, option in _RESTRICTING.items():
+        value = getattr(asked, name, None)
+        for each in value if isinstance(value, list) else [value]:
+            if each:
+                yield option if each is True else f"{option} {shlex.quote(str(each))}"
+    yield from (path for path in asked.file_or_dir if "::" in path)
+
+
+def _named_paths(asked: Any, config: pytest.Config, places: Places) -> Sequence[str]:
+    """Return the files and folders that were named, relative to the repository root."""
+    named = [path for path in asked.file_or_dir if "::" not in path]
+    found = (places.relative(os.path.normpath(config.invocation_params.dir / p)) for p in named)
+    return [path or given for path, given in zip(found, named, strict=True)]

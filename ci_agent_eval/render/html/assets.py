@@ -1,7 +1,14 @@
-"""The page's template, style and script: files of the package, read once."""
+"""The page's template, style and script, files of the package read once; and its security policy.
+
+The policy allows our script and our style by their hashes, and nothing else
+(https://www.w3.org/TR/CSP3/). `require-trusted-types-for` makes even our own script unable to
+turn text into markup (https://w3c.github.io/trusted-types/dist/spec/).
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from functools import cache
 from importlib import resources
 
@@ -58,3 +65,23 @@ def style() -> Markup:
 
 def _text(name: str) -> str:
     return resources.files("ci_agent_eval.render.html").joinpath("assets", name).read_text("utf-8")
+
+
+def content_policy(script: str, style: str) -> str:
+    """Return the policy for a page with exactly this script and this style, as they stand there."""
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {_hash(script)}",
+            f"style-src {_hash(style)}",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        )
+    )
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

@@ -27,7 +27,6 @@ from ci_agent_eval.render.html.comparison import Sides, sides_of, why_none
 from ci_agent_eval.render.html.embed import embedded_json
 from ci_agent_eval.render.html.episode_rows import Rows, attempts_of
 from ci_agent_eval.render.html.places import Places
-from ci_agent_eval.render.html.policy import content_policy
 from ci_agent_eval.render.html.scenario_rows import (
     listed_scenarios,
     scenario_row,
@@ -127,7 +126,7 @@ def render_html(
         "place": lambda file, line: _place(file, line, shown, links),
         "script": assets.script(),
         "style": assets.style(),
-        "policy": content_policy(assets.script(), assets.style()),
+        "policy": assets.content_policy(assets.script(), assets.style()),
     }
     yield from _together(assets.template().generate(context))
 

@@ -17,10 +17,10 @@ from ci_agent_eval.render.escape import code_span, comment_token
 from ci_agent_eval.render.formats.annotations import unplaced
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import Links, quoted_url
+from ci_agent_eval.render.markdown import comparison, details, evaluations, failures, trend, waivers
 from ci_agent_eval.render.markdown.blocks import fold, link
 from ci_agent_eval.render.markdown.fit import Lines, cuts, fit, size
 from ci_agent_eval.render.markdown.section import Section
-from ci_agent_eval.render.markdown.sections import sections
 from ci_agent_eval.render.numbers import count, counted
 from ci_agent_eval.render.views import evidence
 
@@ -174,3 +174,35 @@ def _evidence_line(report: Report, links: Links) -> str:
     if links.sha:
         parts.append(f"commit {link(code_span(links.sha[:SHORT_SHA]), links.commit())}")
     return " · ".join(parts)
+
+
+def sections(report: Report, links: Links) -> tuple[Section, ...]:
+    """Return the sections that have something to say."""
+    built = (
+        comparison.figures(report),
+        failures.failing(report, links),
+        comparison.against(report, links),
+        failures.tests(report, links),
+        failures.errors(report, links),
+        failures.skipped(report, links),
+        failures.known(report, links),
+        failures.overruns(report, links),
+        failures.findings(report),
+        comparison.changed_ways(report),
+        comparison.other_ways(report),
+        comparison.moved(report),
+        details.assertions(report, links),
+        details.outputs(report),
+        evaluations.conversations(report, links),
+        evaluations.failures(report, links),
+        details.advisory(report, links),
+        waivers.quarantined(report, links),
+        waivers.acknowledged(report),
+        details.warnings(report, links),
+        details.flaky(report, links),
+        details.passing(report, links),
+        details.iterations(report),
+        trend.trend(report),
+        details.sources(report),
+    )
+    return tuple(section for section in built if section.total)

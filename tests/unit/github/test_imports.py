@@ -14,7 +14,6 @@ MODULES = (
     "activity",
     "comment",
     "check_run",
-    "conclusion",
     "signals",
 )
 

@@ -9,7 +9,6 @@ import re
 import pytest
 
 from ci_agent_eval.render.html import assets
-from ci_agent_eval.render.html.policy import content_policy
 
 PAIRS = [
     (ink, paper)
@@ -67,7 +66,7 @@ def test_the_template_holds_no_style_nor_handler_of_its_own():
 
 
 def test_the_policy_allows_these_very_files_and_nothing_else():
-    policy = content_policy("alert(1)", "p {}")
+    policy = assets.content_policy("alert(1)", "p {}")
     digest = base64.b64encode(hashlib.sha256(b"alert(1)").digest()).decode()
     assert policy.startswith("default-src 'none'; ")
     assert f"script-src 'sha256-{digest}';" in policy

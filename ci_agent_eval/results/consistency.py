@@ -1,9 +1,9 @@
-"""What only shows when all is read: failures that no file explains, shared scenarios. Pure."""
+"""Findings about runs as a whole: do their files agree, and do they prove anything? Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ci_agent_eval.analysis.loaded_results import EpisodeFacts
@@ -14,23 +14,30 @@ _MOST_SHARED = 20
 _MOST_TESTS = 3
 
 
-def unexplained_failures(
-    runs: Iterable[Read], junit: Mapping[Path, SourceFile]
-) -> Iterable[Finding]:
-    """List the runs that pytest ended with status 1 and in which nothing failed.
+def _runs_with_junit(
+    runs: Iterable[Read], junit: Mapping[Path, SourceFile], holds: Callable[[SourceFile], bool]
+) -> Iterator[tuple[Read, bool]]:
+    """Yield each run with whether something holds for its JUnit file.
 
-    A run without a JUnit file of its own is explained by any that belongs to no run.
+    For a run without a JUnit file of its own it is looked for in those that belong to no run.
     """
     runs = list(runs)
     owned = {read.junit for read in runs}
-    elsewhere = any(_is_bad(source) for path, source in junit.items() if path not in owned)
+    elsewhere = any(holds(source) for path, source in junit.items() if path not in owned)
     for read in runs:
         own = junit.get(read.junit) if read.junit is not None else None
-        explained = _is_bad(own) if own is not None else elsewhere
+        yield read, elsewhere if own is None else holds(own)
+
+
+def unexplained_failures(
+    runs: Iterable[Read], junit: Mapping[Path, SourceFile]
+) -> Iterable[Finding]:
+    """List the runs that pytest ended with status 1 and in which nothing failed."""
+    for read, explained in _runs_with_junit(runs, junit, _is_bad):
         if not explained and _failed_without_failure(read):
             advice = (
                 "something besides the tests failed it, its output says what"
-                if own is not None
+                if read.junit in junit
                 else "write junit.xml beside them (--junit-xml) and run again"
             )
             message = f"pytest ended with status 1, but nothing in these results failed; {advice}"
@@ -90,3 +97,34 @@ def _function(nodeid: str) -> str:
     """Return a node id without its parameters."""
     path, colons, tail = nodeid.partition("::")
     return f"{path}{colons}{tail.partition('[')[0]}"
+
+
+_NO_TESTS = 5
+"""pytest's exit status where it found nothing to run (its `ExitCode`)."""
+
+_ADVICE = "check which tests it selects, or leave its files out of the report"
+
+
+def unproven_runs(runs: Iterable[Read], junit: Mapping[Path, SourceFile]) -> Iterator[Finding]:
+    """List the finished runs in which no episode and no test passed or failed."""
+    for read, tests_judged in _runs_with_junit(runs, junit, _judged):
+        if (reason := _why_unproven(read, tests_judged=tests_judged)) is not None:
+            yield Finding("no_results", read.where, f"{reason}; {_ADVICE}")
+
+
+def _why_unproven(read: Read, *, tests_judged: bool) -> str | None:
+    session = read.session
+    if session is None or session.state != "finished" or session.collection_errors:
+        return None  # said elsewhere, where it needs saying
+    if session.shard is not None and session.shard.empty:
+        return None  # the split had nothing left for it
+    if session.exit_status == _NO_TESTS:
+        return f"pytest found nothing to run (status {_NO_TESTS}), so this run proves nothing"
+    outcomes = {entry.facts.outcome for entry in read.entries.values()}
+    if tests_judged or outcomes & {"passed", "failed"}:
+        return None
+    return "no episode and no test of this run passed or failed, so it proves nothing"
+
+
+def _judged(source: SourceFile) -> bool:
+    return bool(source.passed or source.failures)
