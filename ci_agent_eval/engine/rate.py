@@ -27,8 +27,7 @@ from pydantic_ai.settings import ModelSettings
 from ci_agent_eval.contract.measure import elapsed_ms
 from ci_agent_eval.engine.record import Clock
 from ci_agent_eval.engine.stamp import stamp
-from ci_agent_eval.engine.windows import Concurrency, ProcessWindows, Windows
-from ci_agent_eval.storage.ledger.sliding import Entry
+from ci_agent_eval.storage.ledger.sliding import Entry, ProcessWindows, Windows
 
 Sleep = Callable[[float], Awaitable[object]]
 """Waits so many seconds."""
@@ -74,6 +73,33 @@ class Tally:
         finally:
             if self.waited is not None:
                 self.waited(False)
+
+
+@dataclass
+class Concurrency:
+    """How many requests may be open: halved when told "too many", grown one by one after.
+
+    PydanticAI's ConcurrencyLimiter has a fixed number.
+    """
+
+    ceiling: int = 256
+    allowed: float = 256
+    _shrunk_at: float = float("-inf")
+
+    def has_room(self, open_requests: int) -> bool:
+        """Say whether one more may be opened."""
+        return open_requests < max(int(self.allowed), 1)
+
+    def too_many(self, now: float, started: float, open_requests: int) -> None:
+        """Halve what is allowed, once for all the requests that were open at the time."""
+        if started < self._shrunk_at:
+            return
+        self._shrunk_at = now
+        self.allowed = max(min(self.allowed, open_requests) / 2, 1)
+
+    def answered(self) -> None:
+        """Grow by one for each round of answers."""
+        self.allowed = min(self.allowed + 1 / max(self.allowed, 1), self.ceiling)
 
 
 @dataclass

@@ -22,9 +22,9 @@ from ci_agent_eval.engine.rate import Limiter, RateLimitedModel, Sleep, Tally
 from ci_agent_eval.engine.record import Clock
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.secrets import declared_secrets
-from ci_agent_eval.engine.windows import Windows
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy.settings import SteeringSettings
+from ci_agent_eval.storage.ledger.sliding import Windows
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.steering import Guard

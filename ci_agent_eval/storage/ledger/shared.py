@@ -12,12 +12,10 @@ from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.storage.ledger.budgets import Clock
 from ci_agent_eval.storage.ledger.file import LedgerFile, digest
 from ci_agent_eval.storage.ledger.limits import Spent
-from ci_agent_eval.storage.ledger.sliding import Entry, wait_s
+from ci_agent_eval.storage.ledger.sliding import MINUTE_S, Entry, wait_s
 
 if TYPE_CHECKING:
     import sqlite3
-
-MINUTE_S = 60.0
 
 
 class SharedSpending:

@@ -1,9 +1,18 @@
-"""The arithmetic of a sliding window: what fits into any minute, and when. Pure."""
+"""A provider's rate limits as sliding windows: the interface, and the windows of one process. Pure.
+
+`shared.py` keeps them for several processes. The libraries at hand (aiolimiter, PydanticAI's
+ConcurrencyLimiter) take no clock, and cannot be corrected when a response says what a request
+really used.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+MINUTE_S = 60.0
 
 
 @dataclass
@@ -30,3 +39,104 @@ def wait_s(
         if amount <= room:
             return max(entry.at + span_s - now, 0.0)
     return max(entries[-1].at + span_s - now, 0.0)
+
+
+class Windows(Protocol):
+    """The windows of one provider and its pause: of a process, or of all processes of a run."""
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the tokens of requests count."""
+
+    def tighten(self, requests: int | None, tokens: int | None) -> None:
+        """Let the tighter of these limits and those that are known hold."""
+
+    def take(self, amount: float) -> Entry | float:
+        """Take a request of so many tokens, or return the seconds to wait before asking again.
+
+        Between the two it is the same request that asks, the only one that waits.
+        """
+
+    def correct(self, entry: Entry) -> None:
+        """Take notice that an entry's amount is known now."""
+
+    def give_up(self) -> None:
+        """Forget the request that waits."""
+
+    def pause(self, seconds: float) -> None:
+        """Hold every request for a while."""
+
+
+@dataclass
+class Window:
+    """At most `limit` in any `span_s` seconds."""
+
+    limit: float
+    span_s: float = MINUTE_S
+    _entries: deque[Entry] = field(default_factory=deque)
+
+    def wait_s(self, now: float, amount: float) -> float:
+        """Return how long `amount` waits; what is beyond the limit waits for an empty window."""
+        self._forget(now)
+        return wait_s(self._entries, self.limit, self.span_s, now, amount)
+
+    def add(self, now: float, amount: float) -> Entry:
+        """Take `amount` now; set the entry's `amount` when it is known better."""
+        entry = Entry(now, amount)
+        self._entries.append(entry)
+        return entry
+
+    def _forget(self, now: float) -> None:
+        while self._entries and self._entries[0].at + self.span_s <= now:
+            self._entries.popleft()
+
+
+@dataclass
+class ProcessWindows:
+    """The windows of one provider in the memory of one process."""
+
+    clock: Callable[[], float]
+    requests: Window | None = None
+    tokens: Window | None = None
+    _paused_until: float = float("-inf")
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the tokens of requests count."""
+        return self.tokens is not None
+
+    def tighten(self, requests: int | None, tokens: int | None) -> None:
+        """Let the tighter of these limits and those that are known hold."""
+        self.requests = _tighter(self.requests, requests)
+        self.tokens = _tighter(self.tokens, tokens)
+
+    def take(self, amount: float) -> Entry | float:
+        """Take a request of so many tokens, or return the seconds to wait before asking again."""
+        now = self.clock()
+        waits = [self._paused_until - now]
+        waits += [self.requests.wait_s(now, 1)] if self.requests else []
+        waits += [self.tokens.wait_s(now, amount)] if self.tokens else []
+        if (longest := max(waits)) > 0:
+            return longest
+        if self.requests is not None:
+            self.requests.add(now, 1)
+        return Entry(now, amount) if self.tokens is None else self.tokens.add(now, amount)
+
+    def correct(self, entry: Entry) -> None:
+        """Nothing: the entry is the window's own."""
+
+    def give_up(self) -> None:
+        """Nothing: who waits has taken no place."""
+
+    def pause(self, seconds: float) -> None:
+        """Hold every request for a while."""
+        self._paused_until = max(self._paused_until, self.clock() + seconds)
+
+
+def _tighter(window: Window | None, limit: int | None) -> Window | None:
+    if limit is None or (window is not None and window.limit <= limit):
+        return window
+    if window is None:
+        return Window(limit)
+    window.limit = limit
+    return window

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.engine.windows import MINUTE_S, Concurrency, Window
+from ci_agent_eval.storage.ledger.sliding import MINUTE_S, Window
 
 
 def test_a_window_lets_its_limit_through_and_then_waits_for_the_oldest():
@@ -55,35 +55,3 @@ def test_no_minute_ever_holds_more_than_the_limit(limit, gaps, amounts):
         taken.append((now, amount))
         minute = [size for at, size in taken if now - MINUTE_S < at]
         assert sum(minute) <= limit or len(minute) == 1
-
-
-def test_concurrency_halves_and_grows_one_by_one():
-    allowed = Concurrency()
-    assert allowed.has_room(255)
-    allowed.too_many(now=10, started=5, open_requests=8)
-    assert not allowed.has_room(4)
-    assert allowed.has_room(3)
-    for _ in range(4):
-        allowed.answered()
-    assert allowed.has_room(4) is (allowed.allowed >= 5)
-    allowed.answered()
-    assert allowed.has_room(4)
-
-
-def test_one_burst_of_refusals_halves_once():
-    allowed = Concurrency()
-    for _ in range(5):
-        allowed.too_many(now=10, started=9, open_requests=8)
-    assert allowed.allowed == 4
-    allowed.too_many(now=12, started=11, open_requests=4)
-    assert allowed.allowed == 2
-
-
-def test_one_request_is_always_allowed_and_growth_ends_at_the_ceiling():
-    allowed = Concurrency(ceiling=3, allowed=3)
-    for now in range(10):
-        allowed.too_many(now=now, started=now, open_requests=1)
-    assert allowed.has_room(0)
-    for _ in range(100):
-        allowed.answered()
-    assert allowed.allowed == 3
