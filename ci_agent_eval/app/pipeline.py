@@ -23,6 +23,7 @@ from ci_agent_eval.app.report_folder import (
     write_report_folder,
 )
 from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.contract.evaluation import report_of_lines
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
 from ci_agent_eval.contract.scenario_manifest import Manifest
@@ -33,7 +34,6 @@ from ci_agent_eval.render.links import Links
 from ci_agent_eval.results.baselines.found import Found, Source, Wanted
 from ci_agent_eval.results.baselines.load import load_baseline
 from ci_agent_eval.results.baselines.runs import of_another_suite
-from ci_agent_eval.results.evaluations import report_of_lines
 from ci_agent_eval.results.load import load
 from ci_agent_eval.results.redacted import Redact
 from ci_agent_eval.results.spool import Spool, write_results

@@ -32,6 +32,9 @@ DECIMALS = 6
 
 NO_REASON = "no reason given"
 
+_MARK = '"mode":"evaluation"'
+"""What the canonical line of every evaluation holds; few other lines do."""
+
 _AsNumber = PlainSerializer(shortest, return_type=int | float, when_used="json")
 _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _AsNumber]
 _Percentage = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), _AsNumber]
@@ -84,6 +87,13 @@ def evaluations(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
     return tuple(
         decisive(list(attempts)) for _, attempts in groupby(ordered, key=lambda item: item.key[:3])
     )
+
+
+def report_of_lines(lines: Iterable[str]) -> EvaluationReport | None:
+    """Fold the canonical lines of episodes; None where none of them is an evaluation."""
+    episodes = (Episode.model_validate_json(line) for line in lines if _MARK in line)
+    found = evaluations(episodes)
+    return evaluation_report(found) if found else None
 
 
 def _shortened(episode: Episode) -> Episode:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ci_agent_eval.contract.wording import one_line
 from ci_agent_eval.errors import missing_package_error
 from ci_agent_eval.steering.located import Located, Wrong
 
@@ -42,7 +43,7 @@ def parse_yaml(text: str) -> Located:
         raise Wrong(1, "is nested too deep; write it flat") from None
     except (yaml.YAMLError, ValueError, IndexError, OverflowError) as error:
         # PyYAML's scanner leaks Python's own errors for some broken escapes.
-        raise Wrong(1, f"is no YAML that can be read: {' '.join(str(error).split())}") from None
+        raise Wrong(1, f"is no YAML that can be read: {one_line(str(error))}") from None
 
 
 def _located(loader: _Loader, node: yaml.Node, depth: int) -> Located:
