@@ -23,7 +23,7 @@ SCRIPT = {
     "fine": ["Your balance is $1,500."],
 }
 
-SUITE = """
+HEAD = """
 import sys
 import pytest
 from ci_agent_eval.engine import Agent, MCPServer, Provider
@@ -32,18 +32,21 @@ agent = Agent(
     provider=Provider("openai:gpt-5-mini", base_url={url!r}),
     mcp_servers=[MCPServer(command=[sys.executable, {bank!r}])],
 )
-
-@pytest.mark.episode(scenario_id="cut off", budgets={{"max_turns": {budget}}}{on_marker})
+"""
+CUT_OFF = """
+@pytest.mark.episode(scenario_id={scenario!r}, budgets={{"max_turns": {budget}}}{on_marker})
 async def test_cut_off(aitest_run):
     result = await aitest_run(agent, "cut off", max_turns=3{on_run})
     assert result.tool_was_called("get_balance")
-
+"""
+ANSWERS = """
 @pytest.mark.parametrize("prompt", ["refused", "truncated", "too long", "empty", "fine"])
 @pytest.mark.episode(gate="required"{on_marker})
 async def test_answers(aitest_run, prompt):
     result = await aitest_run(agent, prompt{on_run})
     assert result.turns[0].content == prompt
 """
+SUITE = HEAD + CUT_OFF + ANSWERS
 
 REASONS = {
     "cut off": "max_turns: it was not done after 3 turns",
@@ -56,31 +59,35 @@ REASONS = {
 }
 
 
-@pytest.fixture
-def gate(tmp_path):
-    """Run the suite under the gate; returns the process, the verdict, the comment, the episodes."""
+def gate(folder, **suites):
+    """Run these suites under the gate; return the process, the verdict, the comment, the episodes.
 
-    def run(**parts):
-        parts = {"budget": 3, "on_marker": "", "on_run": "", **parts}
-        with ModelServer(SCRIPT) as server:
-            suite = SUITE.format(bank=str(BANK), url=server.base_url, **parts)
-            (tmp_path / "test_suite.py").write_text(suite)
-            done = run_agent_eval("run", "test_suite.py", "--max-error-rate=1", cwd=tmp_path)
-        folder = tmp_path / "agent-eval-report"
-        verdict = json.loads((folder / "verdict.json").read_text())
-        comment = (folder / "comment.md").read_text()
-        episodes = json.loads((folder / "results.json").read_text())["episodes"]
-        by_scenario = {e["scenario_id"].removeprefix("test_suite.py::"): e for e in episodes}
-        return done, verdict, comment, by_scenario
+    A suite is a template and its parts.
+    """
+    with ModelServer(SCRIPT) as server:
+        for name, (template, parts) in suites.items():
+            given = {"scenario": "cut off", "budget": 3, "on_marker": "", "on_run": "", **parts}
+            text = template.format(bank=str(BANK), url=server.base_url, **given)
+            (folder / f"{name}.py").write_text(text)
+        done = run_agent_eval("run", ".", "--max-error-rate=1", cwd=folder)
+    report = folder / "agent-eval-report"
+    verdict = json.loads((report / "verdict.json").read_text())
+    comment = (report / "comment.md").read_text()
+    episodes = json.loads((report / "results.json").read_text())["episodes"]
+    by_scenario = {e["scenario_id"].removeprefix("test_suite.py::"): e for e in episodes}
+    return done, verdict, comment, by_scenario
 
-    return run
+
+@pytest.fixture(scope="module")
+def nothing_allowed(tmp_path_factory):
+    return gate(tmp_path_factory.mktemp("suite"), test_suite=(SUITE, {}))
 
 
 ALLOWED = ', allowed_stops={"max_turns", "refusal", "truncated", "context_window", "empty_answer"}'
 
 
-def test_each_of_the_five_is_red_for_its_own_reason(gate):
-    done, verdict, comment, episodes = gate()
+def test_each_of_the_five_is_red_for_its_own_reason(nothing_allowed):
+    done, verdict, comment, episodes = nothing_allowed
     assert done.returncode == 1, done.stderr
     assert {name for name, e in episodes.items() if e["outcome"] == "failed"} == set(REASONS)
     assert episodes["test_answers[fine]"]["outcome"] == "passed"
@@ -99,8 +106,8 @@ def test_each_of_the_five_is_red_for_its_own_reason(gate):
     assert "cut off  turns (hard)  4, limit 3 (+33 %)" in done.stdout
 
 
-def test_the_finish_reason_of_the_provider_is_in_each_turn(gate):
-    _, _, _, episodes = gate()
+def test_the_finish_reason_of_the_provider_is_in_each_turn(nothing_allowed):
+    _, _, _, episodes = nothing_allowed
     written = {
         name: [
             turn.get("finish_reason")
@@ -119,19 +126,27 @@ def test_the_finish_reason_of_the_provider_is_in_each_turn(gate):
     }
 
 
-@pytest.mark.parametrize("place", ["on_marker", "on_run"])
-def test_ends_that_the_test_allows_are_green_and_so_is_an_answer(gate, place):
-    done, verdict, _, episodes = gate(**{place: ALLOWED, "budget": 4})
+def test_ends_that_the_test_allows_are_green_and_so_is_an_answer(tmp_path):
+    on_run = {"scenario": "cut off on run", "on_run": ALLOWED, "budget": 4}
+    done, verdict, _, episodes = gate(
+        tmp_path,
+        test_suite=(SUITE, {"on_marker": ALLOWED, "budget": 4}),
+        test_on_run=(SUITE, on_run),
+    )
     assert done.returncode == 0, done.stdout
     assert verdict["conclusion"] == "success"
+    assert len(episodes) == 12
     assert {episode["outcome"] for episode in episodes.values()} == {"passed"}
-    assert episodes["cut off"]["budgets"]["max_turns"]["used"] == 4
-    assert episodes["test_answers[refused]"]["stop_reason"] == "refusal"
-    assert "refusal" in episodes["test_answers[refused]"]["allowed_stops"]
+    for cut_off in ("cut off", "cut off on run"):
+        assert episodes[cut_off]["budgets"]["max_turns"]["used"] == 4
+    for refused in ("test_answers[refused]", "test_on_run.py::test_answers[refused]"):
+        assert episodes[refused]["stop_reason"] == "refusal"
+        assert "refusal" in episodes[refused]["allowed_stops"]
 
 
-def test_a_hard_budget_of_turns_is_violated_where_the_end_is_allowed(gate):
-    done, verdict, _, _ = gate(on_marker=ALLOWED)
+def test_a_hard_budget_of_turns_is_violated_where_the_end_is_allowed(tmp_path):
+    suite = (HEAD + CUT_OFF, {"on_marker": ALLOWED})
+    done, verdict, _, _ = gate(tmp_path, test_suite=suite)
     assert done.returncode == 1
     (reason,) = verdict["verdict"]["reasons"]
     assert (reason["kind"], reason["scenario_id"]) == ("budget", "cut off")
