@@ -13,10 +13,16 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = ["pytester"]
 
 # Same examples in every run and no time limit: a slow machine passes what a fast one passes.
-settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("repeatable")
+# Tests that need more or fewer examples than others multiply `settings.default.max_examples`.
+for _profile, _examples in (("fast", 20), ("full", 100)):
+    settings.register_profile(
+        _profile,
+        max_examples=_examples,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 GOLDEN = Path(__file__).parent / "golden"
 

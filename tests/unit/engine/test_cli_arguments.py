@@ -72,7 +72,7 @@ def test_whatever_is_quoted_arrives_as_it_is(words: list[str]) -> None:
     assert split_arguments(shlex.join(words)) == words
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(st.text("ab '\"\\;|&$`\n", max_size=12))
 def test_what_is_accepted_means_the_same_to_a_shell(text: str) -> None:
     try:

@@ -82,9 +82,7 @@ def test_several_processes_read_what_one_does(tmp_path: Path, name, text, proces
 ODD = ["", "]}", "{", "null", "\r", '{"scenario_id": 1}', '{"scenario_id": "again"}', "]}\r", "[]"]
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     odd=st.lists(st.tuples(st.integers(0, 24), st.sampled_from(ODD)), max_size=3),
     is_list=st.booleans(),

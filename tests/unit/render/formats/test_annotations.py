@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests, Tally
@@ -97,7 +97,7 @@ def test_limits_are_kept():
     assert found.start_line == 1
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=300))
 def test_any_text_gives_annotations_github_takes(text):
     for found in annotations(hostile(text)):

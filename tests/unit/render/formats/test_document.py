@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.loaded_results import PlainTests, Tally
@@ -46,7 +46,7 @@ def test_a_finding_that_is_data_is_written_with_its_sentence():
     )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.text(st.characters(codec="utf-8"), min_size=1))
 def test_any_text_comes_back(text):
     assert parse_verdict(render_verdict(hostile(text))) == hostile(text)

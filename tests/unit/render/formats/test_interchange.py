@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.render.formats.ctrf import CTRF_BEGINNING, render_ctrf
@@ -163,7 +163,7 @@ def test_hostile_text_is_text():
     assert uri == "a%20b/te%23st.py"
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.text(min_size=1, max_size=60), st.text(max_size=60), st.text(max_size=40))
 def test_any_text_gives_a_valid_file(name, reason, file):
     shown = report(

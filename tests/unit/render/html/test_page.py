@@ -9,7 +9,7 @@ from html import unescape
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.loaded_results import facts_of
@@ -238,7 +238,6 @@ def everywhere(text):
 PLAIN = tuple(map(elements, everywhere("plain")))
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.text(min_size=1, max_size=60).filter(str.strip))
 @example(HOSTILE)
 @example("</script><!--<script>")

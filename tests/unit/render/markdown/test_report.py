@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -49,8 +49,6 @@ TEXT = (
     .filter(lambda text: not re.search("[\ud800-\udfff]", text))
 )
 
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
 
 def well_formed(markdown: str) -> None:
     """Balanced folds, closed fences, tables whose rows all have as many cells as their head."""
@@ -78,7 +76,6 @@ def test_every_rendering_is_ours_alone_and_well_formed(name, render):
     assert foreign_elements(text, LINKS.prefixes) == ()
 
 
-@FEW
 @given(text=TEXT, limit=st.integers(MIN_LIMIT, 20_000))
 def test_any_text_in_any_agreement_is_harmless_and_fits_any_limit(text, limit):
     comment = render_comment(hostile_agreed(text), LINKS, limit=limit)
@@ -87,7 +84,6 @@ def test_any_text_in_any_agreement_is_harmless_and_fits_any_limit(text, limit):
     assert foreign_elements(comment, LINKS.prefixes) == ()
 
 
-@FEW
 @given(text=TEXT, limit=st.integers(MIN_LIMIT, 20_000))
 def test_any_text_in_any_field_is_harmless_and_fits_any_limit(text, limit):
     comment = render_comment(hostile(text), LINKS, limit=limit)
@@ -96,7 +92,6 @@ def test_any_text_in_any_field_is_harmless_and_fits_any_limit(text, limit):
     assert foreign_elements(comment, LINKS.prefixes) == ()
 
 
-@FEW
 @given(text=TEXT)
 def test_any_text_in_a_whole_comment_stands_in_code(text):
     comment = render_comment(hostile(text), Links())

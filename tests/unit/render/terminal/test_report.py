@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.render.headline import headline
@@ -46,7 +46,7 @@ def test_last_line_is_the_verdict(name):
     assert render_terminal(built, color=False, width=10_000).splitlines()[-1] == headline(built)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     st.text(st.characters(codec="utf-8"), min_size=1, max_size=200)
     | st.text(alphabet=":#[ ex\n", min_size=1, max_size=200),

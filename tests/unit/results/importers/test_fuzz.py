@@ -43,7 +43,7 @@ ANY_JSON = st.recursive(
     max_leaves=8,
 )
 QUIET = settings(
-    max_examples=25,
+    max_examples=settings.default.max_examples // 4,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -236,7 +236,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(st.sampled_from([*DOCUMENTED_TOOLS, "pytest", "other"]) | st.text(max_size=5), JSON)
 def test_no_arguments_raise(tool, arguments):
     found = find(ToolCall(tool, arguments), Rules())

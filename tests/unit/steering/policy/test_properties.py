@@ -162,7 +162,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
 SHELLS = st.sampled_from(["bash", "powershell", "cmd"])
 
 
-@settings(max_examples=400)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(st.one_of(FRAGMENTS, ANY_TEXT), SHELLS)
 def test_no_text_raises(text, shell):
     for each in (text, f"pytest {text}", f"bash -c {shlex.quote(text)} # pytest"):
@@ -172,7 +172,7 @@ def test_no_text_raises(text, shell):
         assert finding.reason
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(st.lists(st.one_of(PIECES, FRAGMENTS, ANY_TEXT), max_size=8))
 def test_no_words_raise(words):
     finding = detect_argv(words)
@@ -180,7 +180,7 @@ def test_no_words_raise(words):
     assert finding.pytest or not finding.full_suite
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(FRAGMENTS, SHELLS)
 def test_the_same_text_gets_the_same_finding(text, shell):
     assert detect(text, shell=shell) == detect(text, shell=shell)
@@ -212,7 +212,6 @@ def test_no_python_source_raises(source, call):
     )
 
 
-@settings(max_examples=100)
 @given(ANY_TEXT)
 def test_no_python_text_raises(text):
     detect_argv(["python", "-c", f"import pytest; pytest.main({text}"])

@@ -284,7 +284,7 @@ DANGEROUS_WORDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(
     st.text() | st.lists(DANGEROUS_WORDS, max_size=12).map(" ".join),
     st.sampled_from(["bash", "pwsh", "cmd", "pytest", "python"]),
