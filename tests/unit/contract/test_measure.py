@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.budgets import STATISTICS, Budgets
-from ci_agent_eval.contract.measure import budget_violations, latency_statistic, measure
+from ci_agent_eval.contract.measure import budget_violations, elapsed_ms, latency_statistic, measure
 from ci_agent_eval.contract.trajectory import Trajectory
 
 
@@ -67,3 +67,10 @@ def test_a_custom_budget_of_the_same_name_does_not_keep_ours_from_being_measured
         ("max_turns", 1),
         ("max_turns", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(0.0, 0.0), (1.2345678, 1234.568), (-0.5, 0.0), (90.0, 90_000.0)]
+)
+def test_elapsed_seconds_become_milliseconds_and_never_negative(seconds, expected):
+    assert elapsed_ms(seconds) == expected
