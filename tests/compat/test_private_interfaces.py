@@ -203,13 +203,13 @@ def _unittest_errors():
 INTERFACES = [
     Interface(
         "Function._fixtureinfo",
-        ("detection.py", "coroutines.py"),
+        ("collection/detection.py", "concurrency/coroutines.py"),
         lambda request, _: "request" in request.node._fixtureinfo.argnames,
         "read the test's own arguments from inspect.signature(item.function)",
     ),
     Interface(
         "Function._fixtureinfo.name2fixturedefs",
-        ("detection.py",),
+        ("collection/detection.py",),
         lambda request, _: any(
             definition.func.__module__ == __name__ and definition.argnames == ("request",)
             for definition in request.node._fixtureinfo.name2fixturedefs["seen"]
@@ -226,14 +226,14 @@ INTERFACES = [
     ),
     Interface(
         "FixtureRequest._pyfuncitem and _fixture_defs",
-        ("loop_members.py",),
+        ("concurrency/loop_members.py",),
         lambda request, _: _active_fixtures(request),
         "find by what a request of any scope knows the test that is being set up",
         ("_pyfuncitem", "_fixture_defs"),
     ),
     Interface(
         "Function._initrequest, FixtureDef._scope and FixtureDef._finalizers",
-        ("asyncio_plugin.py",),
+        ("concurrency/asyncio_plugin.py",),
         lambda request, _: (
             _initrequest(request)
             and _scopes(request)
@@ -244,14 +244,14 @@ INTERFACES = [
     ),
     Interface(
         "functions of pytest-asyncio by their module, its marks and its scopes of loops",
-        ("loop_members.py",),
+        ("concurrency/loop_members.py",),
         lambda *_: _loop_fixtures(),
         "leave the tests that pytest-asyncio claims to it; see docs/decisions/0036",
         ("_force_asyncio_fixture", "_loop_scope"),
     ),
     Interface(
         "Metafunc._calls",
-        ("iterations.py",),
+        ("collection/iterations.py",),
         lambda _, metafunc: (
             [(call.params, list(call.marks)) for call in metafunc._calls]
             == [({"parameter": 1}, [])]
@@ -260,7 +260,7 @@ INTERFACES = [
     ),
     Interface(
         "Metafunc.fixturenames, to which a parameter may be added",
-        ("iterations.py",),
+        ("collection/iterations.py",),
         lambda request, metafunc: (
             isinstance(metafunc.fixturenames, list)
             and request.node.callspec.params == {"parameter": 1}
@@ -280,53 +280,53 @@ INTERFACES = [
     ),
     Interface(
         "_pytest.skipping.xfailed_key",
-        ("measuring.py",),
+        ("evaluation/measuring.py",),
         lambda request, _: _xfailed(request),
         "look at the item's xfail markers and at what `pytest.xfail` raises",
     ),
     Interface(
         "Session._setupstate, a SetupState whose methods look at its `stack` alone",
-        ("concurrent/stacks.py",),
+        ("concurrency/stacks.py",),
         lambda request, _: _setup_state(request),
         WITHOUT_CONCURRENCY,
         ("SetupState",),
     ),
     Interface(
         "Session._setupstate",
-        ("concurrent/lanes.py",),
+        ("concurrency/scheduler.py",),
         lambda request, _: _setup_state(request),
         WITHOUT_CONCURRENCY,
     ),
     Interface(
         "Function._initrequest",
-        ("concurrent/fixtures.py",),
+        ("concurrency/fixtures.py",),
         lambda request, _: _initrequest(request),
         WITHOUT_CONCURRENCY,
     ),
     Interface(
         "FixtureDef.cached_result and FixtureDef._finalizers, which are all of its state",
-        ("concurrent/fixtures.py",),
+        ("concurrency/fixtures.py",),
         lambda request, _: _own_copy(request.node._fixtureinfo.name2fixturedefs["seen"][-1]),
         WITHOUT_CONCURRENCY,
         ("cached_result", "_finalizers"),
     ),
     Interface(
         "FixtureDef._scope and CallSpec2._arg2scope",
-        ("concurrent/fixtures.py",),
+        ("concurrency/fixtures.py",),
         lambda request, _: _scopes(request),
         WITHOUT_CONCURRENCY,
         ("Scope", "_scope", "_arg2scope"),
     ),
     Interface(
         "Session._fixturemanager.getfixturedefs",
-        ("concurrent/fixtures.py",),
+        ("concurrency/fixtures.py",),
         lambda request, _: looked_up(request.node, "seen")[-1].argname == "seen",
         WITHOUT_CONCURRENCY,
         ("_fixturemanager",),
     ),
     Interface(
         "_pytest.skipping.evaluate_skip_marks and evaluate_xfail_marks",
-        ("concurrent/eligible.py",),
+        ("concurrency/eligible.py",),
         lambda request, _: (
             _skipping().evaluate_skip_marks(request.node) is None
             and _skipping().evaluate_xfail_marks(request.node) is None
@@ -336,28 +336,28 @@ INTERFACES = [
     ),
     Interface(
         "warnings._showwarnmsg_impl, which is Python's",
-        ("concurrent/output.py",),
+        ("concurrency/output.py",),
         lambda *_: _shown_warnings(),
         "let warnings belong to the test whose turn it is",
         ("_showwarnmsg_impl",),
     ),
     Interface(
         "LoadScheduling._send_tests, which is xdist's",
-        ("concurrent/scheduling.py",),
+        ("concurrency/scheduling.py",),
         lambda *_: _load_scheduling(),
         "leave xdist's own scheduling in place",
         ("_send_tests",),
     ),
     Interface(
         "WorkerInteractor.torun, which is xdist's",
-        ("concurrent/order.py",),
+        ("concurrency/order.py",),
         lambda *_: _queue(),
         "start no more than pytest's `nextitem` ahead",
         ("torun", "_items"),
     ),
     Interface(
         "TestCaseFunction._excinfo",
-        ("measuring.py",),
+        ("evaluation/measuring.py",),
         lambda *_: _unittest_errors(),
         "override the result that unittest is given, and keep its failures there",
     ),
