@@ -127,10 +127,10 @@ def test_two_servers_that_take_turns_do_not_lock_each_other_out() -> None:
 def test_a_server_for_each_episode_lives_as_long_as_it(declare: Any) -> None:
     async def main() -> None:
         async with ServerPool(os.environ) as pool:
-            found = await spent_by(pool, declare(isolation="per_episode"), 5)
+            found = await spent_by(pool, declare(isolation="per_episode"), 3)
             assert {left for left, _ in found} == {"$1,300.00"}
             pids = {pid for _, pid in found}
-            assert len(pids) == 5
+            assert len(pids) == 3
             assert not any(map(is_there, pids))
 
     asyncio.run(main())
