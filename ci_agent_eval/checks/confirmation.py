@@ -12,9 +12,10 @@ from ci_agent_eval.checks.base import Named, Texts, keep, not_empty, pattern, sh
 from ci_agent_eval.checks.confirmation_phrases import ENGLISH, ConfirmationPhrases
 from ci_agent_eval.checks.exchanges import Exchange, exchanges
 from ci_agent_eval.checks.protocol import Check
-from ci_agent_eval.checks.shown import called, counted, cut, listed
+from ci_agent_eval.checks.shown import called, cut, listed
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall, Turn
+from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 
 Says = str | re.Pattern[str] | Callable[[str], object]
@@ -100,7 +101,7 @@ class ConfirmedTools(Named):
 
     def _summed(self, calls: Sequence[_Call]) -> tuple[Assertion, ...]:
         wrong = [str(made) for made in calls if made.reading != "confirmed"]
-        reason = f"{counted(len(calls), 'call')}, each confirmed" if calls else "never called"
+        reason = f"{pluralize(len(calls), 'call')}, each confirmed" if calls else "never called"
         if wrong:
             reason = f"not confirmed: {listed(wrong)}"
         elif judged := [made.judge for made in calls if made.judge]:

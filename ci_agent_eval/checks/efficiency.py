@@ -10,9 +10,10 @@ from typing import Any, Literal, get_args
 
 from ci_agent_eval.checks.base import Named, keep, number, one_of, pattern, share, whole
 from ci_agent_eval.checks.exchanges import exchanges
-from ci_agent_eval.checks.shown import called, counted, listed
+from ci_agent_eval.checks.shown import called, listed
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory
+from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 
 Steps = Literal["tool_calls", "turns"]
@@ -47,10 +48,10 @@ class StepRatio(Named):
         taken = _steps(episode.trajectory or Trajectory(), self.of)
         what = "tool call" if self.of == "tool_calls" else "turn"
         most = f"at most {self.at_most:g} times" if self.at_most != 1 else "no more than"
-        says = f"takes {most} the reference's {counted(self.reference, what)}"
+        says = f"takes {most} the reference's {pluralize(self.reference, what)}"
         if not taken:
             return (self._assertion(says, False, f"it took no {what} at all", score=0.0),)
-        reason = f"it took {counted(taken, what)}, {taken / self.reference:.3g} times as many"
+        reason = f"it took {pluralize(taken, what)}, {taken / self.reference:.3g} times as many"
         passed = taken <= self.reference * self.at_most
         return (
             self._assertion(says, passed, reason, score=min(1.0, share(self.reference, taken))),
@@ -85,7 +86,7 @@ class CallsAfterAnswer(Named):
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        most = f"at most {counted(self.at_most, 'call')}" if self.at_most else "no call"
+        most = f"at most {pluralize(self.at_most, 'call')}" if self.at_most else "no call"
         says = f"makes {most} after the answer is known"
         for exchange in exchanges(episode):
             made = exchange.calls

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from ci_agent_eval.checks.base import Named, keep
 from ci_agent_eval.checks.exchanges import calls, turns
-from ci_agent_eval.checks.shown import counted, listed
+from ci_agent_eval.checks.shown import listed
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall
+from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError, missing_package_error
 from ci_agent_eval.steering.policy import model as steering
 from ci_agent_eval.steering.policy.arguments import commands_of, find
@@ -64,7 +65,7 @@ class NoFullSuiteRun(Named):
             reason = "; ".join(map(_said, wrong[:_SHOWN]))
             reason += f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         elif held:
-            reason = f"no call ran it; {counted(held, 'attempt')} held back"
+            reason = f"no call ran it; {pluralize(held, 'attempt')} held back"
         else:
             reason = "no call ran it"
         says = "never tries to run" if self.attempts else "never runs"

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from ci_agent_eval.checks.base import Named, Texts, keep, pattern, share, texts
 from ci_agent_eval.checks.exchanges import turns
-from ci_agent_eval.checks.shown import called, counted, listed, shown
+from ci_agent_eval.checks.shown import called, listed, shown
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall, Turn
+from ci_agent_eval.contract.wording import pluralize
 
 SAYS_SO = re.compile(
     r"\b(sorry|apologi[sz]e|unfortunately|unable|fail(ed|s|ure)?|errors?|problems?|unavailable"
@@ -44,7 +45,9 @@ class ErrorRecovery(Named):
         failed = list(self._errors(episode))
         left = [f"{called(call)}: {shown(call.error)}" for call, good in failed if not good]
         reason = (
-            f"made good: {counted(len(failed), 'error')}" if failed else "no tool reported an error"
+            f"made good: {pluralize(len(failed), 'error')}"
+            if failed
+            else "no tool reported an error"
         )
         if left:
             reason = f"never made good, nor told: {listed(left)}"

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from ci_agent_eval.checks.base import Named, Texts, keep, share, texts, whole
 from ci_agent_eval.checks.exchanges import calls
-from ci_agent_eval.checks.shown import called, counted, listed, times
+from ci_agent_eval.checks.shown import called, listed, times
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall
+from ci_agent_eval.contract.wording import pluralize
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class RepeatedCalls(Named):
         reason = (
             f"made again: {listed(repeats)}"
             if repeats
-            else f"{counted(len(made), 'call')}, none again"
+            else f"{pluralize(len(made), 'call')}, none again"
         )
         says = f"repeats calls at most {times(self.at_most)}" if self.at_most else "repeats no call"
         score = share(len(made) - len(repeats), len(made))
@@ -77,7 +78,7 @@ class Loops(Named):
                 worst = (beyond, start, length)
         beyond, start, length = worst
         says = f"makes no sequence of calls more than {times(self.at_most)} in a row"
-        reason = f"{counted(len(made), 'call')}, no loop"
+        reason = f"{pluralize(len(made), 'call')}, no loop"
         if beyond:
             rounds = self.at_most + beyond // length
             cycle = listed(map(called, made[start : start + length]))

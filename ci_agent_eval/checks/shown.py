@@ -8,6 +8,7 @@ from typing import Any
 
 from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.contract.trajectory import ToolCall
+from ci_agent_eval.contract.wording import shorten
 
 LONGEST = 120
 """Characters of one value in a reason; the whole is in the episode."""
@@ -22,8 +23,7 @@ def shown(value: Any) -> str:
 
 def cut(text: str, length: int = LONGEST) -> str:
     """Return a text on one line, or its beginning and a mark where it was cut."""
-    line = " ".join(text.split())
-    return line if len(line) <= length else line[: length - 1] + "…"
+    return shorten(text, length)
 
 
 def listed(items: Iterable[object]) -> str:
@@ -40,11 +40,6 @@ def called(call: ToolCall) -> str:
         return cut(f"{call.name}({'' if given is None else json.dumps(given)})")
     inside = ", ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
     return cut(f"{call.name}({inside})")
-
-
-def counted(count: int, what: str) -> str:
-    """Return how many there are of something: `1 call`, `2 calls`."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def times(count: int) -> str:

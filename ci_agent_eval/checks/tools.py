@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from ci_agent_eval.checks.alignment import aligned
 from ci_agent_eval.checks.base import Named, Texts, keep, not_empty, share, texts, whole
 from ci_agent_eval.checks.exchanges import calls
-from ci_agent_eval.checks.shown import counted, listed, times
+from ci_agent_eval.checks.shown import listed, times
 from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.wording import pluralize
 
 
 def _called(episode: Episode) -> list[str]:
@@ -108,7 +109,7 @@ class ToolCallLimits(Named):
         ]
         if self.total is None:
             return tuple(of_tools)
-        says = f"makes at most {counted(self.total, 'tool call')}"
+        says = f"makes at most {pluralize(self.total, 'tool call')}"
         return (self._held(says, len(made), self.total), *of_tools)
 
     def _held(self, says: str, count: int, limit: int) -> Assertion:

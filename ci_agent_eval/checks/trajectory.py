@@ -10,10 +10,11 @@ from ci_agent_eval.checks.alignment import Pairs, aligned, matched
 from ci_agent_eval.checks.arguments import ArgumentRule, checked_rule, fits
 from ci_agent_eval.checks.base import Named, keep, one_of, share, threshold
 from ci_agent_eval.checks.exchanges import calls
-from ci_agent_eval.checks.shown import called, counted, listed
+from ci_agent_eval.checks.shown import called, listed
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory
+from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 
 TrajectoryMode = Literal["strict", "unordered", "subset", "superset", "in_order"]
@@ -107,7 +108,7 @@ class TrajectoryMatch(Named):
         held, wanted = {i for i, _ in pairs}, {j for _, j in pairs}
         missing = [step for j, step in enumerate(self._steps) if j not in wanted]
         extra = [call for i, call in enumerate(made) if i not in held]
-        parts = [f"{len(pairs)} of the reference's {counted(len(self._steps), 'call')} made"]
+        parts = [f"{len(pairs)} of the reference's {pluralize(len(self._steps), 'call')} made"]
         if missing and self.mode != "subset":
             parts.append(f"missing: {listed(missing)}")
         if extra and self.mode not in ("superset", "in_order"):

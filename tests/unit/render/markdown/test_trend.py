@@ -52,7 +52,8 @@ def test_charts_keep_to_the_grammar_whatever_the_runs_are(points):
     assert foreign_elements(text, ()) == ()
     for chart in charts(text):
         labels, top, values = GRAMMAR.fullmatch(chart).groups()
-        names, figures = labels.split(", "), [float(value) for value in values.split(", ")]
+        names = re.findall(r'"[^"]*"', labels)  # a label may hold a comma itself
+        figures = [float(value) for value in values.split(", ")]
         assert len(names) == len(figures) == len(set(names))
         assert 0 <= max(figures) <= float(top)
     table = text.rpartition("```")[2]
