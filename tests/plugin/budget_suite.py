@@ -16,9 +16,13 @@ from pathlib import Path
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger
 
 late = Path(__file__).with_name("late")
+real_clock = shared_ledger.clock
 shared_ledger.clock = lambda: time.monotonic() + (9000 if late.exists() else 0)
+
+def pytest_unconfigure():
+    shared_ledger.clock = real_clock
 """
-"""A conftest under which time is over when a file is there; not for runs in this process."""
+"""A conftest under which time is over when a file is there."""
 
 HEAD = """
 import asyncio

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import dedent
+from types import ModuleType
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -75,11 +78,35 @@ class Ran:
         }
 
 
+class ImportedModules:
+    """A plugin that keeps the modules imported by inner runs in this process.
+
+    pytester forgets them after each run and each test, while their packages keep them as
+    attributes: the next run would import them again, for the engine in seconds, and mix copies.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        """The suite's: its own modules are forgotten."""
+        self.modules: dict[str, ModuleType] = {}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        for name, module in sys.modules.items():
+            if not Path(getattr(module, "__file__", None) or "").is_relative_to(self.folder):
+                self.modules[name] = module
+
+    def restore(self) -> None:
+        for name, module in self.modules.items():
+            sys.modules.setdefault(name, module)
+
+
 @dataclass(frozen=True)
 class Suite:
     """Tests in a folder; `run` runs them in this process, `run_apart` in another one."""
 
     pytester: pytest.Pytester
+    imported: ImportedModules
     opting_out: str = ""
     """What its conftest ends with."""
 
@@ -93,7 +120,13 @@ class Suite:
         self.pytester.makepyfile(test_suite=tests)
 
     def run(self, *arguments: str) -> Ran:
-        return self._ran(self.pytester.runpytest_inprocess(*self._with_files(arguments)))
+        return self._ran(self.run_in_process(*self._with_files(arguments)))
+
+    def run_in_process(self, *arguments: str) -> pytest.RunResult:
+        """Run without the options for files."""
+        result = self.pytester.runpytest_inprocess(*arguments, plugins=[self.imported])
+        self.imported.restore()
+        return result
 
     def run_apart(self, *arguments: str) -> Ran:
         return self._ran(self.pytester.runpytest_subprocess(*self._with_files(arguments)))
@@ -104,6 +137,19 @@ class Suite:
 
     def _ran(self, result: pytest.RunResult) -> Ran:
         return Ran(result, self.pytester.path / "report")
+
+
+@pytest.fixture
+def imported_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImportedModules]:
+    imported = ImportedModules(tmp_path_factory.getbasetemp())
+    yield imported
+    imported.restore()
+
+
+@pytest.fixture
+def pytester(imported_modules: ImportedModules, pytester: pytest.Pytester) -> pytest.Pytester:
+    """The same, which ends before `imported_modules` does."""
+    return pytester
 
 
 @pytest.fixture(autouse=True)
@@ -119,8 +165,8 @@ def inner_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester) -> Suite:
-    return Suite(pytester)
+def suite(pytester: pytest.Pytester, imported_modules: ImportedModules) -> Suite:
+    return Suite(pytester, imported_modules)
 
 
 @pytest.fixture(params=["-n0", "-n2"])

@@ -30,9 +30,9 @@ async def test_errors(episode, tier):
 """
 
 
-def test_async_episodes_run(suite, workers):
+def test_async_episodes_run(suite):
     suite.write(ASYNC)
-    ran = suite.run(workers, "-W", "error")
+    ran = suite.run("-W", "error")
     ran.result.assert_outcomes(passed=1, failed=3)
     assert {name: e.outcome for name, e in ran.episodes.items()} == {
         "test_passes": "passed",

@@ -255,7 +255,7 @@ def test_a_conftest_that_runs_them_goes_on_to(pytester):
     pytester.runpytest_subprocess().assert_outcomes(passed=2)
 
 
-def test_strict_evaluations_may_be_plain_async_tests(suite, workers):
+def test_strict_evaluations_may_be_plain_async_tests(suite):
     suite.write("")
     suite.pytester.makepyfile(
         chat_eval=HEAD
@@ -266,9 +266,9 @@ async def test_fails(lamp):
     assert 1 == 2
 """
     )
-    ran = suite.run(workers, "--eval-strict", "chat_eval.py", "-W", "error")
+    ran = suite.run("--eval-strict", "chat_eval.py", "-W", "error")
     ran.result.assert_outcomes(passed=1, failed=1)
-    measured = suite.run(workers, "chat_eval.py", "-W", "error")
+    measured = suite.run("chat_eval.py", "-W", "error")
     measured.result.assert_outcomes(passed=2)
 
 
@@ -301,7 +301,7 @@ async def test_agent(episode, aitest_run, answer, lamp):
 def test_agents_of_the_engine_run_whoever_claims_the_test(suite, mark):
     with ModelServer([Step(text="Hi"), Step(text="Hi")]) as server:
         suite.write(HEAD + ENGINE.format(url=server.base_url).replace("MARK", mark))
-        ran = suite.run_apart("-W", "ignore::pytest.PytestUnknownMarkWarning")
+        ran = suite.run("-W", "ignore::pytest.PytestUnknownMarkWarning")
     ran.result.assert_outcomes(passed=1)
 
 
@@ -324,6 +324,6 @@ def test_on_another_backend_of_anyio_the_engine_says_what_it_needs(suite):
         @pytest.mark.anyio
         async def test_agent(aitest_run): await aitest_run(agent, "Hello")
     """)
-    ran = suite.run_apart()
+    ran = suite.run()
     ran.result.assert_outcomes(passed=1, failed=1)
     assert "not in a thread or `asyncio.run`, and not on trio" in ran.episodes["test_agent"].reason

@@ -31,7 +31,7 @@ class Judged:
 
 def run(suite, tests, *arguments, name="chat_eval"):
     suite.pytester.makepyfile(**{name: CHECKS + tests, "conftest": ""})
-    return suite.run_apart(f"{name}.py", "-W", "error", *arguments)
+    return suite.run(f"{name}.py", "-W", "error", *arguments)
 
 
 def recorded(episode):

@@ -41,7 +41,7 @@ def write(suite, tests, agent=AGENT):
     suite.write(agent + tests)
 
 
-def test_an_async_and_a_plain_conversation(suite, workers):
+def test_an_async_and_a_plain_conversation(suite):
     write(
         suite,
         """
@@ -73,7 +73,7 @@ async def test_mixed_too(agent):
     assert (await agent.send("x")).text == "plain x"
 """,
     )
-    ran = suite.run(workers, "-W", "error")
+    ran = suite.run("-W", "error")
     ran.result.assert_outcomes(passed=4)
     episode = ran.episodes["test_async"]
     assert (episode.scenario_id, episode.mode, episode.gate) == (

@@ -32,7 +32,10 @@ def packages(suite):
     return suite
 
 
-@pytest.mark.parametrize("mode", ["prepend", "append", "importlib"])
+@pytest.mark.parametrize(
+    ("workers", "mode"),
+    [("-n0", "prepend"), ("-n0", "append"), ("-n0", "importlib"), ("-n2", "importlib")],
+)
 def test_import_modes(packages, mode, workers):
     ran = packages.run(f"--import-mode={mode}", "--eval", workers)
     ran.result.assert_outcomes(passed=2)
@@ -108,7 +111,7 @@ def test_fixtures_of_a_conftest_are_there_and_strict(suite):
     assert ran.episodes["test_broken"].outcome == "error"
 
 
-def test_what_a_test_imports_from_an_evaluation_is_strict_there(suite, workers):
+def test_what_a_test_imports_from_an_evaluation_is_strict_there(suite):
     """And the evaluation is measured all the same, though the test imported it first."""
     suite.pytester.makepyfile(
         chat_eval="""
@@ -129,7 +132,7 @@ def test_what_a_test_imports_from_an_evaluation_is_strict_there(suite, workers):
                 must_be_one(3)
         """,
     )
-    ran = suite.without_evidence().run("--eval", workers)
+    ran = suite.without_evidence().run("--eval")
     ran.result.assert_outcomes(passed=2)
     assert recorded(ran) == [(2, False), (6, True)]
     assert ran.episodes["test_strict"].assertions == ()
@@ -164,9 +167,9 @@ def test_what_lf_leaves_out_is_not_imported(suite, mode):
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_syntax_error_is_a_collection_error_with_its_place(suite, workers):
+def test_a_syntax_error_is_a_collection_error_with_its_place(suite):
     suite.pytester.makepyfile(chat_eval="def test_a():\n    assert (1 ==\n")
-    ran = suite.run("chat_eval.py", workers)
+    ran = suite.run("chat_eval.py")
     assert ran.result.ret != 0
     ran.result.stdout.fnmatch_lines(["*chat_eval.py*line 2", "*SyntaxError: '(' was never closed"])
 

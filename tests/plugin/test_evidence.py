@@ -208,23 +208,23 @@ def test_it(episode):
 def test_asserts_of_a_helper_module_count_when_the_setting_names_it(suite, pytester, workers):
     pytester.makepyfile(helpers=HELPERS)
     suite.write(USES_HELPERS)
-    ran = suite.run_apart(workers)
+    ran = suite.run(workers)
     ran.result.assert_outcomes(failed=1)
     assert "the pytest setting `episode_assert_modules` names them" in ran.result.stdout.str()
     pytester.makeini("[pytest]\nepisode_assert_modules = helpers")
-    suite.run_apart(workers).result.assert_outcomes(passed=1)
+    suite.run(workers).result.assert_outcomes(passed=1)
 
 
 def test_asserts_of_an_evaluation_count_for_a_test_that_calls_them(suite, pytester):
     pytester.makepyfile(hi_eval=HELPERS)
     suite.write(USES_HELPERS.replace("helpers", "hi_eval"))
-    suite.run_apart("--eval").result.assert_outcomes(passed=1)
+    suite.run("--eval").result.assert_outcomes(passed=1)
 
 
 def test_asserts_that_pytest_was_asked_to_rewrite_count(suite, pytester):
     pytester.makepyfile(helpers=HELPERS)
     suite.write(USES_HELPERS, conftest="import pytest\npytest.register_assert_rewrite('helpers')")
-    suite.run_apart().result.assert_outcomes(passed=1)
+    suite.run().result.assert_outcomes(passed=1)
 
 
 def test_asserts_of_a_fixture_s_function_count_once_the_test_calls_it(suite):
@@ -238,10 +238,10 @@ def test_asserts_of_a_fixture_s_function_count_once_the_test_calls_it(suite):
     suite.run().result.assert_outcomes(passed=1)
 
 
-def test_a_module_that_cannot_be_imported_is_named(suite, pytester, workers):
+def test_a_module_that_cannot_be_imported_is_named(suite, pytester):
     pytester.makeini("[pytest]\nepisode_assert_modules = helpars")
     suite.write("def test_it(episode): pass")
-    ran = suite.run_apart(workers)
+    ran = suite.run()
     ran.result.assert_outcomes(errors=1)
     ran.result.stdout.fnmatch_lines(
         ["*ini setting episode_assert_modules: 'helpars' cannot be imported (ModuleNotFound*"]

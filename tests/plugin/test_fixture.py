@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def test_a_fixture_of_ones_own_is_not_ours(suite, workers):
+def test_a_fixture_of_ones_own_is_not_ours(suite):
     suite.write(
         """
         def test_series(episode):
@@ -17,7 +17,7 @@ def test_a_fixture_of_ones_own_is_not_ours(suite, workers):
                 return "S01E01"
         """,
     )
-    ran = suite.run(workers)
+    ran = suite.run()
     ran.result.assert_outcomes(passed=1)
     assert ran.results.episodes == ()
     assert ran.properties == {"test_series": {}}
@@ -73,12 +73,12 @@ def test_it_reaches_through_other_fixtures(suite):
     assert suite.run().episodes["test_one"].assertions[0].name == "ready"
 
 
-def test_it_can_be_asked_for_late(suite, workers):
+def test_it_can_be_asked_for_late(suite):
     suite.write("""
         def test_one(request):
             request.getfixturevalue("episode").check("late", False)
     """)
-    ran = suite.run(workers)
+    ran = suite.run()
     ran.result.assert_outcomes(failed=1)
     assert ran.episodes["test_one"].outcome == "failed"
 

@@ -143,9 +143,9 @@ def no_opik(monkeypatch, tmp_path):
     monkeypatch.setenv("OPIK_CONFIG_PATH", str(tmp_path / "none"))
 
 
-def test_each_fails_when_its_episode_does(suite, workers):
+def test_each_fails_when_its_episode_does(suite):
     suite.write(SUITE)
-    ran = suite.run_apart(workers, "-W", "error")
+    ran = suite.run("-W", "error")
     ran.result.assert_outcomes(passed=5, failed=15, errors=1, skipped=1, xfailed=1)
     assert {name: e.outcome for name, e in ran.episodes.items()} == {
         "test_document": "passed",
@@ -177,9 +177,9 @@ def test_each_fails_when_its_episode_does(suite, workers):
     assert ran.results.complete
 
 
-def test_what_was_returned_is_recorded(suite, workers):
+def test_what_was_returned_is_recorded(suite):
     suite.write(SUITE)
-    ran = suite.run_apart(workers)
+    ran = suite.run()
     document = ran.episodes["test_document"]
     assert (document.scenario_id, document.thread_id) == ("refund_flow_v1", "t-1")
     assert [(a.name, a.passed) for a in document.assertions] == [("polite", True)]
@@ -235,23 +235,44 @@ def test_the_reason_is_one_sentence(suite, test, reason):
     assert suite.run("-k", test).episodes[test].reason == reason
 
 
-def test_the_terminal_names_scenarios_as_they_were_returned(suite, workers):
+def test_the_terminal_names_scenarios_as_they_were_returned(suite):
     suite.write(SUITE)
-    ran = suite.run_apart(workers)
+    ran = suite.run()
     lines = [line for line in ran.result.outlines if line.startswith(("FAILED one", "FAILED two"))]
     assert lines == ["FAILED one: polite", "FAILED two: polite"]
     assert "LOST" not in ran.result.stdout.str()
     assert "the process ended before" not in ran.result.stdout.str()
 
 
-def test_a_returned_failure_never_exits_0(suite, workers):
+def test_workers_leave_the_same_results_artifact_and_terminal_lines(suite, artifact):
+    suite.write(SUITE)
+
+    def left(workers):
+        ran = suite.run(workers, "--episode-artifact", "-W", "error")
+        lines = [line for line in ran.result.outlines if line.startswith(("FAILED ", "ERROR "))]
+        text = ran.result.stdout.str()
+        assert "LOST" not in text
+        assert "the process ended before" not in text
+        return {
+            "exit": ran.result.ret,
+            "outcomes": ran.result.parseoutcomes(),
+            "results": (ran.folder / "results.json").read_text(),
+            "artifact": artifact.read_text(),
+            "properties": ran.properties,
+            "lines": sorted(lines),
+        }
+
+    assert left("-n2") == left("-n0")
+
+
+def test_a_returned_failure_never_exits_0(suite):
     suite.write("""
         from ci_agent_eval import llm_episode
 
         @llm_episode()
         def test_one(): return {"assertions": [{"name": "a", "passed": False}]}
     """)
-    assert suite.run_apart(workers, "-q").result.ret == pytest.ExitCode.TESTS_FAILED
+    assert suite.run("-q").result.ret == pytest.ExitCode.TESTS_FAILED
 
 
 def test_the_fixture_and_the_returned_episode_are_one(suite):
@@ -295,7 +316,7 @@ def test_iterations_of_one_test_are_of_one_returned_scenario(suite):
     assert [e.iteration for e in ran.results.episodes] == [1, 2, 3]
 
 
-def test_a_killed_worker_leaves_its_episode_under_the_name_of_its_test(suite):
+def test_a_killed_worker_leaves_its_episode_under_the_name_of_its_test(suite, artifact):
     suite.write("""
         import os, signal
         from ci_agent_eval import llm_episode
@@ -306,12 +327,16 @@ def test_a_killed_worker_leaves_its_episode_under_the_name_of_its_test(suite):
         @llm_episode()
         def test_two(): os.kill(os.getpid(), signal.SIGKILL)
     """)
-    ran = suite.run_apart("-n2")
+    ran = suite.run("-n2", "--episode-artifact")
     assert {e.scenario_id: e.outcome for e in ran.results.episodes} == {
         "mine": "passed",
         "test_suite.py::test_two": "error",
     }
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
+    records = {r["nodeid"]: r for r in json.loads(artifact.read_text())["results"]}
+    killed = records["test_suite.py::test_two"]
+    assert killed["episode"]["outcome"] == "error"
+    assert (killed["pytest_passed"], killed["episode_passed"]) == (False, False)
 
 
 def test_a_journal_is_read_without_results_just_the_same(suite):
@@ -347,9 +372,9 @@ def artifact(suite):
     return suite.pytester.path / ".opik/pytest_episode_report.json"
 
 
-def test_the_artifact_holds_every_episode_whatever_came_of_it(suite, artifact, workers):
+def test_the_artifact_holds_every_episode_whatever_came_of_it(suite, artifact):
     suite.write(SUITE)
-    suite.run_apart(workers, "--episode-artifact")
+    suite.run("--episode-artifact")
     document = json.loads(artifact.read_text())
     assert document["episodes_total"] == len(document["results"]) == 23
     assert document["episodes_passed"] == 5
@@ -374,8 +399,8 @@ def test_the_artifact_is_where_the_environment_says_and_the_same_for_any_order(s
     monkeypatch.setenv("OPIK_PYTEST_EPISODE_ARTIFACT_PATH", "out/all.json")
     file = suite.pytester.path / "out/all.json"
     texts = set()
-    for arguments in (["-n0"], ["-n2"], ["-n3"]):
-        suite.run_apart(*arguments)
+    for workers in ("-n0", "-n3"):
+        suite.run(workers)
         texts.add(file.read_text())
     assert len(texts) == 1
 
@@ -383,7 +408,7 @@ def test_the_artifact_is_where_the_environment_says_and_the_same_for_any_order(s
 @pytest.mark.parametrize("path", ["/x.json", "../x.json", "a/../../x.json"])
 def test_an_artifact_that_leads_elsewhere_is_refused(suite, path):
     suite.write("def test_one(): pass")
-    ran = suite.run_apart("--episode-artifact", f"--episode-artifact-path={path}")
+    ran = suite.run("--episode-artifact", f"--episode-artifact-path={path}")
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
     ran.result.stderr.fnmatch_lines(["*must be a relative path without `..`*"])
 
@@ -391,23 +416,9 @@ def test_an_artifact_that_leads_elsewhere_is_refused(suite, path):
 def test_an_artifact_never_replaces_a_file_of_others(suite):
     suite.write("def test_one(): pass")
     (suite.pytester.path / "mine.json").write_text('{"mine": 1}')
-    ran = suite.run_apart("--episode-artifact", "--episode-artifact-path=mine.json")
+    ran = suite.run("--episode-artifact", "--episode-artifact-path=mine.json")
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
     assert (suite.pytester.path / "mine.json").read_text() == '{"mine": 1}'
-
-
-def test_a_crashed_worker_s_episode_is_in_the_artifact(suite, artifact):
-    suite.write("""
-        import os, signal
-        from ci_agent_eval import llm_episode
-
-        @llm_episode()
-        def test_one(): os.kill(os.getpid(), signal.SIGKILL)
-    """)
-    suite.run_apart("-n1", "--episode-artifact")
-    (record,) = json.loads(artifact.read_text())["results"]
-    assert record["episode"]["outcome"] == "error"
-    assert (record["pytest_passed"], record["episode_passed"]) == (False, False)
 
 
 def test_called_by_hand_it_is_a_function_like_another(suite):

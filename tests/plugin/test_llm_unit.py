@@ -78,9 +78,9 @@ def kept(pytester, path=DEFAULT_PATH):
     return latest, {result.nodeid.rpartition("::")[2]: result for result in results}
 
 
-def test_every_kind_of_test_is_in_the_experiment_as_it_ended(pytester, workers):
+def test_every_kind_of_test_is_in_the_experiment_as_it_ended(suite, pytester, workers):
     pytester.makepyfile(test_suite=SUITE)
-    ran = pytester.runpytest_subprocess(workers, "-W", "error")
+    ran = suite.run_in_process(workers, "-W", "error")
     ran.assert_outcomes(passed=5, failed=3, errors=2, skipped=1)
     experiment, results = kept(pytester)
     assert {name: (r.outcome, r.reason) for name, r in results.items()} == {
@@ -100,6 +100,8 @@ def test_every_kind_of_test_is_in_the_experiment_as_it_ended(pytester, workers):
     assert (experiment.dataset, experiment.sink) == ("tests", None)
     assert experiment.name == f"Test-Suite-{experiment.started}"
     assert experiment.ended is not None
+    with ExperimentStore.open(pytester.path / DEFAULT_PATH) as store:
+        assert [one.uid for one in store.experiments()] == [experiment.uid]
 
 
 WITH_SUBTESTS = """
@@ -154,9 +156,9 @@ def test_a_test_with_a_failed_subtest_has_failed(pytester):
     assert results["test_broken"].reason.startswith("in a subtest: KeyError: 'b-7' (")
 
 
-def test_arguments_are_linked_as_opik_links_them(pytester):
+def test_arguments_are_linked_as_opik_links_them(suite, pytester):
     pytester.makepyfile(test_suite=SUITE)
-    pytester.runpytest_subprocess()
+    suite.run_in_process()
     _, results = kept(pytester)
 
     def fields(name):
@@ -183,19 +185,19 @@ def test_arguments_are_linked_as_opik_links_them(pytester):
     }
 
 
-def test_the_same_content_is_the_same_item_in_every_run(pytester):
+def test_the_same_content_is_the_same_item_in_every_run(suite, pytester):
     pytester.makepyfile(test_suite=SUITE)
-    pytester.runpytest_subprocess()
+    suite.run_in_process()
     _, first = kept(pytester)
-    pytester.runpytest_subprocess("-n2")
+    suite.run_in_process("-n2")
     _, second = kept(pytester)
     assert {n: r.item_id for n, r in first.items()} == {n: r.item_id for n, r in second.items()}
     assert {r.trace_id for r in first.values()}.isdisjoint(r.trace_id for r in second.values())
 
 
-def test_the_end_says_where_it_is(pytester, workers):
+def test_the_end_says_where_it_is(suite, pytester):
     pytester.makepyfile("from ci_agent_eval import llm_unit\n@llm_unit()\ndef test_one(): pass")
-    ran = pytester.runpytest_subprocess(workers)
+    ran = suite.run_in_process()
     ran.stdout.fnmatch_lines(
         [
             "*= experiment =*",
@@ -220,11 +222,11 @@ def test_returning(): return {"outcome": "passed", "scores": [{"name": "tone", "
 """
 
 
-def test_without_llm_unit_there_is_no_store_unless_it_is_asked_for(pytester, workers):
+def test_without_llm_unit_there_is_no_store_unless_it_is_asked_for(suite, pytester):
     pytester.makepyfile(WITHOUT_LLM_UNIT)
-    pytester.runpytest_subprocess(workers).assert_outcomes(passed=3)
+    suite.run_in_process().assert_outcomes(passed=3)
     assert not (pytester.path / ".agent-eval").exists()
-    pytester.runpytest_subprocess(workers, "--experiment=true").assert_outcomes(passed=3)
+    suite.run_in_process("--experiment=true").assert_outcomes(passed=3)
     _, results = kept(pytester)
     assert {name: [(s.name, s.value) for s in r.scores] for name, r in results.items()} == {
         "test_fixture": [("Passed", 1.0)],
@@ -232,15 +234,15 @@ def test_without_llm_unit_there_is_no_store_unless_it_is_asked_for(pytester, wor
     }
 
 
-def test_nothing_is_kept_where_only_collected_or_switched_off(pytester):
+def test_nothing_is_kept_where_only_collected_or_switched_off(suite, pytester):
     pytester.makepyfile(test_suite=SUITE)
-    pytester.runpytest_subprocess("--collect-only")
-    pytester.runpytest_subprocess("--experiment=false")
+    suite.run_in_process("--collect-only")
+    suite.run_in_process("--experiment=false")
     assert not (pytester.path / ".agent-eval").exists()
 
 
 @pytest.mark.parametrize("how", ["option", "environment", "ini", "opik's file"])
-def test_names_come_from_each_place(pytester, monkeypatch, how):
+def test_names_come_from_each_place(suite, pytester, monkeypatch, how):
     pytester.makepyfile("from ci_agent_eval import llm_unit\n@llm_unit()\ndef test_one(): pass")
     options = []
     if how == "option":
@@ -260,34 +262,36 @@ def test_names_come_from_each_place(pytester, monkeypatch, how):
             "pytest_passed_score_name=s\n"
         )
         monkeypatch.setenv("OPIK_CONFIG_PATH", str(file))
-    pytester.runpytest_subprocess(*options)
+    suite.run_in_process(*options)
     experiment, results = kept(pytester)
     assert experiment.dataset == "d"
     assert experiment.name.startswith("p-")
     assert [score.name for score in results["test_one"].scores] == ["s"]
 
 
-def test_options_stand_over_the_environment_and_that_over_the_ini_file(pytester, monkeypatch):
+def test_options_stand_over_the_environment_and_that_over_the_ini_file(
+    suite, pytester, monkeypatch
+):
     pytester.makepyfile("from ci_agent_eval import llm_unit\n@llm_unit()\ndef test_one(): pass")
     pytester.makeini("[pytest]\nexperiment_dataset=ini\n")
     monkeypatch.setenv("OPIK_PYTEST_EXPERIMENT_DATASET_NAME", "environment")
-    pytester.runpytest_subprocess()
+    suite.run_in_process()
     assert kept(pytester)[0].dataset == "environment"
-    pytester.runpytest_subprocess("--experiment-dataset=option")
+    suite.run_in_process("--experiment-dataset=option")
     assert kept(pytester)[0].dataset == "option"
 
 
-def test_a_setting_that_means_nothing_is_said_before_anything_runs(pytester, monkeypatch):
+def test_a_setting_that_means_nothing_is_said_before_anything_runs(suite, pytester, monkeypatch):
     pytester.makepyfile("def test_one(): pass")
     monkeypatch.setenv("OPIK_PYTEST_EXPERIMENT_ENABLED", "maybe")
-    ran = pytester.runpytest_subprocess()
+    ran = suite.run_in_process()
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
     ran.stderr.fnmatch_lines(
         ["*OPIK_PYTEST_EXPERIMENT_ENABLED: 'maybe' is neither true nor false*"]
     )
 
 
-def test_secrets_do_not_reach_the_store(pytester, monkeypatch):
+def test_secrets_do_not_reach_the_store(suite, pytester, monkeypatch):
     monkeypatch.setenv("MY_API_KEY", "hunter2-hunter2-hunter2")
     pytester.makepyfile(
         """
@@ -300,7 +304,7 @@ def test_secrets_do_not_reach_the_store(pytester, monkeypatch):
             assert not input
         """
     )
-    pytester.runpytest_subprocess("--experiment-dataset=hunter2-hunter2-hunter2")
+    suite.run_in_process("--experiment-dataset=hunter2-hunter2-hunter2")
     files = list((pytester.path / ".agent-eval").iterdir())
     assert len(files) >= 2
     assert not [file for file in files if b"hunter2-hunter2" in file.read_bytes()]
@@ -333,16 +337,16 @@ def test_a_test_that_kills_its_process_is_there_as_an_error(pytester, workers):
     assert kept(pytester)[0].uid != experiment.uid
 
 
-def test_a_foreign_file_costs_the_experiment_and_no_test(pytester, workers):
+def test_a_foreign_file_costs_the_experiment_and_no_test(suite, pytester):
     pytester.makepyfile("from ci_agent_eval import llm_unit\n@llm_unit()\ndef test_one(): pass")
     (pytester.path / "mine.txt").write_text("mine")
-    ran = pytester.runpytest_subprocess(workers, "--experiment-store=mine.txt")
+    ran = suite.run_in_process("--experiment-store=mine.txt")
     ran.assert_outcomes(passed=1)
     ran.stdout.fnmatch_lines(["note: *mine.txt: is no experiment store of this program*"])
     assert (pytester.path / "mine.txt").read_text() == "mine"
 
 
-def test_a_rerun_replaces_the_attempt_before_it(pytester):
+def test_a_rerun_replaces_the_attempt_before_it(suite, pytester):
     pytester.makeconftest(
         """
         from _pytest.runner import runtestprotocol
@@ -364,7 +368,7 @@ def test_a_rerun_replaces_the_attempt_before_it(pytester):
             assert len(times) == 2
         """
     )
-    pytester.runpytest_subprocess()
+    suite.run_in_process()
     result = kept(pytester)[1]["test_one"]
     assert (result.outcome, result.attempts) == ("passed", 2)
 
@@ -390,12 +394,12 @@ def test_eight_runs_at_once_share_one_store(pytester):
     assert len(items) == 20
 
 
-def test_an_experiment_is_sent_to_opik_after_it_is_kept(pytester, monkeypatch, workers):
+def test_an_experiment_is_sent_to_opik_after_it_is_kept(pytester, monkeypatch):
     pytester.makepyfile(test_suite=SUITE)
     with opik_server() as server:
         for name, value in server.environ().items():
             monkeypatch.setenv(name, value)
-        ran = pytester.runpytest_subprocess(workers)
+        ran = pytester.runpytest_subprocess()
     ran.stdout.fnmatch_lines(["sent to Opik at 127.0.0.1:*: 1 experiment"])
     experiment, results = kept(pytester)
     assert experiment.sent is not None
@@ -415,9 +419,7 @@ def test_an_experiment_is_sent_to_opik_after_it_is_kept(pytester, monkeypatch, w
 
 
 @pytest.mark.parametrize("how", ["refuses", "hangs"])
-def test_a_server_that_does_not_answer_costs_little_and_loses_nothing(
-    pytester, monkeypatch, how, workers
-):
+def test_a_server_that_does_not_answer_costs_little_and_loses_nothing(pytester, monkeypatch, how):
     pytester.makepyfile("from ci_agent_eval import llm_unit\n@llm_unit()\ndef test_one(): pass")
     with opik_server() as server:
         for name, value in server.environ().items():
@@ -426,7 +428,7 @@ def test_a_server_that_does_not_answer_costs_little_and_loses_nothing(
             monkeypatch.setenv("OPIK_URL_OVERRIDE", "http://127.0.0.1:9/")
         server.hangs_at = "is-alive/ping"
         started = time.monotonic()
-        ran = pytester.runpytest_subprocess(workers)
+        ran = pytester.runpytest_subprocess()
         took = time.monotonic() - started
         ran.assert_outcomes(passed=1)
         assert ran.ret == 0
@@ -444,12 +446,12 @@ def test_a_server_that_does_not_answer_costs_little_and_loses_nothing(
         assert len(server.experiments) == 2
 
 
-def test_the_server_is_left_alone_where_that_is_asked_for(pytester, monkeypatch):
+def test_the_server_is_left_alone_where_that_is_asked_for(suite, pytester, monkeypatch):
     pytester.makepyfile("from ci_agent_eval import llm_unit\n@llm_unit()\ndef test_one(): pass")
     with opik_server() as server:
         for name, value in server.environ().items():
             monkeypatch.setenv(name, value)
-        pytester.runpytest_subprocess("--experiment-server=false")
+        suite.run_in_process("--experiment-server=false")
         assert server.calls == []
     assert kept(pytester)[0].sink is None
 
@@ -471,9 +473,9 @@ def test_ctrl_c_leaves_an_experiment_that_did_not_end(pytester):
     assert results["test_one"].reason == LOST
 
 
-def test_the_command_line_reads_what_the_plugin_wrote(pytester):
+def test_the_command_line_reads_what_the_plugin_wrote(suite, pytester):
     pytester.makepyfile(test_suite=SUITE)
-    pytester.runpytest_subprocess()
+    suite.run_in_process()
     command = [sys.executable, "-m", "ci_agent_eval", "experiments"]
 
     def said(*arguments):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 
-def test_it_describes_the_episode(suite, workers):
+def test_it_describes_the_episode(suite):
     suite.write("""
         import pytest
 
@@ -17,7 +17,7 @@ def test_it_describes_the_episode(suite, workers):
             with episode.turn("Hello") as turn:
                 turn.reply("Hi", latency_ms=3)
     """)
-    (episode,) = suite.run(workers, "--strict-markers").results.episodes
+    (episode,) = suite.run("--strict-markers").results.episodes
     assert episode.scenario_id == "refund"
     assert episode.nodeid == "test_suite.py::test_one"
     assert (episode.gate, episode.min_pass_rate) == ("advisory", 0.5)
@@ -69,7 +69,7 @@ def test_a_former_name_is_a_text(suite):
     result.stdout.fnmatch_lines(["*@pytest.mark.episode: episode: was.0: *string (got 7)"])
 
 
-def test_a_marked_test_without_the_fixture_is_an_episode_with_a_duration(suite, workers):
+def test_a_marked_test_without_the_fixture_is_an_episode_with_a_duration(suite):
     suite.write("""
         import pytest
 
@@ -79,7 +79,7 @@ def test_a_marked_test_without_the_fixture_is_an_episode_with_a_duration(suite, 
         @pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.episode)])
         def test_two(n): pass
     """)
-    episodes = suite.run(workers).episodes
+    episodes = suite.run().episodes
     assert sorted(episodes) == ["test_one", "test_two[2]"]
     assert {e.duration_ms for e in episodes.values()} == {100}
 
@@ -178,7 +178,7 @@ def test_nonsense_is_the_same_under_xdist(suite):
     assert "unknown key 'gates'; did you mean 'gate'?" in error.message
 
 
-def test_nonsense_that_comes_after_collection_is_an_error_of_the_test(suite, workers):
+def test_nonsense_that_comes_after_collection_is_an_error_of_the_test(suite):
     suite.write(
         "def test_one(episode): pass",
         conftest="""
@@ -188,7 +188,7 @@ def test_nonsense_that_comes_after_collection_is_an_error_of_the_test(suite, wor
                 items[0].add_marker(pytest.mark.episode(gates="required"))
         """,
     )
-    ran = suite.run(workers)
+    ran = suite.run()
     ran.result.assert_outcomes(errors=1)
     episode = ran.episodes["test_one"]
     assert episode.outcome == "error"

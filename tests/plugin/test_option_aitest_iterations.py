@@ -71,11 +71,11 @@ def test_once_is_as_ever(suite, arguments):
     ]
 
 
-def test_the_ini_setting_is_read_and_the_option_wins(suite, pytester, workers):
+def test_the_ini_setting_is_read_and_the_option_wins(suite, pytester):
     pytester.makeini("[pytest]\naitest_iterations = 3\n")
     suite.write("def test_one(episode): pass")
-    assert len(suite.run(workers).results.episodes) == 3
-    assert len(suite.run(workers, "--aitest-iterations=2").results.episodes) == 2
+    assert len(suite.run().results.episodes) == 3
+    assert len(suite.run("--aitest-iterations=2").results.episodes) == 2
 
 
 def test_the_marker_wins_and_the_nearest_one_of_them(suite):
@@ -110,7 +110,7 @@ def test_the_marker_wins_and_the_nearest_one_of_them(suite):
     ran.result.assert_outcomes(passed=17)
 
 
-def test_it_works_with_classes_coroutines_and_fixtures_that_take_parameters(suite, workers):
+def test_it_works_with_classes_coroutines_and_fixtures_that_take_parameters(suite):
     suite.write(
         """
         import pytest
@@ -136,7 +136,7 @@ def test_it_works_with_classes_coroutines_and_fixtures_that_take_parameters(suit
                 return request.param
         """,
     )
-    ran = suite.run(workers, "--aitest-iterations=2", "-W", "error")
+    ran = suite.run("--aitest-iterations=2", "-W", "error")
     ran.result.assert_outcomes(passed=16)
     checks = {e.assertions[0].name for e in ran.results.episodes}
     assert checks == {
@@ -226,7 +226,7 @@ def test_what_is_no_number_in_a_marker_is_a_collection_error(suite, given):
     )
 
 
-def test_the_summary_counts_what_repeats(suite, workers):
+def test_the_summary_counts_what_repeats(suite):
     suite.write("""
         import pytest
 
@@ -236,7 +236,7 @@ def test_the_summary_counts_what_repeats(suite, workers):
             with episode.turn("Hello") as turn:
                 turn.reply("Hi")
     """)
-    ran = suite.run(workers, "--aitest-iterations=3")
+    ran = suite.run("--aitest-iterations=3")
     ran.result.stdout.fnmatch_lines([
         "FAILED desk (agent a): polite (test_suite.py:5) [[]1 of 3 iterations[]]",
         "BUDGET desk (agent a): max_turns: 1, limit 0 (hard) [[]3 of 3 iterations[]]",

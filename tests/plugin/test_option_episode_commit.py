@@ -5,12 +5,12 @@ from __future__ import annotations
 TESTS = "def test_one(episode): pass"
 
 
-def test_it_is_in_the_session(suite, workers):
+def test_it_is_in_the_session(suite):
     suite.write(TESTS)
-    assert suite.run("--episode-commit=abc123", workers).session.commit == "abc123"
+    assert suite.run("--episode-commit=abc123").session.commit == "abc123"
 
 
-def test_the_environment_is_not_asked(suite, monkeypatch, workers):
+def test_the_environment_is_not_asked(suite, monkeypatch):
     monkeypatch.setenv("GITHUB_SHA", "def456")
     suite.write(TESTS)
-    assert suite.run(workers).session.commit is None
+    assert suite.run().session.commit is None

@@ -57,10 +57,10 @@ def test_it_is_relative_to_where_pytest_was_started(suite, pytester, monkeypatch
     assert not (pytester.path / "out").exists()
 
 
-def test_it_can_be_set_in_the_ini_file(suite, pytester, workers):
+def test_it_can_be_set_in_the_ini_file(suite, pytester):
     suite.write(TESTS)
     pytester.makeini("[pytest]\nepisode_report_dir = from-ini\n")
-    pytester.runpytest_inprocess(workers)
+    pytester.runpytest_inprocess()
     assert (pytester.path / "from-ini" / "results.json").exists()
 
 
@@ -71,13 +71,13 @@ def test_the_option_wins_over_the_ini_file(suite, pytester):
     assert not (pytester.path / "from-ini").exists()
 
 
-def test_a_former_runs_files_are_replaced_and_foreign_ones_left(suite, workers):
+def test_a_former_runs_files_are_replaced_and_foreign_ones_left(suite):
     suite.write(TESTS)
     ran = suite.run("-n2")
     notes = {"notes.txt": "mine", "episodes/notes.jsonl": "mine", "episodes/gw0.jsonl.bak": "mine"}
     for name, text in notes.items():
         (ran.folder / name).write_text(text)
-    again = suite.run(workers, "-k", "test_one")
+    again = suite.run("-k", "test_one")
     assert [e.outcome for e in again.results.episodes] == ["passed"]
     for name, text in notes.items():
         assert (ran.folder / name).read_text() == text
@@ -96,10 +96,10 @@ def test_a_foreign_file_of_our_name_is_not_overwritten(suite, pytester, name):
 
 
 @pytest.mark.parametrize("folder", ["out", "out/below"])
-def test_a_file_in_its_place_is_a_usage_error(suite, pytester, workers, folder):
+def test_a_file_in_its_place_is_a_usage_error(suite, pytester, folder):
     suite.write(TESTS)
     (pytester.path / "out").write_text("a file")
-    result = pytester.runpytest_inprocess(f"--episode-report-dir={folder}", workers)
+    result = pytester.runpytest_inprocess(f"--episode-report-dir={folder}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*a file is in the way*"])
 
@@ -122,9 +122,9 @@ def test_a_collection_error_is_in_the_session(suite, pytester, workers):
     assert "no_such_module" in error.message
 
 
-def test_no_episodes_is_a_result_too(suite, workers):
+def test_no_episodes_is_a_result_too(suite):
     suite.write("def test_plain(): pass")
-    ran = suite.run(workers)
+    ran = suite.run()
     assert ran.session.selected == 0
     assert ran.results.episodes == ()
     assert "= episodes =" not in ran.result.stdout.str()

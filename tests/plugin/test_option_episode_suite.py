@@ -5,15 +5,15 @@ from __future__ import annotations
 TESTS = "def test_one(episode): pass"
 
 
-def test_it_is_in_the_results_and_the_session(suite, workers):
+def test_it_is_in_the_results_and_the_session(suite):
     suite.write(TESTS)
-    ran = suite.run("--episode-suite=refunds", workers)
+    ran = suite.run("--episode-suite=refunds")
     assert ran.results.suite == "refunds"
     assert ran.session.suite == "refunds"
 
 
-def test_the_ini_file_and_the_default(suite, pytester, workers):
+def test_the_ini_file_and_the_default(suite, pytester):
     suite.write(TESTS)
-    assert suite.run(workers).results.suite == "default"
+    assert suite.run().results.suite == "default"
     pytester.makeini("[pytest]\nepisode_suite = from-ini\n")
-    assert suite.run(workers).results.suite == "from-ini"
+    assert suite.run().results.suite == "from-ini"

@@ -30,34 +30,34 @@ def test_evaluations_are_collected(suite, workers):
     assert (episode.mode, episode.gate, episode.outcome) == ("evaluation", "advisory", "failed")
 
 
-def test_without_it_none_is(suite, workers):
-    ran = suite.run(workers)
+def test_without_it_none_is(suite):
+    ran = suite.run()
     ran.result.assert_outcomes(passed=1)
     assert not ran.episodes
 
 
-def test_one_that_is_named_is_collected_anyway(suite, workers):
+def test_one_that_is_named_is_collected_anyway(suite):
     for name in ("chat_eval.py", "./chat_eval.py", "chat_eval.py::test_measured"):
-        ran = suite.run(workers, name)
+        ran = suite.run(name)
         ran.result.assert_outcomes(passed=1)
         assert recorded(ran) == [(2, False), (3, True)]
 
 
-def test_one_that_python_files_has_is_collected_once(suite, workers):
+def test_one_that_python_files_has_is_collected_once(suite):
     suite.pytester.makeini("[pytest]\npython_files = test_*.py *_eval.py")
-    for arguments in ([workers], [workers, "--eval"]):
+    for arguments in ([], ["--eval"]):
         ran = suite.run(*arguments)
         ran.result.assert_outcomes(passed=2)
         assert recorded(ran) == [(2, False), (3, True)]
 
 
-def test_the_pattern_is_a_setting(suite, workers):
+def test_the_pattern_is_a_setting(suite):
     suite.pytester.makeini("[pytest]\neval_files = talks/measured_*.py")
     folder = suite.pytester.mkdir("talks")
     (folder / "measured_one.py").write_text(EVALUATION)
     (folder / "unlike_it.py").write_text(EVALUATION)
     suite.pytester.makepyfile(measured_two=EVALUATION)
-    ran = suite.run(workers, "--eval")
+    ran = suite.run("--eval")
     ran.result.assert_outcomes(passed=2)
     assert [e.file for e in ran.results.episodes] == ["talks/measured_one.py"]
 
@@ -95,7 +95,7 @@ def test_selection_works_as_for_any_test(suite):
     listed.stdout.fnmatch_lines_random(["chat_eval.py::test_measured", "other_eval.py::test_other"])
 
 
-def test_every_item_is_an_episode_with_or_without_our_fixture(suite, workers):
+def test_every_item_is_an_episode_with_or_without_our_fixture(suite):
     suite.pytester.makepyfile(
         chat_eval="""
         import unittest
@@ -116,7 +116,7 @@ def test_every_item_is_an_episode_with_or_without_our_fixture(suite, workers):
             episode.check("fine", True)
         """
     )
-    ran = suite.run(workers, "chat_eval.py")
+    ran = suite.run("chat_eval.py")
     assert sorted(ran.episodes) == [
         "test_async",
         "test_function",
@@ -128,8 +128,8 @@ def test_every_item_is_an_episode_with_or_without_our_fixture(suite, workers):
     assert {e.mode for e in ran.results.episodes} == {"evaluation"}
 
 
-def test_iterations_repeat_evaluations(suite, workers):
-    ran = suite.run(workers, "chat_eval.py", "--aitest-iterations=2")
+def test_iterations_repeat_evaluations(suite):
+    ran = suite.run("chat_eval.py", "--aitest-iterations=2")
     ran.result.assert_outcomes(passed=2)
     assert [(e.scenario_id, e.iteration) for e in ran.results.episodes] == [
         ("chat_eval.py::test_measured", 1),

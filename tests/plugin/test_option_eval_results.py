@@ -108,7 +108,7 @@ def pytest_collection_modifyitems(items):
 """
     )
     seen = set()
-    for number, workers in enumerate(["-n0", "-n0", "-n1", "-n3"]):
+    for number, workers in enumerate(["-n0", "-n0", "-n3"], start=1):
         monkeypatch.setenv("SHUFFLE", str(number))
         monkeypatch.setenv("PYTHONHASHSEED", str(number))
         arguments = ["--episode-report-dir=report"] if number % 2 else []
@@ -118,28 +118,31 @@ def pytest_collection_modifyitems(items):
     assert len(seen) == 1
 
 
-def test_with_a_report_directory_it_is_there(evals, workers):
-    evals.runpytest_inprocess("diagram_eval.py", workers, "--episode-report-dir=report")
+def test_with_a_report_directory_it_is_there(evals):
+    evals.runpytest_inprocess("diagram_eval.py", "--episode-report-dir=report")
     assert read(evals.path / "report/eval-results.json")["totalConversations"] == 4
     assert not (evals.path / "eval-results.json").exists()
 
 
-def test_a_file_that_is_named_is_written_beside_it(evals, workers):
+def test_a_file_that_is_named_is_written_beside_it(evals):
     arguments = ["--episode-report-dir=report", "--eval-results=out/evals.json"]
-    evals.runpytest_inprocess("diagram_eval.py", workers, *arguments)
+    evals.runpytest_inprocess("diagram_eval.py", *arguments)
     inside = (evals.path / "report/eval-results.json").read_bytes()
     assert (evals.path / "out/evals.json").read_bytes() == inside
 
 
-def test_the_ini_setting_names_it_and_the_option_wins(evals, workers):
+def test_the_ini_setting_names_it_and_the_option_wins(evals):
     evals.makeini("[pytest]\neval_results = a.json\n")
-    evals.runpytest_inprocess("diagram_eval.py", workers)
-    evals.runpytest_inprocess("diagram_eval.py", workers, "--eval-results=b.json")
+    evals.runpytest_inprocess("diagram_eval.py")
+    evals.runpytest_inprocess("diagram_eval.py", "--eval-results=b.json")
     assert (evals.path / "a.json").read_bytes() == (evals.path / "b.json").read_bytes()
     assert not (evals.path / "eval-results.json").exists()
 
 
-@pytest.mark.parametrize("arguments", [[], ["--eval-results=eval-results.json"]])
+@pytest.mark.parametrize(
+    ("workers", "arguments"),
+    [("-n0", []), ("-n0", ["--eval-results=eval-results.json"]), ("-n2", [])],
+)
 def test_a_file_of_others_is_refused_before_anything_runs(evals, workers, arguments):
     (evals.path / "eval-results.json").write_text(FOREIGN)
     result = evals.runpytest_inprocess("diagram_eval.py", workers, *arguments)
@@ -176,7 +179,16 @@ def test_a_former_report_does_not_survive_a_run_that_is_killed(evals):
     assert not (evals.path / "eval-results.json").exists()
 
 
-@pytest.mark.parametrize("broken", ["import nowhere\n", "def test_a(:\n", "assert 0\n"])
+# Only workers collect under -n2: how the run was asked for evaluations matters, not the error.
+@pytest.mark.parametrize(
+    ("workers", "broken"),
+    [
+        ("-n0", "import nowhere\n"),
+        ("-n0", "def test_a(:\n"),
+        ("-n0", "assert 0\n"),
+        ("-n2", "import nowhere\n"),
+    ],
+)
 @pytest.mark.parametrize("asked", ["diagram_eval.py", "--eval", "--override-ini=python_files=*.py"])
 def test_nor_one_that_cannot_be_collected(evals, workers, asked, broken):
     evals.runpytest_inprocess("diagram_eval.py")
@@ -186,7 +198,9 @@ def test_nor_one_that_cannot_be_collected(evals, workers, asked, broken):
     assert not (evals.path / "eval-results.json").exists()
 
 
-@pytest.mark.parametrize("stop", ["-x", "--maxfail=1"])
+@pytest.mark.parametrize(
+    ("workers", "stop"), [("-n0", "-x"), ("-n0", "--maxfail=1"), ("-n2", "-x")]
+)
 def test_a_run_that_was_cut_short_says_so(evals, workers, stop):
     evals.makepyfile(a_eval="def test_a(): raise OSError\ndef test_b(): assert 1\n")
     result = evals.runpytest_inprocess("a_eval.py", workers, stop)
@@ -295,15 +309,15 @@ def test_a_report_that_cannot_be_written_fails_the_run_and_says_so(evals):
     assert (evals.path / "eval-results.json").read_text() == "mine"
 
 
-def test_a_place_that_cannot_be_written_to_is_said_before_anything_runs(evals, workers):
+def test_a_place_that_cannot_be_written_to_is_said_before_anything_runs(evals):
     (evals.path / "taken").write_text("mine")
-    result = evals.runpytest_inprocess("diagram_eval.py", workers, "--eval-results=taken/a.json")
+    result = evals.runpytest_inprocess("diagram_eval.py", "--eval-results=taken/a.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "passed" not in result.stdout.str()
     result.stderr.fnmatch_lines(["ERROR: eval results: */taken/a.json: cannot be written (*"])
 
 
-def test_text_of_an_agent_does_not_steer_the_terminal(evals, workers):
+def test_text_of_an_agent_does_not_steer_the_terminal(evals):
     evals.makepyfile(
         loud_eval="""
         import pytest
@@ -313,13 +327,13 @@ def test_text_of_an_agent_does_not_steer_the_terminal(evals, workers):
             assert False, "said \\x1b]0;title\\x07 and\\u202e more"
         """
     )
-    shown = evals.runpytest_inprocess("loud_eval.py", workers).stdout.str()
+    shown = evals.runpytest_inprocess("loud_eval.py").stdout.str()
     table = shown.partition(" evaluations ")[2]
     assert "red \N{REPLACEMENT CHARACTER}[31m alert" in table
     assert not any(character in table for character in "\x1b\x07\u202e")
 
 
-def test_judging_is_told_beside_the_cost(evals, workers):
+def test_judging_is_told_beside_the_cost(evals):
     evals.makepyfile(
         judged_eval="""
         from ci_agent_eval.contract.trajectory import TokenUsage
@@ -331,7 +345,7 @@ def test_judging_is_told_beside_the_cost(evals, workers):
             assert True
         """
     )
-    result = evals.runpytest_inprocess("judged_eval.py", workers)
+    result = evals.runpytest_inprocess("judged_eval.py")
     result.stdout.fnmatch_lines(
         ["1 conversation: 1 passed (100.0 %)*; $0.7500 (of which judge $0.5000)"]
     )

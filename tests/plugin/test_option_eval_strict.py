@@ -23,8 +23,8 @@ def files(suite):
     suite.pytester.makepyfile(chat_eval=EVALUATION)
 
 
-def test_the_first_failed_assert_ends_the_test(suite, workers):
-    ran = suite.run(workers, "--eval-strict", "chat_eval.py")
+def test_the_first_failed_assert_ends_the_test(suite):
+    ran = suite.run("--eval-strict", "chat_eval.py")
     ran.result.assert_outcomes(failed=2)
     assert ran.result.ret == 1
     assert "never reached" not in ran.result.stdout.str()
@@ -33,8 +33,8 @@ def test_the_first_failed_assert_ends_the_test(suite, workers):
     assert [a.line for a in episode.assertions] == [5]
 
 
-def test_with_the_other_option_all_are_collected(suite, workers):
-    ran = suite.run(workers, "--eval-strict", "--eval")
+def test_with_the_other_option_all_are_collected(suite):
+    ran = suite.run("--eval-strict", "--eval")
     ran.result.assert_outcomes(failed=2, passed=1)
 
 
@@ -46,8 +46,8 @@ def test_asserts_are_explained_as_pytest_does(suite, mode):
     ran.result.assert_outcomes(failed=2, passed=1)
 
 
-def test_alone_it_collects_none(suite, workers):
-    suite.run(workers, "--eval-strict").result.assert_outcomes(passed=1)
+def test_alone_it_collects_none(suite):
+    suite.run("--eval-strict").result.assert_outcomes(passed=1)
 
 
 def test_it_says_what_plain_pytest_says(pytester):

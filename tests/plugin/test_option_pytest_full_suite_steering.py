@@ -59,12 +59,12 @@ def held(ran):
     return first != "ran"
 
 
-def test_it_is_off_by_default(suite, workers):
-    assert not held(suite.run(workers))
+def test_it_is_off_by_default(suite):
+    assert not held(suite.run())
 
 
-def test_the_option_holds_each_episode_s_first_full_run_back(suite, workers):
-    ran = suite.run(workers, ENABLE)
+def test_the_option_holds_each_episode_s_first_full_run_back(suite):
+    ran = suite.run(ENABLE)
     assert held(ran)
     (call,) = ran.episodes["test_suite[2]"].trajectory.tool_calls()
     assert call.steered_by == "pytest-full-suite"

@@ -29,7 +29,10 @@ def test_plain(): pass
 """
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 12])
+# With workers each of them plans its shard for itself; two shards show that they agree.
+@pytest.mark.parametrize(
+    ("workers", "count"), [("-n0", 1), ("-n0", 2), ("-n0", 7), ("-n0", 12), ("-n2", 2)]
+)
 def test_every_test_runs_in_one_shard(suite, workers, count):
     suite.write(TESTS)
     ran, plans, plain = [], set(), 0

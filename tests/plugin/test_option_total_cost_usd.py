@@ -31,7 +31,7 @@ def spent(episodes):
 
 def test_no_episode_starts_once_it_is_exceeded_and_the_running_ones_end(suite, workers):
     with asking(suite, EPISODES) as server:
-        ran = suite.run_apart("--total-cost-usd=0.00035", workers)
+        ran = suite.run("--total-cost-usd=0.00035", workers)
     stopped(ran, "total_cost_usd exceeded: $0.000")
     episodes = ran.results.episodes
     assert len(episodes) < 12
@@ -49,7 +49,7 @@ def test_no_episode_starts_once_it_is_exceeded_and_the_running_ones_end(suite, w
 
 def test_within_the_budget_everything_runs(suite, workers):
     with asking(suite, EPISODES):
-        ran = suite.run_apart(f"--total-cost-usd={24 * COST_USD}", workers)
+        ran = suite.run(f"--total-cost-usd={24 * COST_USD}", workers)
     ran.result.assert_outcomes(passed=12)
     assert ran.result.ret == 0
     assert ran.session.stopped is None
@@ -77,7 +77,7 @@ async def test_is_next(aitest_run):
 
     forever = [Step(tool_calls=[call("get_balance", account="checking")])] * 20
     with asking(suite, tests.replace("{bank!r}", repr(str(BANK))), forever) as server:
-        ran = suite.run_apart(f"--total-cost-usd={3.5 * COST_USD}")
+        ran = suite.run(f"--total-cost-usd={3.5 * COST_USD}")
     stopped(ran, "total_cost_usd exceeded: ")
     (episode,) = ran.results.episodes
     assert (episode.outcome, episode.stop_reason) == ("error", "cancelled")
@@ -155,7 +155,7 @@ async def test_fails(aitest_run):
     await aitest_run(agent, "two")
 """
     with asking(suite, tests):
-        ran = suite.run_apart("--total-cost-usd=0.00001")
+        ran = suite.run("--total-cost-usd=0.00001")
     (episode,) = ran.results.episodes
     assert episode.outcome == "error"
     assert episode.reason.startswith("stopped: suite budget")
@@ -165,19 +165,19 @@ def test_the_ini_setting_stands_where_the_option_does_not(suite, pytester):
     tests = EPISODES
     pytester.makeini("[pytest]\ntotal_cost_usd = 0.00035\n")
     with asking(suite, tests):
-        stopped(suite.run_apart(), "total_cost_usd exceeded")
-        ran = suite.run_apart("--total-cost-usd=1")
+        stopped(suite.run(), "total_cost_usd exceeded")
+        ran = suite.run("--total-cost-usd=1")
     assert ran.result.ret == 0
 
 
 @pytest.mark.parametrize("given", ["-1", "nan", "inf", "much"])
 def test_what_is_no_amount_is_a_usage_error(suite, pytester, given):
     pytester.makepyfile("def test_one(): pass")
-    result = pytester.runpytest_subprocess(f"--total-cost-usd={given}")
+    result = suite.run_in_process(f"--total-cost-usd={given}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--total-cost-usd: give a number, 0 or more*"])
     pytester.makeini(f"[pytest]\ntotal_cost_usd = {given}\n")
-    result = pytester.runpytest_subprocess()
+    result = suite.run_in_process()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*ini setting total_cost_usd: give a number, 0 or more*"])
 

@@ -21,32 +21,32 @@ async def test_asks(aitest_run, number):
 """
 
 
-def test_the_run_stops_with_the_answer_that_goes_over_it(suite, workers):
+def test_the_run_stops_with_the_answer_that_goes_over_it(suite):
     with asking(suite, EPISODES):
-        ran = suite.run_apart("--total-tokens=500", workers)
+        ran = suite.run("--total-tokens=500")
     stopped(ran, "total_tokens exceeded: ")
     used = sum((e.trajectory and e.trajectory.total_tokens) or 0 for e in ran.results.episodes)
     assert 500 < used <= 500 + 2 * 120
 
 
-def test_the_limit_itself_is_within_it(suite, workers):
+def test_the_limit_itself_is_within_it(suite):
     with asking(suite, EPISODES):
-        ran = suite.run_apart("--total-tokens=1200", workers)
+        ran = suite.run("--total-tokens=1200")
     assert (ran.result.ret, ran.session.stopped) == (0, None)
 
 
 def test_answers_from_a_cassette_count_as_they_do_in_the_report(suite):
     tests = EPISODES
     with asking(suite, tests):
-        assert suite.run_apart("--cassette=record").result.ret == 0
-    ran = suite.run_apart("--cassette=replay", "--total-tokens=500")
+        assert suite.run("--cassette=record").result.ret == 0
+    ran = suite.run("--cassette=replay", "--total-tokens=500")
     stopped(ran, "total_tokens exceeded: 600 of 500")
 
 
 def test_episodes_side_by_side_are_ended_together_each_with_what_it_has(suite, workers):
     tests = EPISODES.replace("sleep(0.01)", "sleep(30)")
     with asking(suite, tests):
-        ran = suite.run_apart("--total-tokens=300", "--episode-concurrency=3", workers)
+        ran = suite.run("--total-tokens=300", "--episode-concurrency=3", workers)
     assert ran.result.ret == pytest.ExitCode.INTERRUPTED
     episodes = ran.results.episodes
     assert 3 <= len(episodes) <= 6
@@ -57,8 +57,8 @@ def test_episodes_side_by_side_are_ended_together_each_with_what_it_has(suite, w
 
 
 @pytest.mark.parametrize("given", ["-1", "1.5", "many", "²"])
-def test_what_is_no_whole_amount_is_a_usage_error(pytester, given):
+def test_what_is_no_whole_amount_is_a_usage_error(suite, pytester, given):
     pytester.makepyfile("def test_one(): pass")
-    result = pytester.runpytest_subprocess(f"--total-tokens={given}")
+    result = suite.run_in_process(f"--total-tokens={given}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--total-tokens: give a whole number, 0 or more*"])

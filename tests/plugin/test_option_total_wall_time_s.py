@@ -29,7 +29,7 @@ async def test_waits(aitest_run, number):
 
 def test_what_runs_is_ended_when_the_time_is_over(suite, workers):
     with asking(suite, EPISODES, conftest=LATE):
-        ran = suite.run_apart("--total-wall-time-s=1000", workers)
+        ran = suite.run("--total-wall-time-s=1000", workers)
     stopped(ran, "total_wall_time_s exceeded: 9")
     episodes = ran.results.episodes
     assert 1 <= len(episodes) <= 2
@@ -46,7 +46,7 @@ async def test_waits(aitest_run):
     from tests.model_server.script import Step
 
     with asking(suite, tests, [Step(hang=True)], LATE):
-        ran = suite.run_apart("--total-wall-time-s=1000")
+        ran = suite.run("--total-wall-time-s=1000")
     stopped(ran, "total_wall_time_s exceeded: 9")
     (episode,) = ran.results.episodes
     assert (episode.outcome, episode.stop_reason) == ("error", "cancelled")
@@ -62,7 +62,7 @@ def test_is_next(episode):
     pass
 """
     with asking(suite, tests, conftest=LATE):
-        ran = suite.run_apart("--total-wall-time-s=1000")
+        ran = suite.run("--total-wall-time-s=1000")
     stopped(ran, "total_wall_time_s exceeded: ")
     assert [e.outcome for e in ran.results.episodes] == ["passed"]
     ran.result.stdout.fnmatch_lines(["STOPPED *; 1 of 2 selected episodes did not run"])
@@ -91,7 +91,7 @@ async def test_waits(episode, module, own):
 async def test_is_next(episode, module): pass
 """
     with asking(suite, tests, conftest=LATE):
-        ran = suite.run_apart("--total-wall-time-s=1000")
+        ran = suite.run("--total-wall-time-s=1000")
     stopped(ran, "total_wall_time_s exceeded: ")
     assert all((suite.pytester.path / name).exists() for name in ("module", "own", "test"))
 
@@ -152,5 +152,5 @@ def test_looks(episode):
     assert not list(Path(tempfile.gettempdir()).glob("agent-eval-run-*"))
 """.replace("TMPDIR", repr(str(tmp_path)))
     )
-    ran = suite.run_apart("-n1")
+    ran = suite.run("-n1")
     assert ran.result.ret == 0

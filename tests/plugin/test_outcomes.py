@@ -201,9 +201,9 @@ def test_expects_it(episode):
 """
 
 
-def test_a_failed_check_fails_whatever_comes_after_it(suite, workers):
+def test_a_failed_check_fails_whatever_comes_after_it(suite):
     suite.write(AFTER_A_CHECK)
-    ran = suite.run(workers)
+    ran = suite.run()
     # As read back from the file: the contract takes no failed check for anything else.
     assert {name: (e.outcome, e.reason) for name, e in ran.episodes.items()} == {
         "test_skips": ("failed", "failed: polite; then skipped: no weather"),

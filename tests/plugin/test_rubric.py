@@ -37,17 +37,15 @@ def verdict(passed=True, score=1.0, reason="it is kind"):
 
 
 @pytest.fixture
-def suite(pytester, monkeypatch):
+def suite(pytester, suite, monkeypatch):
     """Run tests against a scripted judge; returns pytest's result, the episode, the requests."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-of-nobody-0123456789")
 
-    def run(script, source, *arguments, name="test_order.py"):
+    def run(script, source, *arguments, name="test_order.py", run_pytest=suite.run_in_process):
         with ModelServer(script) as server:
             monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
             (pytester.path / name).write_text(HEAD.format(url=server.base_url) + source)
-            result = pytester.runpytest_subprocess(
-                name, "--episode-report-dir=out", "-W", "error", *arguments
-            )
+            result = run_pytest(name, "--episode-report-dir=out", "-W", "error", *arguments)
         results = json.loads((pytester.path / "out/results.json").read_text())
         (episode,) = results["episodes"]
         return result, episode, len(server.requests)
@@ -129,18 +127,20 @@ async def test_order(talked):
 """
 
 
-def test_judges_of_pydantic_evals_are_asked_by_the_engine(suite, monkeypatch):
+def test_judges_of_pydantic_evals_are_asked_by_the_engine(suite, pytester, monkeypatch):
+    # The default judge of pydantic_evals is its process's.
+    apart = {"run_pytest": pytester.runpytest_subprocess}
     script = {
         "It is kind.": [verdict()],
         "It is short.": [verdict()],
         "kindness": [Step(tool_calls=[call("final_result", reason="warm", score=5)])],
     }
-    result, live, asked = suite(script, JUDGES, "--cassette=record")
+    result, live, asked = suite(script, JUDGES, "--cassette=record", **apart)
     result.assert_outcomes(passed=1)
     assert (live["judge"]["calls"], asked) == (3, 3)
     assert [a["name"] for a in live["assertions"][-3:]] == ["LLMJudge", "LLMJudge", "GEval"]
     monkeypatch.delenv("OPENAI_API_KEY")
-    result, again, asked = suite([], JUDGES, "--cassette=replay")
+    result, again, asked = suite([], JUDGES, "--cassette=replay", **apart)
     result.assert_outcomes(passed=1)
     assert asked == 0
     assert again["judge"] == live["judge"]

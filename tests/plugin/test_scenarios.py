@@ -54,9 +54,9 @@ def write(suite):
     return write
 
 
-def test_each_scenario_is_an_episode_of_its_own(suite, write, workers):
+def test_each_scenario_is_an_episode_of_its_own(suite, write):
     write(desk_yaml=DESK)
-    ran = suite.run(workers, "-W", "error")
+    ran = suite.run("-W", "error")
     ran.result.assert_outcomes(passed=2)
     refund, chat = ran.episodes["test_desk[refund]"], ran.episodes["test_desk[chat]"]
     assert (refund.scenario_id, chat.scenario_id) == ("refund", "chat")
@@ -146,17 +146,21 @@ def test_desk(scenario):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("workers", "text", "said"),
     [
-        (
-            "- id: a\n  fixed_responses: [hi]\n  persna: x\n- id: b",
-            [
-                "desk.yaml:3: unknown key 'persna'; did you mean 'persona'?",
-                "desk.yaml:4: its user has nothing to say; give fixed_responses, script or model",
-            ],
+        *(
+            (
+                workers,
+                "- id: a\n  fixed_responses: [hi]\n  persna: x\n- id: b",
+                [
+                    "desk.yaml:3: unknown key 'persna'; did you mean 'persona'?",
+                    "desk.yaml:4: its user has nothing to say; give fixed_responses, script or model",
+                ],
+            )
+            for workers in ("-n0", "-n2")
         ),
-        ("- id: [", ["desk.yaml:1: is no YAML: *"]),
-        ("", ["desk.yaml:1: is empty; write a list of scenarios*"]),
+        ("-n0", "- id: [", ["desk.yaml:1: is no YAML: *"]),
+        ("-n0", "", ["desk.yaml:1: is empty; write a list of scenarios*"]),
     ],
 )
 def test_a_broken_file_is_an_error_of_collection(suite, write, workers, text, said):
@@ -222,7 +226,7 @@ def test_desk():
 def test_the_same_bytes_for_any_number_of_workers(suite, write):
     write(desk_yaml=DESK)
     seen = {
-        (suite.run_apart(*arguments).folder / "results.json").read_bytes()
-        for arguments in (["-n0"], ["-n1"], ["-n3"], ["-n0", "-p", "randomly"])
+        (suite.run(*arguments).folder / "results.json").read_bytes()
+        for arguments in (["-n0"], ["-n3"], ["-n0", "-p", "randomly"])
     }
     assert len(seen) == 1

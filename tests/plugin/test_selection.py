@@ -112,6 +112,7 @@ def pytest_collection_modifyitems(config, items):
 def test_a_session_says_what_hooks_took_away(suite, workers):
     suite.write(ITERATED, conftest=REMOVING)
     session = suite.run("-k", "refund or chat or plain", workers).session
+    assert session.stopped is None
     assert [one.model_dump() for one in session.removed] == [
         {"scenario_id": "chat", "gate": "advisory", "iterations": 1, "by": None},
         {"scenario_id": "refund", "gate": "required", "iterations": 1, "by": None},
@@ -192,12 +193,13 @@ def test_the_same_test_twice_is_two_iterations(suite):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "count"),
+    ("workers", "arguments", "count"),
     [
-        ([], 0),
-        (["-k", "test_a or plain"], 2),
-        (["--deselect", "test_suite.py::test_b"], 1),
-        (["-m", "not episode", "-k", "not plain"], 0),
+        ("-n0", [], 0),
+        ("-n0", ["-k", "test_a or plain"], 2),
+        ("-n2", ["-k", "test_a or plain"], 2),
+        ("-n0", ["--deselect", "test_suite.py::test_b"], 1),
+        ("-n0", ["-m", "not episode", "-k", "not plain"], 0),
     ],
 )
 def test_deselected_episodes_are_counted(suite, workers, arguments, count):
@@ -205,7 +207,9 @@ def test_deselected_episodes_are_counted(suite, workers, arguments, count):
     assert suite.run(workers, *arguments).session.deselected == count
 
 
-@pytest.mark.parametrize("limit", ["-x", "--maxfail=1"])
+@pytest.mark.parametrize(
+    ("workers", "limit"), [("-n0", "-x"), ("-n0", "--maxfail=1"), ("-n2", "-x")]
+)
 def test_a_stop_at_a_limit_is_no_interruption(suite, workers, limit):
     suite.write(SUITE + "".join(f"\ndef test_{n}(episode): talk(episode)" for n in range(20)))
     session = suite.run(workers, limit).session
@@ -213,6 +217,6 @@ def test_a_stop_at_a_limit_is_no_interruption(suite, workers, limit):
     assert session.stopped == "stopping after 1 failures"
 
 
-def test_a_run_to_its_end_was_not_stopped(suite, workers):
+def test_a_run_to_its_end_was_not_stopped(suite):
     suite.write(SUITE)
-    assert suite.run(workers).session.stopped is None
+    assert suite.run().session.stopped is None

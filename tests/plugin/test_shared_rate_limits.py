@@ -48,9 +48,9 @@ async def test_asks_next(aitest_run):
 """
 
 
-def test_workers_ask_no_more_than_one_process_may(suite, workers):
+def test_workers_ask_no_more_than_one_process_may(suite):
     with asking(suite, LIMITED, conftest=LATE) as server:
-        ran = suite.run_apart("--total-wall-time-s=1000", workers)
+        ran = suite.run("--total-wall-time-s=1000", "-n2")
     stopped(ran, "total_wall_time_s exceeded: ")
     assert len(server.requests) == 3
     assert sum(bool(e.trajectory and e.trajectory.agent_turns) for e in ran.results.episodes) == 3
@@ -59,6 +59,6 @@ def test_workers_ask_no_more_than_one_process_may(suite, workers):
 def test_a_refusal_that_one_worker_hears_holds_the_others(suite):
     script = {"refused": [Step(status=429, retry_after="60"), "hi"], "next": ["hi"]}
     with asking(suite, REFUSED, script) as server:
-        ran = suite.run_apart("-n2")
+        ran = suite.run("-n2")
     ran.result.assert_outcomes(passed=2)
     assert len(server.requests) == 1

@@ -20,7 +20,7 @@ async def app(message, *, thread_id):
 """
 
 
-def test_plain_and_async_tests_record_the_same(suite, workers):
+def test_plain_and_async_tests_record_the_same(suite):
     suite.write(
         APP
         + """
@@ -38,7 +38,7 @@ def test_no_episode():
     assert run_simulation(app, user("a"), max_turns=1).turns == 1
 """
     )
-    ran = suite.run(workers, "-W", "error")
+    ran = suite.run("-W", "error")
     ran.result.assert_outcomes(passed=3)
     plain, awaited = ran.episodes["test_plain"], ran.episodes["test_async"]
     assert plain.trajectory == awaited.trajectory
@@ -114,7 +114,7 @@ def test_broken(simulation):
     assert episode.metadata["simulations"][0]["error"] == "ConnectionError"
 
 
-def test_a_thread_is_that_of_the_scenario_its_iteration_and_retry(suite, workers):
+def test_a_thread_is_that_of_the_scenario_its_iteration_and_retry(suite):
     suite.write(
         APP
         + """
@@ -123,7 +123,7 @@ def test_repeated(simulation, tmp_path_factory):
     simulation(app, user("a"), max_turns=1)
 """
     )
-    first, second = (suite.run(workers).episodes for _ in range(2))
+    first, second = (suite.run(workers).episodes for workers in ("-n0", "-n2"))
     threads = {name: episode.thread_id for name, episode in first.items()}
     assert threads == {name: episode.thread_id for name, episode in second.items()}
     assert len(set(threads.values())) == 2
@@ -151,7 +151,7 @@ def modelled(pytester, suite):
     def run(script, tests, *arguments):
         with ModelServer(script) as server:
             suite.write(MODELLED.format(url=server.base_url) + tests)
-            ran = suite.run_apart(*arguments)
+            ran = suite.run(*arguments)
         return ran, [asked.body["messages"] for asked in server.requests]
 
     return run

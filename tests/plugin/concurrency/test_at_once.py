@@ -112,7 +112,7 @@ def test_workers_have_as_many_each(suite):
             if number < 4:
                 await meet(2)
     """)
-    ran = suite.run_apart("-n2", "--dist=load", "--episode-concurrency=4")
+    ran = suite.run("-n2", "--dist=load", "--episode-concurrency=4")
     ran.result.assert_outcomes(passed=80)
     assert len(ran.results.episodes) == 80
 

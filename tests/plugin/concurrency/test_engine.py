@@ -74,7 +74,7 @@ async def test_withdraw(aitest_run, number):
 """,
             isolation="reset",
         )
-        ran = suite.run_apart("--episode-concurrency=6")
+        ran = suite.run("--episode-concurrency=6")
     ran.result.assert_outcomes(passed=12)
 
 
@@ -92,7 +92,7 @@ async def test_ask(aitest_run, number):
     assert result.final_response == f"answer {number}"
 """,
         )
-        ran = suite.run_apart("--episode-concurrency=4")
+        ran = suite.run("--episode-concurrency=4")
     ran.result.assert_outcomes(passed=8)
     for number in range(8):
         turns = ran.episodes[f"test_ask[{number}]"].trajectory.turns
@@ -145,7 +145,7 @@ async def test_late(episode, request, number):
     assert result.final_response == "ok"
 """,
         )
-        ran = suite.run_apart("--episode-concurrency=4")
+        ran = suite.run("--episode-concurrency=4")
     ran.result.assert_outcomes(passed=4)
     for number in range(4):
         turns = ran.episodes[f"test_late[{number}]"].trajectory.turns

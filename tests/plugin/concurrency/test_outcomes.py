@@ -197,7 +197,7 @@ scenarios:
 
 
 def left(suite, concurrency, *arguments):
-    ran = suite.run_apart(f"--episode-concurrency={concurrency}", *arguments)
+    ran = suite.run(f"--episode-concurrency={concurrency}", *arguments)
     lines = [re.sub(r"[\d.]+s\b", "s", line) for line in ran.result.outlines]
     wanted = [line for line in lines if not line.startswith(("note: ", "rootdir", "running"))]
     wanted = [re.sub("0x[0-9a-f]+", "0x", line) for line in wanted]

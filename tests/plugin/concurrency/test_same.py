@@ -135,11 +135,11 @@ def cases(junit: str) -> list[str]:
 @pytest.mark.parametrize("options", [("-v", "-rA"), ("-q",), ("--capture=sys", "-rA")], ids=str)
 def test_the_same_bytes_and_the_same_terminal(suite, options):
     suite.write(MIXED)
-    one_by_one = suite.run_apart(*options)
+    one_by_one = suite.run(*options)
     expected = left(one_by_one)
     assert len(one_by_one.results.episodes) == 16
     for concurrency in (2, 8):
-        found = left(suite.run_apart(*options, f"--episode-concurrency={concurrency}"))
+        found = left(suite.run(*options, f"--episode-concurrency={concurrency}"))
         for part, other in zip(found, expected, strict=True):
             assert part == other
 
@@ -168,7 +168,7 @@ def test_reports_come_in_the_order_of_the_run(suite):
     suite.write(MIXED, conftest=SCRIPTED_CLOCK + dedent(conftest))
     told = []
     for concurrency in (1, 8):
-        suite.run_apart(f"--episode-concurrency={concurrency}")
+        suite.run(f"--episode-concurrency={concurrency}")
         told.append((suite.pytester.path / "told.txt").read_text().splitlines())
     assert len(told[0]) == 46
     assert told[0] == told[1]
@@ -176,7 +176,7 @@ def test_reports_come_in_the_order_of_the_run(suite):
 
 def test_the_journal_says_which_had_begun_and_ends_the_same(suite):
     suite.write(MIXED)
-    journals = [suite.run_apart(f"--episode-concurrency={n}").journal for n in (1, 8)]
+    journals = [suite.run(f"--episode-concurrency={n}").journal for n in (1, 8)]
     ended = [[line.episode for line in j if line.event == "ended"] for j in journals]
     started = [[line.episode for line in j if line.event == "started"] for j in journals]
     assert [e.nodeid for e in started[0]] == [e.nodeid for e in started[1]]

@@ -1,15 +1,69 @@
-"""pytest-timeout ends the episode whose turn it is, wherever its signal comes."""
+"""pytest-timeout ends the episode whose turn it is, wherever its signal comes.
+
+Every timeout is long: the suites let pytest-timeout's timer end when the episode that is to be
+timed out waits for ever, so that the speed of the machine does not matter.
+"""
 
 from __future__ import annotations
 
 import pytest
 
+TIMER = '''
+"""Ends the timer of pytest-timeout at a moment that the suite chooses."""
+
+import asyncio
+import signal
+from collections import defaultdict
+
+running = defaultdict(asyncio.Event)
+"""By the name of a test: its timer runs."""
+
+
+async def end_at_turn_of(name):
+    """Wait for the turn of this test, and let its time be over."""
+    await running[name].wait()
+    end()
+
+
+def end():
+    """Let the time of the test whose timer runs be over."""
+    signal.setitimer(signal.ITIMER_REAL, 0.001)
+'''
+
+WATCH_TURNS = """
+import sys
+import pytest
+
+sys.path.insert(0, ".")
+import timer
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(item):
+    result = yield
+    timer.running[item.name].set()
+    return result
+"""
+
+
+@pytest.fixture
+def timed(suite):
+    """Write tests that may import `timer`."""
+
+    def write(tests):
+        suite.pytester.makepyfile(timer=TIMER)
+        suite.write(tests, conftest=WATCH_TURNS)
+
+    return write
+
+
 SLOW = """
 import asyncio
 import pytest
-from meeting import meet
+import timer
+from meeting import DEADLINE_S
 
 PARTIES = {parties}
+was_ended = asyncio.Event()
 
 @pytest.fixture
 def desk(request):
@@ -19,13 +73,15 @@ def desk(request):
 
 async def test_first(episode, desk): await asyncio.sleep(0)
 
-@pytest.mark.timeout(0.5)
+@pytest.mark.timeout(100)
 async def test_slow(episode, desk):
     with episode.turn("Hello") as turn:
         turn.tool_call("lookup")
     try:
+        await timer.end_at_turn_of("test_slow")
         await asyncio.Event().wait()
     finally:
+        was_ended.set()
         with open("told.txt", "a") as file:
             print("cleaned up", file=file)
 
@@ -36,23 +92,22 @@ async def test_others(episode, desk, number):
 
 BUSY = """
     # Always at work, and nearly never waiting: the signal comes in a step of these.
-    import time
-    until = time.monotonic() + 1.5
-    while time.monotonic() < until and PARTIES > 1:
-        sum(range(20000))
-        await asyncio.sleep(0)
+    async with asyncio.timeout(DEADLINE_S):
+        while not was_ended.is_set() and PARTIES > 1:
+            sum(range(20000))
+            await asyncio.sleep(0)
 """
 
 
 @pytest.mark.parametrize("others", ["await asyncio.sleep(0)", BUSY], ids=["idle", "busy"])
 @pytest.mark.parametrize("parties", [1, 4])
-def test_the_slow_one_fails_and_no_other(suite, others, parties):
-    suite.write(SLOW.format(parties=parties, others=others.lstrip()))
+def test_the_slow_one_fails_and_no_other(suite, timed, others, parties):
+    timed(SLOW.format(parties=parties, others=others.lstrip()))
     ran = suite.run_apart(f"--episode-concurrency={parties}")
     ran.result.assert_outcomes(passed=5, failed=1)
     slow = ran.episodes["test_slow"]
     assert slow.outcome == "failed"
-    assert "Timeout (>0.5s) from pytest-timeout" in slow.reason
+    assert "Timeout (>100.0s) from pytest-timeout" in slow.reason
     assert slow.trajectory is not None
     assert [call.name for call in slow.trajectory.tool_calls()] == ["lookup"]
     told = (suite.pytester.path / "told.txt").read_text().splitlines()
@@ -61,55 +116,63 @@ def test_the_slow_one_fails_and_no_other(suite, others, parties):
 
 
 @pytest.mark.parametrize("parties", [1, 4])
-def test_each_slow_one_has_its_own_time_from_its_turn_on(suite, parties):
-    suite.write("""
+def test_each_slow_one_has_its_own_time_from_its_turn_on(suite, timed, parties):
+    timed("""
         import asyncio
         import pytest
+        import timer
 
         @pytest.mark.parametrize("number", range(3))
         async def test_slow(episode, number):
+            await timer.end_at_turn_of(f"test_slow[{number}]")
             await asyncio.Event().wait()
 
         async def test_quick(episode): pass
     """)
-    ran = suite.run_apart(f"--episode-concurrency={parties}", "--timeout=0.4")
+    ran = suite.run_apart(f"--episode-concurrency={parties}", "--timeout=100")
     ran.result.assert_outcomes(passed=1, failed=3)
     for number in range(3):
         assert "Timeout" in ran.episodes[f"test_slow[{number}]"].reason
 
 
 @pytest.mark.parametrize("blocks", ["first", "second"])
-def test_one_that_blocks_the_loop_for_ever_is_the_one_that_fails(suite, blocks):
-    suite.write(f"""
+def test_one_that_blocks_the_loop_for_ever_is_the_one_that_fails(suite, timed, blocks):
+    timed(f"""
         import asyncio
         import threading
         import pytest
+        import timer
         from meeting import let_others_work, meet
 
         @pytest.mark.parametrize("name", ["first", "second"])
         async def test_one(episode, name):
             await meet(2)
             if name == "{blocks}":
+                # The second blocks the loop while the timer of the first runs.
+                await timer.end_at_turn_of("test_one[first]")
                 threading.Event().wait(100)
             await asyncio.sleep(0)
 
         async def test_last(episode): pass
     """)
-    ran = suite.run_apart("--episode-concurrency=2", "--timeout=1")
+    ran = suite.run_apart("--episode-concurrency=2", "--timeout=100")
     outcomes = {name: e.outcome for name, e in ran.episodes.items()}
     assert outcomes[f"test_one[{blocks}]"] == "failed"
     assert outcomes["test_last"] == "passed"
     assert "Timeout" in ran.episodes[f"test_one[{blocks}]"].reason
 
 
-def test_one_that_hangs_in_a_setup_ahead_of_its_turn(suite):
-    suite.write("""
+def test_one_that_hangs_in_a_setup_ahead_of_its_turn(suite, timed):
+    timed("""
         import asyncio
         import threading
         import pytest
+        import timer
 
         @pytest.fixture
-        def blocks(): threading.Event().wait(100)
+        def blocks():
+            timer.end()
+            threading.Event().wait(100)
 
         async def test_first(episode):
             await asyncio.sleep(0)
@@ -117,7 +180,7 @@ def test_one_that_hangs_in_a_setup_ahead_of_its_turn(suite):
         async def test_second(blocks, episode): pass
         async def test_last(episode): pass
     """)
-    ran = suite.run_apart("--episode-concurrency=2", "--timeout=1")
+    ran = suite.run_apart("--episode-concurrency=2", "--timeout=100")
     outcomes = {name: e.outcome for name, e in ran.episodes.items()}
     # The time of the first, which could not go on either, is over too.
     assert outcomes == {"test_first": "failed", "test_second": "error", "test_last": "passed"}
@@ -125,14 +188,39 @@ def test_one_that_hangs_in_a_setup_ahead_of_its_turn(suite):
 
 
 def test_its_thread_method_tells_of_all_that_were_at_work(suite):
-    suite.write("""
+    suite.write(
+        """
         import asyncio
         import pytest
+        from conftest import all_are_at_work
+        from meeting import meet
 
         @pytest.mark.parametrize("number", range(3))
-        async def test_slow(episode, number): await asyncio.Event().wait()
-    """)
-    ran = suite.run_apart("--episode-concurrency=3", "--timeout=0.5", "--timeout-method=thread")
+        async def test_slow(episode, number):
+            await meet(3)
+            all_are_at_work.set()
+            await asyncio.Event().wait()
+        """,
+        conftest="""
+        import threading
+        import pytest
+        from pytest_timeout import timeout_timer
+
+        all_are_at_work = threading.Event()
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_timeout_set_timer(item, settings):
+            # Ends in pytest-timeout's own way, once all are at work.
+            def end():
+                all_are_at_work.wait()
+                timeout_timer(item, settings)
+
+            item.cancel_timeout = lambda: None
+            threading.Thread(target=end, daemon=True).start()
+            return True
+        """,
+    )
+    ran = suite.run_apart("--episode-concurrency=3", "--timeout=100", "--timeout-method=thread")
     assert ran.result.ret == 1
     assert [(line.event, line.episode.outcome) for line in ran.journal] == [
         ("started", "error")

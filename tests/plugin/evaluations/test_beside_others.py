@@ -10,7 +10,7 @@ from tests.plugin.evaluations.rig import SHARED, recorded
 from tests.plugin.test_same_bytes import SHUFFLED
 
 
-def test_outside_of_evaluations_nothing_is_recorded(suite, workers):
+def test_outside_of_evaluations_nothing_is_recorded(suite):
     """A helper of an evaluation that a strict episode calls, and the next test after one."""
     suite.write("def test_strict(): assert 1")
     suite.pytester.makepyfile(
@@ -24,7 +24,7 @@ def test_outside_of_evaluations_nothing_is_recorded(suite, workers):
         def test_some(episode): assert running_episode().mode == "strict"
         """,
     )
-    ran = suite.without_evidence().run("--eval", workers)
+    ran = suite.without_evidence().run("--eval")
     ran.result.assert_outcomes(passed=4)
 
 
@@ -200,7 +200,7 @@ def test_workers_order_and_hash_seed_do_not_show(suite, monkeypatch):
         b_eval=SHARED,
     )
     seen = set()
-    ways = ["-n0"], ["-n0", "--color=yes"], ["-n1"], ["-n4"], ["-vv"], ["-q"]
+    ways = ["-n0"], ["-n0", "--color=yes"], ["-n3"], ["-vv"], ["-q"]
     for number, arguments in enumerate(ways):
         # pytest itself explains more on CI, and with `-v`.
         monkeypatch.setenv("CI", "true") if number % 2 else monkeypatch.delenv("CI", raising=False)
