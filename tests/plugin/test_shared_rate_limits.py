@@ -31,17 +31,28 @@ async def until(name):
     while not Path(name).exists():
         await asyncio.sleep(0.05)
 
+async def ask_until_it_waits(aitest_run, question):
+    limiter = aitest_run.engine.limiter(agent.provider)
+    waits, sleep = asyncio.Event(), limiter.sleep
+    async def note_and_sleep(seconds):
+        waits.set()
+        await sleep(seconds)
+    limiter.sleep = note_and_sleep
+    asked = asyncio.create_task(aitest_run(agent, question, timeout_s=None))
+    waiting = asyncio.create_task(waits.wait())
+    await asyncio.wait({asked, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    return asked
+
 async def test_is_refused(aitest_run):
-    asked = asyncio.create_task(aitest_run(agent, "refused", timeout_s=None))
-    await asyncio.sleep(2)
+    asked = await ask_until_it_waits(aitest_run, "refused")
     Path("refused").touch()
     await until("seen")
     asked.cancel()
 
 async def test_asks_next(aitest_run):
     await until("refused")
-    asked = asyncio.create_task(aitest_run(agent, "next", timeout_s=None))
-    await asyncio.sleep(2)
+    asked = await ask_until_it_waits(aitest_run, "next")
     Path("seen").touch()
     assert not asked.done()
     asked.cancel()
