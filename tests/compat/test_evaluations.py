@@ -193,17 +193,23 @@ def test_one_past_its_time_has_failed_and_the_others_go_on(suite):
     suite.write(
         desk_eval="""
         import asyncio
+        import signal
         import threading
         import pytest
 
-        @pytest.mark.timeout(0.5)
+        def end_the_timer():  # no machine is too slow for what comes before
+            signal.setitimer(signal.ITIMER_REAL, 0.001)
+
+        @pytest.mark.timeout(100)
         def test_slow():
             assert 1 == 1
+            end_the_timer()
             threading.Event().wait(30)
 
-        @pytest.mark.timeout(0.5)
+        @pytest.mark.timeout(100)
         async def test_slow_async():
             assert 1 == 2
+            end_the_timer()
             await asyncio.sleep(30)
 
         def test_z_other(): assert 1 == 1
