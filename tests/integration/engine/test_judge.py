@@ -215,10 +215,10 @@ def test_a_judge_that_is_told_to_wait_is_waited_for():
     class Slow(Clock):
         async def sleep(self, seconds):
             self.now += seconds
-            await asyncio.sleep(1.1)
+            await asyncio.sleep(3.1)
 
     script = [Step(status=429, retry_after="9"), verdict()]
-    assert judged(script, timeout_s=1.0, clock=Slow()).assertion.passed
+    assert judged(script, timeout_s=3.0, clock=Slow()).assertion.passed
 
 
 def test_an_assertion_of_a_library_is_no_assertion_of_the_agent():

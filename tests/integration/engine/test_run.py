@@ -240,9 +240,9 @@ def test_money_used_up():
 
 
 def test_time_used_up_keeps_what_was_done():
-    result = run([BALANCE, HANG], balance, timeout_s=0.5)
+    result = run([BALANCE, HANG], balance, timeout_s=3)
     assert (result.stop_reason, result.outcome) == ("timeout", "failed")
-    assert result.error == "it was not done after 0.5 s; request 2 to the model was open"
+    assert result.error == "it was not done after 3 s; request 2 to the model was open"
     assert result.all_tool_calls[0].result["usd"] == 1500
     assert len(result.messages) == 3
 
@@ -258,7 +258,7 @@ def test_a_tool_that_never_answers_is_stopped_by_the_time():
         await asyncio.Event().wait()
 
     both = {"tool_calls": [call("balance", account="a"), call("forever")]}
-    result = run([both, "done"], balance, forever, timeout_s=0.5)
+    result = run([both, "done"], balance, forever, timeout_s=3)
     assert result.stop_reason == "timeout"
     assert result.error.endswith("it was at work on the model's answer 1")
     answered, stopped = result.all_tool_calls
@@ -394,7 +394,7 @@ def test_one_episode_that_ends_badly_leaves_the_others_alone():
         async with session(balance) as opened:
             given = agent(server)
             prompts = ("hangs", "fails", "works")
-            work = (aitest_run(given, p, session=opened, timeout_s=1) for p in prompts)
+            work = (aitest_run(given, p, session=opened, timeout_s=3) for p in prompts)
             return await asyncio.gather(*work)
 
     with ModelServer({"hangs": [HANG], "fails": [500], "works": [BALANCE, "yes"]}) as server:
