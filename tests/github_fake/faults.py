@@ -32,6 +32,17 @@ FaultKind = Literal[
 ``not_found``, ``bad_credentials``: 404 and 401 for a request that was right.
 """
 
+LASTING_FAULTS: tuple[FaultKind, ...] = (
+    "read_only",
+    "unprocessable",
+    "not_found",
+    "bad_credentials",
+)
+"""Faults that no retry can overcome."""
+
+PASSING_FAULTS = tuple(kind for kind in get_args(FaultKind) if kind not in LASTING_FAULTS)
+"""Faults after which the same request succeeds."""
+
 _SECONDARY = (
     "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 )

@@ -19,18 +19,9 @@ from ci_agent_eval.github.event import Event, SourceRun
 from ci_agent_eval.render.markdown.guard import foreign_elements
 from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
 from tests.builders import episode
-from tests.github_fake import FaultKind
+from tests.github_fake import PASSING_FAULTS, FaultKind
 from tests.integration.github.rig import BOT, MARKER, REPO, SHA, TOKEN, Rig, pull_event
 
-PASSING: tuple[FaultKind, ...] = (
-    "forbidden_retry_after",
-    "too_many_no_retry_after",
-    "rate_limited_reset",
-    "server_error",
-    "bad_gateway_after_work",
-    "cut_before",
-    "cut_after",
-)
 NAME = "agent-eval-report"
 HOSTILE = hostile_zips(SHA)
 
@@ -145,7 +136,7 @@ def test_this_many_requests(rig: Rig):
     assert len(rig.fake.requests) == REQUESTS
 
 
-@pytest.mark.parametrize("kind", PASSING)
+@pytest.mark.parametrize("kind", PASSING_FAULTS)
 @pytest.mark.parametrize("nth", range(1, REQUESTS + 1))
 def test_a_fault_that_passes(rig: Rig, kind: FaultKind, nth: int):
     event = handed_over(rig, report_zip(commit=SHA))
@@ -231,7 +222,7 @@ def test_a_token_that_may_not_comment_is_told(rig: Rig):
     assert [run.conclusion for run in rig.check_runs] == ["failure"]
 
 
-@pytest.mark.parametrize("kind", PASSING)
+@pytest.mark.parametrize("kind", PASSING_FAULTS)
 @pytest.mark.parametrize("nth", range(1, 9))
 def test_a_refusal_outlasts_what_goes_over_and_is_there_once(rig: Rig, kind: FaultKind, nth: int):
     event, green = fork_event(rig), of_fork(rig, 8)

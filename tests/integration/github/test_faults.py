@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ci_agent_eval.github.plan import Publication, PublishResult
-from tests.github_fake import FakeGitHub, FaultKind
+from tests.github_fake import LASTING_FAULTS, PASSING_FAULTS, FakeGitHub, FaultKind
 from tests.integration.github.rig import (
     BOT,
     MARKER,
@@ -18,21 +18,6 @@ from tests.integration.github.rig import (
     publication,
     pull_event,
 )
-
-PASSING: tuple[FaultKind, ...] = (
-    "forbidden_retry_after",
-    "too_many_no_retry_after",
-    "rate_limited_reset",
-    "server_error",
-    "bad_gateway_after_work",
-    "cut_before",
-    "cut_after",
-    "cut_halfway",
-)
-"""What goes over: a publish gets through all of it."""
-
-LASTING: tuple[FaultKind, ...] = ("read_only", "unprocessable", "not_found", "bad_credentials")
-"""What no retry changes."""
 
 STATUS = {"unprocessable": "422", "not_found": "404", "bad_credentials": "401"}
 
@@ -87,7 +72,7 @@ def test_a_publish_makes_this_many_requests(rig: Rig, later: bool):
 CALLS = [(False, n) for n in range(1, FIRST + 1)] + [(True, n) for n in range(1, LATER + 1)]
 
 
-@pytest.mark.parametrize("kind", PASSING)
+@pytest.mark.parametrize("kind", PASSING_FAULTS)
 @pytest.mark.parametrize(
     ("later", "nth"), CALLS, ids=[f"{'later' if late else 'first'}-{n}" for late, n in CALLS]
 )
@@ -110,7 +95,7 @@ def test_one_fault_that_passes(rig: Rig, kind: FaultKind, later: bool, nth: int)
     assert "trying again" in rig.everything_said()
 
 
-@pytest.mark.parametrize("kind", LASTING)
+@pytest.mark.parametrize("kind", LASTING_FAULTS)
 @pytest.mark.parametrize(
     ("later", "nth"), CALLS, ids=[f"{'later' if late else 'first'}-{n}" for late, n in CALLS]
 )
@@ -140,7 +125,7 @@ def test_one_refusal(rig: Rig, kind: FaultKind, later: bool, nth: int):
     assert len(rig.check_runs[-1].annotations) == 120
 
 
-@pytest.mark.parametrize("kind", [*PASSING, *LASTING])
+@pytest.mark.parametrize("kind", [*PASSING_FAULTS, *LASTING_FAULTS])
 @pytest.mark.parametrize(
     ("later", "nth"), CALLS, ids=[f"{'later' if late else 'first'}-{n}" for late, n in CALLS]
 )
@@ -162,7 +147,7 @@ def test_a_fault_that_stays(rig: Rig, kind: FaultKind, later: bool, nth: int):
                 result.check_run.sentence,
             )
             assert result.failed
-    if kind not in LASTING and result.problems:
+    if kind not in LASTING_FAULTS and result.problems:
         assert result.failed
     assert rig.step_summary.exists()
 
@@ -205,7 +190,7 @@ def test_an_interrupted_look_that_is_refused_is_repeated(rig: Rig):
     assert [(run.status, run.conclusion) for run in rig.check_runs] == [("completed", "failure")]
 
 
-@pytest.mark.parametrize("kind", PASSING)
+@pytest.mark.parametrize("kind", PASSING_FAULTS)
 def test_github_back_after_it_was_gone(rig: Rig, kind: FaultKind):
     """A second publish completes what the first one had to leave."""
     rig.fake.faults.add(kind, nth=4, times=None, reset_at=1_767_230_000)

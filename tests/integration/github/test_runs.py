@@ -15,21 +15,10 @@ from ci_agent_eval.github.download import download as download_file
 from ci_agent_eval.github.failures import GoneError, NotAllowedError
 from ci_agent_eval.github.runs import RunsApi
 from ci_agent_eval.github.waiting import Patience
-from tests.github_fake import FaultKind
+from tests.github_fake import PASSING_FAULTS, FaultKind
 from tests.integration.github.rig import REPO, SHA, TOKEN, Rig
 
 ARCHIVE = b"PK" + bytes(range(256)) * 9000
-
-PASSING: tuple[FaultKind, ...] = (
-    "forbidden_retry_after",
-    "too_many_no_retry_after",
-    "rate_limited_reset",
-    "server_error",
-    "bad_gateway_after_work",
-    "cut_before",
-    "cut_after",
-    "cut_halfway",
-)
 
 
 def call(rig: Rig, do: Callable[[RunsApi], Any], **connection: Any) -> Any:
@@ -90,7 +79,7 @@ def test_a_download_without_our_token_at_the_storage(rig: Rig):
     assert [request.path for request in rig.fake.requests][-1].startswith("/_storage/")
 
 
-@pytest.mark.parametrize("kind", PASSING)
+@pytest.mark.parametrize("kind", PASSING_FAULTS)
 @pytest.mark.parametrize("on", ["GET */zip", "GET /_storage/*"])
 def test_a_download_outlasts_what_goes_over(rig: Rig, kind: FaultKind, on: str):
     artifact = stored(rig)
