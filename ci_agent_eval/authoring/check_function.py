@@ -17,8 +17,13 @@ from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.contract.wording import shorten
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording.active_episode import RunningEpisode, running_episode
-from ci_agent_eval.recording.verdict import parse_score, parse_threshold, placed, prefixed
+from ci_agent_eval.recording.active_episode import RunningEpisode, get_active_episode
+from ci_agent_eval.recording.check_value import (
+    add_location,
+    parse_score,
+    parse_threshold,
+    prefix_names,
+)
 
 _LONGEST = 200
 """Characters of source text that describe an assertion."""
@@ -131,7 +136,7 @@ def _checked(
 ) -> bool | Awaitable[bool]:
     """Apply a Check to the running episode as it is so far."""
     __tracebackhide__ = True
-    episode = running_episode()
+    episode = get_active_episode()
     if episode is None or episode.recorder is None:
         raise InputError(
             "check(...): a Check looks at an episode, and none is running here; call it in a test "
@@ -140,7 +145,7 @@ def _checked(
     found, place = check_.assertions(episode.recorder.snapshot()), _place(caller)
     if inspect.isawaitable(found):
         return _Pending(check_, found, prefix, place, episode)
-    return _told(prefixed(assertions_of(check_, found), prefix), place)
+    return _told(prefix_names(assertions_of(check_, found), prefix), place)
 
 
 class _Pending(Awaitable[bool]):
@@ -173,14 +178,14 @@ class _Pending(Awaitable[bool]):
         if self.give_up in self._episode.unawaited:
             self._episode.unawaited.remove(self.give_up)
         found = assertions_of(self._check, (yield from self._found.__await__()))
-        return _told(prefixed(found, self._prefix), self._place)
+        return _told(prefix_names(found, self._prefix), self._place)
 
 
 def _told(found: Sequence[Assertion], place: _Place) -> bool:
     """Record what was found; raise where a failure is not measured."""
     __tracebackhide__ = True
-    episode = running_episode()
-    for assertion in placed(found, place):
+    episode = get_active_episode()
+    for assertion in add_location(found, place):
         if episode is not None:
             episode.keep(assertion)
     failed = [a for a in found if not a.passed and a.severity == "error"]
@@ -195,7 +200,7 @@ def _records(episode: RunningEpisode | None) -> bool:
 
 
 def _place(caller: FrameType) -> _Place:
-    episode = running_episode()
+    episode = get_active_episode()
     return None if episode is None else episode.locate(caller)
 
 

@@ -28,7 +28,7 @@ from ci_agent_eval.checks.span_tree import metrics, span_tree
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.errors import AgentEvalError, InputError
-from ci_agent_eval.recording.active_episode import running_episode
+from ci_agent_eval.recording.active_episode import get_active_episode
 
 AnyEvaluator = Evaluator[Any, Any, Any]
 Judge = LLMJudge | GEval
@@ -94,7 +94,7 @@ class EvaluatorCheck(Named):
         Raises EvaluatorError where the evaluator raises, and InputError where it says
         nothing, or a number that is not on its scale.
         """
-        if isinstance(self.evaluator, Judge) and running_episode() is not None:
+        if isinstance(self.evaluator, Judge) and get_active_episode() is not None:
             return self._judged(episode, self.evaluator)
         evaluator = self.evaluator
         is_own = type(evaluator).evaluate_async is not Evaluator.evaluate_async

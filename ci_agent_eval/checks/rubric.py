@@ -10,7 +10,7 @@ from ci_agent_eval.checks.shown import cut
 from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.errors import AgentEvalError, InputError
-from ci_agent_eval.recording.active_episode import running_episode
+from ci_agent_eval.recording.active_episode import get_active_episode
 
 ENGINE_FIXTURE = "aitest_run"
 """The fixture that holds an episode's engine and cassette."""
@@ -97,7 +97,7 @@ class EngineFixture(Protocol):
 
 def running_engine(owner: str) -> EngineFixture:
     """Return the engine fixture of the running episode. Raises InputError if there is none."""
-    running = running_episode()
+    running = get_active_episode()
     if running is None or running.fixture is None:
         raise InputError(
             f"{owner}: no episode is running whose judge's cost it could be; "

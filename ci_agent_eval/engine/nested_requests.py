@@ -29,7 +29,7 @@ from ci_agent_eval.engine.limits import Spent, Stop
 from ci_agent_eval.engine.model import build_model, is_scripted
 from ci_agent_eval.engine.record import NotedToolset, RunRecord
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording.active_episode import running_episode
+from ci_agent_eval.recording.active_episode import get_active_episode
 
 FIXTURE = "aitest_run"
 """The fixture that has an episode's engine and cassette."""
@@ -120,7 +120,7 @@ def _current_scope() -> RunScope | None:
 
 def _scope_of_episode() -> RunScope | None:
     """Return where the code of the running episode asks; None without a cassette."""
-    running = running_episode()
+    running = get_active_episode()
     if running is None or running.fixture is None:
         return None
     runs: Any = running.fixture(FIXTURE)

@@ -38,8 +38,12 @@ from ci_agent_eval.pytest_plugin.evaluation import measuring
 from ci_agent_eval.pytest_plugin.evaluation.counting.install import AssertCounting
 from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
 from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE, LOST, PLUGIN_NAME
-from ci_agent_eval.recording import EpisodeRecorder, complaints, draft_episode
-from ci_agent_eval.recording.active_episode import RunningEpisode, enter, leave
+from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode, list_failure_reasons
+from ci_agent_eval.recording.active_episode import (
+    RunningEpisode,
+    activate_episode,
+    deactivate_episode,
+)
 from ci_agent_eval.redaction import Redactor, distinct_names
 from ci_agent_eval.storage.run_folder import Journal, ReportFolder
 
@@ -157,9 +161,9 @@ class EpisodeSession:
         """Let what is asserted from now on be the item's, whose turn it is."""
         state = item.stash[EPISODE]
         if state.running is None:
-            leave()
+            deactivate_episode()
         else:
-            enter(state.running)
+            activate_episode(state.running)
 
     def confirm(self, item: pytest.Item) -> None:
         """End the setup of a test whose marker cannot be read with the reason."""
@@ -187,7 +191,7 @@ class EpisodeSession:
             )
         except InputError as error:
             state.problem = str(error)
-            return draft_episode(
+            return build_initial_episode(
                 state.scenario_id, nodeid=state.nodeid, file=file, line=line, **identity
             )
 
@@ -206,14 +210,14 @@ class EpisodeSession:
         state = item.stash[EPISODE]
         if state.draft is None:
             raise pytest.UsageError(f"{item.nodeid}: the episode was asked for before its setup")
-        state.recorder = EpisodeRecorder.from_draft(
+        state.recorder = EpisodeRecorder.from_initial_episode(
             state.draft, clock=clock, locate=self._places.of_caller
         )
         if (running := state.running) is not None:
             running.recorder, running.fixture = state.recorder, fixture
-            for assertion in running.early:
+            for assertion in running.early_assertions:
                 state.recorder.keep(assertion)
-            running.early.clear()
+            running.early_assertions.clear()
         return state.recorder
 
     def call(self, item: pytest.Item) -> None:
@@ -234,7 +238,7 @@ class EpisodeSession:
         state.ended = measuring.with_uncounted(item, _end(state, ending_after_subtests(state)))
         if measuring.is_measured(item, state) and not state.subtest_errors:
             return
-        if lines := (*complaints(state.ended), *state.subtest_errors):
+        if lines := (*list_failure_reasons(state.ended), *state.subtest_errors):
             raise measuring.failed(state, _sentence(state.ended, lines))
 
     def raised(self, item: pytest.Item, error: BaseException) -> None:
@@ -249,7 +253,11 @@ class EpisodeSession:
             return
         reason = measuring.given_up(error)
         state.ended = _end(state, ending_after_subtests(state, Ending("skipped", reason)))
-        lines = (*complaints(state.ended), *state.subtest_errors, f"then skipped: {reason or ''}")
+        lines = (
+            *list_failure_reasons(state.ended),
+            *state.subtest_errors,
+            f"then skipped: {reason or ''}",
+        )
         raise EpisodeFailed(_sentence(state.ended, lines), pytrace=False) from None
 
     def interrupt(self, item: pytest.Item, interruption: BaseException) -> None:
@@ -303,7 +311,7 @@ class EpisodeSession:
         if current is not None:
             self._mark(item, report, self._redacted(current))
         if report.when == "teardown":
-            leave()
+            deactivate_episode()
 
     def _begin_subtest(
         self, state: EpisodeItem, call: pytest.CallInfo[None], ending: Ending
@@ -320,7 +328,7 @@ class EpisodeSession:
         try:
             return (yield)
         finally:
-            leave()
+            deactivate_episode()
             if EPISODE in item.stash:
                 item.stash[EPISODE].forget()
                 item.stash[SHOWN] = None
@@ -414,7 +422,7 @@ def _end(state: EpisodeItem, ending: Ending) -> Episode:
         )
         return _with(ended, ending) if ending.expected else ended
     assert state.draft is not None, "an episode begins before it ends"  # noqa: S101 - see begin
-    early = () if state.running is None else tuple(state.running.early)
+    early = () if state.running is None else tuple(state.running.early_assertions)
     ended = measuring.also(_with(state.draft, ending), early, "in setup")
     return Episode.model_validate({**dict(ended), "asserted": asserted})
 

@@ -1,8 +1,8 @@
 """Recording an episode while its test runs."""
 
-from ci_agent_eval.recording.complaints import complaints
 from ci_agent_eval.recording.episode import EpisodeRecorder, Locate
-from ci_agent_eval.recording.initial_episode import EpisodeFields, draft_episode
+from ci_agent_eval.recording.failure_reasons import list_failure_reasons
+from ci_agent_eval.recording.initial_episode import EpisodeFields, build_initial_episode
 from ci_agent_eval.recording.turn import Tokens, TurnRecorder
 from ci_agent_eval.recording.validation import Clock
 
@@ -13,6 +13,6 @@ __all__ = [
     "Locate",
     "Tokens",
     "TurnRecorder",
-    "complaints",
-    "draft_episode",
+    "build_initial_episode",
+    "list_failure_reasons",
 ]

@@ -33,9 +33,9 @@ class RunningEpisode:
     """Gives one of the test's fixtures by name, such as `aitest_run`."""
     locate: Callable[[FrameType], tuple[str, int] | None] = lambda frame: None  # noqa: ARG005 - none is known
     """Finds the file (relative, posix) and line below the root that a frame is at, or came from."""
-    early: list[Assertion] = field(default_factory=list)
+    early_assertions: list[Assertion] = field(default_factory=list)
     """What fixtures asserted before there was a recorder."""
-    late: list[Assertion] = field(default_factory=list)
+    late_assertions: list[Assertion] = field(default_factory=list)
     """What was asserted after the episode had ended."""
     unawaited: list[Callable[[], str]] = field(default_factory=list)
     """Checks that are still to be awaited: each gives itself up, and says where it was made."""
@@ -54,17 +54,19 @@ class RunningEpisode:
         if self.counts_once:
             return
         if self.ended:
-            self.late.append(assertion)
+            self.late_assertions.append(assertion)
         elif self.recorder is None:
-            self.early.append(assertion)
+            self.early_assertions.append(assertion)
         else:
             self.recorder.keep(assertion)
 
 
-_own: ContextVar[RunningEpisode | None] = ContextVar("ci_agent_eval_episode", default=None)
+_context_episode: ContextVar[RunningEpisode | None] = ContextVar(
+    "ci_agent_eval_episode", default=None
+)
 
 
-class _Stage:
+class _ProcessState:
     """Holds the one episode whose turn it is."""
 
     episode: RunningEpisode | None = None
@@ -74,14 +76,14 @@ class _Stage:
     """Others run beside it: a thread that has no context may be anyone's."""
 
 
-def running_episode() -> RunningEpisode | None:
+def get_active_episode() -> RunningEpisode | None:
     """Return the episode that is running here, or None outside of any."""
-    own = _own.get()
+    own = _context_episode.get()
     if own is not None:
         return None if own.outside else own
-    if _Stage.outside or (_Stage.accompanied and not _is_main_thread()):
+    if _ProcessState.outside or (_ProcessState.accompanied and not _is_main_thread()):
         return None
-    return _Stage.episode
+    return _ProcessState.episode
 
 
 def _is_main_thread() -> bool:
@@ -90,55 +92,55 @@ def _is_main_thread() -> bool:
 
 def is_evaluating() -> bool:
     """Say whether the episode that is running is an evaluation: what fails is kept, not raised."""
-    episode = running_episode()
+    episode = get_active_episode()
     return episode is not None and episode.mode == "evaluation"
 
 
-def note_assertion() -> None:
+def note_passed_assert() -> None:
     """Note that an assert passed, where a test of an episode is being called."""
-    episode = running_episode()
+    episode = get_active_episode()
     if episode is not None and episode.is_called:
         episode.asserted = True
 
 
-def enter(episode: RunningEpisode) -> None:
+def activate_episode(episode: RunningEpisode) -> None:
     """Say that an episode's test begins."""
-    _Stage.episode, _Stage.outside = episode, 0
+    _ProcessState.episode, _ProcessState.outside = episode, 0
 
 
-def leave() -> None:
+def deactivate_episode() -> None:
     """Say that the test has been torn down."""
-    _Stage.episode = None
+    _ProcessState.episode = None
 
 
-def belong_to(episode: RunningEpisode) -> None:
+def bind_context(episode: RunningEpisode) -> None:
     """Say that this context is an episode's, which runs beside others."""
-    _own.set(episode)
+    _context_episode.set(episode)
 
 
 @contextmanager
-def standing_in(episode: RunningEpisode | None) -> Iterator[None]:
+def activate_temporarily(episode: RunningEpisode | None) -> Iterator[None]:
     """Say that what comes is done for an episode before its turn."""
-    before = _Stage.episode, _Stage.outside
-    _Stage.episode, _Stage.outside = episode, 0
+    before = _ProcessState.episode, _ProcessState.outside
+    _ProcessState.episode, _ProcessState.outside = episode, 0
     try:
         yield
     finally:
-        _Stage.episode, _Stage.outside = before
+        _ProcessState.episode, _ProcessState.outside = before
 
 
-def accompanied(others: bool) -> None:
+def set_concurrent(others: bool) -> None:
     """Say whether other episodes run beside the one whose turn it is."""
-    _Stage.accompanied = others
+    _ProcessState.accompanied = others
 
 
-def step_out() -> None:
+def enter_shared_fixture() -> None:
     """Say that what comes belongs to several tests: a fixture of theirs is at work."""
-    holder = _own.get() or _Stage
+    holder = _context_episode.get() or _ProcessState
     holder.outside += 1
 
 
-def step_in() -> None:
+def leave_shared_fixture() -> None:
     """Say that what comes belongs to the running test again."""
-    holder = _own.get() or _Stage
+    holder = _context_episode.get() or _ProcessState
     holder.outside = max(holder.outside - 1, 0)

@@ -32,19 +32,19 @@ from ci_agent_eval.contract.trajectory import (
     Turn,
 )
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording.complaints import describe_failed_checks, never_entered
-from ci_agent_eval.recording.initial_episode import EpisodeFields, draft_episode
+from ci_agent_eval.recording.check_value import add_location, build_assertions
+from ci_agent_eval.recording.failure_reasons import describe_failed_checks, describe_unentered_turn
+from ci_agent_eval.recording.initial_episode import EpisodeFields, build_initial_episode
 from ci_agent_eval.recording.merge import (
-    added_usage,
-    merged_budgets,
-    not_among,
-    outcome_assertion,
-    with_turns_needed,
+    add_needed_turns,
+    add_usage,
+    build_outcome_assertion,
+    find_new_parts,
+    merge_budgets,
 )
-from ci_agent_eval.recording.spending import spent_by
+from ci_agent_eval.recording.spending import sum_spending
 from ci_agent_eval.recording.turn import TurnRecorder
-from ci_agent_eval.recording.validation import Clock, checked
-from ci_agent_eval.recording.verdict import assertions_of, placed
+from ci_agent_eval.recording.validation import Clock, build_value
 from ci_agent_eval.storage.ledger.limits import Spent
 
 Locate = Callable[[], tuple[str, int] | None]
@@ -71,7 +71,7 @@ class EpisodeRecorder:
         locate: Locate = lambda: None,
         **fields: Unpack[EpisodeFields],
     ) -> None:
-        self._begin(draft_episode(scenario_id, **fields), clock, locate)
+        self._begin(build_initial_episode(scenario_id, **fields), clock, locate)
 
     def _begin(self, draft: Episode, clock: Clock, locate: Locate) -> None:
         self._draft = draft
@@ -100,7 +100,7 @@ class EpisodeRecorder:
         self._started = clock()
 
     @classmethod
-    def from_draft(
+    def from_initial_episode(
         cls, draft: Episode, *, clock: Clock, locate: Locate = lambda: None
     ) -> EpisodeRecorder:
         """Record the episode that `draft_episode` drew up."""
@@ -163,11 +163,11 @@ class EpisodeRecorder:
         self._open = None
         if stop is not None:
             self.record_stop(stop.reason, stop.error)
-        self._tell_spent()
+        self._report_spending()
 
-    def _tell_spent(self) -> None:
+    def _report_spending(self) -> None:
         if self.on_spent is not None:
-            self.on_spent(spent_by(self._turns, self._judge, self._user))
+            self.on_spent(sum_spending(self._turns, self._judge, self._user))
 
     def tool_call(
         self,
@@ -214,17 +214,17 @@ class EpisodeRecorder:
         that is none of these.
         """
         self._must_be_running(f"check {name!r}")
-        found = assertions_of(
+        found = build_assertions(
             name, passed, reason=reason, score=score, threshold=threshold, severity=severity
         )
-        self._assertions += placed(found, self._locate())
+        self._assertions += add_location(found, self._locate())
         return all(assertion.passed for assertion in found)
 
     def keep(self, assertion: Assertion) -> None:
         """Record an assertion that was made elsewhere, such as a failed subtest."""
         self._assertions.append(assertion)
 
-    def adopt(self, episode: Episode) -> None:
+    def merge_episode(self, episode: Episode) -> None:
         """Take in an episode that was made elsewhere: its name, and all that is in it.
 
         Turns, assertions and scores are added to those that were recorded here; of a budget
@@ -236,11 +236,11 @@ class EpisodeRecorder:
         names = {"scenario_id": episode.scenario_id, "was": episode.was or self._draft.was}
         self._draft = self._draft.model_copy(update={**names, "evidence": evidence})
         turns = () if episode.trajectory is None else episode.trajectory.turns
-        self._turns += not_among(self._turns, turns)
-        self._assertions += not_among(self._assertions, episode.assertions)
-        self._assertions += outcome_assertion(episode)
-        self._scores += not_among(self._scores, episode.scores)
-        self._budgets = merged_budgets(self._budgets, episode.budgets)
+        self._turns += find_new_parts(self._turns, turns)
+        self._assertions += find_new_parts(self._assertions, episode.assertions)
+        self._assertions += build_outcome_assertion(episode)
+        self._scores += find_new_parts(self._scores, episode.scores)
+        self._budgets = merge_budgets(self._budgets, episode.budgets)
         self._summary = episode.trajectory_summary
         self._metadata |= episode.metadata
         self.agent = episode.agent or self.agent
@@ -251,11 +251,11 @@ class EpisodeRecorder:
         self._rate_limited = max(self._rate_limited, episode.rate_limited)
         self._cassette_misses = max(self._cassette_misses, episode.cassette_misses)
         if episode.judge is not self._judge:
-            self._judge = added_usage(self._judge, episode.judge)
+            self._judge = add_usage(self._judge, episode.judge)
         if episode.simulated_user is not self._user:
-            self._user = added_usage(self._user, episode.simulated_user)
+            self._user = add_usage(self._user, episode.simulated_user)
         self.note_conditions(**dict(episode.conditions))
-        self._tell_spent()
+        self._report_spending()
 
     @property
     def budgets(self) -> Budgets:
@@ -287,7 +287,7 @@ class EpisodeRecorder:
         self.record_stop(stop_reason, error, allowed_stops, answered=answered)
         self._rate_limited += rate_limited
         self._cassette_misses += cassette_misses
-        self._tell_spent()
+        self._report_spending()
 
     def record_stop(
         self,
@@ -320,9 +320,9 @@ class EpisodeRecorder:
         self._must_be_running("judge's call")
         self._cassette_misses += cassette_misses
         values = {"calls": 1, "tokens": tokens, "cost_usd": cost_usd}
-        call = checked("judge's call", SideUsage, **values)
-        self._judge = added_usage(self._judge, call)
-        self._tell_spent()
+        call = build_value("judge's call", SideUsage, **values)
+        self._judge = add_usage(self._judge, call)
+        self._report_spending()
 
     def record_simulated_user(
         self, calls: int, tokens: TokenUsage | None, cost_usd: float | None
@@ -330,17 +330,21 @@ class EpisodeRecorder:
         """Record what a model took to speak for the user; None: a call did not tell."""
         self._must_be_running("simulated user's calls")
         values = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd}
-        used = checked("simulated user's calls", SideUsage, **values)
-        self._user = added_usage(self._user, used)
-        self._tell_spent()
+        used = build_value("simulated user's calls", SideUsage, **values)
+        self._user = add_usage(self._user, used)
+        self._report_spending()
 
     def note_conditions(self, **known: object) -> None:
         """Say what the episode runs under: `tools`, `prices`, `judge`, as in `Conditions`.
 
         Names that are said again are put together.
         """
-        said = {name: _both_known(getattr(self._conditions, name), known[name]) for name in known}
-        self._conditions = checked("conditions", Conditions, **{**dict(self._conditions), **said})
+        said = {
+            name: _merge_condition(getattr(self._conditions, name), known[name]) for name in known
+        }
+        self._conditions = build_value(
+            "conditions", Conditions, **{**dict(self._conditions), **said}
+        )
 
     @property
     def failed_checks(self) -> tuple[Assertion, ...]:
@@ -350,8 +354,8 @@ class EpisodeRecorder:
     def score(self, name: str, value: float, reason: str | None = None) -> None:
         """Record a figure that informs and never fails the test."""
         self._must_be_running(f"score {name!r}")
-        values = {"name": clean_text(name), "value": value, "reason": _optional_text(reason)}
-        self._scores.append(checked(f"score {name!r}", Score, **values))
+        values = {"name": clean_text(name), "value": value, "reason": _clean_optional_text(reason)}
+        self._scores.append(build_value(f"score {name!r}", Score, **values))
 
     def budget(
         self,
@@ -373,8 +377,8 @@ class EpisodeRecorder:
         values: dict[str, Any] = {"limit": limit, "used": used, "hard": hard}
         values |= {} if unit is None else {"unit": unit}
         values |= {} if statistic is None else {"statistic": statistic}
-        budget = checked(f"budget {name!r}", budget_class(name).model_validate, obj=values)
-        self._budgets = _with_budget(self._budgets, clean_text(name), budget)
+        budget = build_value(f"budget {name!r}", budget_class(name).model_validate, obj=values)
+        self._budgets = _add_budget(self._budgets, clean_text(name), budget)
 
     def stop(self) -> None:
         """Count no time from now on: the test has ended, and is judged later."""
@@ -406,8 +410,8 @@ class EpisodeRecorder:
             reason = describe_failed_checks(self.failed_checks, outcome, reason)
             outcome = "failed"
         elif lost is not None and outcome == "passed":
-            missing, reason = ("turn",), never_entered(lost.message)
-        return self._frozen(
+            missing, reason = ("turn",), describe_unentered_turn(lost.message)
+        return self._build_episode(
             outcome=outcome,
             reason=reason,
             assertions=assertions,
@@ -420,19 +424,21 @@ class EpisodeRecorder:
         """Return the episode as it is so far, without a turn that is still open."""
         outcome: Outcome = "failed" if self.failed_checks else "passed"
         # Its evidence may be still to come.
-        return self._frozen(outcome=outcome, assertions=list(self._assertions), evidence="none")
+        return self._build_episode(
+            outcome=outcome, assertions=list(self._assertions), evidence="none"
+        )
 
-    def _frozen(self, **ending: object) -> Episode:
-        return checked(
+    def _build_episode(self, **ending: object) -> Episode:
+        return build_value(
             f"episode {self.scenario_id!r}",
             Episode.model_validate,
             obj={
                 **dict(self._draft),
-                "agent": _optional_text(self.agent),
-                "model": _optional_text(self.model),
-                "thread_id": _optional_text(self.thread_id),
+                "agent": _clean_optional_text(self.agent),
+                "model": _clean_optional_text(self.model),
+                "thread_id": _clean_optional_text(self.thread_id),
                 "metadata": jsonable(self.metadata),
-                "budgets": with_turns_needed(self._budgets, self._turns_needed),
+                "budgets": add_needed_turns(self._budgets, self._turns_needed),
                 "allowed_stops": self._allowed_stops,
                 "scores": self._scores,
                 "trajectory": self.trajectory if self._turns else None,
@@ -454,13 +460,13 @@ class EpisodeRecorder:
             )
 
 
-def _with_budget(budgets: Budgets, name: str, budget: Budget) -> Budgets:
+def _add_budget(budgets: Budgets, name: str, budget: Budget) -> Budgets:
     if name in Budgets.model_fields and name != "custom":
         return budgets.model_copy(update={name: budget})
     return budgets.model_copy(update={"custom": {**budgets.custom, name: budget}})
 
 
-def _both_known(old: object, new: object) -> object:
+def _merge_condition(old: object, new: object) -> object:
     """Put together what two runs of one episode say of the same thing."""
     if old is None or new is None or old == new:
         return old if new is None else new
@@ -469,5 +475,5 @@ def _both_known(old: object, new: object) -> object:
     return ", ".join(sorted({*str(old).split(", "), str(new)}))
 
 
-def _optional_text(value: object) -> str | None:
+def _clean_optional_text(value: object) -> str | None:
     return None if value is None else clean_text(str(value))

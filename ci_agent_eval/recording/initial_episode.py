@@ -9,7 +9,7 @@ from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.episode import Episode, Gating, Mode
 from ci_agent_eval.contract.evidence import Evidence
 from ci_agent_eval.contract.jsonable import jsonable
-from ci_agent_eval.recording.validation import checked
+from ci_agent_eval.recording.validation import build_value
 
 
 class EpisodeFields(TypedDict, total=False):
@@ -35,7 +35,7 @@ class EpisodeFields(TypedDict, total=False):
     metadata: Mapping[str, Any]
 
 
-def draft_episode(scenario_id: str, **fields: Unpack[EpisodeFields]) -> Episode:
+def build_initial_episode(scenario_id: str, **fields: Unpack[EpisodeFields]) -> Episode:
     """Return the episode as it is before its first turn.
 
     Raises InputError with a sentence that names the key.
@@ -43,4 +43,4 @@ def draft_episode(scenario_id: str, **fields: Unpack[EpisodeFields]) -> Episode:
     known = {key: value for key, value in fields.items() if value is not None}
     if isinstance(known.get("metadata"), Mapping):
         known["metadata"] = jsonable(known["metadata"])
-    return checked("episode", Episode, scenario_id=scenario_id, **known)
+    return build_value("episode", Episode, scenario_id=scenario_id, **known)

@@ -10,15 +10,15 @@ from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.episode import Assertion, Episode, SideUsage
 from ci_agent_eval.contract.trajectory import TokenUsage
 
-Part = TypeVar("Part")
+Item = TypeVar("Item")
 
 
-def not_among(known: Sequence[Part], more: Sequence[Part]) -> list[Part]:
+def find_new_parts(known: Sequence[Item], more: Sequence[Item]) -> list[Item]:
     """Return what is new: an episode may be made of the very parts that were recorded here."""
     return [part for part in more if not any(part is own for own in known)]
 
 
-def merged_budgets(own: Budgets, returned: Budgets) -> Budgets:
+def merge_budgets(own: Budgets, returned: Budgets) -> Budgets:
     """Return the budgets of both; of one that both set, our limit and the returned figure."""
     budgets = dict(returned.named())
     for name, budget in own.named():
@@ -29,7 +29,7 @@ def merged_budgets(own: Budgets, returned: Budgets) -> Budgets:
     return Budgets.model_validate({**known, "custom": budgets})
 
 
-def with_turns_needed(budgets: Budgets, needed: int) -> Budgets:
+def add_needed_turns(budgets: Budgets, needed: int) -> Budgets:
     """Return the budgets with the turns that a run needed, the one it was not given included."""
     turns = budgets.max_turns
     if turns is None or needed <= (turns.used or 0):
@@ -38,7 +38,7 @@ def with_turns_needed(budgets: Budgets, needed: int) -> Budgets:
     return budgets.model_copy(update={"max_turns": used})
 
 
-def outcome_assertion(episode: Episode) -> list[Assertion]:
+def build_outcome_assertion(episode: Episode) -> list[Assertion]:
     """Return the assertion that a failed episode stands for which names none that failed."""
     if episode.outcome != "failed" or episode.failed_assertions:
         return []
@@ -46,19 +46,19 @@ def outcome_assertion(episode: Episode) -> list[Assertion]:
     return [Assertion(name="outcome", passed=False, reason=reason)]
 
 
-def added_usage(own: SideUsage | None, more: SideUsage | None) -> SideUsage | None:
+def add_usage(own: SideUsage | None, more: SideUsage | None) -> SideUsage | None:
     """Return what both took; an unpriced one leaves the sum unknown."""
     if own is None or more is None:
         return own or more
     costs = (own.cost_usd, more.cost_usd)
     return SideUsage(
         calls=own.calls + more.calls,
-        tokens=_added_tokens(own.tokens, more.tokens),
+        tokens=_add_tokens(own.tokens, more.tokens),
         cost_usd=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
     )
 
 
-def _added_tokens(own: TokenUsage | None, more: TokenUsage | None) -> TokenUsage | None:
+def _add_tokens(own: TokenUsage | None, more: TokenUsage | None) -> TokenUsage | None:
     if own is None or more is None:
         return None
     sums = {name: getattr(own, name) + getattr(more, name) for name in TokenUsage.model_fields}

@@ -10,7 +10,7 @@ from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.storage.ledger.limits import Spent
 
 
-def spent_by(turns: Iterable[Turn], *sides: SideUsage | None) -> Spent:
+def sum_spending(turns: Iterable[Turn], *sides: SideUsage | None) -> Spent:
     """Return what is known of it: what has no price, or does not tell its tokens, adds nothing.
 
     The same figures that the report adds up for the budgets of a suite.

@@ -11,12 +11,12 @@ from ci_agent_eval.contract.measure import elapsed_ms
 from ci_agent_eval.contract.stops import Stopped, unfinished_answer
 from ci_agent_eval.contract.trajectory import CallSource, TokenUsage, ToolCall, Turn
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording.validation import Clock, checked
+from ci_agent_eval.recording.validation import Clock, build_value
 
 Tokens = int | TokenUsage | Mapping[str, int] | None
 """A total, or its parts: `{"input": 120, "output": 30, "cached": 0}`."""
 
-MAX_ERROR = 2000
+MAX_ERROR_CHARACTERS = 2000
 """Characters that are kept of what an agent raised."""
 
 
@@ -30,7 +30,7 @@ class TurnRecorder:
     def __init__(
         self, message: str, clock: Clock, keep: Callable[[list[Turn], Stopped | None], None]
     ) -> None:
-        self._user = checked("turn", Turn, role="user", content=clean_text(message))
+        self._user = build_value("turn", Turn, role="user", content=clean_text(message))
         self._clock = clock
         self._keep = keep
         self._started: float | None = None
@@ -56,14 +56,14 @@ class TurnRecorder:
         message in place of one.
         """
         self._tool_calls.append(
-            checked(
+            build_value(
                 f"tool call {name!r}",
                 ToolCall,
                 id=id,
                 name=clean_text(name),
                 arguments=jsonable(arguments),
                 result=jsonable(result),
-                error=None if error is None else clean_text(_error_text(error)),
+                error=None if error is None else clean_text(_render_error(error)),
                 duration_ms=duration_ms,
                 steered_by=None if steered_by is None else clean_text(steered_by),
             )
@@ -90,12 +90,12 @@ class TurnRecorder:
         """
         if self._reply is not None:
             raise InputError("turn: it has a reply already; open another turn for the next one")
-        self._reply = checked(
+        self._reply = build_value(
             "reply",
             Turn,
             role="assistant",
             content=clean_text(text),
-            tokens=_usage(tokens),
+            tokens=_parse_tokens(tokens),
             cost_usd=cost_usd,
             source=source,
             latency_ms=self._elapsed_ms() if latency_ms is None else latency_ms,
@@ -106,15 +106,15 @@ class TurnRecorder:
         said = cut_off if cut_off is None or cut_off.reason != "empty_answer" else None
         self._stop = stop or said
 
-    def broke(self, error: BaseException) -> None:
+    def record_error(self, error: BaseException) -> None:
         """Record that the agent raised in place of an answer, and after how long.
 
         The message about it is of role `system`: the agent said nothing, and took no turn.
         """
-        said = without_addresses(clean_text(_error_text(error).removesuffix(": ")))
+        said = without_addresses(clean_text(_render_error(error).removesuffix(": ")))
         self._broke = Turn(
             role="system",
-            content=f"the agent raised {said[:MAX_ERROR]}",
+            content=f"the agent raised {said[:MAX_ERROR_CHARACTERS]}",
             latency_ms=self._elapsed_ms(),
         )
 
@@ -153,13 +153,13 @@ class TurnRecorder:
         return None if self._started is None else elapsed_ms(self._clock() - self._started)
 
 
-def _usage(tokens: Tokens) -> TokenUsage | None:
+def _parse_tokens(tokens: Tokens) -> TokenUsage | None:
     """Read token counts; a bare number is a total, kept as output."""
     if tokens is None or isinstance(tokens, TokenUsage):
         return tokens
     counts = dict(tokens) if isinstance(tokens, Mapping) else {"output": tokens}
-    return checked("tokens", TokenUsage, **counts)
+    return build_value("tokens", TokenUsage, **counts)
 
 
-def _error_text(error: str | BaseException) -> str:
+def _render_error(error: str | BaseException) -> str:
     return f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)

@@ -14,7 +14,7 @@ Clock = Callable[[], float]
 """Seconds from any fixed point, never going back."""
 
 
-def checked(where: str, model: Callable[..., Value], /, **values: Any) -> Value:
+def build_value(where: str, model: Callable[..., Value], /, **values: Any) -> Value:
     """Build a contract value; raise InputError naming what is wrong where."""
     try:
         return model(**values)

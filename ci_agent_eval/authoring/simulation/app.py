@@ -74,7 +74,7 @@ def _exchange(
         try:
             said = yield from settled(call())
         except BaseException as error:
-            turn.broke(error)
+            turn.record_error(error)
             raise
         reply = read_reply(said)
         reply.record(turn)

@@ -8,7 +8,7 @@ from typing import Any
 from ci_agent_eval.authoring.simulation.steps import run_apart
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.active_episode import running_episode
+from ci_agent_eval.recording.active_episode import get_active_episode
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -18,13 +18,13 @@ LOOP_FIXTURE = "_agent_eval_run"
 
 def recorder_of_episode() -> EpisodeRecorder | None:
     """Return the recorder of the running episode, or None outside of any."""
-    running = running_episode()
+    running = get_active_episode()
     return None if running is None or running.ended else running.recorder
 
 
 def run_awaitable(awaitable: Awaitable[Any]) -> Any:
     """Run an awaitable in plain code: on the episodes' loop, or outside of any on its own."""
-    running = running_episode()
+    running = get_active_episode()
     if running is None or running.fixture is None:
         return run_apart(awaitable)
     return running.fixture(LOOP_FIXTURE)(awaitable)
@@ -32,7 +32,7 @@ def run_awaitable(awaitable: Awaitable[Any]) -> Any:
 
 def engine_runs(what: str) -> Any:
     """Return the episode's engine, the fixture `aitest_run`. Raises InputError outside of one."""
-    running = running_episode()
+    running = get_active_episode()
     if running is None or running.fixture is None:
         raise InputError(
             f"{what} needs a running episode: mark the test with @pytest.mark.episode, or let "

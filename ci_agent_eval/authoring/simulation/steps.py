@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording.active_episode import running_episode
+from ci_agent_eval.recording.active_episode import get_active_episode
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -85,7 +85,7 @@ class Pending:
     def __init__(self, what: str, steps: Steps[Any]) -> None:
         self._what = what
         self._work = await_steps(steps)
-        self._episode = running_episode()
+        self._episode = get_active_episode()
         if self._episode is not None:
             self._episode.unawaited.append(self.give_up)
 

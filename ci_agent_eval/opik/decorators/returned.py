@@ -14,7 +14,7 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.contract.problems import describe_problem
 from ci_agent_eval.errors import AgentEvalError, InputError
-from ci_agent_eval.recording.active_episode import running_episode
+from ci_agent_eval.recording.active_episode import get_active_episode
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -40,7 +40,7 @@ def deliver(returned: object, *, scenario_id: object = None, thread_id: object =
     Outside of any episode, where the test is a function like another, it is handed back.
     Raises InputError where it is no episode.
     """
-    stage = running_episode()
+    stage = get_active_episode()
     if stage is None or stage.recorder is None:
         return returned
     episode = as_episode(
@@ -48,7 +48,7 @@ def deliver(returned: object, *, scenario_id: object = None, thread_id: object =
         scenario_id=stage.recorder.scenario_id if scenario_id is None else str(scenario_id),
         thread_id=None if thread_id is None else str(thread_id),
     )
-    stage.recorder.adopt(episode)
+    stage.recorder.merge_episode(episode)
     reason = episode.reason or "the returned episode gives no reason"
     if episode.outcome == "error":
         raise ReturnedEpisodeError(reason)

@@ -9,7 +9,7 @@ import pytest
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.spending import spent_by
+from ci_agent_eval.recording.spending import sum_spending
 from ci_agent_eval.storage.ledger.budgets import SuiteBudgets
 from ci_agent_eval.storage.ledger.limits import Spent
 
@@ -82,4 +82,4 @@ class Accounts:
         """Say what an episode has spent in the end: of one that was skipped no agent counts."""
         account = self._open.pop(item.nodeid, None)
         if account is not None and ended.outcome == "skipped":
-            account.close(spent_by((), ended.judge, ended.simulated_user))
+            account.close(sum_spending((), ended.judge, ended.simulated_user))

@@ -22,7 +22,7 @@ from ci_agent_eval.pytest_plugin.episodes.conversations import scenario_of
 from ci_agent_eval.pytest_plugin.episodes.marker import draft_from_marker
 from ci_agent_eval.pytest_plugin.episodes.places import Places
 from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
-from ci_agent_eval.recording import draft_episode
+from ci_agent_eval.recording import build_initial_episode
 
 _PASSING_ON = ("pluggy", "ci_agent_eval")
 """Packages whose frames stand between a hook and what called it."""
@@ -83,7 +83,7 @@ def draft_of(item: pytest.Item) -> Episode:
     try:
         return draft_from_marker(item, scenario_id=scenario_of(item), mode=mode)
     except InputError:
-        return draft_episode(scenario_of(item), mode=mode)
+        return build_initial_episode(scenario_of(item), mode=mode)
 
 
 def _caller(frame: FrameType | None) -> FrameType:

@@ -16,7 +16,7 @@ from ci_agent_eval.pytest_plugin.concurrency import fixtures, stacks
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import called, release
 from ci_agent_eval.pytest_plugin.concurrency.output import Sink, keep_in, kept_in
 from ci_agent_eval.pytest_plugin.episodes.endings import stopped
-from ci_agent_eval.recording.active_episode import belong_to, standing_in
+from ci_agent_eval.recording.active_episode import activate_temporarily, bind_context
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -89,7 +89,7 @@ class Lane:
             setup.end()
 
     def _shared(self, stack: stacks.Stack, names: Sequence[str]) -> None:
-        with stacks.using(stack), kept_in(self.sink), standing_in(self._state.running):
+        with stacks.using(stack), kept_in(self.sink), activate_temporarily(self._state.running):
             for node, (_, error) in stack.items():
                 if error is not None and node is not self.item:
                     raise error[0].with_traceback(error[1])
@@ -120,7 +120,7 @@ class Lane:
     def _enter(self) -> None:
         keep_in(self.sink)
         if self._state.running is not None:
-            belong_to(self._state.running)
+            bind_context(self._state.running)
 
     @property
     def is_set_up(self) -> bool:

@@ -19,7 +19,7 @@ from ci_agent_eval.pytest_plugin.concurrency.fixtures import note_holder
 from ci_agent_eval.pytest_plugin.concurrency.loop import CLEAN_UP_S, SessionLoop
 from ci_agent_eval.pytest_plugin.concurrency.order import Order
 from ci_agent_eval.pytest_plugin.concurrency.output import Routing, route_logs
-from ci_agent_eval.recording.active_episode import accompanied
+from ci_agent_eval.recording.active_episode import set_concurrent
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -211,7 +211,7 @@ class Lanes:
             and self._admitted(item)
         ):
             pass
-        accompanied(bool(self._ahead))
+        set_concurrent(bool(self._ahead))
 
     def _is_to_stop(self) -> bool:
         """Say whether a budget of the suite is exceeded, which may be found out just now."""
@@ -287,7 +287,7 @@ class Lanes:
 
     def _end_early(self, lanes: list[Lane], errors: dict[pytest.Item, list[BaseException]]) -> None:
         """Cancel tasks, tear down what is theirs alone; note what that raised, by item."""
-        accompanied(bool(self._ahead))
+        set_concurrent(bool(self._ahead))
         tasks = [lane.task for lane in lanes if lane.task is not None]
         for task in tasks:
             task.cancel()

@@ -17,7 +17,7 @@ from ci_agent_eval.pytest_plugin.collection.iterations import (
     is_number,
     whole_nodeid,
 )
-from ci_agent_eval.recording import draft_episode
+from ci_agent_eval.recording import build_initial_episode
 
 ARGUMENTS = (
     "scenario_id",
@@ -54,7 +54,7 @@ def draft_from_marker(
         _check_reach(item, arguments)
         if isinstance(values.get("was"), str):
             values["was"] = (values["was"],)
-        return draft_episode(**{**values, **identity})
+        return build_initial_episode(**{**values, **identity})
     except InputError as error:
         raise InputError(f"{whole_nodeid(item)}: @pytest.mark.episode: {error}") from None
 

@@ -76,7 +76,7 @@ def nothing_asserted(state: EpisodeItem) -> list[str]:
     """Say so of an evaluation that has come to its end without an assertion: it has no score."""
     if not state.is_evaluation:
         return []
-    early = () if state.running is None else state.running.early
+    early = () if state.running is None else state.running.early_assertions
     found = early if state.recorder is None else state.recorder.snapshot().assertions
     return [] if found else [NOTHING_ASSERTED]
 
@@ -195,7 +195,7 @@ def after_teardown(state: EpisodeItem, ended: Episode | None) -> Episode | None:
 
     After an error it only warns: what an infrastructure error left behind is no agent failure.
     """
-    late = [] if state.running is None else state.running.late
+    late = [] if state.running is None else state.running.late_assertions
     if not late or state.ended is None:
         return ended
     if state.ended.outcome == "error":

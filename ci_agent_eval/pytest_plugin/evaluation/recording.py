@@ -17,9 +17,9 @@ from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, cut, first_li
 from ci_agent_eval.pytest_plugin.evaluation.stable_repr import with_sorted_sets
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
+    get_active_episode,
     is_evaluating,
-    note_assertion,
-    running_episode,
+    note_passed_assert,
 )
 
 _EXPECTING = (
@@ -47,7 +47,7 @@ class Asserts:
 
     def passed(self, line: int, name: str, reason: str | None) -> None:
         """Record an assert that passed; it is evidence for a strict test that calls it, too."""
-        note_assertion()
+        note_passed_assert()
         self._keep(_evaluation(), line, name, passed=True, reason=reason)
 
     def failed(self, line: int, name: str, error: AssertionError, catching: Iterable[Any]) -> bool:
@@ -66,7 +66,7 @@ class Asserts:
         self, line: int, name: str, manager: AbstractContextManager[Any]
     ) -> AbstractContextManager[Any]:
         """Return what expects an exception or a warning, as an assertion of its own."""
-        note_assertion()
+        note_passed_assert()
         return manager if _evaluation() is None else _Observed(self, line, name, manager)
 
     def maybe_observed(self, line: int, name: str, manager: Any) -> Any:
@@ -153,7 +153,7 @@ class _Observed(AbstractContextManager[Any]):
 
 
 def _evaluation() -> RunningEpisode | None:
-    return running_episode() if is_evaluating() else None
+    return get_active_episode() if is_evaluating() else None
 
 
 def _is_of_a_call(error: AssertionError) -> bool:

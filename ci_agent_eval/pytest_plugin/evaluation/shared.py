@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.recording.active_episode import step_in, step_out
+from ci_agent_eval.recording.active_episode import enter_shared_fixture, leave_shared_fixture
 
 
 class SharedFixtures:
@@ -24,10 +24,10 @@ class SharedFixtures:
         """Step out for the setup, and, by the order of finalizers, for the teardown."""
         if fixturedef.scope == "function":
             return (yield)
-        fixturedef.addfinalizer(step_in)
-        step_out()
+        fixturedef.addfinalizer(leave_shared_fixture)
+        enter_shared_fixture()
         try:
             return (yield)
         finally:
-            step_in()
-            fixturedef.addfinalizer(step_out)
+            leave_shared_fixture()
+            fixturedef.addfinalizer(enter_shared_fixture)

@@ -38,7 +38,7 @@ from ci_agent_eval.pytest_plugin.episodes.endings import Ending, ending_of
 from ci_agent_eval.pytest_plugin.episodes.places import Places
 from ci_agent_eval.pytest_plugin.episodes.subtests import with_subtests
 from ci_agent_eval.pytest_plugin.opik import experiment_end, experiment_options
-from ci_agent_eval.recording import complaints
+from ci_agent_eval.recording import list_failure_reasons
 from ci_agent_eval.redaction import Redactor, distinct_names
 
 NAME = "ci_agent_eval_experiment"
@@ -215,7 +215,9 @@ class LinkedTests:
         if episode is not None:
             is_over = episode.outcome == "passed" and not episode.is_passing()
             outcome = "failed" if is_over else episode.outcome
-            reason = "; ".join(complaints(episode)) if is_over else episode.reason or reason
+            reason = (
+                "; ".join(list_failure_reasons(episode)) if is_over else episode.reason or reason
+            )
         self._outcomes[item.nodeid] = outcome
         result = Result(
             nodeid=self._names[item.nodeid],

@@ -17,7 +17,11 @@ from ci_agent_eval.engine import CassetteShelf, Provider
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.episodes.agents import RecordedRuns
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.active_episode import RunningEpisode, enter, leave
+from ci_agent_eval.recording.active_episode import (
+    RunningEpisode,
+    activate_episode,
+    deactivate_episode,
+)
 from ci_agent_eval.redaction import Redactor
 from tests.builders import talk, tool_call, turn
 from tests.integration.engine.rig import Clock, go, session
@@ -65,11 +69,11 @@ def judged(
             running.fixture = {
                 "aitest_run": RecordedRuns(recorder, opened, HereAndNow(), "judged")
             }.__getitem__
-            enter(running)
+            activate_episode(running)
             try:
                 (found,) = await check.assertions(episode)
             finally:
-                leave()
+                deactivate_episode()
         return found
 
     def ask(server):
@@ -294,12 +298,12 @@ def test_a_judge_on_another_loop_says_so():
 
     recorder = EpisodeRecorder("order", clock=lambda: 0.0)
     runs = RecordedRuns(recorder, None, Elsewhere(), "judged")
-    enter(RunningEpisode("strict", recorder=recorder, fixture=lambda name: runs))
+    activate_episode(RunningEpisode("strict", recorder=recorder, fixture=lambda name: runs))
     try:
         with pytest.raises(InputError, match="a judge needs the event loop of this plugin"):
             asyncio.run(Rubric("x", "openai:gpt-5-mini").assertions(SAID))
     finally:
-        leave()
+        deactivate_episode()
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ async def later():
 
 def test_what_has_done_nothing_yet_does_not_count(monkeypatch):
     counted = []
-    name = "ci_agent_eval.pytest_plugin.evaluation.counting.install.note_assertion"
+    name = "ci_agent_eval.pytest_plugin.evaluation.counting.install.note_passed_assert"
     monkeypatch.setattr(name, lambda: counted.append(1))
     coroutine, generator = later(), (x for x in ())
     assert Counter.returned(coroutine) is coroutine

@@ -17,7 +17,11 @@ from hypothesis import strategies as st
 from ci_agent_eval.pytest_plugin.evaluation.recording import Asserts
 from ci_agent_eval.pytest_plugin.evaluation.source import SourceText, on_one_line
 from ci_agent_eval.pytest_plugin.evaluation.transform import RECORDER, record_asserts
-from ci_agent_eval.recording.active_episode import RunningEpisode, enter, leave
+from ci_agent_eval.recording.active_episode import (
+    RunningEpisode,
+    activate_episode,
+    deactivate_episode,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -155,11 +159,11 @@ class Told:
 
 @contextlib.contextmanager
 def evaluation():
-    enter(RunningEpisode("evaluation"))
+    activate_episode(RunningEpisode("evaluation"))
     try:
         yield
     finally:
-        leave()
+        deactivate_episode()
 
 
 def program(lines: list[str]) -> str:

@@ -25,7 +25,7 @@ from ci_agent_eval.contract.jsonable import jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, Turn
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.episodes.places import Places
-from ci_agent_eval.recording import EpisodeRecorder, complaints
+from ci_agent_eval.recording import EpisodeRecorder, list_failure_reasons
 from ci_agent_eval.storage.ledger.limits import Spent
 
 
@@ -103,7 +103,7 @@ def test_what_an_agent_raised_is_told_and_is_no_turn_of_it():
     episode = a_recorder(budgets={"max_turns": 0})
     error = ConnectionError("no <object at 0x7f00>")
     with suppress(ConnectionError), episode.turn("Hello") as turn:
-        turn.broke(error)
+        turn.record_error(error)
         raise error
     user, broke = episode.turns
     assert (user.role, user.content) == ("user", "Hello")
@@ -155,7 +155,7 @@ def test_checks_go_on_and_fail_the_episode_at_its_end():
         ("polite", True, "tests/test_a.py", 3),
         ("asks first", False, "tests/test_a.py", 4),
     ]
-    assert complaints(ended) == ("tests/test_a.py:4: asks first: called refund at once",)
+    assert list_failure_reasons(ended) == ("tests/test_a.py:4: asks first: called refund at once",)
 
 
 def test_a_failed_warning_does_not_fail_the_episode():
@@ -171,7 +171,7 @@ def test_a_budget_not_kept_is_a_complaint_and_no_outcome():
         turn.tool_call("b")
     ended = episode.finish()
     assert ended.outcome == "passed"
-    assert complaints(ended) == ("budget tool_calls: 2, limit 1 (hard)",)
+    assert list_failure_reasons(ended) == ("budget tool_calls: 2, limit 1 (hard)",)
 
 
 def test_budgets_set_on_the_way_are_measured_or_not_kept():
@@ -467,7 +467,9 @@ def test_who_asks_is_told_what_the_episode_has_spent_each_time_that_it_spends():
     recorder.record_simulated_user(1, None, None)
     priced = Turn(role="assistant", tokens=TokenUsage(output=7), cost_usd=1.0)
     recorder.record_run([Turn(role="user"), priced], stop_reason="completed")
-    recorder.adopt(recorder.snapshot().model_copy(update={"judge": None, "simulated_user": None}))
+    recorder.merge_episode(
+        recorder.snapshot().model_copy(update={"judge": None, "simulated_user": None})
+    )
     assert told == [
         Spent(0.5, 15),
         Spent(0.75, 115),

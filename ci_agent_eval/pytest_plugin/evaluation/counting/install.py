@@ -25,7 +25,7 @@ from ci_agent_eval.pytest_plugin.episodes.places import Places
 from ci_agent_eval.pytest_plugin.evaluation.counting.transform import COUNTER, count_asserts
 from ci_agent_eval.pytest_plugin.evaluation.files import matches
 from ci_agent_eval.pytest_plugin.options import ASSERT_MODULES
-from ci_agent_eval.recording.active_episode import note_assertion
+from ci_agent_eval.recording.active_episode import note_passed_assert
 
 _EXPECTING = (
     type(pytest.raises(Exception)),  # noqa: PT011 - only its type is wanted
@@ -42,7 +42,7 @@ class Counter:
     @staticmethod
     def passed() -> None:
         """Count an assert, or an expected exception."""
-        note_assertion()
+        note_passed_assert()
 
     @staticmethod
     def returned(value: Any) -> Any:
@@ -51,14 +51,14 @@ class Counter:
         A coroutine or a generator has done nothing yet.
         """
         if not (inspect.isawaitable(value) or inspect.isgenerator(value)):
-            note_assertion()
+            note_passed_assert()
         return value
 
     @staticmethod
     def left(manager: object) -> None:
         """Count a `with` statement whose manager expects an exception or a warning."""
         if isinstance(manager, _EXPECTING):
-            note_assertion()
+            note_passed_assert()
 
 
 class AssertCounting:

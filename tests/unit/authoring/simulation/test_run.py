@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 from ci_agent_eval import SimulatedUser, SimulationResult, run_simulation
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.active_episode import RunningEpisode, enter, leave
+from ci_agent_eval.recording.active_episode import (
+    RunningEpisode,
+    activate_episode,
+    deactivate_episode,
+)
 
 
 def echo(message, *, thread_id):
@@ -40,9 +44,9 @@ def recorder_of(scenario_id="refund", **fields):
 @pytest.fixture
 def recorder():
     recorder = recorder_of()
-    enter(RunningEpisode("strict", recorder))
+    activate_episode(RunningEpisode("strict", recorder))
     yield recorder
-    leave()
+    deactivate_episode()
 
 
 class TestAsOpik:
@@ -451,11 +455,11 @@ class TestEpisode:
     def test_a_thread_follows_from_the_episode(self):
         def threads(*args, **fields):
             recorder = recorder_of(*args, **fields)
-            enter(RunningEpisode("strict", recorder))
+            activate_episode(RunningEpisode("strict", recorder))
             try:
                 runs = [run_simulation(echo, user(), max_turns=1).thread_id for _ in range(2)]
             finally:
-                leave()
+                deactivate_episode()
             assert recorder.thread_id == runs[0]
             return runs
 

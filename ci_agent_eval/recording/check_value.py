@@ -12,10 +12,10 @@ from typing import Any, SupportsFloat
 from ci_agent_eval.contract.episode import Assertion, Severity
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording.validation import checked
+from ci_agent_eval.recording.validation import build_value
 
 
-def assertions_of(
+def build_assertions(
     name: str,
     value: object,
     *,
@@ -25,21 +25,21 @@ def assertions_of(
     severity: Severity = "error",
 ) -> list[Assertion]:
     """Return the assertions that a check of this value makes. Raises InputError for a bad one."""
-    if found := _result_of_check(value):
+    if found := _get_check_assertions(value):
         if (reason, score, threshold, severity) != (None, None, None, "error"):
             raise InputError(
                 f"check {name!r}: what a Check found brings its own reason, score, threshold and "
                 "severity; leave them out"
             )
-        return prefixed(found, name)
+        return prefix_names(found, name)
     if threshold is None:
-        passed = parse_verdict(name, value)
+        passed = parse_passed(name, value)
     elif score is None:
         score = parse_score(name, value)
         passed = score >= parse_threshold(name, threshold)
     else:
         raise InputError(f"check {name!r}: with `threshold` the value is the score; give it once")
-    assertion = checked(
+    assertion = build_value(
         f"check {name!r}",
         Assertion,
         name=clean_text(name),
@@ -51,18 +51,18 @@ def assertions_of(
     return [assertion]
 
 
-def _result_of_check(value: object) -> tuple[Assertion, ...]:
+def _get_check_assertions(value: object) -> tuple[Assertion, ...]:
     """Return the assertions that a Check found, or none if the value is something else."""
     found = value if isinstance(value, tuple | list) else (value,)
     return tuple(found) if all(isinstance(each, Assertion) for each in found) else ()
 
 
-def parse_verdict(name: str, value: object) -> bool:
+def parse_passed(name: str, value: object) -> bool:
     """Return True or False. Raises InputError for a value that is only true by accident."""
     _refuse_uncalled(name, value, "`passed`")
     if not is_bool(value):
         raise InputError(
-            f"check {name!r}: `passed` is {_described(value)}; give True or False, a number from "
+            f"check {name!r}: `passed` is {_describe_value(value)}; give True or False, a number from "
             "0 to 1 with `threshold`, or what a Check found (check(...) applies one)"
         )
     return bool(value)
@@ -79,7 +79,7 @@ def parse_score(name: str, value: object, what: str = "the value") -> float:
     _refuse_uncalled(name, value, what)
     if not is_bool(value) and not isinstance(value, Number):
         raise InputError(
-            f"check {name!r}: {what} is {_described(value)}; give True or False, a number from "
+            f"check {name!r}: {what} is {_describe_value(value)}; give True or False, a number from "
             "0 to 1, or a Check"
         )
     score = float(value) if isinstance(value, SupportsFloat) else math.nan
@@ -99,14 +99,14 @@ def parse_threshold(name: str, value: object) -> float:
     return threshold
 
 
-def prefixed(found: Sequence[Assertion], prefix: str | None) -> list[Assertion]:
+def prefix_names(found: Sequence[Assertion], prefix: str | None) -> list[Assertion]:
     """Return the assertions with a prefix before their names."""
     if prefix is None:
         return list(found)
     return [a.model_copy(update={"name": f"{clean_text(prefix)}: {a.name}"}) for a in found]
 
 
-def placed(found: Sequence[Assertion], place: tuple[str, int] | None) -> list[Assertion]:
+def add_location(found: Sequence[Assertion], place: tuple[str, int] | None) -> list[Assertion]:
     """Return the assertions at a file and line, where they have no place of their own."""
     file, line = place or (None, None)
     there = {"file": file, "line": line}
@@ -124,7 +124,7 @@ def _refuse_uncalled(name: str, value: object, what: str) -> None:
         )
 
 
-def _described(value: object) -> str:
+def _describe_value(value: object) -> str:
     """Return the type of a value, and of a short plain one the value."""
     kind = type(value).__name__
     is_plain = isinstance(value, str | int | float) and len(repr(value)) <= 40

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from ci_agent_eval.contract.episode import Assertion, Episode, Outcome, describe_violation
 from ci_agent_eval.contract.stops import FINISHED
 
-MAX_MESSAGE = 80
+MAX_MESSAGE_CHARACTERS = 80
 """Characters that a reason keeps of what the user said."""
 
 
-def complaints(episode: Episode) -> tuple[str, ...]:
+def list_failure_reasons(episode: Episode) -> tuple[str, ...]:
     """List what fails the test: failed checks with their place, hard budgets, no evidence."""
-    checks = [_complaint(assertion) for assertion in episode.failed_assertions]
+    checks = [_describe_failed_assertion(assertion) for assertion in episode.failed_assertions]
     budgets = [f"budget {describe_violation(v)}" for v in episode.violations if v.hard]
     missing = [episode.reason] if episode.missing_evidence and episode.reason else []
     return (*checks, *budgets, *missing)
 
 
-def _complaint(assertion: Assertion) -> str:
+def _describe_failed_assertion(assertion: Assertion) -> str:
     place = f"{assertion.file}:{assertion.line}: " if assertion.file else ""
     reason = f": {assertion.reason}" if assertion.reason else ""
     return f"{place}{assertion.name}{reason}"
@@ -29,21 +29,21 @@ def describe_failed_checks(
     failed: Sequence[Assertion], outcome: Outcome, reason: str | None
 ) -> str:
     """Say which checks failed, and how the episode ended after them."""
-    checks = f"failed: {'; '.join(map(_named, failed))}"
+    checks = f"failed: {'; '.join(map(_name_failed_check, failed))}"
     if outcome == "passed" or (outcome == "failed" and reason is None):
         return checks
     ended = "skipped" if outcome == "skipped" else ""
     return f"{checks}; then {': '.join(part for part in (ended, reason) if part) or outcome}"
 
 
-def _named(check: Assertion) -> str:
+def _name_failed_check(check: Assertion) -> str:
     """Return a check's name; of a run that did not finish it says too little."""
     return f"{check.name} ({check.reason})" if check.name == FINISHED else check.name
 
 
-def never_entered(message: str) -> str:
+def describe_unentered_turn(message: str) -> str:
     """Say of an episode that a turn of it, with this message, was never recorded."""
     return (
-        f"no evidence: the turn {message[:MAX_MESSAGE]!r} was opened without `with`, so it "
+        f"no evidence: the turn {message[:MAX_MESSAGE_CHARACTERS]!r} was opened without `with`, so it "
         "was not recorded; write `with episode.turn(...) as turn:`"
     )
