@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ci_agent_eval.errors import lazy_exports
+from ci_agent_eval.errors import create_lazy_getattr
 
 if TYPE_CHECKING:
     from ci_agent_eval.authoring.check_function import check
@@ -41,4 +41,4 @@ _HOMES = {
     "scenarios": "authoring.scenarios",
 }
 
-__getattr__ = lazy_exports(__name__, _HOMES)
+__getattr__ = create_lazy_getattr(__name__, _HOMES)

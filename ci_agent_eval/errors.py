@@ -32,7 +32,7 @@ def missing_package_error(user: str, package: str, extra: str) -> InputError:
     )
 
 
-def lazy_exports(
+def create_lazy_getattr(
     package: str, modules: Mapping[str, str], extra: str | None = None
 ) -> Callable[[str], Any]:
     """Return a package's `__getattr__`, which imports a name's module when it is first used.

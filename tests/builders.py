@@ -15,7 +15,7 @@ from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.results import JournalLine, Session
-from ci_agent_eval.contract.scenario_manifest import Manifest, parse_manifest
+from ci_agent_eval.contract.scenario_manifest import ScenarioManifest, parse_manifest
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.gate.report import Report, build_report
@@ -112,7 +112,7 @@ def report(
     compare_policy: ComparePolicy | None = None,
     quarantine: tuple[Agreement, ...] = (),
     acknowledged: tuple[Agreement, ...] = (),
-    manifest: Manifest | None = None,
+    manifest: ScenarioManifest | None = None,
     **overrides: Any,
 ) -> Report:
     """The report of a run of these episodes; `overrides` replace parts of `Loaded`."""
@@ -129,7 +129,7 @@ def report(
     )
 
 
-def manifest_of(*required: str, advisory: Sequence[str] = (), **files: str) -> Manifest:
+def manifest_of(*required: str, advisory: Sequence[str] = (), **files: str) -> ScenarioManifest:
     """A manifest of these scenarios; `files` name the files of some, else it is that of episode."""
     tables = {"required": required, "advisory": advisory}
     lines = [

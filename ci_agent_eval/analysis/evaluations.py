@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Tally, tally_of
 from ci_agent_eval.contract.episode import SideUsage
-from ci_agent_eval.contract.evaluation import mean_score
+from ci_agent_eval.contract.evaluation import compute_mean_score
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def evaluation_tally(final: Iterable[EpisodeFacts]) -> EvaluationTally:
     judged = [found.score for facts, found in pairs if facts.outcome in {"passed", "failed"}]
     return EvaluationTally(
         tally=sum((tally_of(facts.outcome) for facts, _ in pairs), Tally()),
-        mean_score=mean_score(judged),
+        mean_score=compute_mean_score(judged),
         assertions=sum(found.assertions for found in ran),
         assertions_passed=sum(found.assertions_passed for found in ran),
     )

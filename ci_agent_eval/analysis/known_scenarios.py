@@ -11,10 +11,10 @@ from ci_agent_eval.analysis.waivers import Agreement, covering
 from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.contract.results import RemovedScenario, Session
 from ci_agent_eval.contract.scenario_manifest import (
-    Entry,
     KnownScenario,
-    Manifest,
-    former_ids,
+    ManifestEntry,
+    ScenarioManifest,
+    find_former_ids,
     merge_scenarios,
 )
 
@@ -85,7 +85,7 @@ def ran_scenarios(episodes: Iterable[EpisodeFacts]) -> dict[str, KnownScenario]:
 
 
 def compare_manifest(
-    manifest: Manifest,
+    manifest: ScenarioManifest,
     ran: Mapping[str, KnownScenario],
     sessions: Sequence[Session],
     quarantine: Sequence[Agreement] = (),
@@ -95,7 +95,7 @@ def compare_manifest(
     Of runs that the command line restricted, only the entries are compared that ran, or that
     something else than the command line took away.
     """
-    former = former_ids(manifest, ran)
+    former = find_former_ids(manifest, ran)
     compared = [
         entry
         for name, entry in sorted(manifest.entries.items())
@@ -123,14 +123,14 @@ def compare_manifest(
     )
 
 
-def restricting_paths(manifest: Manifest, sessions: Sequence[Session]) -> tuple[str, ...]:
+def restricting_paths(manifest: ScenarioManifest, sessions: Sequence[Session]) -> tuple[str, ...]:
     """Return the paths of the command line, where known scenarios lie outside of all of them."""
     paths = _paths(sessions)
     outside = any(not is_inside(entry.file, paths) for entry in manifest.entries.values())
     return paths if outside else ()
 
 
-def _is_expected(entry: Entry, sessions: Sequence[Session]) -> bool:
+def _is_expected(entry: ManifestEntry, sessions: Sequence[Session]) -> bool:
     if any(session.restrictions for session in sessions):
         return any(one.scenario_id == entry.scenario_id for one in _removed(sessions))
     return is_inside(entry.file, _paths(sessions))
@@ -155,7 +155,7 @@ def _removed(sessions: Sequence[Session]) -> Iterator[RemovedScenario]:
 
 
 def _missing(
-    entry: Entry, sessions: Sequence[Session], quarantine: Sequence[Agreement]
+    entry: ManifestEntry, sessions: Sequence[Session], quarantine: Sequence[Agreement]
 ) -> MissingScenario:
     agreed = covering(quarantine, entry.scenario_id, None)
     cause, detail = _cause(entry, sessions)
@@ -170,7 +170,7 @@ def _missing(
     )
 
 
-def _cause(entry: Entry, sessions: Sequence[Session]) -> tuple[MissingCause, str | None]:
+def _cause(entry: ManifestEntry, sessions: Sequence[Session]) -> tuple[MissingCause, str | None]:
     for removed in _removed(sessions):
         if removed.scenario_id == entry.scenario_id:
             return "removed", removed.by

@@ -21,10 +21,10 @@ from ci_agent_eval.contract.episode import (
     Outcome,
     SideUsage,
 )
-from ci_agent_eval.contract.evaluation import score_of
+from ci_agent_eval.contract.evaluation import score_episode
 from ci_agent_eval.contract.evidence import EvidencePart
 from ci_agent_eval.contract.findings import Finding, SourceFile
-from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.contract.results import Session
 from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import Trajectory
@@ -170,7 +170,7 @@ def facts_of(episode: Episode) -> EpisodeFacts:
 
 def _evaluated(episode: Episode) -> Evaluated:
     passed = sum(1 for assertion in episode.assertions if assertion.passed)
-    return Evaluated(score_of(episode), len(episode.assertions), passed)
+    return Evaluated(score_episode(episode), len(episode.assertions), passed)
 
 
 _encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode

@@ -30,12 +30,12 @@ from ci_agent_eval.analysis.loaded_results import (
 )
 from ci_agent_eval.analysis.reliability import Reliability, reliability
 from ci_agent_eval.analysis.waivers import Agreement
-from ci_agent_eval.contract.attempts import decisive
+from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import Assertion, Gating, Mode
 from ci_agent_eval.contract.evidence import EVIDENCE_PARTS, EvidencePart
 from ci_agent_eval.contract.findings import Finding, SourceFile
-from ci_agent_eval.contract.measure import BudgetViolation, latency_statistic
+from ci_agent_eval.contract.measurement import BudgetViolation, compute_latency_statistic
 from ci_agent_eval.contract.stops import StopReason
 
 Number = TypeVar("Number", int, float)
@@ -274,7 +274,9 @@ def _stops(episodes: Iterable[EpisodeFacts]) -> tuple[StopCount, ...]:
 
 
 def _last_attempts(ordered: Sequence[EpisodeFacts]) -> list[EpisodeFacts]:
-    return [decisive(list(attempts)) for _, attempts in groupby(ordered, key=_iteration)]
+    return [
+        get_decisive_attempt(list(attempts)) for _, attempts in groupby(ordered, key=_iteration)
+    ]
 
 
 def _tally(episodes: Iterable[EpisodeFacts]) -> Tally:
@@ -317,7 +319,7 @@ def _scenario(
         tool_calls=sum(facts.tool_calls for facts in final),
         tokens=_added([facts.tokens for facts in ran], sum),
         cost_usd=_added([facts.cost_usd for facts in ran], math.fsum),
-        p95_latency_ms=latency_statistic(latencies, "p95"),
+        p95_latency_ms=compute_latency_statistic(latencies, "p95"),
         duration_ms=_added([facts.duration_ms for facts in ran], math.fsum),
         pass_interval=pass_interval(tally),
         reliability=reliability(tally.passed, tally.judged),
@@ -400,7 +402,7 @@ def _totals(attempts: Sequence[EpisodeFacts], loaded: Loaded, budgets: SuiteBudg
         unpriced=unpriced,
         judge=judge,
         simulated_user=user,
-        p95_latency_ms=latency_statistic([v for f in ran for v in f.latencies_ms], "p95"),
+        p95_latency_ms=compute_latency_statistic([v for f in ran for v in f.latencies_ms], "p95"),
         turns=sum(facts.turns for facts in ran),
         tool_calls=sum(facts.tool_calls for facts in ran),
         wall_time_s=wall_time_s,
@@ -408,7 +410,9 @@ def _totals(attempts: Sequence[EpisodeFacts], loaded: Loaded, budgets: SuiteBudg
 
 
 def _suite_violations(budgets: SuiteBudgets, totals: Totals) -> tuple[BudgetViolation, ...]:
-    observed = ((kind, budget, getattr(totals, kind.total)) for kind, budget in budgets.named())
+    observed = (
+        (kind, budget, getattr(totals, kind.total)) for kind, budget in budgets.iter_named()
+    )
     return tuple(
         BudgetViolation(kind.name, budget.limit, used, budget.hard, None, kind.unit)
         for kind, budget, used in observed

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.contract.findings import Finding
-from ci_agent_eval.contract.problems import describe_problem
 from ci_agent_eval.contract.results import SESSION_NAME, Session
+from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.github.api import Api
@@ -161,7 +161,7 @@ def _read_session(file: Path, shown: str) -> Session:
     try:
         return Session.model_validate(parsed(text))
     except ValueError as error:  # pydantic's errors are such
-        raise InputError(f"{shown}: {printable_line(describe_problem(error))}") from None
+        raise InputError(f"{shown}: {printable_line(describe_validation_error(error))}") from None
 
 
 def _shown(file: Path, folder: Path) -> str:

@@ -23,10 +23,10 @@ from ci_agent_eval.app.report_folder import (
     write_report_folder,
 )
 from ci_agent_eval.config.settings import Settings
-from ci_agent_eval.contract.evaluation import report_of_lines
+from ci_agent_eval.contract.evaluation import build_report_from_lines
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import RESULTS_NAME, SESSION_NAME
-from ci_agent_eval.contract.scenario_manifest import Manifest
+from ci_agent_eval.contract.scenario_manifest import ScenarioManifest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report, build_report
 from ci_agent_eval.redaction import Redactor
@@ -61,7 +61,7 @@ class Job:
     """Sources of baselines that are no files, by the setting that asks for them."""
     agreed: Agreed = Agreed()  # noqa: RUF009 - frozen
     """Quarantine, and regressions that were accepted."""
-    manifest: Manifest | None = None
+    manifest: ScenarioManifest | None = None
     """The scenarios that a run has to contain; None: no file names any."""
     partial: Literal["fail", "warn"] = "warn"
     """Whether a run may be restricted to a part of its suite."""
@@ -202,7 +202,7 @@ def _report(job: Job, base: Found | None, read: Callable[[Spool, Redact], Loaded
 def _write_evaluations(job: Job, loaded: Loaded, spool: Spool) -> None:
     """Write the evaluations of what was loaded; a run's own stay where there are none."""
     if any(facts.evaluated for facts in loaded.episodes):
-        write_evaluation(job.folder, report_of_lines(spool.lines()))
+        write_evaluation(job.folder, build_report_from_lines(spool.lines()))
     elif not _has_own_results(job.folder):
         write_evaluation(job.folder, None)
 

@@ -10,10 +10,10 @@ from ci_agent_eval.analysis.known_scenarios import is_inside, ran_scenarios, res
 from ci_agent_eval.analysis.loaded_results import Loaded
 from ci_agent_eval.contract.results import ScenarioListing, Session
 from ci_agent_eval.contract.scenario_manifest import (
-    Entry,
     KnownScenario,
-    Manifest,
-    former_ids,
+    ManifestEntry,
+    ScenarioManifest,
+    find_former_ids,
     merge_scenarios,
     render_manifest,
     update_manifest,
@@ -31,13 +31,13 @@ class FoundScenarios:
     run_time_files: tuple[str, ...] = ()
     """Files of tests that name their scenarios while they run."""
 
-    def decides(self, entry: Entry) -> bool:
+    def decides(self, entry: ManifestEntry) -> bool:
         """Say whether an entry that was not found is no scenario of the suite any more."""
         return all(_decides(session, entry) for session in self.sessions) and not _is_of(
             entry, self.run_time_files
         )
 
-    def notes(self, manifest: Manifest) -> Iterator[str]:
+    def notes(self, manifest: ScenarioManifest) -> Iterator[str]:
         """Yield why entries are kept that were not found."""
         restrictions = [each for session in self.sessions for each in session.restrictions]
         for restriction in (*restrictions, *restricting_paths(manifest, self.sessions)):
@@ -52,14 +52,14 @@ class FoundScenarios:
             yield f"{file}: its tests return their episodes; add them with --results after a run"
 
 
-def _decides(session: Session, entry: Entry) -> bool:
+def _decides(session: Session, entry: ManifestEntry) -> bool:
     if session.restrictions or any(one.scenario_id == entry.scenario_id for one in session.removed):
         return False
     skipped = _is_of(entry, [skip.file for skip in session.collection_skips])
     return not skipped and (not session.paths or is_inside(entry.file, session.paths))
 
 
-def _is_of(entry: Entry, files: Sequence[str]) -> bool:
+def _is_of(entry: ManifestEntry, files: Sequence[str]) -> bool:
     return bool(files) and entry.file is not None and is_inside(entry.file, files)
 
 
@@ -89,8 +89,8 @@ def scenarios_of_results(loaded: Loaded) -> FoundScenarios:
 class ManifestUpdate:
     """A manifest as it is, and as the suite would have it."""
 
-    before: Manifest
-    after: Manifest
+    before: ScenarioManifest
+    after: ScenarioManifest
     former: Mapping[str, str]
     """The entry that each renamed scenario stands for."""
     notes: tuple[str, ...] = ()
@@ -113,17 +113,17 @@ class ManifestUpdate:
                 yield f"+ [{new.gate}] {new.text}{was}"
 
 
-def plan_update(manifest: Manifest, found: FoundScenarios) -> ManifestUpdate:
+def plan_update(manifest: ScenarioManifest, found: FoundScenarios) -> ManifestUpdate:
     """Return what is to change; raises InputError where there is no scenario at all."""
     if not found.scenarios and not manifest.entries:
         raise InputError("no scenario was found; name the folder of the suite")
-    former = former_ids(manifest, found.scenarios)
+    former = find_former_ids(manifest, found.scenarios)
     kept = _keeper(found, set(former.values()))
     after = update_manifest(manifest, found.scenarios, kept)
     return ManifestUpdate(manifest, after, former, tuple(dict.fromkeys(found.notes(manifest))))
 
 
-def _keeper(found: FoundScenarios, renamed: Iterable[str]) -> Callable[[Entry], bool]:
+def _keeper(found: FoundScenarios, renamed: Iterable[str]) -> Callable[[ManifestEntry], bool]:
     gone = set(renamed)
     return lambda entry: entry.scenario_id not in gone and not found.decides(entry)
 

@@ -15,7 +15,7 @@ from ci_agent_eval.checks.foreign import as_check, assertions_of
 from ci_agent_eval.checks.protocol import Check
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import clean_text
-from ci_agent_eval.contract.wording import shorten
+from ci_agent_eval.contract.wording import shorten_text
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.active_episode import RunningEpisode, get_active_episode
 from ci_agent_eval.recording.check_value import (
@@ -250,7 +250,7 @@ def _first_argument(statement: str) -> str:
     given = [*(calls[0].args[:1] if calls else ()), *named]
     if not given:
         return "check"
-    return shorten(ast.get_source_segment(text, given[0]) or "check", _LONGEST)
+    return shorten_text(ast.get_source_segment(text, given[0]) or "check", _LONGEST)
 
 
 def _is_check(call: ast.Call) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ci_agent_eval.errors import lazy_exports
+from ci_agent_eval.errors import create_lazy_getattr
 
 if TYPE_CHECKING:
     from ci_agent_eval.checks.arguments import ArgumentsHold
@@ -79,4 +79,4 @@ _HOMES = {
     "from_evaluator": "checks.evaluators",
 }
 
-__getattr__ = lazy_exports(__name__, _HOMES, extra="evals")
+__getattr__ = create_lazy_getattr(__name__, _HOMES, extra="evals")

@@ -10,7 +10,7 @@ from ci_agent_eval.checks.base import Named, keep, one_of, share
 from ci_agent_eval.checks.exchanges import calls
 from ci_agent_eval.checks.shown import called, listed, shown
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.errors import InputError
 
@@ -132,7 +132,7 @@ class ArgumentsHold(Named):
 
     def _holds_for(self, call: ToolCall) -> bool:
         if isinstance(self.expected, Mapping):
-            return fits(call.arguments, jsonable(self.expected), "superset")
+            return fits(call.arguments, to_jsonable(self.expected), "superset")
         try:
             return bool(self.expected(call.arguments))
         except (LookupError, TypeError):

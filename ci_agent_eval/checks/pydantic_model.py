@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
-from ci_agent_eval.contract.problems import plain_message
+from ci_agent_eval.contract.validation_errors import get_plain_message
 from ci_agent_eval.errors import InputError
 
 
@@ -32,7 +32,7 @@ def model_problems(owner: str, model: Any) -> Callable[[Any], list[str]]:
             adapter.validate_json(json.dumps(value))
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
-            return [f"{_path(problem['loc'])}: {plain_message(problem)}" for problem in found]
+            return [f"{_path(problem['loc'])}: {get_plain_message(problem)}" for problem in found]
         return []
 
     return problems

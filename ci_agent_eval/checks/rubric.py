@@ -58,12 +58,12 @@ class Rubric(Named):
     """The longest it may take; waiting for rate limits is not counted."""
 
     def __post_init__(self) -> None:
-        fields.text("Rubric", "rubric", self.rubric)
+        fields.require_text("Rubric", "rubric", self.rubric)
         one_of("Rubric", "of", self.of, get_args(Judged))
         if self.threshold is not None:
             threshold("Rubric", self.threshold)
         if self.timeout_s is not None:
-            fields.seconds("Rubric", "timeout_s", self.timeout_s)
+            fields.require_seconds("Rubric", "timeout_s", self.timeout_s)
 
     async def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return the judge's verdict. Raises JudgeError where there is none."""

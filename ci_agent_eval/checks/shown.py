@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import ToolCall
-from ci_agent_eval.contract.wording import shorten
+from ci_agent_eval.contract.wording import shorten_text
 
 LONGEST = 120
 """Characters of one value in a reason; the whole is in the episode."""
@@ -18,12 +18,12 @@ MOST = 5
 
 def shown(value: Any) -> str:
     """Return a value as JSON on one line, cut with a mark where it is long."""
-    return cut(json.dumps(jsonable(value), ensure_ascii=False))
+    return cut(json.dumps(to_jsonable(value), ensure_ascii=False))
 
 
 def cut(text: str, length: int = LONGEST) -> str:
     """Return a text on one line, or its beginning and a mark where it was cut."""
-    return shorten(text, length)
+    return shorten_text(text, length)
 
 
 def listed(items: Iterable[object]) -> str:

@@ -12,7 +12,7 @@ from ci_agent_eval.checks.base import Named, keep, one_of, share, threshold
 from ci_agent_eval.checks.exchanges import calls
 from ci_agent_eval.checks.shown import called, listed
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
@@ -138,12 +138,12 @@ def _step(item: Any) -> _Step:
     if isinstance(item, ToolCall):
         return _Step(item)
     if isinstance(item, Mapping) and isinstance(item.get("name"), str):
-        given = jsonable(item.get("arguments"))
+        given = to_jsonable(item.get("arguments"))
         return _Step(
             ToolCall(name=item["name"], arguments=given), any_arguments="arguments" not in item
         )
     if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str):
-        return _Step(ToolCall(name=item[0], arguments=jsonable(item[1])))
+        return _Step(ToolCall(name=item[0], arguments=to_jsonable(item[1])))
     raise InputError(
         f"TrajectoryMatch.reference: {item!r} is no call; write a tool's name, "
         '("name", {arguments}) or {"name": …, "arguments": {…}}'

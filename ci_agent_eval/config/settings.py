@@ -16,15 +16,15 @@ from ci_agent_eval.analysis.waivers import Agreed, agreements
 from ci_agent_eval.config.options import DEFAULT_ARTIFACT, OPTIONS, Option, OptionKind
 from ci_agent_eval.config.toml_lines import line_of
 from ci_agent_eval.contract.attempts import PassedOnRetry
-from ci_agent_eval.contract.base import KnownKeys, Rate, unknown_key
+from ci_agent_eval.contract.base import KnownKeysModel, Rate, describe_unknown_key
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.problems import named_key, plain_message
 from ci_agent_eval.contract.scenario_manifest import (
     MANIFEST_NAME,
     UPDATE_COMMAND,
-    Manifest,
+    ScenarioManifest,
     parse_manifest,
 )
+from ci_agent_eval.contract.validation_errors import find_unknown_key, get_plain_message
 from ci_agent_eval.contract.waivers import (
     AcknowledgedEntry,
     AcknowledgedFile,
@@ -51,7 +51,7 @@ def words(value: Any) -> Any:
     return tuple(re.split(r"[\s,]+", value.strip(" ,"))) if isinstance(value, str) else value
 
 
-class GateSettings(KnownKeys):
+class GateSettings(KnownKeysModel):
     """`[gate]`: what a run must show."""
 
     min_pass_rate: Rate = 1.0
@@ -67,7 +67,7 @@ Format = Literal["ctrf", "sarif"]
 Condition = Literal["model", "tools", "prices", "judge"]
 
 
-class CompareSettings(KnownKeys):
+class CompareSettings(KnownKeysModel):
     """`[compare]`: what a run is held against, and what follows from it."""
 
     baseline: str | None = Field(default=None, min_length=1)
@@ -91,7 +91,7 @@ class CompareSettings(KnownKeys):
         return ComparePolicy(self.level, self.min_drop, across=frozenset(self.across))
 
 
-class PublishSettings(KnownKeys):
+class PublishSettings(KnownKeysModel):
     """`[publish]`: what is sent to GitHub."""
 
     comment: Literal["update", "on-failure", "on-change", "off"] = "update"
@@ -101,7 +101,7 @@ class PublishSettings(KnownKeys):
     check_name: str = Field(default="agent-eval", min_length=1)
 
 
-class Settings(KnownKeys):
+class Settings(KnownKeysModel):
     """Everything that can be configured, from every source at once."""
 
     suite: str = Field(default="default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,127}$")
@@ -238,7 +238,7 @@ def load_acknowledged(root: Path, name: str, today: dt.date) -> tuple[Acknowledg
     return accepted
 
 
-def load_manifest(root: Path, settings: Settings) -> Manifest | None:
+def load_manifest(root: Path, settings: Settings) -> ScenarioManifest | None:
     """Read the scenario manifest; None: there is none, and none is named.
 
     Raises InputError with the place.
@@ -250,11 +250,11 @@ def load_manifest(root: Path, settings: Settings) -> Manifest | None:
     return parse_manifest(_read(root / name, shown=name, advice=advice), name)
 
 
-def manifest_or_empty(root: Path, settings: Settings) -> Manifest:
+def manifest_or_empty(root: Path, settings: Settings) -> ScenarioManifest:
     """Read the scenario manifest; empty where it is not there yet. Raises as `load_manifest`."""
     if not (root / settings.scenario_manifest).exists():
-        return Manifest(settings.scenario_manifest)
-    return load_manifest(root, settings) or Manifest(settings.scenario_manifest)
+        return ScenarioManifest(settings.scenario_manifest)
+    return load_manifest(root, settings) or ScenarioManifest(settings.scenario_manifest)
 
 
 def _refuse_long_terms(
@@ -293,7 +293,7 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     known = (*(option.variable for option in OPTIONS), *OTHER_VARIABLES)
     for name in environ:
         if name.startswith("AGENT_EVAL_") and name not in known:
-            raise InputError(f"environment: {unknown_key(name, known)}")
+            raise InputError(f"environment: {describe_unknown_key(name, known)}")
 
 
 def _own_table(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -359,11 +359,11 @@ def _sentence(
     """Say of the first problem where it stands, what it is, and what was given."""
     first = error.errors(include_url=False)[0]
     location = tuple(str(part) for part in first["loc"])
-    message = plain_message(first)
+    message = get_plain_message(first)
     key = ".".join(location)
     for option_key, origin in origins.items():
         if location[: len(option_key)] == option_key:
             return f"{origin}: {message} (given: {first['input']!r})"
-    line = line_of(text, location, named_key(first))
+    line = line_of(text, location, find_unknown_key(first))
     where = f"{path}:{line}" if line else path
     return f"{where}: {f'{key}: ' if key else ''}{message}"

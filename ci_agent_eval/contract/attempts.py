@@ -11,15 +11,15 @@ PassedOnRetry = Literal["passed", "flaky", "failed"]
 """How a test counts that failed and passed on a retry; flaky: it passes, and is listed."""
 
 
-class _Ended(Protocol):
+class _HasOutcome(Protocol):
     @property
     def outcome(self) -> Outcome: ...
 
 
-_Attempt = TypeVar("_Attempt", bound=_Ended)
+_Attempt = TypeVar("_Attempt", bound=_HasOutcome)
 
 
-def decisive(attempts: Sequence[_Attempt]) -> _Attempt:
+def get_decisive_attempt(attempts: Sequence[_Attempt]) -> _Attempt:
     """Return the last attempt that was judged: a retry that skips or errs erases no failure."""
     judged = [attempt for attempt in attempts if attempt.outcome in {"passed", "failed"}]
     return (judged or attempts)[-1]

@@ -26,7 +26,7 @@ UNKNOWN_KEY: Final = "unknown_key"
 """The type of pydantic's error over a key that is not known; its context has the `key`."""
 
 
-def shortest(value: float) -> int | float:
+def drop_zero_fraction(value: float) -> int | float:
     """Write whole numbers without a fraction, as a person would."""
     return int(value) if float(value).is_integer() else value
 
@@ -34,7 +34,7 @@ def shortest(value: float) -> int | float:
 Amount = Annotated[
     float,
     Field(ge=0, le=1e15, allow_inf_nan=False),
-    PlainSerializer(shortest, return_type=int | float, when_used="json-unless-none"),
+    PlainSerializer(drop_zero_fraction, return_type=int | float, when_used="json-unless-none"),
 ]
 """A non-negative number up to 10^15; the field's name carries the unit."""
 
@@ -45,7 +45,7 @@ Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 """A share between 0 and 1."""
 
 
-class Frozen(BaseModel):
+class FrozenModel(BaseModel):
     """A frozen value whose unknown keys, NaN and infinities are errors."""
 
     model_config = ConfigDict(
@@ -53,7 +53,7 @@ class Frozen(BaseModel):
     )
 
 
-class KnownKeys(Frozen):
+class KnownKeysModel(FrozenModel):
     """A frozen value that names the nearest known key when it meets an unknown one."""
 
     @model_validator(mode="wrap")
@@ -61,14 +61,14 @@ class KnownKeys(Frozen):
     def _name_nearest_key(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         for key in value if isinstance(value, Mapping) else ():
             if key not in cls.model_fields:
-                sentence = unknown_key(str(key), tuple(cls.model_fields))
+                sentence = describe_unknown_key(str(key), tuple(cls.model_fields))
                 raise PydanticCustomError(
                     UNKNOWN_KEY, "{sentence}", {"sentence": sentence, "key": str(key)}
                 )
         return handler(value)
 
 
-def unknown_key(key: str, known: tuple[str, ...]) -> str:
+def describe_unknown_key(key: str, known: tuple[str, ...]) -> str:
     """Return the sentence for an unknown key: the nearest known one, or all of them."""
     nearest = get_close_matches(key, known, n=1)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"

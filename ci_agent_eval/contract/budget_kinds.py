@@ -35,7 +35,7 @@ class BudgetKind:
     """Returns what a trajectory used; None: not measured."""
     samples: Callable[[Trajectory], Sequence[float]] | None = None
     """In place of `measure`: the figures of which the budget limits one statistic."""
-    summarized: Callable[[TrajectorySummary], float] | None = None
+    measure_summary: Callable[[TrajectorySummary], float] | None = None
     """Returns what the short form of a trajectory says of it; unset: nothing."""
     format: Format = "count"
     stop_reason: AgentStop | None = None
@@ -75,7 +75,7 @@ BUDGET_KINDS: tuple[BudgetKind, ...] = (
         label="turns",
         description="turns of the agent",
         measure=lambda trajectory: float(len(trajectory.agent_turns)),
-        summarized=lambda summary: float(summary.steps_count),
+        measure_summary=lambda summary: float(summary.steps_count),
         stop_reason="max_turns",
     ),
     BudgetKind(
@@ -83,7 +83,7 @@ BUDGET_KINDS: tuple[BudgetKind, ...] = (
         label="tool calls",
         description="tool calls",
         measure=lambda trajectory: float(sum(len(turn.tool_calls) for turn in trajectory.turns)),
-        summarized=lambda summary: float(summary.tool_calls_count),
+        measure_summary=lambda summary: float(summary.tool_calls_count),
         stop_reason="tool_call_limit",
     ),
     BudgetKind(

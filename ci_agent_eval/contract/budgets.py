@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from ci_agent_eval.contract.base import Amount, Frozen, KnownKeys
+from ci_agent_eval.contract.base import Amount, FrozenModel, KnownKeysModel
 from ci_agent_eval.contract.budget_kinds import (
     BUDGET_KINDS,
     SUITE_BUDGET_KINDS,
@@ -34,7 +34,7 @@ STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 DEFAULT_STATISTIC: Statistic = "p95"
 
 
-class Budget(Frozen):
+class Budget(FrozenModel):
     """A limit, what was used of it (None: not measured), and whether it is hard."""
 
     used: Amount | None = None
@@ -102,7 +102,7 @@ class LatencyBudget(Budget):
         return {self.statistic: used, **fields}
 
 
-def budget_class(name: str) -> type[Budget]:
+def get_budget_class(name: str) -> type[Budget]:
     """Return what a budget of that name is validated by, one of a test's own too."""
     return _CLASSES.get(name, Budget)
 
@@ -110,34 +110,34 @@ def budget_class(name: str) -> type[Budget]:
 _CLASSES = {kind.name: LatencyBudget if kind.samples else Budget for kind in BUDGET_KINDS}
 
 
-def _with_kinds(kinds: Iterable[BudgetKind | SuiteBudgetKind]) -> type[KnownKeys]:
+def _build_budget_model(kinds: Iterable[BudgetKind | SuiteBudgetKind]) -> type[KnownKeysModel]:
     """Return a model with a field for each kind, so that none is accepted that has no row."""
     fields: dict[str, Any] = {
         kind.name: (
-            budget_class(kind.name) | None,
+            get_budget_class(kind.name) | None,
             Field(default=None, description=kind.description),
         )
         for kind in kinds
     }
-    return create_model("BudgetFields", __base__=KnownKeys, **fields)
+    return create_model("BudgetFields", __base__=KnownKeysModel, **fields)
 
 
 if TYPE_CHECKING:
     # Type checkers cannot read the table.
-    class _EpisodeKinds(KnownKeys):
+    class _EpisodeKinds(KnownKeysModel):
         max_turns: Budget | None = None
         tool_calls: Budget | None = None
         latency_ms: LatencyBudget | None = None
         token_usage: Budget | None = None
         cost_usd: Budget | None = None
 
-    class _SuiteKinds(KnownKeys):
+    class _SuiteKinds(KnownKeysModel):
         total_cost_usd: Budget | None = None
         total_tokens: Budget | None = None
         total_wall_time_s: Budget | None = None
 else:
-    _EpisodeKinds = _with_kinds(BUDGET_KINDS)
-    _SuiteKinds = _with_kinds(SUITE_BUDGET_KINDS)
+    _EpisodeKinds = _build_budget_model(BUDGET_KINDS)
+    _SuiteKinds = _build_budget_model(SUITE_BUDGET_KINDS)
 
 
 class Budgets(_EpisodeKinds):
@@ -152,7 +152,7 @@ class Budgets(_EpisodeKinds):
             if budget is not None:
                 yield kind, budget
 
-    def named(self) -> Iterator[tuple[str, Budget]]:
+    def iter_named(self) -> Iterator[tuple[str, Budget]]:
         """Every budget that is set, with its name, in a fixed order; custom ones sorted."""
         yield from ((kind.name, budget) for kind, budget in self.measured())
         yield from sorted(self.custom.items())
@@ -161,7 +161,7 @@ class Budgets(_EpisodeKinds):
 class SuiteBudgets(_SuiteKinds):
     """The budgets of the suite as a whole."""
 
-    def named(self) -> Iterator[tuple[SuiteBudgetKind, Budget]]:
+    def iter_named(self) -> Iterator[tuple[SuiteBudgetKind, Budget]]:
         """Every budget that is set, with its kind, in a fixed order."""
         for kind in SUITE_BUDGET_KINDS:
             budget: Budget | None = getattr(self, kind.name)

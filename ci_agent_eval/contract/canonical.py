@@ -34,7 +34,7 @@ def canonical_json(value: BaseModel) -> str:
     return json.dumps(data, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
 
-def results_header(suite: str, *, complete: bool) -> str:
+def render_results_header(suite: str, *, complete: bool) -> str:
     """Return the first line of `results.json`, up to the opening of its list of episodes."""
     name = json.dumps(suite)
     whole = "" if complete else '"complete":false,'
@@ -49,7 +49,7 @@ def render_results(
     `complete` is False where the run did not finish or its files were not whole, so that
     the file says so even where nothing else of the run comes along.
     """
-    yield results_header(suite, complete=complete)
+    yield render_results_header(suite, complete=complete)
     separator = ""
     for line in episode_lines:
         yield separator + line

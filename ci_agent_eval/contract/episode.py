@@ -7,15 +7,26 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, Frozen, Rate, SchemaVersion
+from ci_agent_eval.contract.base import (
+    SCHEMA_VERSION,
+    Amount,
+    Count,
+    FrozenModel,
+    Rate,
+    SchemaVersion,
+)
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.evidence import (
     EVIDENCE_PARTS,
     Evidence,
     EvidencePart,
-    no_evidence,
+    describe_missing_evidence,
 )
-from ci_agent_eval.contract.measure import BudgetViolation, budget_violations, measure
+from ci_agent_eval.contract.measurement import (
+    BudgetViolation,
+    find_budget_violations,
+    measure_budgets,
+)
 from ci_agent_eval.contract.stops import AllowedStops, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
     TokenUsage,
@@ -36,7 +47,7 @@ Mode = Literal["strict", "evaluation"]
 Severity = Literal["error", "warning"]
 
 
-class Assertion(Frozen):
+class Assertion(FrozenModel):
     """One thing that was checked, how it came out, and where it stands in the source."""
 
     name: str
@@ -56,7 +67,7 @@ class Assertion(Frozen):
         return value
 
 
-class Score(Frozen):
+class Score(FrozenModel):
     """A named figure that informs and never gates by itself."""
 
     name: str
@@ -64,7 +75,7 @@ class Score(Frozen):
     reason: str | None = None
 
 
-class SideUsage(Frozen):
+class SideUsage(FrozenModel):
     """What calls of a model beside the agent's took: to judge it, or to speak for its user."""
 
     calls: Count = 0
@@ -74,7 +85,7 @@ class SideUsage(Frozen):
     cost_usd: Amount | None = Field(default=None, description="unset: a call was not priced")
 
 
-class Conditions(Frozen):
+class Conditions(FrozenModel):
     """What an episode ran under beside its model; runs under others are not comparable."""
 
     tools: tuple[str, ...] | None = Field(default=None, description="names of the tools on offer")
@@ -82,7 +93,7 @@ class Conditions(Frozen):
     judge: str | None = Field(default=None, description="model that judged rubrics")
 
 
-class Episode(Frozen):
+class Episode(FrozenModel):
     """One iteration of a scenario: outcome, assertions, budgets, trajectory."""
 
     schema_version: SchemaVersion = SCHEMA_VERSION
@@ -151,11 +162,11 @@ class Episode(Frozen):
         """Measure budgets, summarise the trajectory, and never call a failed check passed."""
         derived: dict[str, object] = {}
         if self.trajectory is not None and self.trajectory.turns:
-            derived["budgets"] = measure(self.budgets, self.trajectory)
-            derived["trajectory_summary"] = self._summary_from(self.trajectory)
+            derived["budgets"] = measure_budgets(self.budgets, self.trajectory)
+            derived["trajectory_summary"] = self._build_summary(self.trajectory)
         elif self.trajectory is None and self.trajectory_summary.steps_count:
             derived["budgets"] = self._measure_from_summary()
-        if not self._says_anything():
+        if not self._has_judgement():
             derived["outcome"] = "error"
             derived["reason"] = "it gives no outcome, no assertion and no measured budget"
         if self.outcome == "passed" and self._is_unfinished:
@@ -166,7 +177,7 @@ class Episode(Frozen):
             derived["outcome"] = "failed"
         self._set(derived)
         if missing := self.missing_evidence or self._missing_evidence():
-            self._set(self._without_evidence(missing))
+            self._set(self._fields_without_evidence(missing))
         return self
 
     def _set(self, derived: Mapping[str, object]) -> None:
@@ -176,11 +187,11 @@ class Episode(Frozen):
                 object.__setattr__(self, name, value)
                 self.__dict__[name] = value
 
-    def _without_evidence(self, missing: tuple[EvidencePart, ...]) -> dict[str, object]:
+    def _fields_without_evidence(self, missing: tuple[EvidencePart, ...]) -> dict[str, object]:
         """Return the fields of an episode without evidence; one that failed stays a failure."""
         if self.outcome != "passed":
             return {}
-        reason = self.reason or no_evidence(missing)
+        reason = self.reason or describe_missing_evidence(missing)
         return {"outcome": "error", "missing_evidence": missing, "reason": reason}
 
     def _missing_evidence(self) -> tuple[EvidencePart, ...]:
@@ -208,7 +219,7 @@ class Episode(Frozen):
         return bool(self.assertions) or self.asserted or self._has_measurement()
 
     def _has_measurement(self) -> bool:
-        return any(budget.used is not None for _, budget in self.budgets.named())
+        return any(budget.used is not None for _, budget in self.budgets.iter_named())
 
     def _has_any_evidence(self) -> bool:
         """Say whether a file shows anything of an agent, or of a judgement."""
@@ -223,12 +234,12 @@ class Episode(Frozen):
         failed = is_agent_failure(self.stop_reason, answered=answered)
         return failed and self.stop_reason not in self.allowed_stops
 
-    def _says_anything(self) -> bool:
+    def _has_judgement(self) -> bool:
         """Say whether there is anything to judge: a passed episode has to be claimed or shown."""
         has_judgement = bool(self.assertions) or self._has_measurement()
         return "outcome" in self.model_fields_set or has_judgement
 
-    def _summary_from(self, trajectory: Trajectory) -> TrajectorySummary:
+    def _build_summary(self, trajectory: Trajectory) -> TrajectorySummary:
         counted = summarize_trajectory(trajectory)
         extra = self.trajectory_summary.model_extra
         return TrajectorySummary(**{**extra, **counted.model_dump()}) if extra else counted
@@ -236,9 +247,11 @@ class Episode(Frozen):
     def _measure_from_summary(self) -> Budgets:
         """Fill turn and tool-call budgets that have no figure from the short form."""
         updates = {
-            kind.name: budget.model_copy(update={"used": kind.summarized(self.trajectory_summary)})
+            kind.name: budget.model_copy(
+                update={"used": kind.measure_summary(self.trajectory_summary)}
+            )
             for kind, budget in self.budgets.measured()
-            if kind.summarized is not None and budget.used is None
+            if kind.measure_summary is not None and budget.used is None
         }
         return self.budgets.model_copy(update=updates)
 
@@ -250,7 +263,7 @@ class Episode(Frozen):
     @property
     def violations(self) -> tuple[BudgetViolation, ...]:
         """Budgets exceeded or not measured; an episode that never took a turn owes no figures."""
-        found = budget_violations(self.budgets)
+        found = find_budget_violations(self.budgets)
         turns = self.trajectory.agent_turns if self.trajectory is not None else ()
         if self.outcome in {"passed", "failed"} or (self.outcome == "error" and turns):
             return found

@@ -23,11 +23,11 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
-from ci_agent_eval.contract.attempts import decisive
-from ci_agent_eval.contract.base import Amount, Count, Frozen, shortest
+from ci_agent_eval.contract.attempts import get_decisive_attempt
+from ci_agent_eval.contract.base import Amount, Count, FrozenModel, drop_zero_fraction
 from ci_agent_eval.contract.episode import Assertion, Episode
 
-DECIMALS = 6
+SCORE_DECIMALS = 6
 """Of scores, averages and percentages."""
 
 NO_REASON = "no reason given"
@@ -35,18 +35,18 @@ NO_REASON = "no reason given"
 _MARK = '"mode":"evaluation"'
 """What the canonical line of every evaluation holds; few other lines do."""
 
-_AsNumber = PlainSerializer(shortest, return_type=int | float, when_used="json")
+_AsNumber = PlainSerializer(drop_zero_fraction, return_type=int | float, when_used="json")
 _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _AsNumber]
 _Percentage = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), _AsNumber]
 
 
-class _Camel(Frozen):
+class _CamelCaseModel(FrozenModel):
     """Written with the seed's keys; in Python the names are Python's."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
-class AssertionResult(_Camel):
+class AssertionResult(_CamelCaseModel):
     """What came of one assertion."""
 
     description: str
@@ -55,7 +55,7 @@ class AssertionResult(_Camel):
     reason: str | None = None
 
 
-class EvaluationResult(_Camel):
+class EvaluationResult(_CamelCaseModel):
     """What came of one conversation."""
 
     name: str
@@ -66,7 +66,7 @@ class EvaluationResult(_Camel):
     error: str | None = Field(default=None, description="why it was not judged, or failed")
 
 
-class EvaluationReport(_Camel):
+class EvaluationReport(_CamelCaseModel):
     """`eval-results.json`."""
 
     total_conversations: Count
@@ -76,31 +76,32 @@ class EvaluationReport(_Camel):
     conversations: tuple[EvaluationResult, ...] = ()
 
 
-def evaluations(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
+def select_evaluations(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
     """Return the evaluations among the episodes, the one attempt of each that counts, by key.
 
     Skipped ones are among them; trajectories are not kept.
     """
-    short = [_shortened(episode) for episode in episodes if episode.mode == "evaluation"]
+    short = [_drop_trajectory(episode) for episode in episodes if episode.mode == "evaluation"]
     # The same key twice is a broken input, which still is to give the same bytes in any order.
     ordered = sorted(short, key=lambda episode: (episode.key, episode.model_dump_json()))
     return tuple(
-        decisive(list(attempts)) for _, attempts in groupby(ordered, key=lambda item: item.key[:3])
+        get_decisive_attempt(list(attempts))
+        for _, attempts in groupby(ordered, key=lambda item: item.key[:3])
     )
 
 
-def report_of_lines(lines: Iterable[str]) -> EvaluationReport | None:
+def build_report_from_lines(lines: Iterable[str]) -> EvaluationReport | None:
     """Fold the canonical lines of episodes; None where none of them is an evaluation."""
     episodes = (Episode.model_validate_json(line) for line in lines if _MARK in line)
-    found = evaluations(episodes)
-    return evaluation_report(found) if found else None
+    found = select_evaluations(episodes)
+    return build_evaluation_report(found) if found else None
 
 
-def _shortened(episode: Episode) -> Episode:
+def _drop_trajectory(episode: Episode) -> Episode:
     return episode.model_copy(update={"trajectory": None, "metadata": {}})
 
 
-def conversation_names(episodes: Sequence[Episode]) -> list[str]:
+def name_conversations(episodes: Sequence[Episode]) -> list[str]:
     """Return what each is called, in their order; those of the same name are numbered."""
     sizes = Counter(episode.scenario_id for episode in episodes)
     seen: Counter[str] = Counter()
@@ -112,66 +113,68 @@ def conversation_names(episodes: Sequence[Episode]) -> list[str]:
     return names
 
 
-def evaluation_report(episodes: Iterable[Episode]) -> EvaluationReport:
+def build_evaluation_report(episodes: Iterable[Episode]) -> EvaluationReport:
     """Fold the evaluations among the episodes; the same for any order of them."""
-    found = evaluations(episodes)
+    found = select_evaluations(episodes)
     # Skipped ones have their numbers, too: the table lists them.
-    named = zip(found, conversation_names(found), strict=True)
+    named = zip(found, name_conversations(found), strict=True)
     kept = [(episode, name) for episode, name in named if episode.outcome != "skipped"]
     counted = [episode for episode, _ in kept]
-    conversations = tuple(_result(episode, name) for episode, name in kept)
+    conversations = tuple(_build_result(episode, name) for episode, name in kept)
     passed = sum(1 for conversation in conversations if conversation.passed)
     judged = [episode for episode in counted if episode.outcome != "error"]
     return EvaluationReport(
         total_conversations=len(conversations),
         passed_conversations=passed,
-        pass_rate=round(100 * passed / len(conversations), DECIMALS) if conversations else 0.0,
-        average_score=mean_score([score_of(episode) for episode in judged]) or 0.0,
+        pass_rate=round(100 * passed / len(conversations), SCORE_DECIMALS)
+        if conversations
+        else 0.0,
+        average_score=compute_mean_score([score_episode(episode) for episode in judged]) or 0.0,
         conversations=conversations,
     )
 
 
-def mean_score(scores: Sequence[float]) -> float | None:
+def compute_mean_score(scores: Sequence[float]) -> float | None:
     """Return the mean, exact before it is rounded to six decimals; None of no scores."""
-    return round(math.fsum(scores) / len(scores), DECIMALS) if scores else None
+    return round(math.fsum(scores) / len(scores), SCORE_DECIMALS) if scores else None
 
 
-def score_of(episode: Episode) -> float:
+def score_episode(episode: Episode) -> float:
     """Return the mean score of the assertions; of none 1 if the conversation passed, else 0.
 
     A conversation that ended in an error scores 0, whatever it had asserted by then.
     """
     if episode.outcome == "error":
         return 0.0
-    mean = mean_score([_score(assertion) for assertion in episode.assertions])
+    mean = compute_mean_score([_score_assertion(assertion) for assertion in episode.assertions])
     return (1.0 if episode.outcome == "passed" else 0.0) if mean is None else mean
 
 
-def _score(assertion: Assertion) -> float:
+def _score_assertion(assertion: Assertion) -> float:
     return float(assertion.passed) if assertion.score is None else assertion.score
 
 
-def _result(episode: Episode, name: str) -> EvaluationResult:
+def _build_result(episode: Episode, name: str) -> EvaluationResult:
     return EvaluationResult(
         name=name,
         passed=episode.outcome == "passed",
-        score=score_of(episode),
-        assertions=tuple(_assertion(assertion) for assertion in episode.assertions),
+        score=score_episode(episode),
+        assertions=tuple(_build_assertion_result(assertion) for assertion in episode.assertions),
         duration=episode.duration_ms or 0.0,
-        error=error_of(episode),
+        error=find_evaluation_error(episode),
     )
 
 
-def _assertion(assertion: Assertion) -> AssertionResult:
+def _build_assertion_result(assertion: Assertion) -> AssertionResult:
     return AssertionResult(
         description=assertion.name,
         passed=assertion.passed,
-        score=round(_score(assertion), DECIMALS),
+        score=round(_score_assertion(assertion), SCORE_DECIMALS),
         reason=assertion.reason,
     )
 
 
-def error_of(episode: Episode) -> str | None:
+def find_evaluation_error(episode: Episode) -> str | None:
     """Return why a conversation has no judgement, or failed without any assertion that did."""
     if episode.outcome == "error":
         return episode.reason or NO_REASON

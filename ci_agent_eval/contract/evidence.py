@@ -29,12 +29,12 @@ _REMEDIES: dict[EvidencePart, str] = {
 _OPT_OUT = ', or mark the test `episode(evidence="none")`'
 
 
-def name_missing(missing: Sequence[EvidencePart]) -> str:
+def list_missing_parts(missing: Sequence[EvidencePart]) -> str:
     """Return what is missing in words."""
     return " and ".join(_LACKS[part] for part in missing)
 
 
-def no_evidence(missing: Sequence[EvidencePart]) -> str:
+def describe_missing_evidence(missing: Sequence[EvidencePart]) -> str:
     """Return why an episode without evidence is an error, and what to do."""
     remedies = " and ".join(_REMEDIES[part] for part in missing)
-    return f"no evidence: {name_missing(missing)}; {remedies}{_OPT_OUT}"
+    return f"no evidence: {list_missing_parts(missing)}; {remedies}{_OPT_OUT}"

@@ -10,20 +10,20 @@ from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.errors import InputError
 
 
-def wrong(owner: str, field: str, what: str) -> InputError:
+def field_error(owner: str, field: str, what: str) -> InputError:
     """Return the error for a field: where, and what it has to be."""
     return InputError(f"{owner}.{field}: {what}")
 
 
-def text(owner: str, field: str, value: object, *, optional: bool = False) -> None:
+def require_text(owner: str, field: str, value: object, *, optional: bool = False) -> None:
     """Refuse anything but a text that is not blank (or None, where that is allowed)."""
     if value is None and optional:
         return
     if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise wrong(owner, field, f"must be a text that is not empty, got {value!r}")
+        raise field_error(owner, field, f"must be a text that is not empty, got {value!r}")
 
 
-def number(
+def require_number(
     owner: str, field: str, value: object, *, least: float, whole: bool = False, above: bool = False
 ) -> None:
     """Refuse anything but a finite number from `least` (or, with `above`, beyond it)."""
@@ -31,9 +31,9 @@ def number(
     bound = f"{'above' if above else 'of at least'} {least:g}"
     kind = "a whole number" if whole else "a number"
     if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value):
-        raise wrong(owner, field, f"must be {kind} {bound}, got {value!r}")
+        raise field_error(owner, field, f"must be {kind} {bound}, got {value!r}")
     if value < least or (above and value == least):
-        raise wrong(owner, field, f"must be {kind} {bound}, got {value!r}")
+        raise field_error(owner, field, f"must be {kind} {bound}, got {value!r}")
 
 
 LONGEST_WAIT_S = 3_600.0
@@ -42,11 +42,11 @@ LONGEST_RUN_S = 86_400.0
 """Seconds that a whole run may take."""
 
 
-def seconds(owner: str, field: str, value: object, *, most: float = LONGEST_WAIT_S) -> None:
+def require_seconds(owner: str, field: str, value: object, *, most: float = LONGEST_WAIT_S) -> None:
     """Refuse anything but seconds above 0, and so many that they can only be milliseconds."""
-    number(owner, field, value, least=0, above=True)
+    require_number(owner, field, value, least=0, above=True)
     if isinstance(value, int | float) and value > most:
-        raise wrong(
+        raise field_error(
             owner,
             field,
             f"is in seconds, at most {most:g}, got {value:g}, which is {value / 3600:.1f} hours; "
@@ -54,43 +54,43 @@ def seconds(owner: str, field: str, value: object, *, most: float = LONGEST_WAIT
         )
 
 
-def optional_number(
+def require_optional_number(
     owner: str, field: str, value: object, *, least: float, whole: bool = False
 ) -> None:
     """Like `number`, and None means: not set."""
     if value is not None:
-        number(owner, field, value, least=least, whole=whole)
+        require_number(owner, field, value, least=least, whole=whole)
 
 
-def texts(owner: str, field: str, value: object) -> tuple[str, ...]:
+def parse_texts(owner: str, field: str, value: object) -> tuple[str, ...]:
     """Return a list of texts as a tuple; a bare string is refused, it would be its letters."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise wrong(owner, field, f"must be a list of texts, got {value!r}")
+        raise field_error(owner, field, f"must be a list of texts, got {value!r}")
     items = tuple(value)
     if not all(isinstance(item, str) and "\0" not in item for item in items):
-        raise wrong(owner, field, f"must be a list of texts, got {items!r}")
+        raise field_error(owner, field, f"must be a list of texts, got {items!r}")
     return items
 
 
-def mapping(owner: str, field: str, value: object) -> Mapping[str, str]:
+def parse_text_mapping(owner: str, field: str, value: object) -> Mapping[str, str]:
     """Return a copy of names and values; the values may be secret and are never quoted."""
     if not isinstance(value, Mapping):
-        raise wrong(owner, field, f"must map names to texts, got a {type(value).__name__}")
+        raise field_error(owner, field, f"must map names to texts, got a {type(value).__name__}")
     for key, item in value.items():
         if not isinstance(key, str) or not key or not isinstance(item, str):
-            raise wrong(owner, field, f"must map names to texts; see the entry {key!r}")
+            raise field_error(owner, field, f"must map names to texts; see the entry {key!r}")
     return dict(value)
 
 
-def stops(owner: str, field: str, value: object) -> frozenset[AgentStop]:
+def parse_stops(owner: str, field: str, value: object) -> frozenset[AgentStop]:
     """Return one end of a run, or several, as a set; refuse what is no failure of an agent."""
-    given = texts(owner, field, (value,) if isinstance(value, str) else value)
+    given = parse_texts(owner, field, (value,) if isinstance(value, str) else value)
     for stop in given:
-        one_of(owner, field, stop, get_args(AgentStop))
+        require_one_of(owner, field, stop, get_args(AgentStop))
     return frozenset(cast("tuple[AgentStop, ...]", given))
 
 
-def one_of(owner: str, field: str, value: object, known: tuple[str, ...]) -> None:
+def require_one_of(owner: str, field: str, value: object, known: tuple[str, ...]) -> None:
     """Refuse a word that is not known, naming those that are."""
     if value not in known:
-        raise wrong(owner, field, f"must be one of {', '.join(known)}; got {value!r}")
+        raise field_error(owner, field, f"must be one of {', '.join(known)}; got {value!r}")

@@ -28,7 +28,7 @@ def clean_text(text: str) -> str:
     return text
 
 
-def without_addresses(text: str) -> str:
+def remove_addresses(text: str) -> str:
     """Drop the memory addresses Python's default reprs carry: they differ run by run.
 
     pytest shortens long reprs in the middle, and may leave only an address's end.
@@ -43,7 +43,7 @@ _ADDRESS = re.compile(
 )
 
 
-def jsonable(value: Any, path: tuple[int, ...] = ()) -> JsonValue:
+def to_jsonable(value: Any, path: tuple[int, ...] = ()) -> JsonValue:
     """Return `value` as JSON: mappings, sequences, dataclasses, models; anything else as text.
 
     `path` holds the ids of the containers around the value.
@@ -53,46 +53,48 @@ def jsonable(value: Any, path: tuple[int, ...] = ()) -> JsonValue:
     if isinstance(value, str):
         return clean_text(str(value))
     if isinstance(value, int | float):
-        return _number(value)
+        return _convert_number(value)
     if id(value) in path or len(path) >= MAX_DEPTH:
-        return _text(value)
-    return _container(value, (*path, id(value)))
+        return _convert_to_text(value)
+    return _convert_container(value, (*path, id(value)))
 
 
-def _number(value: float) -> JsonValue:
+def _convert_number(value: float) -> JsonValue:
     """Write NaN, the infinities and very large integers as text: JSON cannot hold them."""
     if isinstance(value, int):
-        return int(value) if -LARGEST_INTEGER <= value < LARGEST_INTEGER else _text(value)
+        return (
+            int(value) if -LARGEST_INTEGER <= value < LARGEST_INTEGER else _convert_to_text(value)
+        )
     return float(value) if math.isfinite(value) else repr(float(value))
 
 
-def _container(value: Any, path: tuple[int, ...]) -> JsonValue:
+def _convert_container(value: Any, path: tuple[int, ...]) -> JsonValue:
     if isinstance(value, BaseModel):
-        return jsonable(dict(value), path)
+        return to_jsonable(dict(value), path)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value)]
-        return _mapping({name: getattr(value, name) for name in names}, path)
+        return _convert_mapping({name: getattr(value, name) for name in names}, path)
     if isinstance(value, Mapping):
-        return _mapping(value, path)
+        return _convert_mapping(value, path)
     if isinstance(value, list | tuple):
-        return _sequence(value, path)
+        return _convert_sequence(value, path)
     if isinstance(value, set | frozenset):
-        return _sequence(sorted(value, key=repr), path)
-    return _text(value)
+        return _convert_sequence(sorted(value, key=repr), path)
+    return _convert_to_text(value)
 
 
-def _mapping(value: Mapping[Any, Any], path: tuple[int, ...]) -> JsonValue:
-    return {clean_text(str(key)): jsonable(item, path) for key, item in value.items()}
+def _convert_mapping(value: Mapping[Any, Any], path: tuple[int, ...]) -> JsonValue:
+    return {clean_text(str(key)): to_jsonable(item, path) for key, item in value.items()}
 
 
-def _sequence(value: Iterable[Any], path: tuple[int, ...]) -> JsonValue:
-    return [jsonable(item, path) for item in value]
+def _convert_sequence(value: Iterable[Any], path: tuple[int, ...]) -> JsonValue:
+    return [to_jsonable(item, path) for item in value]
 
 
-def _text(value: object) -> str:
+def _convert_to_text(value: object) -> str:
     """Return `repr(value)`, or the type's name where that fails."""
     try:
-        return without_addresses(clean_text(repr(value)))
+        return remove_addresses(clean_text(repr(value)))
     except Exception:  # noqa: BLE001 - a broken repr of the agent's must not end the episode
         return f"<{type(value).__name__}>"
 

@@ -6,7 +6,7 @@ from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, Frozen, SchemaVersion
+from ci_agent_eval.contract.base import SCHEMA_VERSION, Amount, Count, FrozenModel, SchemaVersion
 from ci_agent_eval.contract.episode import Episode, Gating
 from ci_agent_eval.contract.suite_stop import SuiteStop
 
@@ -16,7 +16,7 @@ JOURNAL_DIR = "episodes"
 JUNIT_NAME = "junit.xml"
 EVAL_RESULTS_NAME = "eval-results.json"
 
-MOST_SHARDS: Final = 9999
+MAX_SHARDS: Final = 9999
 """Shards that a suite may be split into."""
 
 UNNAMED_SUITE = "default"
@@ -25,7 +25,7 @@ UNNAMED_SUITE = "default"
 SessionState = Literal["running", "finished", "interrupted"]
 
 
-class JournalLine(Frozen):
+class JournalLine(FrozenModel):
     """One line of `episodes/<worker>.jsonl`, flushed as it happens.
 
     A `started` line already holds the episode that is true if nothing more is ever
@@ -44,21 +44,21 @@ class JournalLine(Frozen):
         return None if self.started_as is None else (self.started_as, *self.episode.key[1:])
 
 
-class CollectionError(Frozen):
+class CollectionError(FrozenModel):
     """A file or item that pytest could not collect."""
 
     nodeid: str
     message: str
 
 
-class CollectionSkip(Frozen):
+class CollectionSkip(FrozenModel):
     """A file that pytest skipped as a whole, such as by `pytest.importorskip`."""
 
     file: str = Field(description="path relative to the repository root")
     reason: str = ""
 
 
-class RemovedScenario(Frozen):
+class RemovedScenario(FrozenModel):
     """Iterations that were collected, and that neither pytest's options nor a shard left out."""
 
     scenario_id: str = Field(min_length=1)
@@ -69,24 +69,24 @@ class RemovedScenario(Frozen):
     )
 
 
-class Shard(Frozen):
+class Shard(FrozenModel):
     """Which part of the suite a session ran: `index` of `count`, 1-based."""
 
-    index: int = Field(ge=1, le=MOST_SHARDS)
-    count: int = Field(ge=1, le=MOST_SHARDS)
+    index: int = Field(ge=1, le=MAX_SHARDS)
+    count: int = Field(ge=1, le=MAX_SHARDS)
     plan: str = Field(default="", description="the same for shards of the same split")
     empty: bool = Field(default=False, description="the split left nothing for this shard")
     run: str | None = Field(default=None, description="id of the workflow run")
     attempt: Count = Field(default=1, description="1-based attempt at the workflow run")
 
     @model_validator(mode="after")
-    def _is_one_of_them(self) -> Self:
+    def _check_index(self) -> Self:
         if self.index > self.count:
             raise ValueError(f"there is no shard {self.index} of {self.count}")
         return self
 
 
-class Session(Frozen):
+class Session(FrozenModel):
     """`session.json`: how a run went as a whole; the only place for what differs run by run."""
 
     schema_version: SchemaVersion = SCHEMA_VERSION
@@ -122,7 +122,7 @@ class Session(Frozen):
     shard: Shard | None = None
 
 
-class ListedScenario(Frozen):
+class ListedScenario(FrozenModel):
     """A scenario that was collected; one that several tests share is there for each of them."""
 
     scenario_id: str = Field(min_length=1)
@@ -134,14 +134,14 @@ class ListedScenario(Frozen):
     )
 
 
-class ScenarioListing(Frozen):
+class ScenarioListing(FrozenModel):
     """What a collection that runs nothing found: the file of `--episode-list`."""
 
     session: Session
     scenarios: tuple[ListedScenario, ...] = ()
 
 
-class Results(Frozen):
+class Results(FrozenModel):
     """`results.json`: every episode of a run, ordered by key, one a line."""
 
     schema_version: SchemaVersion = SCHEMA_VERSION

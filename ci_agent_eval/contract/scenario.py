@@ -13,13 +13,13 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, StrictInt, StrictStr
 from pydantic import model_validator as validator
 
-from ci_agent_eval.contract.base import KnownKeys, Rate
+from ci_agent_eval.contract.base import KnownKeysModel, Rate
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.contract.stops import AllowedStops
 
 
-def _pattern(text: str) -> str:
+def _check_pattern(text: str) -> str:
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
@@ -27,50 +27,50 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _script_entry(entry: Any) -> Any:
+def _parse_script_entry(entry: Any) -> Any:
     """Take a message, or rules: a pattern in the agent's last reply to the message."""
     if isinstance(entry, str):
         return entry
     if not isinstance(entry, Mapping) or not entry:
         raise ValueError("must be a text, or rules: a pattern in the last reply, and a text")
     for pattern, message in entry.items():
-        _pattern(pattern)
+        _check_pattern(pattern)
         if not isinstance(message, str):
             raise ValueError(f"what is said to {pattern!r} must be a text")  # noqa: TRY004 - pydantic turns ValueError into its own error
     return dict(entry)
 
 
-def _goal(goal: Any) -> Any:
+def _parse_goal(goal: Any) -> Any:
     return {"text": goal} if isinstance(goal, str) else goal
 
 
-def _named(given: Any) -> Any:
+def _refuse_empty(given: Any) -> Any:
     if not given:
         raise ValueError("is empty, and so checks nothing; name at least one, or take the key away")
     return given
 
 
-def _some(checks: ScenarioChecks) -> ScenarioChecks:
+def _refuse_empty_checks(checks: ScenarioChecks) -> ScenarioChecks:
     if not any(value or value == 0 for _, value in checks):
         raise ValueError("checks nothing; write a check, or take the key away")
     return checks
 
 
 Text = Annotated[StrictStr, Field(min_length=1)]
-Pattern = Annotated[StrictStr, Field(min_length=1), AfterValidator(_pattern)]
+Pattern = Annotated[StrictStr, Field(min_length=1), AfterValidator(_check_pattern)]
 Number = Annotated[StrictInt, Field(ge=1, le=2**31)]
 Limit = Annotated[StrictInt, Field(ge=0, le=2**31)]
 Name = Annotated[StrictStr, Field(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,198}\S)?$")]
 """An id: printable, up to 200 characters."""
 
 
-Texts = Annotated[tuple[Text, ...], AfterValidator(_named)]
-Patterns = Annotated[tuple[Pattern, ...], AfterValidator(_named)]
-Limits = Annotated[dict[str, Limit], AfterValidator(_named)]
-Arguments = Annotated[dict[str, JsonValue], AfterValidator(_named)]
+Texts = Annotated[tuple[Text, ...], AfterValidator(_refuse_empty)]
+Patterns = Annotated[tuple[Pattern, ...], AfterValidator(_refuse_empty)]
+Limits = Annotated[dict[str, Limit], AfterValidator(_refuse_empty)]
+Arguments = Annotated[dict[str, JsonValue], AfterValidator(_refuse_empty)]
 
 
-class ScenarioGoal(KnownKeys):
+class ScenarioGoal(KnownKeysModel):
     """What the user wants; with a condition, what has to come about."""
 
     text: Text | None = Field(default=None, description="told to the model that plays the user")
@@ -86,7 +86,7 @@ class ScenarioGoal(KnownKeys):
         return {name: value for name, value in given.items() if value is not None}
 
 
-class ScenarioChecks(KnownKeys):
+class ScenarioChecks(KnownKeysModel):
     """What has to hold of the whole conversation."""
 
     required_tools: Texts = Field(default=(), description="tools that are called")
@@ -104,21 +104,23 @@ class ScenarioChecks(KnownKeys):
         default=(), description="regular expressions that no reply matches"
     )
     tool_limits: Limits = Field(default_factory=dict, description="most calls, by tool")
-    arguments: Annotated[dict[str, Arguments], AfterValidator(_named)] = Field(
+    arguments: Annotated[dict[str, Arguments], AfterValidator(_refuse_empty)] = Field(
         default_factory=dict, description="arguments that every call of a tool has, by tool"
     )
     max_tool_calls: Limit | None = Field(default=None, description="most calls of all tools")
 
 
-class ScenarioEntry(KnownKeys):
+class ScenarioEntry(KnownKeysModel):
     """One scenario of a file."""
 
     id: Name = Field(description="what is tested; stands in the node id of the test")
     persona: Text = "a user"
-    goal: Annotated[ScenarioGoal, BeforeValidator(_goal)] = Field(default_factory=ScenarioGoal)
+    goal: Annotated[ScenarioGoal, BeforeValidator(_parse_goal)] = Field(
+        default_factory=ScenarioGoal
+    )
     initial_message: Text | None = None
     fixed_responses: tuple[Text, ...] = Field(default=(), description="said in a circle")
-    script: tuple[Annotated[Any, BeforeValidator(_script_entry)], ...] | None = Field(
+    script: tuple[Annotated[Any, BeforeValidator(_parse_script_entry)], ...] | None = Field(
         default=None, description="said once: texts, or rules of pattern and text"
     )
     model: Text | None = Field(default=None, description="model that plays the user")
@@ -126,7 +128,9 @@ class ScenarioEntry(KnownKeys):
     stop_token: Text | None = None
     max_turns: Number | None = Field(default=None, description="exchanges, at most")
     budgets: Budgets = Field(default_factory=Budgets)
-    checks: Annotated[ScenarioChecks, AfterValidator(_some)] = Field(default_factory=ScenarioChecks)
+    checks: Annotated[ScenarioChecks, AfterValidator(_refuse_empty_checks)] = Field(
+        default_factory=ScenarioChecks
+    )
     gate: Gating | None = None
     min_pass_rate: Rate | None = None
     min_passes: Number | None = None
@@ -138,7 +142,7 @@ class ScenarioEntry(KnownKeys):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
     @validator(mode="after")
-    def _has_one_voice(self) -> Self:
+    def _check_user_and_passes(self) -> Self:
         if self.fixed_responses and self.script is not None:
             raise ValueError("give fixed_responses or a script, not both")
         if not self.fixed_responses and self.script is None and self.model is None:

@@ -41,7 +41,7 @@ class KnownScenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestEntry:
     """A line of the manifest."""
 
     scenario_id: str
@@ -56,12 +56,12 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ScenarioManifest:
     """The scenarios that are known, and the comments of the file."""
 
     name: str
     """How messages name the file."""
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, ManifestEntry] = field(default_factory=dict)
     """By scenario id."""
     headers: Mapping[Gating, tuple[str, ...]] = field(default_factory=dict)
     """The comments above each table."""
@@ -84,9 +84,9 @@ def merge_scenarios(found: Iterable[KnownScenario]) -> dict[str, KnownScenario]:
     return merged
 
 
-def parse_manifest(text: str, name: str) -> Manifest:
+def parse_manifest(text: str, name: str) -> ScenarioManifest:
     """Read a manifest; raises InputError with the line."""
-    entries: dict[str, Entry] = {}
+    entries: dict[str, ManifestEntry] = {}
     headers: dict[Gating, tuple[str, ...]] = {}
     table: Gating | None = None
     comments: list[str] = []
@@ -97,11 +97,11 @@ def parse_manifest(text: str, name: str) -> Manifest:
         if line.startswith("#"):
             comments.append(line)
         elif found := _TABLE.fullmatch(line):
-            table = _table(found[1], headers, where)
+            table = _parse_table(found[1], headers, where)
             headers[table] = tuple(comments)
             comments = []
         elif line:
-            entry = _entry(line, table, where)
+            entry = _parse_entry(line, table, where)
             if (known := entries.get(entry.scenario_id)) is not None:
                 raise InputError(
                     f"{where}: scenario {entry.scenario_id!r} is in line {known.line} already; "
@@ -109,10 +109,10 @@ def parse_manifest(text: str, name: str) -> Manifest:
                 )
             entries[entry.scenario_id] = replace(entry, line=number, comments=tuple(comments))
             comments = []
-    return Manifest(name, entries, headers, tuple(comments))
+    return ScenarioManifest(name, entries, headers, tuple(comments))
 
 
-def _table(name: str, seen: Mapping[Gating, object], where: str) -> Gating:
+def _parse_table(name: str, seen: Mapping[Gating, object], where: str) -> Gating:
     for table in TABLES:
         if name == table and table not in seen:
             return table
@@ -121,7 +121,7 @@ def _table(name: str, seen: Mapping[Gating, object], where: str) -> Gating:
     raise InputError(f"{where}: [{name}] {problem}; the tables are {known}, each once")
 
 
-def _entry(line: str, table: Gating | None, where: str) -> Entry:
+def _parse_entry(line: str, table: Gating | None, where: str) -> ManifestEntry:
     if table is None:
         raise InputError(f"{where}: stands in no table; begin with [required]")
     try:
@@ -130,33 +130,39 @@ def _entry(line: str, table: Gating | None, where: str) -> Entry:
         raise InputError(f"{where}: {_ADVICE}") from None
     if not isinstance(file, str) or not scenario_id:
         raise InputError(f"{where}: {_ADVICE}")
-    return Entry(scenario_id, table, file or None, text=line)
+    return ManifestEntry(scenario_id, table, file or None, text=line)
 
 
 _ADVICE = 'write each scenario on a line of its own, as "scenario id" = "file of its test"'
 
 
 def update_manifest(
-    manifest: Manifest, found: Mapping[str, KnownScenario], is_kept: Callable[[Entry], bool]
-) -> Manifest:
+    manifest: ScenarioManifest,
+    found: Mapping[str, KnownScenario],
+    is_kept: Callable[[ManifestEntry], bool],
+) -> ScenarioManifest:
     """Return the manifest with the scenarios that were found, and of the others those to keep."""
     kept = {name: entry for name, entry in manifest.entries.items() if is_kept(entry)}
-    former = former_ids(manifest, found)
-    entries = {name: _updated(one, manifest, former.get(name)) for name, one in found.items()}
+    former = find_former_ids(manifest, found)
+    entries = {name: _update_entry(one, manifest, former.get(name)) for name, one in found.items()}
     return replace(manifest, entries={**kept, **entries})
 
 
-def _updated(one: KnownScenario, manifest: Manifest, former: str | None) -> Entry:
+def _update_entry(
+    one: KnownScenario, manifest: ScenarioManifest, former: str | None
+) -> ManifestEntry:
     known = manifest.entries.get(one.scenario_id)
     if known is not None and (known.gate, known.file) == (one.gate, one.file):
         return known
     above = known or manifest.entries.get(former or "")
-    name, file = _quoted(one.scenario_id), _quoted(one.file or "")
+    name, file = _quote_toml(one.scenario_id), _quote_toml(one.file or "")
     comments = above.comments if above else ()
-    return Entry(one.scenario_id, one.gate, one.file, 0, f"{name} = {file}", comments)
+    return ManifestEntry(one.scenario_id, one.gate, one.file, 0, f"{name} = {file}", comments)
 
 
-def former_ids(manifest: Manifest, found: Mapping[str, KnownScenario]) -> dict[str, str]:
+def find_former_ids(
+    manifest: ScenarioManifest, found: Mapping[str, KnownScenario]
+) -> dict[str, str]:
     """Return which entry each renamed scenario stands for; none for two, and two for none."""
     taken: dict[str, str] = {}
     for name, one in sorted(found.items()):
@@ -169,12 +175,12 @@ def former_ids(manifest: Manifest, found: Mapping[str, KnownScenario]) -> dict[s
     return taken
 
 
-def render_manifest(manifest: Manifest) -> str:
+def render_manifest(manifest: ScenarioManifest) -> str:
     """Return the file: both tables sorted by scenario id, comments with what they are about."""
-    return "\n".join(_lines(manifest)).strip("\n") + "\n"
+    return "\n".join(_render_lines(manifest)).strip("\n") + "\n"
 
 
-def _lines(manifest: Manifest) -> Iterator[str]:
+def _render_lines(manifest: ScenarioManifest) -> Iterator[str]:
     above = manifest.headers or {"required": _HEAD}
     for table in TABLES:
         entries = [one for _, one in sorted(manifest.entries.items()) if one.gate == table]
@@ -190,6 +196,6 @@ def _lines(manifest: Manifest) -> Iterator[str]:
         yield from manifest.tail
 
 
-def _quoted(text: str) -> str:
+def _quote_toml(text: str) -> str:
     """Return a basic string of TOML, whose escapes are JSON's, and one of its own."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -23,7 +23,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
 )
 
 
-def contract_schema() -> dict[str, Any]:
+def build_contract_schema() -> dict[str, Any]:
     """Return one JSON Schema (2020-12): a document is any of the contract's files."""
     names, definitions = models_json_schema(
         [(model, "validation") for model in DOCUMENTS],
@@ -38,4 +38,4 @@ def contract_schema() -> dict[str, Any]:
 
 def render_schema() -> str:
     """Render the schema as it is checked in: indented, sorted, with a newline at the end."""
-    return json.dumps(contract_schema(), indent=2, sort_keys=True) + "\n"
+    return json.dumps(build_contract_schema(), indent=2, sort_keys=True) + "\n"

@@ -32,7 +32,7 @@ StopReason = Literal[
 """Why a run of an agent ended."""
 
 
-def _sorted_stops(value: Any) -> Any:
+def _parse_stops(value: Any) -> Any:
     """Read one reason or several, in one order."""
     if isinstance(value, str):
         return (value,)
@@ -42,18 +42,18 @@ def _sorted_stops(value: Any) -> Any:
     return sorted(set(value)) if is_words else value
 
 
-AllowedStops = Annotated[tuple[AgentStop, ...], BeforeValidator(_sorted_stops)]
+AllowedStops = Annotated[tuple[AgentStop, ...], BeforeValidator(_parse_stops)]
 """Ends without an answer that a test allows: one, or several."""
 
 AGENT_STOPS: frozenset[str] = frozenset(get_args(AgentStop))
 
-FINISHED = "agent finished"
+AGENT_FINISHED = "agent finished"
 """Name of the assertion that fails where a run ended without an answer."""
 
 _EMPTY = "its answer is empty: no text, no typed output, no attachment and no tool call"
 
 
-class Stopped(NamedTuple):
+class StopCause(NamedTuple):
     """Why a run ended without an answer, and the sentence that says so."""
 
     reason: StopReason
@@ -73,16 +73,16 @@ def is_agent_failure(reason: StopReason | None, *, answered: bool) -> bool:
     return reason in AGENT_STOPS and (answered or reason != "timeout")
 
 
-def unfinished_answer(turn: Turn) -> Stopped | None:
+def find_stop_cause(turn: Turn) -> StopCause | None:
     """Return why the last turn of a run is no answer; None where it is one.
 
     Refused and truncated are what the provider says; the text is never read for it.
     """
     if turn.finish_reason == "content_filter":
         said = f"the model refused: {turn.content}" if turn.content else "its answer was filtered"
-        return Stopped("refusal", said)
+        return StopCause("refusal", said)
     if turn.finish_reason == "length":
-        return Stopped("truncated", "its answer was cut at the model's token limit")
+        return StopCause("truncated", "its answer was cut at the model's token limit")
     if not turn.content.strip() and not turn.tool_calls:
-        return Stopped("empty_answer", _EMPTY)
+        return StopCause("empty_answer", _EMPTY)
     return None

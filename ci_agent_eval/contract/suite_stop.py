@@ -16,14 +16,16 @@ _MOST_DIGITS = 12
 _KINDS = {kind.name: kind for kind in SUITE_BUDGET_KINDS}
 
 
-def _known(name: str) -> str:
+def _check_budget_name(name: str) -> str:
     if name not in _KINDS:
         raise ValueError(f"no budget of a suite is called {name!r}")
     return name
 
 
 SuiteBudgetName = Annotated[
-    str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(_KINDS)})
+    str,
+    AfterValidator(_check_budget_name),
+    WithJsonSchema({"type": "string", "enum": list(_KINDS)}),
 ]
 
 
@@ -45,34 +47,34 @@ class SuiteStop:
         return f"suite budget {self.budget} exceeded: {used} of {limit}"
 
 
-def _dollars(used: float, limit: float) -> tuple[str, str]:
-    told, whole = _told_apart(used, limit, digits=2)
+def _format_dollars(used: float, limit: float) -> tuple[str, str]:
+    told, whole = _format_distinct(used, limit, digits=2)
     return f"${told}", f"${whole}"
 
 
-def _seconds(used: float, limit: float) -> tuple[str, str]:
-    told, whole = _told_apart(used, limit, digits=1)
+def _format_seconds(used: float, limit: float) -> tuple[str, str]:
+    told, whole = _format_distinct(used, limit, digits=1)
     return f"{told} s", f"{whole} s"
 
 
-def _milliseconds(used: float, limit: float) -> tuple[str, str]:
-    told, whole = _told_apart(used, limit, digits=1)
+def _format_milliseconds(used: float, limit: float) -> tuple[str, str]:
+    told, whole = _format_distinct(used, limit, digits=1)
     return f"{told} ms", f"{whole} ms"
 
 
-def _plain(used: float, limit: float) -> tuple[str, str]:
+def _format_plain(used: float, limit: float) -> tuple[str, str]:
     return f"{used:.15g}", f"{limit:.15g}"
 
 
 _FORMATS: dict[Format, Callable[[float, float], tuple[str, str]]] = {
-    "count": _plain,
-    "money": _dollars,
-    "milliseconds": _milliseconds,
-    "seconds": _seconds,
+    "count": _format_plain,
+    "money": _format_dollars,
+    "milliseconds": _format_milliseconds,
+    "seconds": _format_seconds,
 }
 
 
-def _told_apart(used: float, limit: float, *, digits: int) -> tuple[str, str]:
+def _format_distinct(used: float, limit: float, *, digits: int) -> tuple[str, str]:
     """Return two figures with as few digits as show the limit whole, and that it is exceeded."""
     for places in range(digits, _MOST_DIGITS):
         told, whole = f"{used:.{places}f}", f"{limit:.{places}f}"

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
 
-from ci_agent_eval.contract.base import Amount, Count, Frozen
+from ci_agent_eval.contract.base import Amount, Count, FrozenModel
 from ci_agent_eval.contract.finish_reasons import normalize_finish_reason
 
 Role = Literal["user", "assistant", "system", "tool"]
@@ -17,7 +17,7 @@ CallSource = Literal["live", "replayed", "scripted"]
 """Where a reply came from: a model, a recording of one, or a script."""
 
 
-class TokenUsage(Frozen):
+class TokenUsage(FrozenModel):
     """Tokens of one turn; `cached` is the part of `input` read from a cache."""
 
     input: Count = 0
@@ -30,7 +30,7 @@ class TokenUsage(Frozen):
         return self.input + self.output
 
 
-class ToolCall(Frozen):
+class ToolCall(FrozenModel):
     """One tool call and what came of it; a call has a result or an error, or neither yet."""
 
     id: str | None = None
@@ -48,7 +48,7 @@ class ToolCall(Frozen):
         return self.error is not None or self.steered_by is not None
 
 
-class Turn(Frozen):
+class Turn(FrozenModel):
     """One message of the conversation; an agent's turn carries its cost and latency."""
 
     role: Role
@@ -70,7 +70,7 @@ class Turn(Frozen):
         return self.role == "assistant" and bool(self.content.strip() or self.tool_calls)
 
 
-class Trajectory(Frozen):
+class Trajectory(FrozenModel):
     """The turns of an episode in order."""
 
     turns: tuple[Turn, ...] = ()
@@ -108,7 +108,7 @@ class Trajectory(Frozen):
         return math.fsum(cost for cost in costs if cost is not None)
 
 
-class TrajectorySummary(Frozen, extra="allow"):
+class TrajectorySummary(FrozenModel, extra="allow"):
     """The short form of a trajectory: counts, and whatever else a producer adds."""
 
     steps_count: Count = Field(default=0, description="turns the agent took")

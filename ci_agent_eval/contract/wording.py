@@ -18,7 +18,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def shorten(text: str, limit: int) -> str:
+def shorten_text(text: str, limit: int) -> str:
     """Return a text on one line; one longer than `limit` is cut to it and ends with a mark."""
     line = one_line(text)
     return line if len(line) <= limit else f"{line[: limit - 1]}…"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ci_agent_eval.errors import lazy_exports
+from ci_agent_eval.errors import create_lazy_getattr
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.adapters import (
@@ -84,4 +84,4 @@ _HOMES = {
     "trajectory_from_spans": "engine.traces",
 }
 
-__getattr__ = lazy_exports(__name__, _HOMES, extra="engine")
+__getattr__ = create_lazy_getattr(__name__, _HOMES, extra="engine")

@@ -47,18 +47,20 @@ class Provider:
     """The variable that holds the key; unset: the one the provider is known by."""
 
     def __post_init__(self) -> None:
-        fields.text("Provider", "model", self.model)
+        fields.require_text("Provider", "model", self.model)
         if _MODEL.fullmatch(self.model) is None:
-            raise fields.wrong(
+            raise fields.field_error(
                 "Provider",
                 "model",
                 f"{self.model!r} names no provider; write openai:gpt-5-mini or azure/gpt-5-mini",
             )
-        fields.optional_number("Provider", "temperature", self.temperature, least=0)
+        fields.require_optional_number("Provider", "temperature", self.temperature, least=0)
         for name in ("max_tokens", "rpm", "tpm"):
-            fields.optional_number("Provider", name, getattr(self, name), least=1, whole=True)
+            fields.require_optional_number(
+                "Provider", name, getattr(self, name), least=1, whole=True
+            )
         for name in ("base_url", "api_key_env"):
-            fields.text("Provider", name, getattr(self, name), optional=True)
+            fields.require_text("Provider", name, getattr(self, name), optional=True)
 
     @property
     def system(self) -> str:
@@ -95,14 +97,14 @@ class Wait:
     """Seconds; unset: the server's `startup_timeout_s`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tools", fields.texts("Wait", "tools", self.tools))
-        fields.text("Wait", "log", self.log, optional=True)
+        object.__setattr__(self, "tools", fields.parse_texts("Wait", "tools", self.tools))
+        fields.require_text("Wait", "log", self.log, optional=True)
         if self.timeout_s is not None:
-            fields.seconds("Wait", "timeout_s", self.timeout_s)
+            fields.require_seconds("Wait", "timeout_s", self.timeout_s)
         try:
             re.compile(self.log or "")
         except re.error as error:
-            raise fields.wrong("Wait", "log", f"is no regular expression: {error}") from error
+            raise fields.field_error("Wait", "log", f"is no regular expression: {error}") from error
 
     @classmethod
     def ready(cls, timeout_s: float | None = None) -> Wait:
@@ -112,7 +114,7 @@ class Wait:
     @classmethod
     def for_tools(cls, tools: Sequence[str], timeout_s: float | None = None) -> Wait:
         """Wait until the server offers these tools."""
-        return cls(tools=tuple(fields.texts("Wait", "tools", tools)), timeout_s=timeout_s)
+        return cls(tools=tuple(fields.parse_texts("Wait", "tools", tools)), timeout_s=timeout_s)
 
     @classmethod
     def for_log(cls, pattern: str, timeout_s: float | None = None) -> Wait:
@@ -147,31 +149,37 @@ class MCPServer:
             object.__setattr__(self, "command", (self.command,))
         for name in ("command", "args"):
             if getattr(self, name) is not None:
-                value = fields.texts("MCPServer", name, getattr(self, name))
+                value = fields.parse_texts("MCPServer", name, getattr(self, name))
                 object.__setattr__(self, name, value)
-        object.__setattr__(self, "headers", fields.mapping("MCPServer", "headers", self.headers))
-        fields.one_of("MCPServer", "transport", self.transport, get_args(Transport))
-        fields.one_of("MCPServer", "isolation", self.isolation, get_args(Isolation))
+        object.__setattr__(
+            self, "headers", fields.parse_text_mapping("MCPServer", "headers", self.headers)
+        )
+        fields.require_one_of("MCPServer", "transport", self.transport, get_args(Transport))
+        fields.require_one_of("MCPServer", "isolation", self.isolation, get_args(Isolation))
         for name in ("startup_timeout_s", "call_timeout_s"):
-            fields.seconds("MCPServer", name, getattr(self, name))
+            fields.require_seconds("MCPServer", name, getattr(self, name))
         self._check_address()
         self._check_reset()
 
     def _check_address(self) -> None:
         local = self.transport == "stdio"
         if local and not self.command:
-            raise fields.wrong("MCPServer", "command", "is needed by the transport stdio")
+            raise fields.field_error("MCPServer", "command", "is needed by the transport stdio")
         if not local and self.url is None:
-            raise fields.wrong("MCPServer", "url", f"is needed by the transport {self.transport}")
+            raise fields.field_error(
+                "MCPServer", "url", f"is needed by the transport {self.transport}"
+            )
         if local and self.url is not None:
-            raise fields.wrong("MCPServer", "url", "needs the transport sse or streamable-http")
-        fields.text("MCPServer", "url", self.url, optional=True)
+            raise fields.field_error(
+                "MCPServer", "url", "needs the transport sse or streamable-http"
+            )
+        fields.require_text("MCPServer", "url", self.url, optional=True)
 
     def _check_reset(self) -> None:
         if self.isolation == "reset" and self.reset is None:
-            raise fields.wrong("MCPServer", "reset", "is needed: a tool's name or a function")
+            raise fields.field_error("MCPServer", "reset", "is needed: a tool's name or a function")
         if self.isolation != "reset" and self.reset is not None:
-            raise fields.wrong("MCPServer", "reset", 'needs isolation="reset"')
+            raise fields.field_error("MCPServer", "reset", 'needs isolation="reset"')
 
     @property
     def label(self) -> str:
@@ -205,21 +213,25 @@ class CLIServer:
     def __post_init__(self) -> None:
         _check_server("CLIServer", self)
         for name in ("name", "command", "help_flag"):
-            fields.text("CLIServer", name, getattr(self, name))
-        fields.text("CLIServer", "description", self.description, optional=True)
+            fields.require_text("CLIServer", name, getattr(self, name))
+        fields.require_text("CLIServer", "description", self.description, optional=True)
         if self.shell:
-            raise fields.wrong(
+            raise fields.field_error(
                 "CLIServer", "shell", "is always off: a shell would run what a model writes"
             )
         if _PREFIX.fullmatch(self.prefix) is None:
             where = "name" if self.tool_prefix is None else "tool_prefix"
-            raise fields.wrong(
+            raise fields.field_error(
                 "CLIServer", where, f"must be letters, digits, _ and -, got {self.prefix!r}"
             )
-        fields.seconds("CLIServer", "timeout", self.timeout)
-        fields.number("CLIServer", "output_cap_bytes", self.output_cap_bytes, least=1, whole=True)
+        fields.require_seconds("CLIServer", "timeout", self.timeout)
+        fields.require_number(
+            "CLIServer", "output_cap_bytes", self.output_cap_bytes, least=1, whole=True
+        )
         if self.allowed_subcommands is not None:
-            allowed = fields.texts("CLIServer", "allowed_subcommands", self.allowed_subcommands)
+            allowed = fields.parse_texts(
+                "CLIServer", "allowed_subcommands", self.allowed_subcommands
+            )
             object.__setattr__(self, "allowed_subcommands", allowed)
 
     @property
@@ -235,9 +247,9 @@ class CLIServer:
 
 def _check_server(owner: str, server: MCPServer | CLIServer) -> None:
     """Check what both kinds of server have, and keep the environment unchanged from here on."""
-    object.__setattr__(server, "env", fields.mapping(owner, "env", server.env))
+    object.__setattr__(server, "env", fields.parse_text_mapping(owner, "env", server.env))
     if server.cwd is not None and not isinstance(server.cwd, str | Path):
-        raise fields.wrong(owner, "cwd", f"must be a path, got {server.cwd!r}")
+        raise fields.field_error(owner, "cwd", f"must be a path, got {server.cwd!r}")
 
 
 class SkillText(Protocol):
@@ -273,23 +285,25 @@ class Agent:
 
     def __post_init__(self) -> None:
         if not isinstance(self.provider, Provider):
-            raise fields.wrong("Agent", "provider", f"must be a Provider, got {self.provider!r}")
-        fields.text("Agent", "name", self.name, optional=True)
+            raise fields.field_error(
+                "Agent", "provider", f"must be a Provider, got {self.provider!r}"
+            )
+        fields.require_text("Agent", "name", self.name, optional=True)
         if self.system_prompt is not None and not isinstance(self.system_prompt, str):
-            raise fields.wrong("Agent", "system_prompt", "must be a text")
-        fields.number("Agent", "max_turns", self.max_turns, least=1, whole=True)
-        fields.number("Agent", "retries", self.retries, least=0, whole=True)
+            raise fields.field_error("Agent", "system_prompt", "must be a text")
+        fields.require_number("Agent", "max_turns", self.max_turns, least=1, whole=True)
+        fields.require_number("Agent", "retries", self.retries, least=0, whole=True)
         check_steering("Agent", self.steering)
         self._keep("mcp_servers", MCPServer)
         self._keep("cli_servers", CLIServer)
         if self.allowed_tools is not None:
-            allowed = fields.texts("Agent", "allowed_tools", self.allowed_tools)
+            allowed = fields.parse_texts("Agent", "allowed_tools", self.allowed_tools)
             object.__setattr__(self, "allowed_tools", allowed)
 
     def _keep(self, name: str, kind: type) -> None:
         servers = getattr(self, name)
         if isinstance(servers, kind) or not all(isinstance(item, kind) for item in servers):
-            raise fields.wrong("Agent", name, f"must be a list of {kind.__name__}")
+            raise fields.field_error("Agent", name, f"must be a list of {kind.__name__}")
         object.__setattr__(self, name, tuple(servers))
 
     @property
@@ -309,10 +323,10 @@ def check_steering(owner: str, value: object) -> None:
     if value is None:
         return
     if not isinstance(value, SteeringSettings):
-        raise fields.wrong(owner, "steering", f"must be SteeringSettings, got {value!r}")
+        raise fields.field_error(owner, "steering", f"must be SteeringSettings, got {value!r}")
     try:
         hash(value)
     except TypeError:
-        raise fields.wrong(
+        raise fields.field_error(
             owner, "steering", "must hold tuples where it has several values"
         ) from None

@@ -28,10 +28,14 @@ class RunLimits:
     cost_usd: float | None = None
 
     def __post_init__(self) -> None:
-        fields.optional_number("RunLimits", "max_turns", self.max_turns, least=1, whole=True)
+        fields.require_optional_number(
+            "RunLimits", "max_turns", self.max_turns, least=1, whole=True
+        )
         for name in ("tool_calls", "tokens"):
-            fields.optional_number("RunLimits", name, getattr(self, name), least=0, whole=True)
-        fields.optional_number("RunLimits", "cost_usd", self.cost_usd, least=0)
+            fields.require_optional_number(
+                "RunLimits", name, getattr(self, name), least=0, whole=True
+            )
+        fields.require_optional_number("RunLimits", "cost_usd", self.cost_usd, least=0)
 
     @classmethod
     def from_budgets(cls, budgets: Budgets) -> RunLimits:

@@ -24,7 +24,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from ci_agent_eval.contract.measure import elapsed_ms
+from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.engine.record import Clock
 from ci_agent_eval.engine.stamp import stamp
 from ci_agent_eval.storage.ledger.sliding import Entry, ProcessWindows, Windows
@@ -230,7 +230,7 @@ class RateLimitedModel(WrapperModel):
                 self.tally.rate_limited += 1
                 limiter.too_many(started, backoff_s(1, _bounded(error.retry_after)))
                 raise
-            stamp(response, latency_ms=elapsed_ms(limiter.clock() - started))
+            stamp(response, latency_ms=convert_to_ms(limiter.clock() - started))
             limiter.concurrency.answered()
             if not response.usage.unmeasured_requests:
                 entry.amount = response.usage.total_tokens

@@ -13,8 +13,8 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from ci_agent_eval.contract import fields
-from ci_agent_eval.contract.jsonable import clean_text, describe_error, jsonable
-from ci_agent_eval.contract.measure import elapsed_ms
+from ci_agent_eval.contract.jsonable import clean_text, describe_error, to_jsonable
+from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.turns import CallNote, RunNotes
 
@@ -49,8 +49,8 @@ class RunRecord(RunNotes):
     ) -> None:
         """Keep what came of a call, and how long it took."""
         self.calls[self.answers, clean_text(call_id or "")] = CallNote(
-            duration_ms=elapsed_ms(self.clock() - started),
-            result=jsonable(result),
+            duration_ms=convert_to_ms(self.clock() - started),
+            result=to_jsonable(result),
             error=error,
         )
 
@@ -83,7 +83,7 @@ class Offers:
         offered = sorted({name for names in self.listed.values() for name in names})
         missing = [name for name in self.agent.allowed_tools or () if name not in offered]
         if missing:
-            raise fields.wrong(
+            raise fields.field_error(
                 "Agent",
                 "allowed_tools",
                 f"agent {self.agent.label!r}: no server of it offers {', '.join(missing)}; "

@@ -18,7 +18,7 @@ from pydantic_ai.usage import UsageLimits
 
 from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
-from ci_agent_eval.contract.measure import elapsed_ms
+from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine.adapters import AgentAdapter, LoopAgent, run_adapted
@@ -82,8 +82,8 @@ async def aitest_run(
     """
     deadline = timeout_s if timeout_ms is None else timeout_ms / 1000
     if deadline is not None:
-        fields.seconds("aitest_run", "timeout_s", deadline, most=fields.LONGEST_RUN_S)
-    allowed = fields.stops("aitest_run", "allowed_stops", allowed_stops)
+        fields.require_seconds("aitest_run", "timeout_s", deadline, most=fields.LONGEST_RUN_S)
+    allowed = fields.parse_stops("aitest_run", "allowed_stops", allowed_stops)
     episode_id = episode_id or f"run-{next(_numbers)}"
     session.learn(agent)
     guard = session.guard(_steering(agent, steering), episode_id)
@@ -122,7 +122,7 @@ def _steering(agent: object, asked: SteeringSettings | None) -> SteeringSettings
     if asked is None:
         return agent.steering if isinstance(agent, Agent) else None
     if not isinstance(agent, Agent | AbstractAgent | LoopAgent):
-        raise fields.wrong(
+        raise fields.field_error(
             "aitest_run",
             "steering",
             f"cannot hold back calls of {type(agent).__name__}, which makes them on its own; "
@@ -133,7 +133,7 @@ def _steering(agent: object, asked: SteeringSettings | None) -> SteeringSettings
 
 def _checked_prompt(prompt: object) -> str:
     if not isinstance(prompt, str):
-        raise fields.wrong("aitest_run", "prompt", f"must be a text, got {prompt!r}")
+        raise fields.field_error("aitest_run", "prompt", f"must be a text, got {prompt!r}")
     return clean_text(prompt)
 
 
@@ -143,7 +143,7 @@ def _limits(agent: Agent, max_turns: int | None, limits: RunLimits) -> RunLimits
 
 
 def _tighter(max_turns: int | None, limits: RunLimits) -> RunLimits:
-    fields.optional_number("aitest_run", "max_turns", max_turns, least=1, whole=True)
+    fields.require_optional_number("aitest_run", "max_turns", max_turns, least=1, whole=True)
     known = [turns for turns in (max_turns, limits.max_turns) if turns is not None]
     return replace(limits, max_turns=min(known, default=None))
 
@@ -282,7 +282,7 @@ class _Run:
             trajectory=Trajectory(turns=self._turns()),
             stop_reason=stop.reason,
             error=clean_text(stop.error) or None,
-            duration_ms=elapsed_ms(self.session.clock() - started),
+            duration_ms=convert_to_ms(self.session.clock() - started),
             messages=tuple(self.live.all_messages()) if self.live else tuple(self.history),
             rate_limited=self.tally.rate_limited,
             available_tools=self._tools(),

@@ -19,7 +19,7 @@ from pydantic_ai.exceptions import (
 from pydantic_ai.messages import ModelResponse, ToolReturnPart
 
 from ci_agent_eval.contract.jsonable import describe_error
-from ci_agent_eval.contract.stops import StopReason, unfinished_answer
+from ci_agent_eval.contract.stops import StopReason, find_stop_cause
 from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.engine.faults import ModelError, ServerError
 from ci_agent_eval.engine.limits import Stop
@@ -88,7 +88,7 @@ def stop_of_error(error: BaseException) -> Stop | None:
 def stop_of_turns(turns: Sequence[Turn]) -> Stop | None:
     """Return why the last answer among the turns is none; None where it is one."""
     answers = [turn for turn in turns if turn.role == "assistant"]
-    found = unfinished_answer(answers[-1]) if answers else None
+    found = find_stop_cause(answers[-1]) if answers else None
     return found and Stop(found.reason, found.error or "")
 
 

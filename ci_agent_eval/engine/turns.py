@@ -23,7 +23,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.trajectory import Role, TokenUsage, ToolCall, Turn
 from ci_agent_eval.engine import stamp
 
@@ -178,9 +178,9 @@ def _call(part: BaseToolCallPart) -> ToolCall:
 def _arguments(args: str | Mapping[str, Any] | None) -> Any:
     """Return arguments parsed; what is no JSON is kept as the model wrote it."""
     if not isinstance(args, str):
-        return jsonable(args)
+        return to_jsonable(args)
     try:
-        return jsonable(json.loads(args))
+        return to_jsonable(json.loads(args))
     except (ValueError, RecursionError):
         return clean_text(args)
 
@@ -213,7 +213,7 @@ def _plain(content: object) -> Any:
         return f"<{content.media_type}, {len(content.data)} bytes>"
     if isinstance(content, list | tuple):
         return [_plain(item) for item in content]
-    return jsonable(content)
+    return to_jsonable(content)
 
 
 def _noted(turn: Turn, notes: Mapping[CallKey, CallNote], answer: int) -> Turn:

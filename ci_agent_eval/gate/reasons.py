@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ci_agent_eval.analysis.evaluations import EvaluationTally
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
-from ci_agent_eval.contract.evidence import name_missing
-from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.contract.evidence import list_missing_parts
+from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.gate.known import known_reasons
 from ci_agent_eval.gate.model import (
     GatePolicy,
@@ -96,7 +96,7 @@ def _scenario_reasons(
     if scenario.without_evidence:
         # No share of errors that a policy allows takes these in.
         count = f"{scenario.without_evidence} of {tally.total} iterations"
-        message = f"no evidence in {count}: {name_missing(scenario.missing_evidence)}"
+        message = f"no evidence in {count}: {list_missing_parts(scenario.missing_evidence)}"
         yield Reason("evidence", message, name, agent)
     if judgement.status == "failing":
         needs = _needs(judgement)

@@ -17,7 +17,7 @@ from ci_agent_eval.analysis.summary import ScenarioSummary, ScenarioViolation, S
 from ci_agent_eval.analysis.waivers import Agreement
 from ci_agent_eval.contract.base import SCHEMA_VERSION, SchemaVersion
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.scenario_manifest import Manifest
+from ci_agent_eval.contract.scenario_manifest import ScenarioManifest
 from ci_agent_eval.gate import GatePolicy, Judgement, Verdict, decide, is_passing, required_share
 from ci_agent_eval.gate.waivers import with_quarantine
 
@@ -109,7 +109,7 @@ def build_report(
     compare_policy: ComparePolicy | None = None,
     quarantine: tuple[Agreement, ...] = (),
     acknowledged: tuple[Agreement, ...] = (),
-    manifest: Manifest | None = None,
+    manifest: ScenarioManifest | None = None,
 ) -> Report:
     """Fold, compare, judge, and put all of it together.
 
@@ -141,7 +141,7 @@ def build_report(
 
 
 def _with_manifest(
-    summary: Summary, loaded: Loaded, manifest: Manifest, quarantine: tuple[Agreement, ...]
+    summary: Summary, loaded: Loaded, manifest: ScenarioManifest, quarantine: tuple[Agreement, ...]
 ) -> Summary:
     """Return the summary with what comparing it with the manifest found; a shard is not compared.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
 from typing import Any, Unpack
 
-from ci_agent_eval.contract.budgets import Budget, Budgets, Statistic, budget_class
+from ci_agent_eval.contract.budgets import Budget, Budgets, Statistic, get_budget_class
 from ci_agent_eval.contract.episode import (
     Assertion,
     Conditions,
@@ -21,9 +21,9 @@ from ci_agent_eval.contract.episode import (
     SideUsage,
 )
 from ci_agent_eval.contract.evidence import EvidencePart
-from ci_agent_eval.contract.jsonable import clean_text, jsonable
-from ci_agent_eval.contract.measure import elapsed_ms
-from ci_agent_eval.contract.stops import FINISHED, Stopped, StopReason, is_agent_failure
+from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
+from ci_agent_eval.contract.measurement import convert_to_ms
+from ci_agent_eval.contract.stops import AGENT_FINISHED, StopCause, StopReason, is_agent_failure
 from ci_agent_eval.contract.trajectory import (
     TokenUsage,
     ToolCall,
@@ -158,7 +158,7 @@ class EpisodeRecorder:
         self._open = TurnRecorder(message, self._clock, self._keep)
         return self._open
 
-    def _keep(self, turns: list[Turn], stop: Stopped | None) -> None:
+    def _keep(self, turns: list[Turn], stop: StopCause | None) -> None:
         self._turns += turns
         self._open = None
         if stop is not None:
@@ -306,7 +306,9 @@ class EpisodeRecorder:
         if is_agent_failure(reason, answered=answered) and reason not in allowed:
             said = f"{reason}: {clean_text(error)}" if error else reason
             file, line = self._locate() or (None, None)
-            self.keep(Assertion(name=FINISHED, passed=False, reason=said, file=file, line=line))
+            self.keep(
+                Assertion(name=AGENT_FINISHED, passed=False, reason=said, file=file, line=line)
+            )
 
     @property
     def allowed_stops(self) -> frozenset[str]:
@@ -377,7 +379,7 @@ class EpisodeRecorder:
         values: dict[str, Any] = {"limit": limit, "used": used, "hard": hard}
         values |= {} if unit is None else {"unit": unit}
         values |= {} if statistic is None else {"statistic": statistic}
-        budget = build_value(f"budget {name!r}", budget_class(name).model_validate, obj=values)
+        budget = build_value(f"budget {name!r}", get_budget_class(name).model_validate, obj=values)
         self._budgets = _add_budget(self._budgets, clean_text(name), budget)
 
     def stop(self) -> None:
@@ -399,7 +401,7 @@ class EpisodeRecorder:
         `asserted` says that a plain assert passed.
         """
         ended = self._clock() if self._stopped is None else self._stopped
-        duration = elapsed_ms(ended - self._started)
+        duration = convert_to_ms(ended - self._started)
         lost = None if self._open is None or self._open.is_entered else self._open
         if self._open is not None and lost is None:
             self._open.close(broken=True)
@@ -437,7 +439,7 @@ class EpisodeRecorder:
                 "agent": _clean_optional_text(self.agent),
                 "model": _clean_optional_text(self.model),
                 "thread_id": _clean_optional_text(self.thread_id),
-                "metadata": jsonable(self.metadata),
+                "metadata": to_jsonable(self.metadata),
                 "budgets": add_needed_turns(self._budgets, self._turns_needed),
                 "allowed_stops": self._allowed_stops,
                 "scores": self._scores,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ci_agent_eval.contract.episode import Assertion, Episode, Outcome, describe_violation
-from ci_agent_eval.contract.stops import FINISHED
+from ci_agent_eval.contract.stops import AGENT_FINISHED
 
 MAX_MESSAGE_CHARACTERS = 80
 """Characters that a reason keeps of what the user said."""
@@ -38,7 +38,7 @@ def describe_failed_checks(
 
 def _name_failed_check(check: Assertion) -> str:
     """Return a check's name; of a run that did not finish it says too little."""
-    return f"{check.name} ({check.reason})" if check.name == FINISHED else check.name
+    return f"{check.name} ({check.reason})" if check.name == AGENT_FINISHED else check.name
 
 
 def describe_unentered_turn(message: str) -> str:

@@ -20,8 +20,8 @@ def find_new_parts(known: Sequence[Item], more: Sequence[Item]) -> list[Item]:
 
 def merge_budgets(own: Budgets, returned: Budgets) -> Budgets:
     """Return the budgets of both; of one that both set, our limit and the returned figure."""
-    budgets = dict(returned.named())
-    for name, budget in own.named():
+    budgets = dict(returned.iter_named())
+    for name, budget in own.iter_named():
         other = budgets.get(name)
         used = budget.used if other is None or other.used is None else other.used
         budgets[name] = budget.model_copy(update={"used": used})

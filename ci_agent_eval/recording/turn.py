@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
-from ci_agent_eval.contract.jsonable import clean_text, jsonable, without_addresses
-from ci_agent_eval.contract.measure import elapsed_ms
-from ci_agent_eval.contract.stops import Stopped, unfinished_answer
+from ci_agent_eval.contract.jsonable import clean_text, remove_addresses, to_jsonable
+from ci_agent_eval.contract.measurement import convert_to_ms
+from ci_agent_eval.contract.stops import StopCause, find_stop_cause
 from ci_agent_eval.contract.trajectory import CallSource, TokenUsage, ToolCall, Turn
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.validation import Clock, build_value
@@ -28,7 +28,7 @@ class TurnRecorder:
     """
 
     def __init__(
-        self, message: str, clock: Clock, keep: Callable[[list[Turn], Stopped | None], None]
+        self, message: str, clock: Clock, keep: Callable[[list[Turn], StopCause | None], None]
     ) -> None:
         self._user = build_value("turn", Turn, role="user", content=clean_text(message))
         self._clock = clock
@@ -37,7 +37,7 @@ class TurnRecorder:
         self._tool_calls: list[ToolCall] = []
         self._reply: Turn | None = None
         self._broke: Turn | None = None
-        self._stop: Stopped | None = None
+        self._stop: StopCause | None = None
 
     def tool_call(
         self,
@@ -61,8 +61,8 @@ class TurnRecorder:
                 ToolCall,
                 id=id,
                 name=clean_text(name),
-                arguments=jsonable(arguments),
-                result=jsonable(result),
+                arguments=to_jsonable(arguments),
+                result=to_jsonable(result),
                 error=None if error is None else clean_text(_render_error(error)),
                 duration_ms=duration_ms,
                 steered_by=None if steered_by is None else clean_text(steered_by),
@@ -78,7 +78,7 @@ class TurnRecorder:
         source: CallSource = "live",
         latency_ms: float | None = None,
         finish_reason: str | None = None,
-        stop: Stopped | None = None,
+        stop: StopCause | None = None,
     ) -> None:
         """Record what the agent answered, and what the answer cost.
 
@@ -101,7 +101,7 @@ class TurnRecorder:
             latency_ms=self._elapsed_ms() if latency_ms is None else latency_ms,
             finish_reason=None if finish_reason is None else clean_text(finish_reason),
         )
-        cut_off = None if finish_reason is None else unfinished_answer(self._reply)
+        cut_off = None if finish_reason is None else find_stop_cause(self._reply)
         # The provider's words alone: a turn that was recorded by hand may be a silent one.
         said = cut_off if cut_off is None or cut_off.reason != "empty_answer" else None
         self._stop = stop or said
@@ -111,7 +111,7 @@ class TurnRecorder:
 
         The message about it is of role `system`: the agent said nothing, and took no turn.
         """
-        said = without_addresses(clean_text(_render_error(error).removesuffix(": ")))
+        said = remove_addresses(clean_text(_render_error(error).removesuffix(": ")))
         self._broke = Turn(
             role="system",
             content=f"the agent raised {said[:MAX_ERROR_CHARACTERS]}",
@@ -150,7 +150,7 @@ class TurnRecorder:
 
     def _elapsed_ms(self) -> float | None:
         """Return milliseconds since the block began; rounded, so that a sum reads well."""
-        return None if self._started is None else elapsed_ms(self._clock() - self._started)
+        return None if self._started is None else convert_to_ms(self._clock() - self._started)
 
 
 def _parse_tokens(tokens: Tokens) -> TokenUsage | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ci_agent_eval.contract.problems import describe_problem
+from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.errors import InputError
 
 Value = TypeVar("Value")
@@ -19,4 +19,4 @@ def build_value(where: str, model: Callable[..., Value], /, **values: Any) -> Va
     try:
         return model(**values)
     except ValueError as error:
-        raise InputError(f"{where}: {describe_problem(error)}") from None
+        raise InputError(f"{where}: {describe_validation_error(error)}") from None

@@ -15,7 +15,7 @@ from ci_agent_eval.contract.findings import (
     RepeatedShard,
     StoppedRun,
 )
-from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.gate import Reason, ReasonKind, Status, shortfalls
 from ci_agent_eval.gate.report import Judged, Report
 from ci_agent_eval.render.numbers import count, counted, percent, required_score, score, score_below

@@ -13,7 +13,7 @@ from ci_agent_eval.contract.budget_kinds import (
     Format,
     SuiteBudgetKind,
 )
-from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import NOT_MEASURED

@@ -17,8 +17,8 @@ from pydantic import ValidationError
 from ci_agent_eval.contract.canonical import HEADER_END
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import FindingKind
-from ci_agent_eval.contract.problems import describe_problem
 from ci_agent_eval.contract.results import JournalLine, Results
+from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.results.importers.protocol import Complaint, Importer
 from ci_agent_eval.results.importers.registry import TOOLS, importer_of
 
@@ -312,7 +312,7 @@ def _validated(kind: type[_Model], value: Any) -> _Model:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        sentence = describe_problem(error).removeprefix("episode.")
+        sentence = describe_validation_error(error).removeprefix("episode.")
         more = error.error_count() - 1
         rest = f" (and {more} more in this episode)" if more else ""
         raise MalformedError(_clipped(sentence) + rest) from error

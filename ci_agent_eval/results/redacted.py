@@ -9,7 +9,7 @@ from typing import Any
 
 from ci_agent_eval.analysis.loaded_results import EpisodeFacts, JUnitCase, Loaded, PlainTests, Step
 from ci_agent_eval.contract.episode import Assertion, Conditions
-from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.contract.results import Session
 from ci_agent_eval.redaction import distinct_names, hidden_value, without_secret_pairs
 

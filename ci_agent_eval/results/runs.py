@@ -10,9 +10,9 @@ from typing import BinaryIO, NamedTuple
 from ci_agent_eval.analysis.loaded_results import EpisodeFacts, facts_of
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile, StoppedRun
-from ci_agent_eval.contract.problems import describe_problem
 from ci_agent_eval.contract.results import JUNIT_NAME, Session
 from ci_agent_eval.contract.suite_stop import SuiteStop
+from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.results.episodes import (
     INCOMPLETE,
     Head,
@@ -183,7 +183,7 @@ def _read_session(file: Input, read: Read) -> Session | None:
         with open_regular(file.path, follow=True) as opened:
             session = Session.model_validate(parsed(opened.read(_LARGEST_SESSION)))
     except ValueError as error:  # pydantic's errors are such
-        read.findings.append(_unreadable(file, describe_problem(error)[:300]))
+        read.findings.append(_unreadable(file, describe_validation_error(error)[:300]))
         return None
     except OSError as error:
         read.findings.append(_unreadable(file, f"it cannot be read: {error.strerror}"))

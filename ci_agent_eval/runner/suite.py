@@ -297,7 +297,7 @@ def _explanation(pytest_version: tuple[int, ...]) -> Sequence[str]:
 
 def _budget_options(budgets: SuiteBudgets) -> Iterator[str]:
     """Yield the plugin's options for what the gate does not forgive."""
-    for kind, budget in budgets.named():
+    for kind, budget in budgets.iter_named():
         if kind.spent is not None and budget.hard:
             limit = math.floor(budget.limit) if kind.is_whole else budget.limit
             yield f"--{kind.name.replace('_', '-')}={limit}"

@@ -184,7 +184,7 @@ def test_what_was_returned_is_recorded(suite):
     assert (document.scenario_id, document.thread_id) == ("refund_flow_v1", "t-1")
     assert [(a.name, a.passed) for a in document.assertions] == [("polite", True)]
     assert [(s.name, s.value) for s in document.scores] == [("tone", 0.5)]
-    assert {name: (b.used, b.limit) for name, b in document.budgets.named()} == {
+    assert {name: (b.used, b.limit) for name, b in document.budgets.iter_named()} == {
         "max_turns": (3, 5),
         "tool_calls": (3, 4),
         "latency_ms": (1200, 2000),
@@ -198,7 +198,7 @@ def test_what_was_returned_is_recorded(suite):
     opik = ran.episodes["test_opik"]
     assert opik.scenario_id == "from_default"
     assert opik.metadata == {"kind": "<class 'object'>"}
-    assert {name: (b.used, b.limit) for name, b in opik.budgets.named()} == {
+    assert {name: (b.used, b.limit) for name, b in opik.budgets.iter_named()} == {
         "tool_calls": (2, 3),
         "latency_ms": (10, 20),
     }

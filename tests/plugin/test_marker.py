@@ -22,7 +22,7 @@ def test_it_describes_the_episode(suite):
     assert episode.nodeid == "test_suite.py::test_one"
     assert (episode.gate, episode.min_pass_rate) == ("advisory", 0.5)
     assert (episode.agent, episode.model, episode.metadata) == ("desk", "m-1", {"tier": 1})
-    assert {name: budget.used for name, budget in episode.budgets.named()} == {
+    assert {name: budget.used for name, budget in episode.budgets.iter_named()} == {
         "max_turns": 1,
         "latency_ms": 3,
     }
@@ -109,7 +109,7 @@ def test_markers_of_module_class_and_test_are_read_together(suite):
     """)
     (episode,) = suite.run().results.episodes
     assert (episode.agent, episode.gate) == ("desk", "required")
-    assert {n: b.limit for n, b in episode.budgets.named()} == {"max_turns": 5, "emails": 1}
+    assert {n: b.limit for n, b in episode.budgets.iter_named()} == {"max_turns": 5, "emails": 1}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from importlib import import_module
 
 import pytest
 
-from ci_agent_eval.errors import InputError, lazy_exports
+from ci_agent_eval.errors import InputError, create_lazy_getattr
 
 PACKAGES = ("", ".checks", ".engine", ".opik.decorators")
 
@@ -23,9 +23,9 @@ def test_a_package_exports_its_public_names_and_no_others(name):
 def test_a_missing_library_is_an_input_error_only_with_an_extra():
     missing = {"Thing": "no_such_module"}
     with pytest.raises(ModuleNotFoundError):
-        lazy_exports("package", missing)("Thing")
+        create_lazy_getattr("package", missing)("Thing")
     with pytest.raises(InputError) as error:
-        lazy_exports("package", missing, extra="evals")("Thing")
+        create_lazy_getattr("package", missing, extra="evals")("Thing")
     assert str(error.value) == (
         "Thing needs ci_agent_eval.no_such_module, which is not installed; "
         "run: pip install 'ci-agent-eval[evals]'"

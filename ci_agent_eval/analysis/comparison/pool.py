@@ -16,8 +16,8 @@ from typing import NamedTuple
 from ci_agent_eval.analysis.comparison.model import BaselineRun
 from ci_agent_eval.analysis.comparison.resampling import Iterations, Statistic
 from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Tally, tally_of
-from ci_agent_eval.contract.attempts import decisive
-from ci_agent_eval.contract.measure import latency_statistic
+from ci_agent_eval.contract.attempts import get_decisive_attempt
+from ci_agent_eval.contract.measurement import compute_latency_statistic
 
 Attempts = tuple[EpisodeFacts, ...]
 """Every attempt at one iteration, the first one first."""
@@ -77,7 +77,7 @@ class Pool:
             return None
         values = [value for one in measured for value in one]
         if FIGURES[name].statistic == "p95":
-            return latency_statistic(values, "p95")
+            return compute_latency_statistic(values, "p95")
         return round(math.fsum(values) / len(values), 10)
 
 
@@ -110,7 +110,7 @@ def pooled(runs: Iterable[Sequence[EpisodeFacts]]) -> Pool:
             kept.append(attempts)
         seen |= here
     ran = (facts for attempts in kept for facts in attempts if facts.outcome != "skipped")
-    final = [decisive(attempts) for attempts in kept]
+    final = [get_decisive_attempt(attempts) for attempts in kept]
     tally = sum((tally_of(facts.outcome) for facts in final), Tally())
     flaky = sum(1 for facts in final if facts.outcome == "passed" and facts.attempt > 1)
     return Pool(tuple(ran), tally, repeated, flaky)

@@ -12,7 +12,7 @@ from ci_agent_eval.analysis.comparison.model import Side
 from ci_agent_eval.analysis.comparison.pool import Pool
 from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Loaded, Tally, tally_of
 from ci_agent_eval.analysis.summary import ScenarioSummary, summarize
-from ci_agent_eval.contract.attempts import decisive
+from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.budgets import SuiteBudgets
 
 ScenarioKey = tuple[str, str]
@@ -69,7 +69,7 @@ def narrowed(run: RunSide, kinds: Kinds, across: frozenset[str]) -> RunSide:
     aside: list[EpisodeFacts] = []
     tally = Tally()
     for attempts in iterations.values():
-        final = decisive(attempts)
+        final = get_decisive_attempt(attempts)
         if final.outcome in {"passed", "failed"} and not matches(said(final), kinds, across):
             aside.append(final)
         else:

@@ -12,7 +12,7 @@ from ci_agent_eval.authoring.conversations.messages import ConversationState, Me
 from ci_agent_eval.authoring.simulation.app import Ask, ask_of, is_engine_agent
 from ci_agent_eval.authoring.simulation.run import new_thread_id
 from ci_agent_eval.authoring.simulation.steps import Steps, await_steps, settled
-from ci_agent_eval.contract.stops import AGENT_STOPS, Stopped
+from ci_agent_eval.contract.stops import AGENT_STOPS, StopCause
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
 
@@ -226,7 +226,7 @@ def _refuse_no_agent(agent: object) -> None:
     )
 
 
-def _stopped(stop: Stopped) -> Exception:
+def _stopped(stop: StopCause) -> Exception:
     """Return what to raise over a run that ended without an answer, as the engine counts it."""
     is_agents = stop.reason in AGENT_STOPS
     return AgentGaveUpError(stop.sentence) if is_agents else AgentStoppedError(stop.sentence)

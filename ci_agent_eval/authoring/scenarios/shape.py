@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ci_agent_eval.authoring.scenarios.reading.located import Located, Problem
-from ci_agent_eval.contract.base import unknown_key
-from ci_agent_eval.contract.problems import named_key, plain_message
+from ci_agent_eval.contract.base import describe_unknown_key
 from ci_agent_eval.contract.scenario import ScenarioEntry
+from ci_agent_eval.contract.validation_errors import find_unknown_key, get_plain_message
 
 _DOCUMENT = ("scenarios", "defaults")
 _WORDS = {
@@ -59,7 +59,7 @@ def _listed(document: Located | None) -> tuple[tuple[Located, ...], Mapping[str,
     if isinstance(whole.value, Mapping):
         for key, item in whole.value.items():
             if key not in _DOCUMENT:
-                raise Problem(item.line, unknown_key(key, _DOCUMENT))
+                raise Problem(item.line, describe_unknown_key(key, _DOCUMENT))
         defaults = _defaults(whole.value.get("defaults"))
         whole = whole.value.get("scenarios", Located((), whole.line))
     if not isinstance(whole.value, tuple):
@@ -121,10 +121,10 @@ def _problem(error: ValueError, whole: Located) -> Problem:
         return Problem(whole.line, str(error))
     first = errors(include_url=False)[0]
     path = [part for part in first["loc"] if not str(part).startswith(("function-", "constrained"))]
-    message = _WORDS.get(first["type"]) or plain_message(first)
+    message = _WORDS.get(first["type"]) or get_plain_message(first)
     if first["type"] == "model_type" and path[:1] == ["budgets"] and len(path) > 1:
         message = "must be a number, or a table with `limit`"
-    unknown = named_key(first)
+    unknown = find_unknown_key(first)
     place = whole.at(path if unknown is None else [*path, unknown])
     where = "" if place.column else ".".join(map(str, path))
     shown = f"{where}: {message}" if where else message

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ci_agent_eval.authoring.simulation.replies import Reply, read_reply
 from ci_agent_eval.authoring.simulation.running import engine_runs
 from ci_agent_eval.authoring.simulation.steps import Steps, settled
-from ci_agent_eval.contract.stops import Stopped
+from ci_agent_eval.contract.stops import StopCause
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
 
@@ -20,7 +20,7 @@ class Answer(NamedTuple):
     """What the app replied; `stopped` says why its run ended without an answer of its own."""
 
     text: str
-    stopped: Stopped | None = None
+    stopped: StopCause | None = None
 
 
 Ask: TypeAlias = Callable[[str], Steps[Answer]]
@@ -99,7 +99,7 @@ def _engine_ask(agent: object, kwargs: Mapping[str, Any]) -> Ask:
         result = yield runs(agent, message, messages=messages, **kwargs)
         messages = result.messages
         broke_off = result.outcome != "passed" and result.stop_reason != "refusal"
-        stopped = Stopped(result.stop_reason, result.error) if broke_off else None
+        stopped = StopCause(result.stop_reason, result.error) if broke_off else None
         return Answer(result.final_response, stopped)
 
     return ask

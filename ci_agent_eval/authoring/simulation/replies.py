@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 
 from ci_agent_eval.contract.finish_reasons import is_finish_reason
 from ci_agent_eval.contract.jsonable import clean_text
-from ci_agent_eval.contract.stops import Stopped, StopReason, unfinished_answer
+from ci_agent_eval.contract.stops import StopCause, StopReason, find_stop_cause
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import TurnRecorder
@@ -38,7 +38,7 @@ class Reply(NamedTuple):
     cost_usd: float | None = None
     source: Any = "live"
     finish_reason: str | None = None
-    stop: Stopped | None = None
+    stop: StopCause | None = None
     """Why its run ended without an answer."""
 
     def record(self, turn: TurnRecorder) -> None:
@@ -79,13 +79,13 @@ def read_reply(said: object) -> Reply:
     )
 
 
-def _stated_stop(said: object) -> Stopped | None:
+def _stated_stop(said: object) -> StopCause | None:
     """Return the stop reason that an agent states; one that is not ours is the model's own."""
     reason = _found(said, "stop_reason")
     if reason == "completed" or reason not in get_args(StopReason):
         return None
     error = _found(said, "error")
-    return Stopped(reason, str(error) if error else None)
+    return StopCause(reason, str(error) if error else None)
 
 
 def _finish_reason(said: object) -> str | None:
@@ -98,7 +98,7 @@ def _finish_reason(said: object) -> str | None:
 
 def _unfinished(
     text: str, calls: tuple[Mapping[str, Any], ...], finish_reason: str | None
-) -> Stopped | None:
+) -> StopCause | None:
     """Return why a reply is no answer; None where it is one."""
     made = tuple(ToolCall(name=clean_text(call["name"])) for call in calls)
     turn = Turn(
@@ -107,7 +107,7 @@ def _unfinished(
         tool_calls=made,
         finish_reason=finish_reason,
     )
-    return unfinished_answer(turn)
+    return find_stop_cause(turn)
 
 
 def _calls(said: object) -> tuple[Mapping[str, Any], ...]:

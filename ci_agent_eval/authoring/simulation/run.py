@@ -22,7 +22,7 @@ from ci_agent_eval.authoring.simulation.script import Leaves
 from ci_agent_eval.authoring.simulation.steps import Steps, perform, settled
 from ci_agent_eval.authoring.simulation.user import Voice, voice_of
 from ci_agent_eval.contract.budgets import Budgets
-from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
 
@@ -176,7 +176,7 @@ class _Talk:
             "tags": list(self.plan.tags) or None,
             "project_name": self.plan.project_name,
         }
-        return {name: jsonable(value) for name, value in kept.items() if value is not None}
+        return {name: to_jsonable(value) for name, value in kept.items() if value is not None}
 
     def _first(self) -> Steps[Spoken | Leaves]:
         if self.plan.initial_message is not None:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import anyio
 
 from ci_agent_eval.contract import fields
-from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.engine.adapters.protocol import COMPLETED, Work
 from ci_agent_eval.engine.adapters.transcript import Transcript
 from ci_agent_eval.engine.faults import ModelError
@@ -55,12 +55,14 @@ class CommandAgent:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "command", fields.texts("CommandAgent", "command", self.command))
+        object.__setattr__(
+            self, "command", fields.parse_texts("CommandAgent", "command", self.command)
+        )
         if not self.command:
-            raise fields.wrong("CommandAgent", "command", "must not be empty")
-        object.__setattr__(self, "env", fields.mapping("CommandAgent", "env", self.env))
-        fields.one_of("CommandAgent", "stdin", self.stdin, ("text", "json"))
-        fields.number("CommandAgent", "cap_bytes", self.cap_bytes, least=1, whole=True)
+            raise fields.field_error("CommandAgent", "command", "must not be empty")
+        object.__setattr__(self, "env", fields.parse_text_mapping("CommandAgent", "env", self.env))
+        fields.require_one_of("CommandAgent", "stdin", self.stdin, ("text", "json"))
+        fields.require_number("CommandAgent", "cap_bytes", self.cap_bytes, least=1, whole=True)
 
     @property
     def label(self) -> str:
@@ -106,7 +108,7 @@ class CommandAgent:
     def _input(self, work: Work) -> bytes:
         if self.stdin == "text":
             return work.prompt.encode()
-        given = {"prompt": work.prompt, "messages": jsonable(list(work.history))}
+        given = {"prompt": work.prompt, "messages": to_jsonable(list(work.history))}
         return json.dumps(given).encode() + b"\n"
 
     async def _read(self, process: Process, work: Work) -> Transcript:

@@ -12,7 +12,7 @@ import httpx2
 from pydantic import JsonValue
 
 from ci_agent_eval.contract import fields
-from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.engine.adapters.protocol import Reply, Work
 from ci_agent_eval.engine.faults import ModelError
 from ci_agent_eval.engine.limits import Stop
@@ -60,15 +60,17 @@ class HTTPAgent:
     cap_bytes: int = CAP_BYTES
 
     def __post_init__(self) -> None:
-        fields.text("HTTPAgent", "url", self.url)
+        fields.require_text("HTTPAgent", "url", self.url)
         if not self.url.startswith(("http://", "https://")):
-            raise fields.wrong("HTTPAgent", "url", f"must be http or https, got {self.url!r}")
-        object.__setattr__(self, "headers", fields.mapping("HTTPAgent", "headers", self.headers))
-        fields.seconds("HTTPAgent", "timeout_s", self.timeout_s)
-        fields.number("HTTPAgent", "cap_bytes", self.cap_bytes, least=1, whole=True)
+            raise fields.field_error("HTTPAgent", "url", f"must be http or https, got {self.url!r}")
+        object.__setattr__(
+            self, "headers", fields.parse_text_mapping("HTTPAgent", "headers", self.headers)
+        )
+        fields.require_seconds("HTTPAgent", "timeout_s", self.timeout_s)
+        fields.require_number("HTTPAgent", "cap_bytes", self.cap_bytes, least=1, whole=True)
         for name in ("text", "tool_calls", "usage", "cost_usd", "finish_reason"):
             if not str(getattr(self, name)).startswith("/"):
-                raise fields.wrong("HTTPAgent", name, "must be a JSON pointer, such as /text")
+                raise fields.field_error("HTTPAgent", name, "must be a JSON pointer, such as /text")
 
     @property
     def label(self) -> str:
@@ -82,7 +84,7 @@ class HTTPAgent:
 
     async def answer(self, work: Work) -> None:
         """Send the prompt, and read the answer as the agent's one turn."""
-        words = {"{prompt}": work.prompt, "{messages}": jsonable(list(work.history))}
+        words = {"{prompt}": work.prompt, "{messages}": to_jsonable(list(work.history))}
         try:
             status, data = await self._post(filled(self.body, words))
         except httpx2.HTTPError as error:

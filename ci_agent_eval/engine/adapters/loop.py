@@ -19,8 +19,8 @@ from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import UsageLimits
 from pydantic_core import to_jsonable_python
 
-from ci_agent_eval.contract.jsonable import jsonable
-from ci_agent_eval.contract.measure import elapsed_ms
+from ci_agent_eval.contract.jsonable import to_jsonable
+from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.engine import stamp
 from ci_agent_eval.engine.adapters.protocol import Work
 from ci_agent_eval.engine.cassette.model import CassetteModel
@@ -53,7 +53,7 @@ class TimedModel(WrapperModel):
         response = await super().request(messages, model_settings, model_request_parameters)
         stamp.stamp(
             response,
-            latency_ms=elapsed_ms(self.clock() - started),
+            latency_ms=convert_to_ms(self.clock() - started),
             source="scripted" if is_scripted(self.wrapped) else None,
         )
         return response
@@ -172,8 +172,8 @@ def _typed_output(result: AgentRunResult[Any], record: RunRecord) -> str | None:
         return output if is_called else None
     if output is None or isinstance(output, BinaryContent | DeferredToolRequests):
         return None
-    plain = to_jsonable_python(output, fallback=jsonable, bytes_mode="base64")
-    return json.dumps(jsonable(plain), ensure_ascii=False)
+    plain = to_jsonable_python(output, fallback=to_jsonable, bytes_mode="base64")
+    return json.dumps(to_jsonable(plain), ensure_ascii=False)
 
 
 def _has_servers(agent: AbstractAgent[Any, Any]) -> bool:

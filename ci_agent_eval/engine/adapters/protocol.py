@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ci_agent_eval.contract.jsonable import clean_text, jsonable
-from ci_agent_eval.contract.measure import elapsed_ms
+from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
+from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.stops import AgentStop, StopReason
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
 from ci_agent_eval.engine.adapters.connections import Connections
@@ -68,7 +68,7 @@ class Work:
     def since_ms(self, moment: float | None = None) -> float:
         """Return the milliseconds since a moment, or since the beginning."""
         start = self.started if moment is None else moment
-        return elapsed_ms(self.clock() - start)
+        return convert_to_ms(self.clock() - start)
 
     def replied(self, reply: Reply) -> None:
         """Take a reply as the one turn the agent took."""
@@ -120,5 +120,5 @@ def tool_call(call: ToolCall | Mapping[str, Any]) -> ToolCall:
         return call
     given = dict(call)
     for name in ("arguments", "result"):
-        given[name] = jsonable(given.get(name))
+        given[name] = to_jsonable(given.get(name))
     return ToolCall.model_validate(given)

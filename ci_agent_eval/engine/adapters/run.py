@@ -68,7 +68,7 @@ async def run_adapted(
     """
     adapter = adapt(agent)
     if timeout_s is not None:
-        fields.seconds("aitest_run", "timeout_s", timeout_s, most=fields.LONGEST_RUN_S)
+        fields.require_seconds("aitest_run", "timeout_s", timeout_s, most=fields.LONGEST_RUN_S)
     work = Work(
         clean_text(prompt),
         tuple(messages or ()),

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
 from ci_agent_eval.engine.adapters.protocol import COMPLETED, stated_stop, tool_call
@@ -73,7 +73,7 @@ class Transcript:
         if event.get("error") is not None:
             told: dict[str, Any] = {"error": clean_text(str(event["error"]))}
         else:
-            told = {"result": jsonable(event.get("result"))}
+            told = {"result": to_jsonable(event.get("result"))}
         calls[place] = calls[place].model_copy(update=told)
         self._change(tool_calls=tuple(calls))
         self._answered, self._turn_began_ms = True, at_ms

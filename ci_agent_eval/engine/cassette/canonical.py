@@ -19,7 +19,7 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRe
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
-from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.jsonable import to_jsonable
 
 Json = dict[str, Any]
 Redact = Callable[[Any], Any]
@@ -105,7 +105,7 @@ def canonical_request(
     redact: Redact,
 ) -> Request:
     """Return a request as it is about to go to a model, without secrets."""
-    asked = _parameters().dump_python(parameters, mode="json", fallback=jsonable)
+    asked = _parameters().dump_python(parameters, mode="json", fallback=to_jsonable)
     head = {
         "model": model_id,
         "settings": _settings(settings),
@@ -113,8 +113,8 @@ def canonical_request(
         "output": _output(asked),
     }
     ids: dict[str, str] = {}
-    dumped = jsonable(
-        ModelMessagesTypeAdapter.dump_python(list(messages), mode="json", fallback=jsonable)
+    dumped = to_jsonable(
+        ModelMessagesTypeAdapter.dump_python(list(messages), mode="json", fallback=to_jsonable)
     )
     plain = [message_of(message, ids) for message in _objects(dumped)]
     return Request(
@@ -171,7 +171,7 @@ def _arguments(args: Any) -> Any:
         parsed = json.loads(args, object_pairs_hook=_object)
     except (ValueError, RecursionError):
         return args
-    is_exact = isinstance(parsed, dict) and jsonable(parsed) == parsed
+    is_exact = isinstance(parsed, dict) and to_jsonable(parsed) == parsed
     return parsed if is_exact else args
 
 
@@ -197,7 +197,7 @@ def _without_bytes(value: Any) -> Any:
 
 def _settings(settings: ModelSettings | None) -> Any:
     given = {k: v for k, v in (settings or {}).items() if k not in SETTINGS_LEFT_OUT}
-    return jsonable({name: value for name, value in given.items() if value is not None})
+    return to_jsonable({name: value for name, value in given.items() if value is not None})
 
 
 def _instructions(messages: Sequence[ModelMessage], asked: Json) -> str:
@@ -213,14 +213,14 @@ def _output(asked: Json) -> Json:
     given = {name: asked.get(name) for name in _OUTPUT}
     given["output_tools"] = [_tool(tool) for tool in asked["output_tools"]]
     return {
-        name: jsonable(value)
+        name: to_jsonable(value)
         for name, value in given.items()
         if value != _OUTPUT_DEFAULTS.get(name) and value not in (None, [], {})
     }
 
 
 def _tool(tool: Json) -> Json:
-    return {name: jsonable(tool[name]) for name in _TOOL if tool.get(name) is not None}
+    return {name: to_jsonable(tool[name]) for name in _TOOL if tool.get(name) is not None}
 
 
 def _objects(value: Any) -> Iterable[Json]:

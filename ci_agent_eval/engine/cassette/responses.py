@@ -12,7 +12,7 @@ from pydantic_ai.messages import (
     ModelResponse,
 )
 
-from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.engine import stamp
 from ci_agent_eval.engine.cassette.canonical import (
     Json,
@@ -31,8 +31,8 @@ _VOLATILE_DETAILS = frozenset({"timestamp", "system_fingerprint"})
 
 def recorded(response: ModelResponse, request: Request, redact: Redact) -> Json:
     """Return a response as it is written down, without secrets."""
-    (dumped,) = ModelMessagesTypeAdapter.dump_python([response], mode="json", fallback=jsonable)
-    plain: Any = jsonable(dumped)
+    (dumped,) = ModelMessagesTypeAdapter.dump_python([response], mode="json", fallback=to_jsonable)
+    plain: Any = to_jsonable(dumped)
     kept: Json = {"parts": response_parts(plain, dict(request.ids))}
     kept["usage"] = {name: value for name, value in plain["usage"].items() if value}
     for name in _KEPT:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from pydantic import JsonValue
 
 from ci_agent_eval.contract.base import Count
-from ci_agent_eval.contract.jsonable import clean_text, jsonable
+from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
 
 CHAT = frozenset({"chat", "generate_content", "text_completion"})
@@ -161,10 +161,10 @@ def value_of(value: Any) -> JsonValue:
     """Return a value as JSON; attributes hold objects as JSON texts."""
     if isinstance(value, str):
         try:
-            return jsonable(json.loads(value))
+            return to_jsonable(json.loads(value))
         except (ValueError, RecursionError):
             return clean_text(value)
-    return jsonable(value)
+    return to_jsonable(value)
 
 
 def _told(span: SpanLike, name: str) -> Any:
@@ -229,7 +229,7 @@ def _old_message(role: str, body: Mapping[str, Any]) -> Message:
         }
     parts: list[Message] = []
     if content is not None:
-        text = content if isinstance(content, str) else json.dumps(jsonable(content))
+        text = content if isinstance(content, str) else json.dumps(to_jsonable(content))
         parts.append({"type": "text", "content": text})
     calls = value_of(said.get("tool_calls"))
     for call in calls if isinstance(calls, list) else []:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ci_agent_eval.errors import lazy_exports
+from ci_agent_eval.errors import create_lazy_getattr
 from ci_agent_eval.opik.decorators.decorators import llm_episode, llm_unit
 
 if TYPE_CHECKING:
@@ -35,4 +35,4 @@ __all__ = [
     "make_tool_call_budget",
 ]
 
-__getattr__ = lazy_exports(__name__, dict.fromkeys(__all__, "opik.decorators.names"))
+__getattr__ = create_lazy_getattr(__name__, dict.fromkeys(__all__, "opik.decorators.names"))

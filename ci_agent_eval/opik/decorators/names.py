@@ -11,7 +11,7 @@ from typing import Any
 
 from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.episode import Assertion, Episode, Score
-from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import Trajectory, summarize_trajectory
 from ci_agent_eval.opik.decorators.returned import as_episode
 
@@ -36,7 +36,7 @@ class EpisodeBudgets(Budgets):
 
     def all_metrics(self) -> dict[str, Budget]:
         """Return every budget that is set, by its name."""
-        return dict(self.named())
+        return dict(self.iter_named())
 
 
 class EpisodeResult(Episode):
@@ -45,7 +45,7 @@ class EpisodeResult(Episode):
     def __init__(self, **fields: Any) -> None:
         given = {name: value for name, value in fields.items() if value is not None}
         if "metadata" in given:
-            given["metadata"] = jsonable(given["metadata"])
+            given["metadata"] = to_jsonable(given["metadata"])
         super().__init__(**given)
 
     @classmethod

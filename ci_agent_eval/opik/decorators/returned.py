@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from unittest import SkipTest
 
-from ci_agent_eval.contract.base import unknown_key
+from ci_agent_eval.contract.base import describe_unknown_key
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.jsonable import jsonable
-from ci_agent_eval.contract.problems import describe_problem
+from ci_agent_eval.contract.jsonable import to_jsonable
+from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.errors import AgentEvalError, InputError
 from ci_agent_eval.recording.active_episode import get_active_episode
 
@@ -66,15 +66,15 @@ def as_episode(value: object, *, scenario_id: str, thread_id: str | None = None)
         return value
     given = {key: item for key, item in _fields_of(value).items() if item is not None}
     fallbacks = {"scenario_id": scenario_id, "thread_id": thread_id}
-    fields = {**fallbacks, **{str(key): jsonable(item) for key, item in given.items()}}
+    fields = {**fallbacks, **{str(key): to_jsonable(item) for key, item in given.items()}}
     for key in fields:
         if key not in Episode.model_fields:
             known = tuple(Episode.model_fields)
-            raise InputError(f"the returned episode: {unknown_key(key, known)}")
+            raise InputError(f"the returned episode: {describe_unknown_key(key, known)}")
     try:
         return Episode.model_validate(fields)
     except ValueError as error:
-        raise InputError(f"the returned episode: {describe_problem(error)}") from None
+        raise InputError(f"the returned episode: {describe_validation_error(error)}") from None
 
 
 def _fields_of(value: object) -> Mapping[Any, Any]:

@@ -170,7 +170,7 @@ class RecordedRuns:
         raises AgentRunError, unless `raises` is False. One that ended without an answer fails
         the episode at its end, unless `allowed_stops` or the marker's names its end.
         """
-        from ci_agent_eval.contract.fields import stops  # noqa: PLC0415 - as above
+        from ci_agent_eval.contract.fields import parse_stops  # noqa: PLC0415 - as above
         from ci_agent_eval.engine import aitest_run  # noqa: PLC0415 - inert until used
 
         if not self.loop.is_running:
@@ -191,7 +191,7 @@ class RecordedRuns:
             episode_id=self.episode_id,
             observer=self._record,
             steering=steering,
-            allowed_stops={*stops("aitest_run", "allowed_stops", allowed_stops), *own},
+            allowed_stops={*parse_stops("aitest_run", "allowed_stops", allowed_stops), *own},
         )
         if raises and result.outcome == "error":
             raise AgentRunError(result)

@@ -15,7 +15,7 @@ from types import TracebackType
 import pytest
 
 from ci_agent_eval.contract.episode import Assertion, Outcome
-from ci_agent_eval.contract.jsonable import clean_text, without_addresses
+from ci_agent_eval.contract.jsonable import clean_text, remove_addresses
 from ci_agent_eval.contract.wording import one_line
 from ci_agent_eval.pytest_plugin.episodes.places import Places
 
@@ -147,7 +147,7 @@ def first_lines(text: str) -> str:
 
     Without colours, too: pytest explains in them where its terminal has some.
     """
-    lines = without_addresses(_COLOUR.sub("", clean_text(text))).splitlines()
+    lines = remove_addresses(_COLOUR.sub("", clean_text(text))).splitlines()
     kept = "\n".join(lines[:MAX_LINES])
     return cut(kept + ("\n…" if len(lines) > MAX_LINES else ""), MAX_CHARACTERS)
 

@@ -18,7 +18,7 @@ def junit_properties(episode: Episode) -> Iterator[tuple[str, str]]:
     yield f"{PREFIX}scenario_id", episode.scenario_id
     yield f"{PREFIX}outcome", episode.outcome
     yield f"{PREFIX}gate", episode.gate
-    for name, budget in episode.budgets.named():
+    for name, budget in episode.budgets.iter_named():
         yield f"{PREFIX}budget.{name}", _spent(budget)
 
 

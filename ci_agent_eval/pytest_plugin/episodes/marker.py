@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.contract.base import unknown_key
+from ci_agent_eval.contract.base import describe_unknown_key
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.collection.detection import NAME, owns_marker
@@ -118,7 +118,7 @@ def _named(mark: pytest.Mark) -> Mapping[str, Any]:
         raise InputError("give everything after `scenario_id` by name")
     for key in mark.kwargs:
         if key not in ARGUMENTS:
-            raise InputError(unknown_key(key, ARGUMENTS))
+            raise InputError(describe_unknown_key(key, ARGUMENTS))
     if not mark.args:
         return mark.kwargs
     if "scenario_id" in mark.kwargs:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from ci_agent_eval.contract.base import Frozen
+from ci_agent_eval.contract.base import FrozenModel
 from ci_agent_eval.redaction import Redactor, distinct_names, hidden_value, without_secret_pairs
 
-Model = TypeVar("Model", bound=Frozen)
+Model = TypeVar("Model", bound=FrozenModel)
 
 
 def redacted(model: Model, redactor: Redactor) -> Model:
@@ -45,7 +45,7 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
     if isinstance(value, str):
         clean = without_secret_pairs(redactor.text(value))
         return value if clean == value else clean
-    if isinstance(value, Frozen):
+    if isinstance(value, FrozenModel):
         return redacted(value, redactor)
     if isinstance(value, tuple | list):
         items = [_redacted(item, redactor) for item in value]
@@ -64,7 +64,7 @@ def _redacted_mapping(value: dict[Any, Any], redactor: Redactor) -> dict[Any, An
 
 
 @cache
-def _open_fields(kind: type[Frozen]) -> tuple[str, ...]:
+def _open_fields(kind: type[FrozenModel]) -> tuple[str, ...]:
     """Return the names of the fields that may hold a free text."""
     fields = kind.model_fields.items()
     return tuple(name for name, field in fields if not _is_closed(field.annotation))

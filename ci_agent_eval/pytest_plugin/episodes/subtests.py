@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from ci_agent_eval.contract.episode import Outcome
-from ci_agent_eval.contract.jsonable import clean_text, without_addresses
+from ci_agent_eval.contract.jsonable import clean_text, remove_addresses
 from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem
 from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, Ending, cut
 
@@ -24,7 +24,7 @@ def subtest_name(report: pytest.TestReport) -> str:
     shown = ", ".join(f"{name}={value}" for name, value in parameters.items())
     parts = [str(message) if message else "", f"({shown})" if shown else ""]
     text = " ".join(part for part in parts if part) or "subtest"
-    return cut(without_addresses(clean_text(text)), MAX_NAME)
+    return cut(remove_addresses(clean_text(text)), MAX_NAME)
 
 
 def keep_subtest(state: EpisodeItem, name: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from _pytest.assertion import rewrite
 
 from ci_agent_eval.contract.episode import Assertion
-from ci_agent_eval.contract.jsonable import clean_text, without_addresses
+from ci_agent_eval.contract.jsonable import clean_text, remove_addresses
 from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, cut, first_lines
 from ci_agent_eval.pytest_plugin.evaluation.stable_repr import with_sorted_sets
 from ci_agent_eval.recording.active_episode import (
@@ -113,7 +113,7 @@ class Asserts:
             return
         episode.keep(
             Assertion(
-                name=cut(without_addresses(clean_text(name)), MAX_NAME),
+                name=cut(remove_addresses(clean_text(name)), MAX_NAME),
                 passed=passed,
                 reason=first_lines(with_sorted_sets(reason or "")) or None,
                 file=self.file,

@@ -110,13 +110,13 @@ class EvaluationReports:
         yield
         if not self._expected and not self.reports.evaluated:
             return
-        from ci_agent_eval.contract.evaluation import evaluation_report  # noqa: PLC0415 - inert
+        from ci_agent_eval.contract.evaluation import build_evaluation_report  # noqa: PLC0415 - inert
         from ci_agent_eval.pytest_plugin.evaluation.table import evaluation_lines  # noqa: PLC0415
 
         rows = _rows(self._facts())
         if not rows:
             return
-        report = evaluation_report(row.episode for row in rows)
+        report = build_evaluation_report(row.episode for row in rows)
         self._lines = list(evaluation_lines(rows, report, is_partial=_is_partial(session)))
         here = session.config.invocation_params.dir
         for path in _targets(session.config):
@@ -180,7 +180,7 @@ def _targets(config: pytest.Config) -> Iterable[Path]:
 def _rows(found: Iterable[Facts]) -> list[Row]:
     """Return the evaluations, the one attempt of each that counts, with what was said of it."""
     from ci_agent_eval.contract.episode import Episode  # noqa: PLC0415 - inert until used
-    from ci_agent_eval.contract.evaluation import evaluations  # noqa: PLC0415 - as above
+    from ci_agent_eval.contract.evaluation import select_evaluations  # noqa: PLC0415 - as above
     from ci_agent_eval.pytest_plugin.evaluation.table import Row  # noqa: PLC0415 - as above
 
     facts = {tuple(one["key"]): one for one in found if one["evaluation"] is not None}
@@ -192,5 +192,5 @@ def _rows(found: Iterable[Facts]) -> list[Row]:
             cost_usd=facts[episode.key]["cost_usd"],
             judge_cost_usd=facts[episode.key]["judge_cost_usd"],
         )
-        for episode in evaluations(episodes)
+        for episode in select_evaluations(episodes)
     ]

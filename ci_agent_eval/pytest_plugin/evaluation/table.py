@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.evaluation import (
     EvaluationReport,
-    conversation_names,
-    error_of,
-    score_of,
+    find_evaluation_error,
+    name_conversations,
+    score_episode,
 )
 from ci_agent_eval.contract.wording import pluralize
 
@@ -62,7 +62,7 @@ def evaluation_lines(
 
 def _names(rows: Sequence[Row]) -> Iterator[str]:
     """Yield what each conversation is called, cut before the number that it may have."""
-    for row, name in zip(rows, conversation_names([row.episode for row in rows]), strict=True):
+    for row, name in zip(rows, name_conversations([row.episode for row in rows]), strict=True):
         scenario = row.episode.scenario_id
         yield _cut(scenario, MAX_NAME) + name.removeprefix(scenario)
 
@@ -73,7 +73,7 @@ def _cells(episode: Episode, name: str) -> tuple[str, ...]:
     return (
         name,
         _WORDS[episode.outcome],
-        _hundredths(score_of(episode)) if scored else "-",
+        _hundredths(score_episode(episode)) if scored else "-",
         f"{passed}/{len(episode.assertions)}",
         "-" if episode.duration_ms is None else f"{episode.duration_ms:,.0f} ms",
     )
@@ -90,7 +90,7 @@ def _details(row: Row) -> Iterator[str]:
     yield from map(_failure, failed[:MAX_FAILURES])
     if (more := len(failed) - MAX_FAILURES) > 0:
         yield f"and {pluralize(more, 'more failed assertion')}, listed in the report"
-    if error := error_of(row.episode):
+    if error := find_evaluation_error(row.episode):
         yield f"{row.episode.outcome}: {_first_line(error)}"
     elif row.episode.outcome == "skipped":
         yield f"skipped: {_first_line(row.episode.reason or 'no reason given')}"

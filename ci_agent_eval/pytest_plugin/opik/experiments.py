@@ -18,7 +18,7 @@ import pytest
 
 from ci_agent_eval import __version__
 from ci_agent_eval.contract.episode import Score
-from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.opik.decorators.decorators import LINKED, Linked
 from ci_agent_eval.opik.experiments import (
@@ -171,7 +171,7 @@ class LinkedTests:
         given = arguments_of(item)
 
         def clean(key: str, missing: object) -> Any:
-            return self._redactor.value(jsonable(given.get(key, missing)))
+            return self._redactor.value(to_jsonable(given.get(key, missing)))
 
         return content_of(
             name,

@@ -9,7 +9,7 @@ from typing import Any
 from ci_agent_eval.analysis.summary import Totals
 from ci_agent_eval.contract.budget_kinds import BUDGET_KINDS
 from ci_agent_eval.contract.budgets import STATISTICS, SuiteBudgets
-from ci_agent_eval.contract.measure import BudgetViolation
+from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.numbers import NOT_MEASURED
 from ci_agent_eval.render.overruns import budget_figures, budget_label
@@ -47,7 +47,7 @@ def suite_bars(budgets: SuiteBudgets, totals: Totals, shown: Shown) -> list[Bar]
     """Return the budgets of the whole suite."""
     figures = (
         BudgetViolation(kind.name, budget.limit, getattr(totals, kind.total), budget.hard)
-        for kind, budget in budgets.named()
+        for kind, budget in budgets.iter_named()
     )
     return [_named(*_bar(figure), shown) for figure in figures]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ci_agent_eval.analysis.loaded_results import EpisodeFacts
-from ci_agent_eval.contract.measure import latency_statistic
+from ci_agent_eval.contract.measurement import compute_latency_statistic
 from ci_agent_eval.render.html.budget_bars import episode_bars
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.html.conversation import Conversation
@@ -90,7 +90,7 @@ class Rows:
             "reason": self.shown.text(facts.reason or ""),
             "figures": list(_figures(facts, said)),
             "cost": facts.cost_usd,
-            "latency": latency_statistic(facts.latencies_ms, "p95"),
+            "latency": compute_latency_statistic(facts.latencies_ms, "p95"),
             "checks": self._checks(said.get("assertions", ())),
             "scores": self._scores(said.get("scores", ())),
             "budgets": episode_bars(said.get("budgets", {}), self.shown),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.contract.measure import latency_statistic
+from ci_agent_eval.contract.measurement import compute_latency_statistic
 
 MOST_BINS = 30
 FEWEST_VALUES = 2
@@ -68,8 +68,8 @@ def histogram(values: Sequence[float]) -> Histogram | None:
         values=len(values),
         low=low,
         high=high,
-        median=latency_statistic(values, "p50") or 0.0,
-        p95=latency_statistic(values, "p95") or 0.0,
+        median=compute_latency_statistic(values, "p50") or 0.0,
+        p95=compute_latency_statistic(values, "p95") or 0.0,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from ci_agent_eval.contract.evaluation import evaluation_report
+from ci_agent_eval.contract.evaluation import build_evaluation_report
 from tests.plugin.evaluations.rig import SHARED, recorded
 from tests.plugin.test_same_bytes import SHUFFLED
 
@@ -85,7 +85,7 @@ def test_what_hypothesis_runs_again_and_again_is_one_measurement(measured, monke
         "no:randomly",
     )
     ran.result.assert_outcomes(passed=5, failed=2)
-    report = evaluation_report(ran.results.episodes)
+    report = build_evaluation_report(ran.results.episodes)
     scores = {c.name.partition("::")[2]: (c.passed, c.score) for c in report.conversations}
     assert scores == {
         "test_all": (False, 0),
@@ -129,7 +129,7 @@ def test_what_another_plugin_fails_the_test_over_lowers_the_score(suite):
     ran = suite.run_apart("chat_eval.py")
     episode = ran.episodes["test_a"]
     assert (episode.outcome, [a.passed for a in episode.assertions]) == ("failed", [True, False])
-    (found,) = evaluation_report(ran.results.episodes).conversations
+    (found,) = build_evaluation_report(ran.results.episodes).conversations
     assert found.score == 0.5
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ci_agent_eval.contract.evaluation import evaluation_report
+from ci_agent_eval.contract.evaluation import build_evaluation_report
 from tests.plugin.evaluations.rig import recorded
 
 
@@ -31,7 +31,7 @@ def test_an_exception_ends_it_fails_the_test_and_keeps_what_was_asserted(measure
     assert (errs.outcome, recorded(errs)) == ("error", [(7, True, "1 == 1")])
     assert errs.reason == "ConnectionError: refused (chat_eval.py:4, called at chat_eval.py:8)"
     assert ran.episodes["test_goes_on"].outcome == "passed"
-    errored, _ = evaluation_report(ran.results.episodes).conversations
+    errored, _ = build_evaluation_report(ran.results.episodes).conversations
     assert (errored.passed, errored.score) == (False, 0)
 
 
@@ -80,7 +80,7 @@ def test_once_an_assertion_failed_no_exception_makes_it_an_error(measured):
         "OSError: no server (chat_eval.py:6); in setup failed: 0",
         "in teardown: OSError: no server (chat_eval.py:12); in teardown failed: 0",
     ]
-    report = evaluation_report(ran.results.episodes)
+    report = build_evaluation_report(ran.results.episodes)
     assert report.average_score < 0.5
 
 
@@ -112,7 +112,7 @@ def test_one_that_asserts_nothing_has_measured_nothing(measured, mark):
         episode = ran.episodes[name]
         assert (episode.outcome, episode.assertions) == ("error", ())
         assert episode.reason.startswith("it asserted nothing, so nothing was measured")
-    report = evaluation_report(ran.results.episodes)
+    report = build_evaluation_report(ran.results.episodes)
     assert (report.total_conversations, report.passed_conversations) == (4, 2)
     ran.result.stdout.fnmatch_lines(
         ["4 conversations: 2 passed (50.0 %), average score 1.00; 2 ended in an error, *"]

@@ -9,7 +9,7 @@ import pytest
 from ci_agent_eval.analysis.loaded_results import Tally
 from ci_agent_eval.analysis.summary import summarize
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.evaluation import evaluation_report
+from ci_agent_eval.contract.evaluation import build_evaluation_report
 from tests.builders import episode, evaluated, failed_assertion, failing, loaded, turn
 
 
@@ -193,7 +193,7 @@ def test_evaluations_are_tallied_as_their_report_does():
         evaluated("d", True, True, attempt=2),
         episode("strict"),
     ]
-    found, told = summary_of(*episodes), evaluation_report(episodes)
+    found, told = summary_of(*episodes), build_evaluation_report(episodes)
     whole = found.evaluations
     assert (whole.conversations, whole.passed) == (4, 2)
     assert (whole.conversations, whole.passed, whole.mean_score) == (

@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.contract.evaluation import (
     EvaluationReport,
-    evaluation_report,
+    build_evaluation_report,
     is_rendered_evaluation,
     render_evaluation,
 )
-from ci_agent_eval.contract.schema import contract_schema
+from ci_agent_eval.contract.schema import build_contract_schema
 from tests.builders import episode, evaluated
 
 
 def written(*episodes):
-    return json.loads(render_evaluation(evaluation_report(episodes)))
+    return json.loads(render_evaluation(build_evaluation_report(episodes)))
 
 
 def test_the_shape_is_the_seed_s_in_its_order_and_spelling():
     text = render_evaluation(
-        evaluation_report(
+        build_evaluation_report(
             [
                 evaluated("Create basic diagram", True, False, duration_ms=1500),
                 evaluated("Build incrementally", outcome="error", reason="Refused: über"),
@@ -152,13 +152,13 @@ def test_the_same_episode_twice_gives_the_same_bytes_in_either_order():
     ],
 )
 def test_a_file_that_others_wrote_is_told_from_ours(change):
-    text = render_evaluation(evaluation_report([evaluated("a")]))
+    text = render_evaluation(build_evaluation_report([evaluated("a")]))
     assert is_rendered_evaluation(text)
     assert not is_rendered_evaluation(change(text))
 
 
 def test_the_schema_takes_what_is_written():
-    schema = contract_schema()
+    schema = build_contract_schema()
     found = {"$defs": schema["$defs"], "$ref": "#/$defs/EvaluationReport"}
     validator = jsonschema.Draft202012Validator(found)
     document = written(evaluated("a", True, False), evaluated("b", outcome="error"))
@@ -192,7 +192,7 @@ EPISODES = st.lists(
 @settings(deadline=None)
 @given(EPISODES.flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))))
 def test_any_order_gives_the_same_bytes_and_the_counts_add_up(orders):
-    first, second = (evaluation_report(order) for order in orders)
+    first, second = (build_evaluation_report(order) for order in orders)
     text = render_evaluation(first)
     assert text == render_evaluation(second)
     assert EvaluationReport.model_validate_json(text) == first

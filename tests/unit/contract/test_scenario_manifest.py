@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.contract.scenario_manifest import (
     KnownScenario,
-    Manifest,
+    ScenarioManifest,
     merge_scenarios,
     parse_manifest,
     render_manifest,
@@ -143,7 +143,7 @@ names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 @given(st.dictionaries(names, st.sampled_from(["required", "advisory"]), max_size=6))
 def test_whatever_a_scenario_is_called_it_is_read_as_it_was_written(gates):
     found = {name: KnownScenario(name, gate, f"{name}.py") for name, gate in gates.items()}
-    text = render_manifest(update_manifest(Manifest(NAME), found, lambda _: False))
+    text = render_manifest(update_manifest(ScenarioManifest(NAME), found, lambda _: False))
     read = parsed(text)
     assert {name: one.gate for name, one in read.entries.items()} == gates
     assert render_manifest(read) == text

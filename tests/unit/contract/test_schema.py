@@ -9,7 +9,7 @@ import pytest
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.results import Results
-from ci_agent_eval.contract.schema import contract_schema, render_schema
+from ci_agent_eval.contract.schema import build_contract_schema, render_schema
 from tests.builders import failing
 
 CHECKED_IN = Path(__file__).parents[3] / "ci_agent_eval/contract/schema.json"
@@ -20,7 +20,7 @@ def test_the_checked_in_schema_is_what_the_models_say():
 
 
 def validator(name):
-    schema = contract_schema()
+    schema = build_contract_schema()
     return jsonschema.Draft202012Validator(
         {"$defs": schema["$defs"], "$ref": f"#/$defs/{name}"},
     )

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from pydantic import ValidationError
 
-from ci_agent_eval.contract.stops import AgentStop, unfinished_answer
+from ci_agent_eval.contract.stops import AgentStop, find_stop_cause
 from ci_agent_eval.contract.trajectory import Turn
 from tests.builders import episode, tool_call, turn
 
@@ -76,5 +76,5 @@ def test_finish_reasons_have_one_spelling(word, kept):
     ],
 )
 def test_an_answer_is_judged_by_what_the_provider_says_and_never_by_its_text(said, stop):
-    found = unfinished_answer(Turn.model_validate(turn(**said)))
+    found = find_stop_cause(Turn.model_validate(turn(**said)))
     assert (found and found.reason) == stop

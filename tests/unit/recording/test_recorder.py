@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from ci_agent_eval.checks import ForbiddenTools
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.contract.jsonable import jsonable
+from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, Turn
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.episodes.places import Places
@@ -388,7 +388,7 @@ def test_any_value_of_a_tool_is_written_as_json():
         "object": object(),
         "loop": loop,
     }
-    assert jsonable(value) == {
+    assert to_jsonable(value) == {
         "1": {"number": 7},
         "set": [1, 2],
         "nan": "nan",

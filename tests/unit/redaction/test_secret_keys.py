@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.contract.schema import contract_schema
+from ci_agent_eval.contract.schema import build_contract_schema
 from ci_agent_eval.pytest_plugin.episodes.redacted import redacted
 from ci_agent_eval.redaction import REDACTED, Redactor, is_secret_key, without_secret_pairs
 from ci_agent_eval.results.redacted import redacted_json
@@ -50,7 +50,7 @@ def names_of(schema):
 
 
 def test_no_key_of_the_contract_is_taken_for_a_secret_s():
-    names = set(names_of(contract_schema()))
+    names = set(names_of(build_contract_schema()))
     assert {"token_usage", "tool_calls"} & names
     assert [name for name in names if is_secret_key(name)] == []
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.contract.episode import Episode, Outcome
-from ci_agent_eval.contract.evaluation import evaluation_report, render_evaluation
+from ci_agent_eval.contract.evaluation import build_evaluation_report, render_evaluation
 from ci_agent_eval.contract.results import JournalLine, Results, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.run_folder import ReportFolder
 from tests.builders import evaluated
 
-OWN_EVALUATION = render_evaluation(evaluation_report([evaluated("a", True)]))
+OWN_EVALUATION = render_evaluation(build_evaluation_report([evaluated("a", True)]))
 
 
 def a_line(outcome: Outcome, event: str = "ended", **fields) -> JournalLine:

@@ -15,7 +15,7 @@ from ci_agent_eval.analysis.comparison.resampling import (
     interval_of_change,
     p_value_of_increase,
 )
-from ci_agent_eval.contract.measure import latency_statistic
+from ci_agent_eval.contract.measurement import compute_latency_statistic
 
 LEVEL = 0.05
 
@@ -122,7 +122,9 @@ def test_the_p95_of_a_resample_is_the_p95_of_what_was_drawn(side):
     iterations = tuple(values for values, _ in side)
     weights = np.array([[weight] for _, weight in side], dtype=np.int32)
     drawn = [v for values, weight in side for _ in range(weight) for v in values]
-    assert resampling._figures(iterations, weights, "p95") == latency_statistic(drawn, "p95")
+    assert resampling._figures(iterations, weights, "p95") == compute_latency_statistic(
+        drawn, "p95"
+    )
 
 
 def test_a_rise_of_the_p95_is_told_from_chance():

@@ -60,7 +60,7 @@ def test_an_unmeasured_budget_is_not_kept():
 def test_budgets_and_metadata_may_be_as_opik_takes_them():
     result = EpisodeResult(scenario_id="s", budgets=None, thread_id=None, metadata={"a": object})
     assert result.metadata == {"a": "<class 'object'>"}
-    assert list(result.budgets.named()) == []
+    assert list(result.budgets.iter_named()) == []
 
 
 def test_a_result_is_an_episode():

@@ -20,23 +20,23 @@ _PLAIN: Mapping[str, str] = {
 """pydantic's error types whose own words speak of Python; ours speak of what was written."""
 
 
-def describe_problem(error: ValueError) -> str:
+def describe_validation_error(error: ValueError) -> str:
     """Return the first problem of a validation error: `budgets.tool_calls.limit: … (got -1)`."""
     if not isinstance(error, ValidationError):
         return str(error)
     first = error.errors(include_url=False, include_context=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    message = plain_message(first)
+    message = get_plain_message(first)
     given = "" if isinstance(first["input"], dict) else f" (got {first['input']!r})"
     sentence = f"{message}{given}"
     return f"{where}: {sentence}" if where else sentence
 
 
-def named_key(problem: Mapping[str, Any]) -> str | None:
+def find_unknown_key(problem: Mapping[str, Any]) -> str | None:
     """Return the key that one of pydantic's errors says is not known; None for other errors."""
     return str(problem["ctx"]["key"]) if problem["type"] == UNKNOWN_KEY else None
 
 
-def plain_message(problem: Mapping[str, Any]) -> str:
+def get_plain_message(problem: Mapping[str, Any]) -> str:
     """Return what one of pydantic's errors says, without pydantic's words for it."""
     return _PLAIN.get(problem["type"], str(problem["msg"]).removeprefix("Value error, "))

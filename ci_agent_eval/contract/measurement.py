@@ -34,12 +34,12 @@ class BudgetViolation:
         return (self.observed - self.limit) / self.limit
 
 
-def elapsed_ms(seconds: float) -> float:
+def convert_to_ms(seconds: float) -> float:
     """Return seconds as milliseconds, to the microsecond, so that sums read well."""
     return round(max(seconds, 0.0) * 1000, 3)
 
 
-def latency_statistic(latencies: Sequence[float], statistic: Statistic) -> float | None:
+def compute_latency_statistic(latencies: Sequence[float], statistic: Statistic) -> float | None:
     """Return one statistic of the latencies, in their unit; None for no latencies.
 
     Percentiles are nearest-rank: the smallest measured value that at least p % of
@@ -60,7 +60,7 @@ def latency_statistic(latencies: Sequence[float], statistic: Statistic) -> float
     return ordered[max(rank, 1) - 1]
 
 
-def measure(budgets: Budgets, trajectory: Trajectory | None) -> Budgets:
+def measure_budgets(budgets: Budgets, trajectory: Trajectory | None) -> Budgets:
     """Fill in `used` from the trajectory; where both are known, the larger one stands.
 
     A producer that claims less than its trajectory shows is not believed.
@@ -68,26 +68,26 @@ def measure(budgets: Budgets, trajectory: Trajectory | None) -> Budgets:
     if trajectory is None or not trajectory.turns:
         return budgets
     updates = {
-        kind.name: _with_used(budget, _shown(kind, budget, trajectory))
+        kind.name: _raise_used(budget, _measure_budget(kind, budget, trajectory))
         for kind, budget in budgets.measured()
     }
     return budgets.model_copy(update=updates) if updates else budgets
 
 
-def _shown(kind: BudgetKind, budget: Budget, trajectory: Trajectory) -> float | None:
+def _measure_budget(kind: BudgetKind, budget: Budget, trajectory: Trajectory) -> float | None:
     """Return what a trajectory shows of a budget: thousands are read, and few are of all kinds."""
     if kind.samples is not None and isinstance(budget, LatencyBudget):
-        return latency_statistic(kind.samples(trajectory), budget.statistic)
+        return compute_latency_statistic(kind.samples(trajectory), budget.statistic)
     return None if kind.measure is None else kind.measure(trajectory)
 
 
-def _with_used(budget: Budget, shown: float | None) -> Budget:
+def _raise_used(budget: Budget, shown: float | None) -> Budget:
     if shown is None or (budget.used is not None and budget.used >= shown):
         return budget
     return budget.model_copy(update={"used": shown})
 
 
-def budget_violations(budgets: Budgets) -> tuple[BudgetViolation, ...]:
+def find_budget_violations(budgets: Budgets) -> tuple[BudgetViolation, ...]:
     """Every budget over its limit or not measured, in the order of the budgets."""
     return tuple(
         BudgetViolation(
@@ -98,6 +98,6 @@ def budget_violations(budgets: Budgets) -> tuple[BudgetViolation, ...]:
             statistic=budget.statistic if isinstance(budget, LatencyBudget) else None,
             unit=budget.unit,
         )
-        for name, budget in budgets.named()
+        for name, budget in budgets.iter_named()
         if budget.used is None or budget.used > budget.limit
     )
