@@ -15,16 +15,16 @@ from pathlib import Path
 from data import write_results
 from measure import ROOT, Figure, action, load_average, machine, median
 
-from ci_agent_eval.analysis.comparison.calls import call_of
-from ci_agent_eval.analysis.comparison.model import ComparePolicy, Movement
-from ci_agent_eval.analysis.comparison.remarks import is_certain
+from ci_agent_eval.analysis.comparison.findings import is_certain_increase
+from ci_agent_eval.analysis.comparison.model import ComparePolicy, MetricChange
+from ci_agent_eval.analysis.comparison.regressions import decide_regression
 from ci_agent_eval.analysis.comparison.resampling import (
-    Pair,
-    interval_of_change,
-    p_value_of_increase,
+    IterationPair,
+    compute_change_interval,
+    compute_increase_p_value,
 )
-from ci_agent_eval.analysis.comparison.statistics import adjusted, p_value_of_drop
-from ci_agent_eval.analysis.intervals import wilson
+from ci_agent_eval.analysis.comparison.statistics import adjust_p_values, compute_drop_p_value
+from ci_agent_eval.analysis.intervals import compute_wilson_interval
 
 SUITES = 1000
 SCENARIOS = 50
@@ -54,8 +54,8 @@ def _calls(draw: random.Random, now: int, before: int) -> set[str]:
         rate = draw.choice(RATES)
         passed = [sum(draw.random() < rate for _ in range(size)) for size in (before, now)]
         counts.append((passed[0], before, passed[1], now))
-    p_values = adjusted([p_value_of_drop(*found) for found in counts])
-    return {call_of(c, p, POLICY) for c, p in zip(counts, p_values, strict=True)}
+    p_values = adjust_p_values([compute_drop_p_value(*found) for found in counts])
+    return {decide_regression(c, p, POLICY) for c, p in zip(counts, p_values, strict=True)}
 
 
 def alarm_rows() -> Iterator[str]:
@@ -69,7 +69,7 @@ def alarm_rows() -> Iterator[str]:
 
 
 def _share(count: int) -> str:
-    low, high = wilson(count, SUITES)
+    low, high = compute_wilson_interval(count, SUITES)
     return f"{count / SUITES:.1%} ({low:.1%} to {high:.1%})"
 
 
@@ -78,7 +78,7 @@ def cost_rows() -> Iterator[str]:
     for scenarios, now, before in COST_SIZES:
         draw = random.Random(f"{scenarios} {now} {before}")
         alarms = sum(_rises(draw, scenarios, now, before) for _ in range(SUITES))
-        low, _ = wilson(alarms, SUITES)
+        low, _ = compute_wilson_interval(alarms, SUITES)
         assert low <= POLICY.level, f"{alarms} of {SUITES} suites at {scenarios}, {now}, {before}"
         yield f"| {scenarios} | {now} | {before} | {_share(alarms)} |"
 
@@ -92,11 +92,11 @@ def _rises(draw: random.Random, scenarios: int, now: int, before: int) -> bool:
             tuple((usual * draw.lognormvariate(0, SPREAD),) for _ in range(size))
             for size in (before, now)
         )
-        pairs.append(Pair(*sides))
-    interval = interval_of_change(pairs, "mean")
-    p_value = p_value_of_increase(pairs, "mean", 0.0)
-    moved = Movement(1.0, 1.0, scenarios, scenarios, interval, p_value)
-    return is_certain(moved, 0.0, POLICY.level)
+        pairs.append(IterationPair(*sides))
+    interval = compute_change_interval(pairs, "mean")
+    p_value = compute_increase_p_value(pairs, "mean", 0.0)
+    moved = MetricChange(1.0, 1.0, scenarios, scenarios, interval, p_value)
+    return is_certain_increase(moved, 0.0, POLICY.level)
 
 
 def timed(folder: Path, runs: int) -> Figure:

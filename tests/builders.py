@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun, ComparePolicy, NoBaseline
-from ci_agent_eval.analysis.loaded_results import Loaded, facts_of
-from ci_agent_eval.analysis.waivers import Agreement
+from ci_agent_eval.analysis.loaded_results import LoadedResults, build_episode_record
+from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
@@ -92,15 +92,15 @@ def evaluated(scenario_id: str = "diagram", *passed: bool, **overrides: Any) -> 
     return episode(scenario_id, **fields)
 
 
-def loaded(*episodes: Episode, **overrides: Any) -> Loaded:
+def loaded(*episodes: Episode, **overrides: Any) -> LoadedResults:
     """What a run of these episodes leaves behind, read from one finished session."""
     fields: dict[str, Any] = {
-        "episodes": tuple(facts_of(item) for item in episodes),
+        "episodes": tuple(build_episode_record(item) for item in episodes),
         "sessions": (Session(state="finished", wall_time_s=2.5, selected=len(episodes)),),
         "sources": (SourceFile("results.json", "episodes", cases=len(episodes)),),
         **overrides,
     }
-    return Loaded(**fields)
+    return LoadedResults(**fields)
 
 
 def report(
@@ -110,8 +110,8 @@ def report(
     policy: GatePolicy | None = None,
     baseline: Baseline | NoBaseline | None = None,
     compare_policy: ComparePolicy | None = None,
-    quarantine: tuple[Agreement, ...] = (),
-    acknowledged: tuple[Agreement, ...] = (),
+    quarantine: tuple[WaiverStatus, ...] = (),
+    acknowledged: tuple[WaiverStatus, ...] = (),
     manifest: ScenarioManifest | None = None,
     **overrides: Any,
 ) -> Report:
@@ -143,7 +143,7 @@ def manifest_of(*required: str, advisory: Sequence[str] = (), **files: str) -> S
     return parse_manifest("\n".join(lines), "agent-eval-scenarios.toml")
 
 
-def agreement(scenario: str = "refund", **overrides: Any) -> Agreement:
+def agreement(scenario: str = "refund", **overrides: Any) -> WaiverStatus:
     """What was agreed about a scenario, and still holds."""
     fields: dict[str, Any] = {
         "agent": None,
@@ -152,10 +152,10 @@ def agreement(scenario: str = "refund", **overrides: Any) -> Agreement:
         "expired": False,
         **overrides,
     }
-    return Agreement(scenario, **fields)
+    return WaiverStatus(scenario, **fields)
 
 
-def in_quarantine(scenario: str = "refund", **overrides: Any) -> Agreement:
+def in_quarantine(scenario: str = "refund", **overrides: Any) -> WaiverStatus:
     """The same of a quarantine, which has an owner."""
     return agreement(scenario, **{"owner": "payments", "reason": "flaky tool", **overrides})
 

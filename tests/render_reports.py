@@ -6,7 +6,7 @@ from glob import escape
 from typing import Any
 
 from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun, NoBaseline
-from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests, Tally
+from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import MissingShards, SourceFile, StoppedRun
@@ -168,7 +168,7 @@ def junit_only() -> Report:
         JUnitCase("tests.test_api", "test_upload", "error", "fixture 'bucket' not found"),
     )
     return report(
-        tests=PlainTests(Tally(117, 1, 1, 1), cases, flaky=("tests.test_api::test_slow",)),
+        tests=PlainTests(OutcomeTally(117, 1, 1, 1), cases, flaky=("tests.test_api::test_slow",)),
         sources=(SourceFile("junit.xml", "junit", 120, 117, 1, 1, 1),),
         sessions=(),
     )
@@ -206,7 +206,8 @@ def everything_wrong() -> Report:
         episode("skips", outcome="skipped", reason="no key"),
         episode("costs", budgets={"cost_usd": 0.01}),
         tests=PlainTests(
-            Tally(1, 1, 1), (JUnitCase("c", "t", "failed", "no"), JUnitCase("c", "u", "error"))
+            OutcomeTally(1, 1, 1),
+            (JUnitCase("c", "t", "failed", "no"), JUnitCase("c", "u", "error")),
         ),
         findings=tuple(finding(kind) for kind in kinds),
         budgets=SuiteBudgets.model_validate({"total_tokens": 10, "total_wall_time_s": 1}),
@@ -535,7 +536,7 @@ def hostile(text: str = HOSTILE) -> Report:
         failing(f"{text}5", gate="advisory"),
         evaluated(f"{text}6", file=text, assertions=[check, check]),
         tests=PlainTests(
-            Tally(1, 1, 1),
+            OutcomeTally(1, 1, 1),
             (
                 JUnitCase(text, text, "failed", text, text, text, 3),
                 JUnitCase("", text, "error", None, text),

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 
 
-def with_agents(episodes: Iterable[EpisodeFacts]) -> Iterable[EpisodeFacts]:
+def assign_agents(episodes: Iterable[EpisodeRecord]) -> Iterable[EpisodeRecord]:
     """Give an episode that did not get as far as naming its agent the only one it can be of.
 
     That is the agent of other attempts at the same test, or else of the scenario. One that
@@ -21,12 +21,12 @@ def with_agents(episodes: Iterable[EpisodeFacts]) -> Iterable[EpisodeFacts]:
         if facts.agent:
             named[facts.scenario_id, facts.nodeid].add(facts.agent)
             named[facts.scenario_id, None].add(facts.agent)
-    return [_with_agent(facts, named) for facts in listed] if named else listed
+    return [_assign_agent(facts, named) for facts in listed] if named else listed
 
 
-def _with_agent(
-    facts: EpisodeFacts, named: Mapping[tuple[str, str | None], set[str]]
-) -> EpisodeFacts:
+def _assign_agent(
+    facts: EpisodeRecord, named: Mapping[tuple[str, str | None], set[str]]
+) -> EpisodeRecord:
     if facts.agent or facts.outcome == "passed":
         return facts
     for nodeid in (facts.nodeid, None):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Loaded
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, LoadedResults
 from ci_agent_eval.contract.findings import FindingKind
 
-NotRun = Callable[[Sequence[EpisodeFacts]], int]
+NotRunCounter = Callable[[Sequence[EpisodeRecord]], int]
 """Takes the last attempts at a scenario; returns how many of its iterations left no episode."""
 
 _CUT_SHORT: frozenset[FindingKind] = frozenset(
@@ -17,12 +17,12 @@ _CUT_SHORT: frozenset[FindingKind] = frozenset(
 """Findings that say of the whole run that episodes are missing, and fail the gate by themselves."""
 
 
-def restrictions_of(loaded: Loaded) -> tuple[str, ...]:
+def collect_restrictions(loaded: LoadedResults) -> tuple[str, ...]:
     """Return what restricted any of the runs on purpose, sorted."""
     return tuple(sorted({each for session in loaded.sessions for each in session.restrictions}))
 
 
-def not_run_counter(loaded: Loaded) -> NotRun:
+def build_not_run_counter(loaded: LoadedResults) -> NotRunCounter:
     """Return what counts the iterations that did not run.
 
     A run that was cut short says so as a whole. In one that was restricted on purpose, only
@@ -30,15 +30,15 @@ def not_run_counter(loaded: Loaded) -> NotRun:
     """
     if any(finding.blocking and finding.kind in _CUT_SHORT for finding in loaded.findings):
         return lambda _: 0
-    if not restrictions_of(loaded):
-        return lambda final: declared_iterations(final) - len(final)
+    if not collect_restrictions(loaded):
+        return lambda final: count_declared_iterations(final) - len(final)
     removed: Counter[str] = Counter()
     for session in loaded.sessions:
         removed.update({one.scenario_id: one.iterations for one in session.removed})
     return lambda final: removed[final[0].scenario_id]
 
 
-def declared_iterations(final: Sequence[EpisodeFacts]) -> int:
+def count_declared_iterations(final: Sequence[EpisodeRecord]) -> int:
     """Return how many iterations the tests of a scenario declare; no fewer than there are.
 
     As many tests declare N iterations as have left the same one of them.

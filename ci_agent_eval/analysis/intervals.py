@@ -11,11 +11,13 @@ import math
 from functools import cache
 from statistics import NormalDist
 
-LEVEL = 0.95
+CONFIDENCE_LEVEL = 0.95
 """How often the interval holds the true rate, where nothing else is said."""
 
 
-def wilson(passed: int, judged: int, level: float = LEVEL) -> tuple[float, float]:
+def compute_wilson_interval(
+    passed: int, judged: int, level: float = CONFIDENCE_LEVEL
+) -> tuple[float, float]:
     """Return the lowest and the highest true pass rate that so many passes speak for, 0 to 1.
 
     With p = passed / judged, n = judged and z the normal quantile of (1 + level) / 2:
@@ -26,7 +28,7 @@ def wilson(passed: int, judged: int, level: float = LEVEL) -> tuple[float, float
         raise ValueError(f"{passed} of {judged} cannot have passed")
     if not judged:
         return 0.0, 1.0
-    z, share = _quantile(level), passed / judged
+    z, share = _normal_quantile(level), passed / judged
     center = share + z * z / (2 * judged)
     spread = z * math.sqrt(share * (1 - share) / judged + z * z / (4 * judged * judged))
     whole = 1 + z * z / judged
@@ -36,23 +38,23 @@ def wilson(passed: int, judged: int, level: float = LEVEL) -> tuple[float, float
     return low, high
 
 
-def iterations_to_prove(rate: float, level: float = LEVEL) -> int:
+def compute_iterations_to_prove(rate: float, level: float = CONFIDENCE_LEVEL) -> int:
     """Return how many iterations, all of them passing, prove a pass rate of 0 to below 1.
 
     Raises ValueError for any other rate: no number of iterations proves that none ever fails.
     """
     if not 0 <= rate < 1:
         raise ValueError(f"no number of iterations proves a pass rate of {rate:g}")
-    z = _quantile(level)
+    z = _normal_quantile(level)
     # The lower bound of n of n is n / (n + z²).
     fewest = max(1, math.floor(rate * z * z / (1 - rate)))
-    while wilson(fewest, fewest, level)[0] < rate:
+    while compute_wilson_interval(fewest, fewest, level)[0] < rate:
         fewest += 1
     return fewest
 
 
 @cache
-def _quantile(level: float) -> float:
+def _normal_quantile(level: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"a level is between 0 and 1, not {level:g}")
     return NormalDist().inv_cdf((1 + level) / 2)

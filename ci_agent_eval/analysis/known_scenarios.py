@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts
-from ci_agent_eval.analysis.waivers import Agreement, covering
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord
+from ci_agent_eval.analysis.waivers import WaiverStatus, find_waiver
 from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.contract.results import RemovedScenario, Session
 from ci_agent_eval.contract.scenario_manifest import (
@@ -77,7 +77,7 @@ class KnownScenarios:
     """Ids that the manifest does not know."""
 
 
-def ran_scenarios(episodes: Iterable[EpisodeFacts]) -> dict[str, KnownScenario]:
+def collect_ran_scenarios(episodes: Iterable[EpisodeRecord]) -> dict[str, KnownScenario]:
     """Return the scenarios of episodes."""
     return merge_scenarios(
         KnownScenario(facts.scenario_id, facts.gate, facts.file, facts.was) for facts in episodes
@@ -88,7 +88,7 @@ def compare_manifest(
     manifest: ScenarioManifest,
     ran: Mapping[str, KnownScenario],
     sessions: Sequence[Session],
-    quarantine: Sequence[Agreement] = (),
+    quarantine: Sequence[WaiverStatus] = (),
 ) -> KnownScenarios:
     """Hold the scenarios that ran against the manifest.
 
@@ -107,7 +107,7 @@ def compare_manifest(
         known=len(manifest.entries),
         compared=len(compared),
         missing=tuple(
-            _missing(entry, sessions, quarantine)
+            _build_missing_scenario(entry, sessions, quarantine)
             for name, entry in lines.items()
             if name not in ran and name not in former.values()
         ),
@@ -123,20 +123,22 @@ def compare_manifest(
     )
 
 
-def restricting_paths(manifest: ScenarioManifest, sessions: Sequence[Session]) -> tuple[str, ...]:
+def find_restricting_paths(
+    manifest: ScenarioManifest, sessions: Sequence[Session]
+) -> tuple[str, ...]:
     """Return the paths of the command line, where known scenarios lie outside of all of them."""
-    paths = _paths(sessions)
+    paths = _common_paths(sessions)
     outside = any(not is_inside(entry.file, paths) for entry in manifest.entries.values())
     return paths if outside else ()
 
 
 def _is_expected(entry: ManifestEntry, sessions: Sequence[Session]) -> bool:
     if any(session.restrictions for session in sessions):
-        return any(one.scenario_id == entry.scenario_id for one in _removed(sessions))
-    return is_inside(entry.file, _paths(sessions))
+        return any(one.scenario_id == entry.scenario_id for one in _removed_scenarios(sessions))
+    return is_inside(entry.file, _common_paths(sessions))
 
 
-def _paths(sessions: Sequence[Session]) -> tuple[str, ...]:
+def _common_paths(sessions: Sequence[Session]) -> tuple[str, ...]:
     """Return the paths that all runs were given; empty where one ran without any."""
     if not all(session.paths for session in sessions):
         return ()
@@ -150,15 +152,15 @@ def is_inside(file: str | None, paths: Sequence[str]) -> bool:
     return any(path in {".", file} or file.startswith(f"{path}/") for path in paths)
 
 
-def _removed(sessions: Sequence[Session]) -> Iterator[RemovedScenario]:
+def _removed_scenarios(sessions: Sequence[Session]) -> Iterator[RemovedScenario]:
     return (one for session in sessions for one in session.removed)
 
 
-def _missing(
-    entry: ManifestEntry, sessions: Sequence[Session], quarantine: Sequence[Agreement]
+def _build_missing_scenario(
+    entry: ManifestEntry, sessions: Sequence[Session], quarantine: Sequence[WaiverStatus]
 ) -> MissingScenario:
-    agreed = covering(quarantine, entry.scenario_id, None)
-    cause, detail = _cause(entry, sessions)
+    agreed = find_waiver(quarantine, entry.scenario_id, None)
+    cause, detail = _find_missing_cause(entry, sessions)
     return MissingScenario(
         scenario_id=entry.scenario_id,
         gate=entry.gate,
@@ -170,8 +172,10 @@ def _missing(
     )
 
 
-def _cause(entry: ManifestEntry, sessions: Sequence[Session]) -> tuple[MissingCause, str | None]:
-    for removed in _removed(sessions):
+def _find_missing_cause(
+    entry: ManifestEntry, sessions: Sequence[Session]
+) -> tuple[MissingCause, str | None]:
+    for removed in _removed_scenarios(sessions):
         if removed.scenario_id == entry.scenario_id:
             return "removed", removed.by
     for session in sessions:

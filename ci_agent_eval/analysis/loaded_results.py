@@ -31,7 +31,7 @@ from ci_agent_eval.contract.trajectory import Trajectory
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class ModelCallCounts:
     """How many of the agent's replies came from a model, a recording or a script."""
 
     live: int = 0
@@ -42,8 +42,8 @@ class Calls:
     rate_limited: int = 0
     """Times a model's API said that there were too many calls."""
 
-    def __add__(self, other: Calls) -> Calls:
-        return Calls(
+    def __add__(self, other: ModelCallCounts) -> ModelCallCounts:
+        return ModelCallCounts(
             self.live + other.live,
             self.replayed + other.replayed,
             self.scripted + other.scripted,
@@ -56,7 +56,7 @@ MAX_ARGUMENTS = 1000
 """Characters kept of a tool call's arguments, for the trajectory diff."""
 
 
-class Step(NamedTuple):
+class TrajectoryStep(NamedTuple):
     """One tool call, as far as a trajectory diff looks at it."""
 
     turn: int
@@ -67,7 +67,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class EvaluationScore:
     """What the assertions of an evaluation came to."""
 
     score: float
@@ -77,7 +77,7 @@ class Evaluated:
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodeFacts:
+class EpisodeRecord:
     """One episode, reduced to what summary, gate and report need of it."""
 
     scenario_id: str
@@ -101,15 +101,15 @@ class EpisodeFacts:
     tokens: int | None
     cost_usd: float | None
     latencies_ms: tuple[float, ...]
-    calls: Calls
+    calls: ModelCallCounts
     agent: str | None = None
     model: str | None = None
     stop_reason: StopReason | None = None
     duration_ms: float | None = None
     was: tuple[str, ...] = ()
     conditions: Conditions = field(default_factory=Conditions)
-    steps: tuple[Step, ...] = ()
-    evaluated: Evaluated | None = None
+    steps: tuple[TrajectoryStep, ...] = ()
+    evaluated: EvaluationScore | None = None
     """None: a strict episode."""
     judge: SideUsage | None = None
     """None: no model judged it."""
@@ -122,16 +122,16 @@ class EpisodeFacts:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Go between processes as a row of values, in an eighth of the usual time."""
-        return EpisodeFacts, _VALUES(self)
+        return EpisodeRecord, _RECORD_VALUES(self)
 
 
-_VALUES = attrgetter(*(one.name for one in fields(EpisodeFacts)))
+_RECORD_VALUES = attrgetter(*(one.name for one in fields(EpisodeRecord)))
 
 
-def facts_of(episode: Episode) -> EpisodeFacts:
+def build_episode_record(episode: Episode) -> EpisodeRecord:
     """Reduce an episode to its facts."""
     trajectory = episode.trajectory
-    return EpisodeFacts(
+    return EpisodeRecord(
         scenario_id=episode.scenario_id,
         nodeid=episode.nodeid,
         file=episode.file,
@@ -149,18 +149,18 @@ def facts_of(episode: Episode) -> EpisodeFacts:
         violations=episode.violations,
         turns=episode.trajectory_summary.steps_count,
         tool_calls=episode.trajectory_summary.tool_calls_count,
-        tokens=_tokens(episode),
-        cost_usd=_cost(episode),
+        tokens=_count_tokens(episode),
+        cost_usd=_find_cost(episode),
         latencies_ms=trajectory.latencies_ms if trajectory else (),
-        calls=_same_calls(_calls(episode)),
+        calls=_intern_calls(_count_model_calls(episode)),
         agent=episode.agent,
         model=episode.model,
         stop_reason=episode.stop_reason,
         duration_ms=episode.duration_ms,
         was=episode.was,
-        conditions=_same_conditions(episode.conditions),
-        steps=_same_steps(tuple(_steps(trajectory))) if trajectory else (),
-        evaluated=_evaluated(episode) if episode.mode == "evaluation" else None,
+        conditions=_intern_conditions(episode.conditions),
+        steps=_intern_steps(tuple(_trajectory_steps(trajectory))) if trajectory else (),
+        evaluated=_score_evaluation(episode) if episode.mode == "evaluation" else None,
         judge=episode.judge,
         simulated_user=episode.simulated_user,
         missing_evidence=episode.missing_evidence,
@@ -168,34 +168,36 @@ def facts_of(episode: Episode) -> EpisodeFacts:
     )
 
 
-def _evaluated(episode: Episode) -> Evaluated:
+def _score_evaluation(episode: Episode) -> EvaluationScore:
     passed = sum(1 for assertion in episode.assertions if assertion.passed)
-    return Evaluated(score_episode(episode), len(episode.assertions), passed)
+    return EvaluationScore(score_episode(episode), len(episode.assertions), passed)
 
 
 _encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
 
 
-def _steps(trajectory: Trajectory) -> Iterator[Step]:
+def _trajectory_steps(trajectory: Trajectory) -> Iterator[TrajectoryStep]:
     for number, turn in enumerate(trajectory.agent_turns, start=1):
         for call in turn.tool_calls:
-            yield Step(number, call.name, _encode(call.arguments)[:MAX_ARGUMENTS])
+            yield TrajectoryStep(number, call.name, _encode(call.arguments)[:MAX_ARGUMENTS])
 
 
-_T = TypeVar("_T", Calls, Conditions, tuple[Step, ...])
+_T = TypeVar("_T", ModelCallCounts, Conditions, tuple[TrajectoryStep, ...])
 
 
-def _seen_before() -> Callable[[_T], _T]:
+def _build_interner() -> Callable[[_T], _T]:
     """Make what returns the equal value seen before: thousands of episodes have the same few."""
     return lru_cache(4096)(lambda value: value)
 
 
-_same_calls: Callable[[Calls], Calls] = _seen_before()
-_same_conditions: Callable[[Conditions], Conditions] = _seen_before()
-_same_steps: Callable[[tuple[Step, ...]], tuple[Step, ...]] = _seen_before()
+_intern_calls: Callable[[ModelCallCounts], ModelCallCounts] = _build_interner()
+_intern_conditions: Callable[[Conditions], Conditions] = _build_interner()
+_intern_steps: Callable[[tuple[TrajectoryStep, ...]], tuple[TrajectoryStep, ...]] = (
+    _build_interner()
+)
 
 
-def _tokens(episode: Episode) -> int | None:
+def _count_tokens(episode: Episode) -> int | None:
     shown = episode.trajectory.total_tokens if episode.trajectory else None
     if shown is None and episode.tokens is not None:
         return episode.tokens.total
@@ -203,7 +205,7 @@ def _tokens(episode: Episode) -> int | None:
     return shown if shown is not None or budget is None or budget.used is None else int(budget.used)
 
 
-def _cost(episode: Episode) -> float | None:
+def _find_cost(episode: Episode) -> float | None:
     shown = episode.trajectory.cost_usd if episode.trajectory else None
     if shown is None and episode.cost_usd is not None:
         return episode.cost_usd
@@ -211,10 +213,10 @@ def _cost(episode: Episode) -> float | None:
     return shown if shown is not None or budget is None else budget.used
 
 
-def _calls(episode: Episode) -> Calls:
+def _count_model_calls(episode: Episode) -> ModelCallCounts:
     turns = episode.trajectory.agent_turns if episode.trajectory else ()
     sources = [turn.source for turn in turns]
-    return Calls(
+    return ModelCallCounts(
         live=sources.count("live"),
         replayed=sources.count("replayed"),
         scripted=sources.count("scripted"),
@@ -247,7 +249,7 @@ class JUnitCase(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class OutcomeTally:
     """How many passed, failed, errored and were skipped."""
 
     passed: int = 0
@@ -255,8 +257,8 @@ class Tally:
     error: int = 0
     skipped: int = 0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
+    def __add__(self, other: OutcomeTally) -> OutcomeTally:
+        return OutcomeTally(
             self.passed + other.passed,
             self.failed + other.failed,
             self.error + other.error,
@@ -284,16 +286,16 @@ class Tally:
         return self.passed / self.judged if self.judged else None
 
 
-def tally_of(outcome: Outcome) -> Tally:
+def tally_outcome(outcome: Outcome) -> OutcomeTally:
     """One outcome as a tally."""
-    return _ONE[outcome]
+    return _SINGLE_TALLIES[outcome]
 
 
-_ONE: dict[Outcome, Tally] = {
-    "passed": Tally(passed=1),
-    "failed": Tally(failed=1),
-    "error": Tally(error=1),
-    "skipped": Tally(skipped=1),
+_SINGLE_TALLIES: dict[Outcome, OutcomeTally] = {
+    "passed": OutcomeTally(passed=1),
+    "failed": OutcomeTally(failed=1),
+    "error": OutcomeTally(error=1),
+    "skipped": OutcomeTally(skipped=1),
 }
 
 
@@ -301,7 +303,7 @@ _ONE: dict[Outcome, Tally] = {
 class PlainTests:
     """The JUnit cases that are no episodes: counts, and the ones that did not pass."""
 
-    tally: Tally = Tally()
+    tally: OutcomeTally = OutcomeTally()
     failing: tuple[JUnitCase, ...] = ()
     """Failed and errored cases, ordered by title."""
     flaky: tuple[str, ...] = ()
@@ -309,10 +311,10 @@ class PlainTests:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedResults:
     """Everything the result files said, in a fixed order whatever order they were read in."""
 
-    episodes: tuple[EpisodeFacts, ...] = ()
+    episodes: tuple[EpisodeRecord, ...] = ()
     tests: PlainTests = field(default_factory=PlainTests)
     sessions: tuple[Session, ...] = ()
     sources: tuple[SourceFile, ...] = ()

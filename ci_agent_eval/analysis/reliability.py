@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-SHOWN = (2, 3, 5, 10, 20, 50, 100)
+REPORTED_TRIES = (2, 3, 5, 10, 20, 50, 100)
 """Numbers of tries that are told, as far as there were so many iterations."""
 
 
@@ -29,20 +29,20 @@ class Reliability:
     """Chance that all of k pass, to six decimals."""
 
 
-def reliability(passed: int, judged: int) -> tuple[Reliability, ...]:
+def estimate_reliability(passed: int, judged: int) -> tuple[Reliability, ...]:
     """Return both for some k; nothing of fewer than two iterations."""
     return tuple(
         Reliability(
             k, round(pass_at_k(passed, judged, k), 6), round(pass_hat_k(passed, judged, k), 6)
         )
-        for k in SHOWN
+        for k in REPORTED_TRIES
         if k <= judged
     )
 
 
 def pass_at_k(passed: int, judged: int, k: int) -> float:
     """Return the chance that at least one of k passes. Raises ValueError as `pass_hat_k`."""
-    return float(1 - _all_of(judged - passed, judged, k))
+    return float(1 - _chance_all_among(judged - passed, judged, k))
 
 
 def pass_hat_k(passed: int, judged: int, k: int) -> float:
@@ -50,10 +50,10 @@ def pass_hat_k(passed: int, judged: int, k: int) -> float:
 
     Raises ValueError for counts that cannot be, and for a k of which there were too few.
     """
-    return float(_all_of(passed, judged, k))
+    return float(_chance_all_among(passed, judged, k))
 
 
-def _all_of(some: int, judged: int, k: int) -> Fraction:
+def _chance_all_among(some: int, judged: int, k: int) -> Fraction:
     """Return the chance that k drawn at once are all among some."""
     if not 0 <= some <= judged or not 1 <= k <= judged:
         raise ValueError(f"{some} of {judged} iterations tell nothing of {k}")

@@ -9,27 +9,31 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar, get_args
 
-from ci_agent_eval.analysis.agent_names import with_agents
-from ci_agent_eval.analysis.declared_iterations import NotRun, not_run_counter, restrictions_of
-from ci_agent_eval.analysis.evaluations import (
+from ci_agent_eval.analysis.agent_names import assign_agents
+from ci_agent_eval.analysis.declared_iterations import (
+    NotRunCounter,
+    build_not_run_counter,
+    collect_restrictions,
+)
+from ci_agent_eval.analysis.evaluation_totals import (
     EvaluationTally,
     SideTotals,
-    added,
-    evaluation_tally,
-    side_totals,
+    add_tallies,
+    sum_side_usage,
+    tally_evaluations,
 )
-from ci_agent_eval.analysis.intervals import wilson
+from ci_agent_eval.analysis.intervals import compute_wilson_interval
 from ci_agent_eval.analysis.known_scenarios import KnownScenarios
 from ci_agent_eval.analysis.loaded_results import (
-    Calls,
-    EpisodeFacts,
-    Loaded,
+    EpisodeRecord,
+    LoadedResults,
+    ModelCallCounts,
+    OutcomeTally,
     PlainTests,
-    Tally,
-    tally_of,
+    tally_outcome,
 )
-from ci_agent_eval.analysis.reliability import Reliability, reliability
-from ci_agent_eval.analysis.waivers import Agreement
+from ci_agent_eval.analysis.reliability import Reliability, estimate_reliability
+from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import Assertion, Gating, Mode
@@ -77,7 +81,7 @@ class ScenarioSummary:
     nodeid: str | None
     min_pass_rate: float | None
     """The scenario's own required pass rate; None: it has none."""
-    tally: Tally
+    tally: OutcomeTally
     min_passes: int | None = None
     """The passes the scenario needs, in place of a rate."""
     policy_applies: bool = True
@@ -112,7 +116,7 @@ class ScenarioSummary:
     """Evaluation: all of its iterations were evaluations."""
     evaluations: EvaluationTally = field(default_factory=EvaluationTally)
     """Of those of its iterations that were evaluations."""
-    quarantine: Agreement | None = None
+    quarantine: WaiverStatus | None = None
     """What was agreed about it, whether it still holds or not."""
     without_evidence: int = 0
     """Iterations that would have passed, and are errors for want of evidence."""
@@ -148,7 +152,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SummaryShard:
     """One shard of a suite: `index` of `count`, 1-based."""
 
     index: int
@@ -163,11 +167,11 @@ class Summary:
 
     suite: str = "default"
     scenarios: tuple[ScenarioSummary, ...] = ()
-    tally: Tally = field(default_factory=Tally)
+    tally: OutcomeTally = field(default_factory=OutcomeTally)
     """Episodes, each iteration counted once by its last attempt."""
-    gated: Tally = field(default_factory=Tally)
+    gated: OutcomeTally = field(default_factory=OutcomeTally)
     """The part of `tally` that belongs to required scenarios."""
-    calls: Calls = field(default_factory=Calls)
+    calls: ModelCallCounts = field(default_factory=ModelCallCounts)
     tests: PlainTests = field(default_factory=PlainTests)
     evaluations: EvaluationTally = field(default_factory=EvaluationTally)
     """The part of `tally` that evaluations are, and what they scored."""
@@ -185,7 +189,7 @@ class Summary:
     findings: tuple[Finding, ...] = ()
     known: KnownScenarios | None = None
     """How the run stands against the scenario manifest; None: there is none."""
-    shard: Part | None = None
+    shard: SummaryShard | None = None
     """Which part of the suite this is; None: all of it, whether it ran in shards or not."""
 
     @property
@@ -193,7 +197,7 @@ class Summary:
         """The evaluations that thresholds are about: those of scenarios out of quarantine."""
         if not any(s.in_quarantine and s.evaluations.tally.total for s in self.scenarios):
             return self.evaluations
-        return added(s.evaluations for s in self.scenarios if not s.in_quarantine)
+        return add_tallies(s.evaluations for s in self.scenarios if not s.in_quarantine)
 
     @property
     def expects_episodes(self) -> bool:
@@ -201,69 +205,71 @@ class Summary:
         return any(source.kind == "episodes" for source in self.sources)
 
 
-def summarize(loaded: Loaded, *, suite: str = "default", budgets: SuiteBudgets) -> Summary:
+def summarize_results(
+    loaded: LoadedResults, *, suite: str = "default", budgets: SuiteBudgets
+) -> Summary:
     """Fold what was loaded; pure, and independent of any order."""
-    episodes = sorted(with_agents(loaded.episodes), key=_order)
+    episodes = sorted(assign_agents(loaded.episodes), key=_attempt_key)
     final = _last_attempts(episodes)
     by_scenario = [list(group) for _, group in groupby(episodes, key=_scenario_key)]
     agents = Counter(group[0].scenario_id for group in by_scenario)
-    not_run = not_run_counter(loaded)
+    not_run = build_not_run_counter(loaded)
     scenarios = tuple(
-        _scenario(group, not_run, among_agents=agents[group[0].scenario_id] > 1)
+        _summarize_scenario(group, not_run, among_agents=agents[group[0].scenario_id] > 1)
         for group in by_scenario
     )
-    tally = _tally(final)
-    totals = _totals(episodes, loaded, budgets)
+    tally = _tally_episodes(final)
+    totals = _sum_totals(episodes, loaded, budgets)
     return Summary(
         suite=suite,
         scenarios=scenarios,
         tally=tally,
-        gated=_sum(s.tally for s in scenarios if s.gate == "required"),
-        calls=sum((facts.calls for facts in episodes), Calls()),
+        gated=_sum_tallies(s.tally for s in scenarios if s.gate == "required"),
+        calls=sum((facts.calls for facts in episodes), ModelCallCounts()),
         tests=loaded.tests,
-        evaluations=evaluation_tally(final),
+        evaluations=tally_evaluations(final),
         totals=totals,
-        suite_violations=_suite_violations(budgets, totals),
-        pass_interval=pass_interval(tally),
-        stops=_stops(episodes),
+        suite_violations=_find_suite_violations(budgets, totals),
+        pass_interval=compute_pass_interval(tally),
+        stops=_count_stops(episodes),
         deselected=sum(session.deselected for session in loaded.sessions),
-        restrictions=restrictions_of(loaded),
+        restrictions=collect_restrictions(loaded),
         sources=tuple(sorted(loaded.sources)),
         findings=tuple(sorted(set(loaded.findings))),
-        shard=_part(loaded),
+        shard=_find_shard(loaded),
     )
 
 
-def _part(loaded: Loaded) -> Part | None:
+def _find_shard(loaded: LoadedResults) -> SummaryShard | None:
     """Return the shard that was loaded by itself; several together are no part any more."""
     shards = [session.shard for session in loaded.sessions if session.shard is not None]
     if len(shards) != 1:
         return None
     (shard,) = shards
-    return Part(shard.index, shard.count, shard.empty)
+    return SummaryShard(shard.index, shard.count, shard.empty)
 
 
-def pass_interval(tally: Tally) -> tuple[float, float] | None:
+def compute_pass_interval(tally: OutcomeTally) -> tuple[float, float] | None:
     """Return Wilson's interval to six decimals; None where one iteration says nothing of spread."""
     if tally.judged < 2:
         return None
-    low, high = wilson(tally.passed, tally.judged)
+    low, high = compute_wilson_interval(tally.passed, tally.judged)
     return round(low, 6), round(high, 6)
 
 
-def _scenario_key(facts: EpisodeFacts) -> tuple[str, str]:
+def _scenario_key(facts: EpisodeRecord) -> tuple[str, str]:
     return (facts.scenario_id, facts.agent or "")
 
 
-def _order(facts: EpisodeFacts) -> tuple[str, str, str, int, int]:
-    return (*_iteration(facts), facts.attempt)
+def _attempt_key(facts: EpisodeRecord) -> tuple[str, str, str, int, int]:
+    return (*_iteration_key(facts), facts.attempt)
 
 
-def _iteration(facts: EpisodeFacts) -> tuple[str, str, str, int]:
+def _iteration_key(facts: EpisodeRecord) -> tuple[str, str, str, int]:
     return (*_scenario_key(facts), facts.nodeid or "", facts.iteration)
 
 
-def _stops(episodes: Iterable[EpisodeFacts]) -> tuple[StopCount, ...]:
+def _count_stops(episodes: Iterable[EpisodeRecord]) -> tuple[StopCount, ...]:
     counts = Counter(facts.stop_reason for facts in episodes)
     reasons: tuple[StopReason, ...] = get_args(StopReason)
     return tuple(
@@ -273,25 +279,25 @@ def _stops(episodes: Iterable[EpisodeFacts]) -> tuple[StopCount, ...]:
     )
 
 
-def _last_attempts(ordered: Sequence[EpisodeFacts]) -> list[EpisodeFacts]:
+def _last_attempts(ordered: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
     return [
-        get_decisive_attempt(list(attempts)) for _, attempts in groupby(ordered, key=_iteration)
+        get_decisive_attempt(list(attempts)) for _, attempts in groupby(ordered, key=_iteration_key)
     ]
 
 
-def _tally(episodes: Iterable[EpisodeFacts]) -> Tally:
-    return _sum(tally_of(facts.outcome) for facts in episodes)
+def _tally_episodes(episodes: Iterable[EpisodeRecord]) -> OutcomeTally:
+    return _sum_tallies(tally_outcome(facts.outcome) for facts in episodes)
 
 
-def _sum(tallies: Iterable[Tally]) -> Tally:
-    return sum(tallies, Tally())
+def _sum_tallies(tallies: Iterable[OutcomeTally]) -> OutcomeTally:
+    return sum(tallies, OutcomeTally())
 
 
-def _scenario(
-    attempts: Sequence[EpisodeFacts], not_run: NotRun, *, among_agents: bool
+def _summarize_scenario(
+    attempts: Sequence[EpisodeRecord], not_run: NotRunCounter, *, among_agents: bool
 ) -> ScenarioSummary:
     final = _last_attempts(attempts)
-    first, tally, ran = final[0], _tally(final), _ran(attempts)
+    first, tally, ran = final[0], _tally_episodes(final), _without_skipped(attempts)
     rates = [facts.min_pass_rate for facts in final if facts.min_pass_rate is not None]
     passes = [facts.min_passes for facts in final if facts.min_passes is not None]
     latencies = [value for facts in final for value in facts.latencies_ms]
@@ -307,26 +313,28 @@ def _scenario(
         tally=tally,
         unjudged_iterations=tally.skipped + not_run(final),
         flaky=sum(1 for facts in final if facts.outcome == "passed" and facts.attempt > 1),
-        failures=_failures(final, lambda facts: facts.failed_assertions),
-        warnings=_failures(final, lambda facts: facts.warnings),
-        reasons=_reasons(f for f in final if not f.failed_assertions and f.outcome == "failed"),
-        unjudged_reasons=_reasons(
+        failures=_group_failures(final, lambda facts: facts.failed_assertions),
+        warnings=_group_failures(final, lambda facts: facts.warnings),
+        reasons=_collect_reasons(
+            f for f in final if not f.failed_assertions and f.outcome == "failed"
+        ),
+        unjudged_reasons=_collect_reasons(
             [f for f in final if f.outcome == "error"]
             + [f for f in final if f.outcome == "skipped"]
         ),
         violations=_worst_violations(final),
         turns=sum(facts.turns for facts in final),
         tool_calls=sum(facts.tool_calls for facts in final),
-        tokens=_added([facts.tokens for facts in ran], sum),
-        cost_usd=_added([facts.cost_usd for facts in ran], math.fsum),
+        tokens=_sum_if_all_known([facts.tokens for facts in ran], sum),
+        cost_usd=_sum_if_all_known([facts.cost_usd for facts in ran], math.fsum),
         p95_latency_ms=compute_latency_statistic(latencies, "p95"),
-        duration_ms=_added([facts.duration_ms for facts in ran], math.fsum),
-        pass_interval=pass_interval(tally),
-        reliability=reliability(tally.passed, tally.judged),
+        duration_ms=_sum_if_all_known([facts.duration_ms for facts in ran], math.fsum),
+        pass_interval=compute_pass_interval(tally),
+        reliability=estimate_reliability(tally.passed, tally.judged),
         agent=first.agent or None,
         among_agents=among_agents,
         mode="evaluation" if all(facts.evaluated for facts in final) else "strict",
-        evaluations=evaluation_tally(final),
+        evaluations=tally_evaluations(final),
         without_evidence=sum(1 for facts in final if facts.missing_evidence),
         missing_evidence=tuple(
             part for part in EVIDENCE_PARTS if any(part in f.missing_evidence for f in final)
@@ -335,8 +343,8 @@ def _scenario(
     )
 
 
-def _failures(
-    episodes: Iterable[EpisodeFacts], pick: Callable[[EpisodeFacts], tuple[Assertion, ...]]
+def _group_failures(
+    episodes: Iterable[EpisodeRecord], pick: Callable[[EpisodeRecord], tuple[Assertion, ...]]
 ) -> tuple[FailedAssertion, ...]:
     """Group failed assertions by name and place, in the order in which they first failed."""
     found: dict[tuple[str, str | None, int | None], list[Assertion]] = {}
@@ -347,30 +355,33 @@ def _failures(
     return tuple(FailedAssertion(group[0], len(group)) for group in found.values())
 
 
-def _reasons(episodes: Iterable[EpisodeFacts]) -> tuple[str, ...]:
+def _collect_reasons(episodes: Iterable[EpisodeRecord]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(facts.reason for facts in episodes if facts.reason))
 
 
-def _worst_violations(episodes: Iterable[EpisodeFacts]) -> tuple[ScenarioViolation, ...]:
+def _worst_violations(episodes: Iterable[EpisodeRecord]) -> tuple[ScenarioViolation, ...]:
     found: dict[tuple[str, str | None, bool], list[BudgetViolation]] = {}
     for facts in episodes:
         # An episode that never ran used nothing; its outcome says so already.
         for violation in facts.violations if facts.outcome != "skipped" else ():
             key = (violation.budget, violation.statistic, violation.hard)
             found.setdefault(key, []).append(violation)
-    return tuple(ScenarioViolation(max(group, key=_excess), len(group)) for group in found.values())
+    return tuple(
+        ScenarioViolation(max(group, key=_excess_over_limit), len(group))
+        for group in found.values()
+    )
 
 
-def _excess(violation: BudgetViolation) -> float:
+def _excess_over_limit(violation: BudgetViolation) -> float:
     """Order violations by how far they are over; one that was not measured comes first."""
     return math.inf if violation.observed is None else violation.observed - violation.limit
 
 
-def _ran(episodes: Iterable[EpisodeFacts]) -> list[EpisodeFacts]:
+def _without_skipped(episodes: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:
     return [facts for facts in episodes if facts.outcome != "skipped"]
 
 
-def _added(
+def _sum_if_all_known(
     values: Sequence[Number | None], add: Callable[[Iterable[Number]], Number]
 ) -> Number | None:
     """Return the sum; None where there is nothing or where a part is unknown.
@@ -382,19 +393,21 @@ def _added(
     return add(known) if known and len(known) == len(values) else None
 
 
-def _totals(attempts: Sequence[EpisodeFacts], loaded: Loaded, budgets: SuiteBudgets) -> Totals:
+def _sum_totals(
+    attempts: Sequence[EpisodeRecord], loaded: LoadedResults, budgets: SuiteBudgets
+) -> Totals:
     """Add up every attempt: a retry costs what it costs, whichever attempt counts."""
-    ran = _ran(attempts)
+    ran = _without_skipped(attempts)
     # An episode that was skipped late may have been judged before, and that was paid for.
-    judge = side_totals(facts.judge for facts in attempts)
-    user = side_totals(facts.simulated_user for facts in attempts)
+    judge = sum_side_usage(facts.judge for facts in attempts)
+    user = sum_side_usage(facts.simulated_user for facts in attempts)
     costs = [facts.cost_usd for facts in ran if facts.cost_usd is not None]
     spent = math.fsum([*costs, judge.cost_usd, user.cost_usd])
-    tokens = _added([facts.tokens for facts in ran], sum)
+    tokens = _sum_if_all_known([facts.tokens for facts in ran], sum)
     unpriced = sum(1 for facts in ran if facts.cost_usd is None)
     walls = [session.wall_time_s for session in loaded.sessions]
     # It differs run by run, so it is in a report only where it was asked for.
-    wall_time_s = _added(walls, math.fsum) if budgets.total_wall_time_s else None
+    wall_time_s = _sum_if_all_known(walls, math.fsum) if budgets.total_wall_time_s else None
     return Totals(
         tokens=None if tokens is None or user.untold else tokens + judge.tokens + user.tokens,
         cost_usd=spent if costs and not (unpriced or judge.unpriced or user.unpriced) else None,
@@ -409,7 +422,7 @@ def _totals(attempts: Sequence[EpisodeFacts], loaded: Loaded, budgets: SuiteBudg
     )
 
 
-def _suite_violations(budgets: SuiteBudgets, totals: Totals) -> tuple[BudgetViolation, ...]:
+def _find_suite_violations(budgets: SuiteBudgets, totals: Totals) -> tuple[BudgetViolation, ...]:
     observed = (
         (kind, budget, getattr(totals, kind.total)) for kind, budget in budgets.iter_named()
     )

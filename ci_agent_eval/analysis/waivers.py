@@ -11,7 +11,7 @@ from ci_agent_eval.contract.waivers import QuarantineEntry, Waiver
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class WaiverStatus:
     """What was agreed about some scenarios, as it stands on the day of the report."""
 
     scenario: str
@@ -28,24 +28,24 @@ class Agreement:
 
     def covers(self, scenario_id: str, agent: str | None) -> bool:
         """Say whether a scenario is meant."""
-        is_its_agent = self.agent is None or _matches(agent or "", self.agent)
-        return is_its_agent and _matches(scenario_id, self.scenario)
+        is_its_agent = self.agent is None or _matches_pattern(agent or "", self.agent)
+        return is_its_agent and _matches_pattern(scenario_id, self.scenario)
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class ReportWaivers:
     """All that was agreed, as it stands on the day of the report."""
 
-    quarantine: tuple[Agreement, ...] = ()
+    quarantine: tuple[WaiverStatus, ...] = ()
     """These scenarios do not gate."""
-    acknowledged: tuple[Agreement, ...] = ()
+    acknowledged: tuple[WaiverStatus, ...] = ()
     """What comparing finds of these scenarios does not gate."""
 
 
-def agreements(entries: Iterable[Waiver], today: dt.date) -> tuple[Agreement, ...]:
+def evaluate_waivers(entries: Iterable[Waiver], today: dt.date) -> tuple[WaiverStatus, ...]:
     """Return what the entries of a file come to on a day."""
     return tuple(
-        Agreement(
+        WaiverStatus(
             scenario=entry.scenario,
             agent=entry.agent,
             reason=entry.reason,
@@ -57,12 +57,14 @@ def agreements(entries: Iterable[Waiver], today: dt.date) -> tuple[Agreement, ..
     )
 
 
-def covering(agreed: Sequence[Agreement], scenario_id: str, agent: str | None) -> Agreement | None:
+def find_waiver(
+    agreed: Sequence[WaiverStatus], scenario_id: str, agent: str | None
+) -> WaiverStatus | None:
     """Return the agreement about a scenario that holds longest; None where there is none."""
     found = [one for one in agreed if one.covers(scenario_id, agent)]
     return max(found, key=lambda one: one.until, default=None)
 
 
-def _matches(name: str, pattern: str) -> bool:
+def _matches_pattern(name: str, pattern: str) -> bool:
     """Compare exactly first: the ids of parametrized tests hold brackets."""
     return name == pattern or fnmatchcase(name, pattern)

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
-from ci_agent_eval.analysis.loaded_results import Loaded
+from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.app.fork_handoff import (
     check_read,
     doubts,
@@ -228,7 +228,7 @@ def _run(inputs: Inputs, job: Job, echo: Echo, on_progress: Callable[[Progress],
     python = suite_python(job.environ)
     failed = _install(inputs.install, python, job, echo)
     if failed is not None:
-        return report_loaded(job, Loaded(findings=(failed,)))
+        return report_loaded(job, LoadedResults(findings=(failed,)))
     _, report = run_and_report(
         job,
         paths=inputs.paths,

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from ci_agent_eval.analysis.agent_names import with_agents
+from ci_agent_eval.analysis.agent_names import assign_agents
 from ci_agent_eval.analysis.comparison.arrays import require_numpy
-from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline, Sample
-from ci_agent_eval.analysis.loaded_results import Loaded
-from ci_agent_eval.analysis.waivers import Agreed
+from ci_agent_eval.analysis.comparison.model import Baseline, ConversationSample, NoBaseline
+from ci_agent_eval.analysis.loaded_results import LoadedResults
+from ci_agent_eval.analysis.waivers import ReportWaivers
 from ci_agent_eval.app.report_folder import (
     claim_report_folder,
     clear_report_folder,
@@ -59,7 +59,7 @@ class Job:
     links: Links = Links()  # noqa: RUF009 - frozen
     sources: Mapping[str, Source] = field(default_factory=dict)
     """Sources of baselines that are no files, by the setting that asks for them."""
-    agreed: Agreed = Agreed()  # noqa: RUF009 - frozen
+    agreed: ReportWaivers = ReportWaivers()  # noqa: RUF009 - frozen
     """Quarantine, and regressions that were accepted."""
     manifest: ScenarioManifest | None = None
     """The scenarios that a run has to contain; None: no file names any."""
@@ -147,7 +147,7 @@ def find_baseline(job: Job, *, is_own: bool = True) -> Found | None:
     return load_baseline(wanted, job.sources)
 
 
-def _judged(job: Job, loaded: Loaded, base: Found | None) -> Report:
+def _judged(job: Job, loaded: LoadedResults, base: Found | None) -> Report:
     baseline = None if base is None else _applicable(base.baseline, loaded)
     findings = loaded.findings if base is None else (*loaded.findings, *base.findings)
     settings = _settings_for(job, loaded)
@@ -167,13 +167,13 @@ def _judged(job: Job, loaded: Loaded, base: Found | None) -> Report:
     return build(replace(loaded, findings=(*findings, *doubts))) if doubts else report
 
 
-def _settings_for(job: Job, loaded: Loaded) -> Settings:
+def _settings_for(job: Job, loaded: LoadedResults) -> Settings:
     """Return what this is judged by: a shard by its scenarios, for it is no whole suite."""
     is_part = any(session.shard is not None for session in loaded.sessions)
     return job.settings.of_part() if is_part else job.settings
 
 
-def _applicable(baseline: Baseline | NoBaseline, loaded: Loaded) -> Baseline | NoBaseline:
+def _applicable(baseline: Baseline | NoBaseline, loaded: LoadedResults) -> Baseline | NoBaseline:
     """Return the baseline, or why this run is not to be held against it."""
     if not loaded.episodes:
         return NoBaseline("there is no episode to compare")
@@ -184,7 +184,7 @@ def _applicable(baseline: Baseline | NoBaseline, loaded: Loaded) -> Baseline | N
     return baseline
 
 
-def _report(job: Job, base: Found | None, read: Callable[[Spool, Redact], Loaded]) -> Report:
+def _report(job: Job, base: Found | None, read: Callable[[Spool, Redact], LoadedResults]) -> Report:
     redactor = Redactor.from_environ(job.environ)
     with Spool(redactor.text) as spool:
         loaded = _with_foreign_suites(read(spool, redactor.text), job.settings.suite)
@@ -199,7 +199,7 @@ def _report(job: Job, base: Found | None, read: Callable[[Spool, Redact], Loaded
     return report
 
 
-def _write_evaluations(job: Job, loaded: Loaded, spool: Spool) -> None:
+def _write_evaluations(job: Job, loaded: LoadedResults, spool: Spool) -> None:
     """Write the evaluations of what was loaded; a run's own stay where there are none."""
     if any(facts.evaluated for facts in loaded.episodes):
         write_evaluation(job.folder, build_report_from_lines(spool.lines()))
@@ -208,7 +208,7 @@ def _write_evaluations(job: Job, loaded: Loaded, spool: Spool) -> None:
 
 
 def report_loaded(
-    job: Job, loaded: Loaded, lines: Iterable[str] = (), base: Found | None = None
+    job: Job, loaded: LoadedResults, lines: Iterable[str] = (), base: Found | None = None
 ) -> Report:
     """Judge what was loaded and write the report folder.
 
@@ -222,7 +222,7 @@ def report_loaded(
     return report
 
 
-def _with_foreign_commits(loaded: Loaded, commit: str | None) -> Loaded:
+def _with_foreign_commits(loaded: LoadedResults, commit: str | None) -> LoadedResults:
     """Add a finding for each other commit that results say they are about."""
     said = {session.commit for session in loaded.sessions} - {None, commit}
     if commit is None or not said:
@@ -232,7 +232,7 @@ def _with_foreign_commits(loaded: Loaded, commit: str | None) -> Loaded:
     return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
 
 
-def _with_foreign_suites(loaded: Loaded, suite: str) -> Loaded:
+def _with_foreign_suites(loaded: LoadedResults, suite: str) -> LoadedResults:
     """Add a finding for each other suite that results say they are of."""
     others = [other for other in loaded.suites if other != suite]
     advice = "give each suite a report of its own, or set `suite` to the results' own"
@@ -243,19 +243,23 @@ def _with_foreign_suites(loaded: Loaded, suite: str) -> Loaded:
     return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
 
 
-def _samples(base: Found | None) -> Sequence[Sample]:
+def _samples(base: Found | None) -> Sequence[ConversationSample]:
     """Return the conversations that the latest run of the base lends to the page."""
     found = None if base is None else base.baseline
     return found.runs[0].samples if isinstance(found, Baseline) and found.runs else ()
 
 
 def _write_page(
-    job: Job, report: Report, loaded: Loaded, lines: Iterable[str], samples: Sequence[Sample]
+    job: Job,
+    report: Report,
+    loaded: LoadedResults,
+    lines: Iterable[str],
+    samples: Sequence[ConversationSample],
 ) -> None:
     # Jinja2 is not worth its start-up time to a command that writes no page.
     from ci_agent_eval.render.html.page import render_html  # noqa: PLC0415 - as said
 
-    episodes = tuple(with_agents(loaded.episodes))
+    episodes = tuple(assign_agents(loaded.episodes))
     budgets = _settings_for(job, loaded).budgets
     page = render_html(report, episodes, lines, links=job.links, budgets=budgets, samples=samples)
     write_page(job.folder, page)
@@ -305,7 +309,7 @@ def _run_and_report(
     clear_report_folder(job.folder)
     run = run_suite(command, environ=job.environ, emit=echo, on_progress=on_progress)
     if run.usage_error is not None or not (job.folder / SESSION_NAME).exists():
-        return run, report_loaded(job, Loaded(findings=(_never_started(run),)), (), base)
+        return run, report_loaded(job, LoadedResults(findings=(_never_started(run),)), (), base)
     return run, _report(
         job,
         base,

@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_agent_eval.analysis.known_scenarios import is_inside, ran_scenarios, restricting_paths
-from ci_agent_eval.analysis.loaded_results import Loaded
+from ci_agent_eval.analysis.known_scenarios import (
+    collect_ran_scenarios,
+    find_restricting_paths,
+    is_inside,
+)
+from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.results import ScenarioListing, Session
 from ci_agent_eval.contract.scenario_manifest import (
     KnownScenario,
@@ -40,7 +44,7 @@ class FoundScenarios:
     def notes(self, manifest: ScenarioManifest) -> Iterator[str]:
         """Yield why entries are kept that were not found."""
         restrictions = [each for session in self.sessions for each in session.restrictions]
-        for restriction in (*restrictions, *restricting_paths(manifest, self.sessions)):
+        for restriction in (*restrictions, *find_restricting_paths(manifest, self.sessions)):
             yield f"restricted by {restriction}: other entries are kept"
         for session in self.sessions:
             for skip in session.collection_skips:
@@ -76,13 +80,13 @@ def scenarios_of_listing(listing: ScenarioListing) -> FoundScenarios:
     )
 
 
-def scenarios_of_results(loaded: Loaded) -> FoundScenarios:
+def scenarios_of_results(loaded: LoadedResults) -> FoundScenarios:
     """Return the scenarios that results hold; raises InputError where the results are not whole."""
     for finding in loaded.findings:
         if finding.blocking:
             where = f"{finding.where}: " if finding.where else ""
             raise InputError(f"{where}{finding.message}")
-    return FoundScenarios(ran_scenarios(loaded.episodes), loaded.sessions)
+    return FoundScenarios(collect_ran_scenarios(loaded.episodes), loaded.sessions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator
 
 from ci_agent_eval.analysis.comparison.model import ComparePolicy
-from ci_agent_eval.analysis.waivers import Agreed, agreements
+from ci_agent_eval.analysis.waivers import ReportWaivers, evaluate_waivers
 from ci_agent_eval.config.options import DEFAULT_ARTIFACT, OPTIONS, Option, OptionKind
 from ci_agent_eval.config.toml_lines import line_of
 from ci_agent_eval.contract.attempts import PassedOnRetry
@@ -193,7 +193,7 @@ def has_file(root: Path, config: Path | None = None) -> bool:
 
 def load_agreed(
     root: Path, settings: Settings, today: dt.date, config: Path | None = None
-) -> Agreed:
+) -> ReportWaivers:
     """Return what was agreed, in the settings and in files, as it stands `today`, in UTC.
 
     `root` and `config` are those that the settings were loaded with. Raises InputError with
@@ -203,7 +203,7 @@ def load_agreed(
     _refuse_long_terms("quarantine", settings.quarantine, today, path, text)
     held = (*settings.quarantine, *load_quarantine(root, settings.quarantine_file, today))
     accepted = load_acknowledged(root, settings.acknowledged, today)
-    return Agreed(agreements(held, today), agreements(accepted, today))
+    return ReportWaivers(evaluate_waivers(held, today), evaluate_waivers(accepted, today))
 
 
 def load_quarantine(root: Path, name: str | None, today: dt.date) -> tuple[QuarantineEntry, ...]:

@@ -1,6 +1,6 @@
 """The gate: a summary and a policy in, a verdict out. What did not prove itself does not pass."""
 
-from ci_agent_eval.gate.deciding import decide, is_passing, required_share
+from ci_agent_eval.gate.decision import decide_verdict, find_required_share, is_passing
 from ci_agent_eval.gate.model import (
     Conclusion,
     GatePolicy,
@@ -13,7 +13,7 @@ from ci_agent_eval.gate.model import (
     Thresholds,
     Verdict,
 )
-from ci_agent_eval.gate.reasons import shortfalls
+from ci_agent_eval.gate.reasons import find_shortfalls
 
 __all__ = [
     "Conclusion",
@@ -26,8 +26,8 @@ __all__ = [
     "Status",
     "Thresholds",
     "Verdict",
-    "decide",
+    "decide_verdict",
+    "find_required_share",
+    "find_shortfalls",
     "is_passing",
-    "required_share",
-    "shortfalls",
 ]

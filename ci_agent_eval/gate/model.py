@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from ci_agent_eval.analysis.comparison.remarks import Increase, Increases, RemarkKind
-from ci_agent_eval.analysis.waivers import Agreement
+from ci_agent_eval.analysis.comparison.findings import (
+    AllowedIncreases,
+    ComparisonFindingKind,
+    MetricIncrease,
+)
+from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.contract.findings import Finding
 
@@ -41,11 +45,11 @@ ReasonKind = (
         "quarantine",
         "acknowledged",
     ]
-    | RemarkKind
+    | ComparisonFindingKind
 )
 
 
-ReasonData: TypeAlias = Finding | Increase
+ReasonData: TypeAlias = Finding | MetricIncrease
 """Reasons that other code looks into. `render/` makes a sentence of each."""
 
 
@@ -123,12 +127,12 @@ class Verdict:
     judgements: tuple[Judgement, ...] = ()
     """One for each scenario, in the summary's order."""
     thresholds: Thresholds = Thresholds()
-    increases: Increases = Increases()  # noqa: RUF009 - frozen
+    increases: AllowedIncreases = AllowedIncreases()  # noqa: RUF009 - frozen
     """By how much cost and latency were allowed to rise."""
-    acknowledged: tuple[Agreement, ...] = ()
+    acknowledged: tuple[WaiverStatus, ...] = ()
     """What was accepted of what comparing may find."""
 
 
-def share_of(rate: float, whole: int) -> Fraction:
+def compute_share(rate: float, whole: int) -> Fraction:
     """Return a share exactly as it was written: 0.29 of 100 is 29, not 28.999999999999996."""
     return Fraction(str(rate)) * whole

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ci_agent_eval.analysis.evaluations import EvaluationTally
+from ci_agent_eval.analysis.evaluation_totals import EvaluationTally
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
 from ci_agent_eval.contract.evidence import list_missing_parts
 from ci_agent_eval.contract.measurement import BudgetViolation
-from ci_agent_eval.gate.known import known_reasons
+from ci_agent_eval.gate.manifest_reasons import list_manifest_reasons
 from ci_agent_eval.gate.model import (
     GatePolicy,
     Judgement,
     Reason,
     Shortfall,
     Thresholds,
-    share_of,
+    compute_share,
 )
 
 
-def reasons_of(
+def list_reasons(
     summary: Summary, judgements: tuple[Judgement, ...], policy: GatePolicy
 ) -> Iterator[Reason]:
     """Yield every reason that the summary gives against the run."""
     yield from _finding_reasons(summary, blocking=True)
-    yield from _no_evidence(summary)
+    yield from _no_evidence_reasons(summary)
     for scenario, judgement in zip(summary.scenarios, judgements, strict=True):
         if judgement.gate == "required":
             yield from _scenario_reasons(scenario, judgement, policy)
-    yield from known_reasons(summary, policy, gating=True)
+    yield from list_manifest_reasons(summary, policy, gating=True)
     yield from _error_reasons(summary, policy)
     yield from _evaluation_reasons(summary.gating_evaluations, policy)
     yield from _test_reasons(summary)
     yield from _budget_reasons(summary, hard=True)
 
 
-def warnings_of(
+def list_warnings(
     summary: Summary, judgements: tuple[Judgement, ...], policy: GatePolicy
 ) -> Iterator[Reason]:
     """Yield what does not gate, and is worth saying."""
@@ -46,14 +46,16 @@ def warnings_of(
         elif judgement.gate == "advisory":
             yield from _scenario_reasons(scenario, judgement, policy)
         elif judgement.status == "incomplete" and policy.allow_skipped:
-            yield Reason("incomplete", _unjudged(scenario), scenario.scenario_id, scenario.agent)
-    yield from known_reasons(summary, policy, gating=False)
-    yield from _ended_quarantines(summary)
-    yield from _opted_out(summary)
+            yield Reason(
+                "incomplete", _describe_unjudged(scenario), scenario.scenario_id, scenario.agent
+            )
+    yield from list_manifest_reasons(summary, policy, gating=False)
+    yield from _quarantine_warnings(summary)
+    yield from _evidence_warnings(summary)
     yield from _budget_reasons(summary, hard=False)
 
 
-def _ended_quarantines(summary: Summary) -> Iterator[Reason]:
+def _quarantine_warnings(summary: Summary) -> Iterator[Reason]:
     for scenario in summary.scenarios:
         agreed = scenario.quarantine
         if agreed is not None and agreed.expired:
@@ -64,7 +66,7 @@ def _ended_quarantines(summary: Summary) -> Iterator[Reason]:
             yield Reason("quarantine", message, scenario.scenario_id, scenario.agent)
 
 
-def _opted_out(summary: Summary) -> Iterator[Reason]:
+def _evidence_warnings(summary: Summary) -> Iterator[Reason]:
     for scenario in summary.scenarios:
         if not scenario.needs_evidence:
             message = 'it needs no evidence to pass: its test is marked evidence="none"'
@@ -77,7 +79,7 @@ def _finding_reasons(summary: Summary, *, blocking: bool) -> Iterator[Reason]:
             yield Reason("finding", finding)
 
 
-def _no_evidence(summary: Summary) -> Iterator[Reason]:
+def _no_evidence_reasons(summary: Summary) -> Iterator[Reason]:
     """Nothing judged is nothing proved, whatever else is green."""
     if summary.tally.judged:
         return
@@ -99,7 +101,7 @@ def _scenario_reasons(
         message = f"no evidence in {count}: {list_missing_parts(scenario.missing_evidence)}"
         yield Reason("evidence", message, name, agent)
     if judgement.status == "failing":
-        needs = _needs(judgement)
+        needs = _describe_need(judgement)
         message = f"{tally.passed} of {tally.judged} iterations pass, {needs}"
         yield Reason("scenario", message, name, agent)
     elif judgement.status == "errored":
@@ -108,11 +110,11 @@ def _scenario_reasons(
     elif judgement.status == "skipped" and not policy.allow_skipped:
         yield Reason("skipped", "not judged: every iteration was skipped", name, agent)
     elif judgement.status == "incomplete" and not policy.allow_skipped:
-        message = f"{_unjudged(scenario)}; run them all, or set allow_skipped"
+        message = f"{_describe_unjudged(scenario)}; run them all, or set allow_skipped"
         yield Reason("incomplete", message, name, agent)
 
 
-def _unjudged(scenario: ScenarioSummary) -> str:
+def _describe_unjudged(scenario: ScenarioSummary) -> str:
     tally, unjudged = scenario.tally, scenario.unjudged_iterations
     whole = tally.ran + unjudged
     told = [f"{tally.skipped} skipped"] if tally.skipped else []
@@ -120,7 +122,7 @@ def _unjudged(scenario: ScenarioSummary) -> str:
     return f"{unjudged} of {whole} iterations were not judged ({', '.join(told)})"
 
 
-def _needs(judgement: Judgement) -> str:
+def _describe_need(judgement: Judgement) -> str:
     if judgement.required_passes is not None:
         return f"{judgement.required_passes} required"
     return f"{judgement.required_pass_rate * 100:.6g}% required"
@@ -128,7 +130,7 @@ def _needs(judgement: Judgement) -> str:
 
 def _error_reasons(summary: Summary, policy: GatePolicy) -> Iterator[Reason]:
     gated = summary.gated
-    if gated.error > share_of(policy.max_error_rate, gated.ran):
+    if gated.error > compute_share(policy.max_error_rate, gated.ran):
         allowed = f"{policy.max_error_rate:.1%} allowed"
         message = f"{gated.error} of {gated.ran} required episodes ended in an error, {allowed}"
         yield Reason("error_budget", message)
@@ -147,7 +149,7 @@ def _evaluation_warnings(
     yield Reason("evaluation", message, scenario.scenario_id, scenario.agent)
 
 
-def shortfalls(found: EvaluationTally, thresholds: Thresholds) -> Iterator[Shortfall]:
+def find_shortfalls(found: EvaluationTally, thresholds: Thresholds) -> Iterator[Shortfall]:
     """Yield what the evaluations fall short of; what was not measured is below any threshold."""
     rate, score = thresholds.min_pass_rate, thresholds.min_score
     if not thresholds.are_set:
@@ -155,7 +157,7 @@ def shortfalls(found: EvaluationTally, thresholds: Thresholds) -> Iterator[Short
     if found.mean_score is None:
         yield "measurement"
         return
-    if rate is not None and found.passed < share_of(rate, found.conversations):
+    if rate is not None and found.passed < compute_share(rate, found.conversations):
         yield "pass_rate"
     if score is not None and found.mean_score < score:
         yield "score"
@@ -172,10 +174,14 @@ def _evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iterator[
         "score": f"the evaluations' average score is {found.mean_score or 0:g}, "
         f"{score or 0:g} required",
     }
-    for shortfall in shortfalls(found, Thresholds(rate, score)):
+    for shortfall in find_shortfalls(found, Thresholds(rate, score)):
         yield Reason("evaluation", messages[shortfall])
     # The rate counts an error as no pass; the average is only of those that are left.
-    if score is not None and found.tally.judged and errors > share_of(policy.max_error_rate, whole):
+    if (
+        score is not None
+        and found.tally.judged
+        and errors > compute_share(policy.max_error_rate, whole)
+    ):
         message = (
             f"{errors} of {whole} evaluation conversations have no score: they ended in an error"
         )

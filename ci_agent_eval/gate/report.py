@@ -5,25 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ci_agent_eval.analysis.comparison.compare import compare
+from ci_agent_eval.analysis.comparison.compare import compare_runs
 from ci_agent_eval.analysis.comparison.model import Baseline, ComparePolicy, Comparison, NoBaseline
 from ci_agent_eval.analysis.known_scenarios import (
+    collect_ran_scenarios,
     compare_manifest,
-    ran_scenarios,
-    restricting_paths,
+    find_restricting_paths,
 )
-from ci_agent_eval.analysis.loaded_results import Loaded
-from ci_agent_eval.analysis.summary import ScenarioSummary, ScenarioViolation, Summary, summarize
-from ci_agent_eval.analysis.waivers import Agreement
+from ci_agent_eval.analysis.loaded_results import LoadedResults
+from ci_agent_eval.analysis.summary import (
+    ScenarioSummary,
+    ScenarioViolation,
+    Summary,
+    summarize_results,
+)
+from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.contract.base import SCHEMA_VERSION, SchemaVersion
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.scenario_manifest import ScenarioManifest
-from ci_agent_eval.gate import GatePolicy, Judgement, Verdict, decide, is_passing, required_share
-from ci_agent_eval.gate.waivers import with_quarantine
+from ci_agent_eval.gate import (
+    GatePolicy,
+    Judgement,
+    Verdict,
+    decide_verdict,
+    find_required_share,
+    is_passing,
+)
+from ci_agent_eval.gate.waivers import apply_quarantine
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedScenario:
     """A scenario with its judgement."""
 
     scenario: ScenarioSummary
@@ -57,20 +69,20 @@ class Report:
         """Whether the gate opens."""
         return self.verdict.conclusion == "success"
 
-    def judged(self) -> Iterator[Judged]:
+    def judged(self) -> Iterator[JudgedScenario]:
         """Every scenario with its judgement, by scenario id and agent."""
         for scenario, judgement in zip(
             self.summary.scenarios, self.verdict.judgements, strict=True
         ):
-            yield Judged(scenario, judgement)
+            yield JudgedScenario(scenario, judgement)
 
     @property
-    def required(self) -> tuple[Judged, ...]:
+    def required(self) -> tuple[JudgedScenario, ...]:
         """The scenarios that gate."""
         return tuple(item for item in self.judged() if item.judgement.gate == "required")
 
     @property
-    def advisory(self) -> tuple[Judged, ...]:
+    def advisory(self) -> tuple[JudgedScenario, ...]:
         """The scenarios that only inform by their own will, and are no evaluations."""
         advisory = (item for item in self.judged() if item.judgement.gate == "advisory")
         return tuple(
@@ -78,12 +90,12 @@ class Report:
         )
 
     @property
-    def quarantined(self) -> tuple[Judged, ...]:
+    def quarantined(self) -> tuple[JudgedScenario, ...]:
         """The scenarios about which a quarantine was agreed, whether it still holds or not."""
         return tuple(item for item in self.judged() if item.scenario.quarantine is not None)
 
     @property
-    def evaluations(self) -> tuple[Judged, ...]:
+    def evaluations(self) -> tuple[JudgedScenario, ...]:
         """The scenarios that are evaluations, whether they gate or not."""
         return tuple(item for item in self.judged() if item.scenario.mode == "evaluation")
 
@@ -100,15 +112,15 @@ class Report:
 
 
 def build_report(
-    loaded: Loaded,
+    loaded: LoadedResults,
     *,
     suite: str,
     budgets: SuiteBudgets,
     policy: GatePolicy,
     baseline: Baseline | NoBaseline | None = None,
     compare_policy: ComparePolicy | None = None,
-    quarantine: tuple[Agreement, ...] = (),
-    acknowledged: tuple[Agreement, ...] = (),
+    quarantine: tuple[WaiverStatus, ...] = (),
+    acknowledged: tuple[WaiverStatus, ...] = (),
     manifest: ScenarioManifest | None = None,
 ) -> Report:
     """Fold, compare, judge, and put all of it together.
@@ -116,18 +128,18 @@ def build_report(
     Scenarios in quarantine do not gate, nor does what comparing finds and is acknowledged.
     Raises InputError where there is a baseline, and NumPy is not installed.
     """
-    summary = summarize(loaded, suite=suite, budgets=budgets)
+    summary = summarize_results(loaded, suite=suite, budgets=budgets)
     if manifest is not None:
-        summary = _with_manifest(summary, loaded, manifest, quarantine)
-    summary = with_quarantine(summary, quarantine)
+        summary = _add_manifest_comparison(summary, loaded, manifest, quarantine)
+    summary = apply_quarantine(summary, quarantine)
     found: Comparison | NoBaseline | None = None
     if isinstance(baseline, Baseline):
-        found = compare(
+        found = compare_runs(
             summary,
             loaded.episodes,
             baseline,
             is_passing=lambda scenario: is_passing(scenario, policy),
-            required_share=lambda scenario: required_share(scenario, policy),
+            required_share=lambda scenario: find_required_share(scenario, policy),
             policy=replace(
                 compare_policy or ComparePolicy(),
                 max_cost_increase=policy.max_cost_increase,
@@ -136,12 +148,15 @@ def build_report(
         )
     else:
         found = baseline
-    verdict = decide(summary, policy, found, acknowledged)
+    verdict = decide_verdict(summary, policy, found, acknowledged)
     return Report(summary=summary, verdict=verdict, comparison=found)
 
 
-def _with_manifest(
-    summary: Summary, loaded: Loaded, manifest: ScenarioManifest, quarantine: tuple[Agreement, ...]
+def _add_manifest_comparison(
+    summary: Summary,
+    loaded: LoadedResults,
+    manifest: ScenarioManifest,
+    quarantine: tuple[WaiverStatus, ...],
 ) -> Summary:
     """Return the summary with what comparing it with the manifest found; a shard is not compared.
 
@@ -149,7 +164,7 @@ def _with_manifest(
     """
     if summary.shard is not None:
         return summary
-    ran = ran_scenarios(loaded.episodes)
+    ran = collect_ran_scenarios(loaded.episodes)
     known = compare_manifest(manifest, ran, loaded.sessions, quarantine)
-    paths = restricting_paths(manifest, loaded.sessions)
+    paths = find_restricting_paths(manifest, loaded.sessions)
     return replace(summary, known=known, restrictions=(*summary.restrictions, *paths))

@@ -8,21 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from ci_agent_eval.analysis.comparison.model import ScenarioComparison
-from ci_agent_eval.analysis.comparison.remarks import (
-    PUT_BACK,
-    Increase,
-    LimitedFigure,
-    RemarkKind,
-    downgrade,
-    enough,
-    increase_of,
-    least_increase,
-    retries,
-    thinning,
-    unjudged,
+from ci_agent_eval.analysis.comparison.findings import (
+    DOWNGRADE_ADVICE,
+    ComparisonFindingKind,
+    LimitedMetric,
+    MetricIncrease,
+    compute_increase,
+    compute_least_increase,
+    describe_downgrade,
+    describe_needed_iterations,
+    describe_retries,
+    describe_thinning,
+    describe_unjudged,
 )
-from ci_agent_eval.analysis.waivers import covering
+from ci_agent_eval.analysis.comparison.model import ScenarioComparison
+from ci_agent_eval.analysis.waivers import find_waiver
 from ci_agent_eval.gate import Reason
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
@@ -37,7 +37,7 @@ from ci_agent_eval.render.comparison import (
 from ci_agent_eval.render.numbers import ABSENT
 from ci_agent_eval.render.sentences import LIMITED_FIGURES, reason_sentence
 
-_REMARKS = frozenset(get_args(RemarkKind))
+_REMARKS = frozenset(get_args(ComparisonFindingKind))
 
 _TOLD_ELSEWHERE = frozenset({"not_comparable", "newly_over", "baseline"})
 """Kinds that are among the changes since the baseline, unless they gate."""
@@ -46,9 +46,9 @@ _OF_A_RATE = frozenset({"regression", "undecided"})
 """Kinds that a scenario has in a note beside its name where it fails by itself."""
 
 _SENTENCES: dict[str, Callable[[ScenarioComparison], str]] = {
-    "fewer_iterations": thinning,
-    "flakier": retries,
-    "not_judged": unjudged,
+    "fewer_iterations": describe_thinning,
+    "flakier": describe_retries,
+    "not_judged": describe_unjudged,
 }
 """What is said of a scenario by figures alone."""
 
@@ -127,7 +127,7 @@ def _weight(reason: Reason) -> int:
 def _doubt(
     reason: Reason, scenario: ScenarioComparison | None, report: Report, *, gates: bool
 ) -> Doubt:
-    if isinstance(reason.message, Increase):
+    if isinstance(reason.message, MetricIncrease):
         return _of_a_figure(reason, reason.message, gates=gates)
     if scenario is None:
         return _unknown(reason, gates=gates)
@@ -144,11 +144,11 @@ def _words(scenario: ScenarioComparison, reason: Reason) -> str | None:
     if reason.kind == "regression":
         return ", ".join(part for part in ("regression", sureness(scenario)) if part)
     if reason.kind == "undecided":
-        return f"{call_of(scenario) or 'not enough iterations to tell'}: {enough(scenario)}"
+        return f"{call_of(scenario) or 'not enough iterations to tell'}: {describe_needed_iterations(scenario)}"
     if reason.kind == "vanished":
         return "vanished: it did not run"
     if reason.kind == "downgraded":
-        return f"downgraded: {downgrade(scenario)}; {PUT_BACK}"
+        return f"downgraded: {describe_downgrade(scenario)}; {DOWNGRADE_ADVICE}"
     said = _SENTENCES.get(reason.kind)
     return None if said is None else said(scenario)
 
@@ -159,17 +159,17 @@ def _unknown(reason: Reason, *, gates: bool) -> Doubt:
 
 def _ended(scenario: ScenarioComparison, report: Report) -> str:
     """Say that an acknowledgement is over, where there was one; one that holds is not seen here."""
-    found = covering(report.verdict.acknowledged, *key_of(scenario))
+    found = find_waiver(report.verdict.acknowledged, *key_of(scenario))
     return "" if found is None else f"; its acknowledgement ended on {found.until}"
 
 
-_WRITERS: dict[LimitedFigure, Callable[[float], str]] = {
+_WRITERS: dict[LimitedMetric, Callable[[float], str]] = {
     "cost_usd": numbers.money,
     "p95_latency_ms": numbers.milliseconds,
 }
 
 
-def _of_a_figure(reason: Reason, increase: Increase, *, gates: bool) -> Doubt:
+def _of_a_figure(reason: Reason, increase: MetricIncrease, *, gates: bool) -> Doubt:
     """Say which figure of the suite rose, from what to what, and what was allowed."""
     write, moved = _WRITERS[increase.figure], increase.moved
     before, now = (
@@ -179,13 +179,13 @@ def _of_a_figure(reason: Reason, increase: Increase, *, gates: bool) -> Doubt:
     return Doubt(reason, gates, f"{figure} {_rose(increase)}, {limit}", before=before, now=now)
 
 
-def _rose(increase: Increase) -> str:
+def _rose(increase: MetricIncrease) -> str:
     moved = increase.moved
     if increase.kind == "not_measured":
         missing = numbers.count(moved.compared - moved.scenarios)
         scenarios = numbers.counted(moved.compared, "scenario")
         return f"is not measured on both sides in {missing} of {scenarios}"
-    rise = increase_of(moved) if increase.kind == "possible" else least_increase(moved)
+    rise = compute_increase(moved) if increase.kind == "possible" else compute_least_increase(moved)
     if rise is None or math.isinf(rise):
         return "rose from nothing"
     if increase.kind == "possible":

@@ -76,7 +76,7 @@ def _changes(found: Comparison | NoBaseline | None) -> Iterator[Any]:
 
 def _is_news(scenario: ScenarioComparison) -> bool:
     moved = scenario.change not in {"unchanged", "still_failing"}
-    doubted = scenario.downgraded or scenario.thinned or scenario.flakier
+    doubted = scenario.is_downgraded or scenario.thinned or scenario.flakier
     told = scenario.newly_over or scenario.differences or doubted
     return moved or scenario.call in {"regression", "undecided"} or bool(told)
 

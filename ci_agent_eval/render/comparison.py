@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ci_agent_eval.analysis.comparison.model import (
-    Change,
     Comparison,
-    Movement,
+    MetricChange,
     NoBaseline,
+    ScenarioChange,
     ScenarioComparison,
 )
 from ci_agent_eval.analysis.summary import ScenarioSummary
@@ -18,7 +18,7 @@ from ci_agent_eval.render import numbers, views
 from ci_agent_eval.render.numbers import ABSENT, counted
 from ci_agent_eval.render.views import Figure, FigureKind
 
-CHANGES: dict[Change, str] = {
+CHANGES: dict[ScenarioChange, str] = {
     "newly_failing": "newly failing",
     "still_failing": "still failing",
     "fixed": "fixed",
@@ -30,9 +30,9 @@ CHANGES: dict[Change, str] = {
 }
 """What each change is called."""
 
-_SHIFTED: tuple[Change, ...] = ("newly_failing", "still_failing", "fixed")
+_SHIFTED: tuple[ScenarioChange, ...] = ("newly_failing", "still_failing", "fixed")
 
-_HAS_A_LIST: tuple[Change, ...] = (
+_HAS_A_LIST: tuple[ScenarioChange, ...] = (
     "newly_failing",
     "still_failing",
     "vanished",
@@ -103,7 +103,7 @@ def _compared(figure: Figure, found: Comparison, report: Report) -> Iterator[Fig
         yield row
 
 
-_FIGURES: dict[FigureKind, tuple[Callable[[Comparison], Movement], Callable[[float], str]]] = {
+_FIGURES: dict[FigureKind, tuple[Callable[[Comparison], MetricChange], Callable[[float], str]]] = {
     "cost_usd": (lambda found: found.cost_usd, numbers.money),
     "tokens": (lambda found: found.tokens, numbers.count),
     "p95_latency_ms": (lambda found: found.p95_latency_ms, numbers.milliseconds),
@@ -143,7 +143,7 @@ def _total_cost(row: FigureRow, found: Comparison) -> FigureRow:
     return replace(row, before=numbers.money(before), change=numbers.change(before, now, None))
 
 
-def _calls(moved: Movement) -> Iterator[FigureRow]:
+def _calls(moved: MetricChange) -> Iterator[FigureRow]:
     if moved.before is not None and moved.after is not None and moved.before + moved.after:
         figure = Figure("tool_calls", "tool calls per episode", numbers.amount(moved.after))
         yield from _moved(figure, _row(figure), moved, numbers.amount)
@@ -152,7 +152,7 @@ def _calls(moved: Movement) -> Iterator[FigureRow]:
 def _moved(
     figure: Figure,
     row: FigureRow,
-    moved: Movement,
+    moved: MetricChange,
     write: Callable[[float], str],
     *,
     points: bool = False,
@@ -197,7 +197,7 @@ def method(found: Comparison) -> str:
         f"Baseline of {counted(found.runs, 'run')}{copies}; its figures and the changes are means "
         f"over the {both} compared, each counted once, changes with their 95 % bootstrap "
         f"interval; total cost: its latest run. Pass rates: Fisher's exact test, one-sided, "
-        f"p adjusted by Benjamini-Hochberg at {level} over {counted(found.tested, 'scenario')}."
+        f"p adjusted by Benjamini-Hochberg at {level} over {counted(found.tested_count, 'scenario')}."
     )
     if found.suite_p_value is None:
         return told

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ci_agent_eval.analysis.comparison.model import Comparison, Side
-from ci_agent_eval.analysis.loaded_results import Tally
-from ci_agent_eval.analysis.reliability import reliability
-from ci_agent_eval.analysis.summary import ScenarioSummary, Summary, pass_interval
-from ci_agent_eval.gate import GatePolicy, Judgement, decide
+from ci_agent_eval.analysis.comparison.model import Comparison, ScenarioMetrics
+from ci_agent_eval.analysis.loaded_results import OutcomeTally
+from ci_agent_eval.analysis.reliability import estimate_reliability
+from ci_agent_eval.analysis.summary import ScenarioSummary, Summary, compute_pass_interval
+from ci_agent_eval.gate import GatePolicy, Judgement, decide_verdict
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.escape import visible_line
 from ci_agent_eval.render.sentences import reason_sentence
@@ -58,7 +58,7 @@ def _misjudged(report: Report) -> Iterator[str]:
 def _judged_again(scenario: ScenarioSummary, judgement: Judgement) -> Judgement:
     """Judge a scenario by the pass rate that its judgement names."""
     policy = GatePolicy(min_pass_rate=judgement.required_pass_rate)
-    (judged,) = decide(Summary(scenarios=(scenario,)), policy).judgements
+    (judged,) = decide_verdict(Summary(scenarios=(scenario,)), policy).judgements
     return judged
 
 
@@ -67,9 +67,9 @@ def _rated(summary: Summary) -> Iterator[Summary | ScenarioSummary]:
     yield from summary.scenarios
 
 
-def _is_interval_of(interval: tuple[float, float] | None, tally: Tally) -> bool:
+def _is_interval_of(interval: tuple[float, float] | None, tally: OutcomeTally) -> bool:
     """Say whether an interval is that of a tally; one of an older version's file is not there."""
-    expected = pass_interval(tally)
+    expected = compute_pass_interval(tally)
     if interval is None or expected is None:
         return interval is None
     return all(abs(a - b) < 1e-5 for a, b in zip(interval, expected, strict=True))
@@ -78,7 +78,7 @@ def _is_interval_of(interval: tuple[float, float] | None, tally: Tally) -> bool:
 def _is_reliability_of(scenario: ScenarioSummary) -> bool:
     """Say whether what several tries come to is that of the tally; an older file has none."""
     tally = scenario.tally
-    expected = reliability(tally.passed, tally.judged)
+    expected = estimate_reliability(tally.passed, tally.judged)
     return scenario.reliability in {(), expected}
 
 
@@ -94,7 +94,7 @@ def _miscompared(report: Report) -> Iterator[str]:
             yield f"what was compared of scenario {name} is not what it did"
 
 
-def _is_side_of(after: Side | None, tally: Tally | None) -> bool:
+def _is_side_of(after: ScenarioMetrics | None, tally: OutcomeTally | None) -> bool:
     """Say whether what was compared, and what was set aside, is what a scenario did."""
     if after is None or tally is None:
         return after is None and tally is None
@@ -107,7 +107,7 @@ def _adds_up(summary: Summary) -> bool:
     """Say whether the evaluations of the scenarios come to those of the whole."""
     whole, parts = summary.evaluations, [item.evaluations for item in summary.scenarios]
     counts = (sum(p.assertions for p in parts), sum(p.assertions_passed for p in parts))
-    tally = sum((part.tally for part in parts), Tally())
+    tally = sum((part.tally for part in parts), OutcomeTally())
     if (whole.tally, whole.assertions, whole.assertions_passed) != (tally, *counts):
         return False
     if any((part.mean_score is None) is bool(part.tally.judged) for part in (whole, *parts)):
@@ -117,8 +117,8 @@ def _adds_up(summary: Summary) -> bool:
     return abs((whole.mean_score or 0.0) * tally.judged - scored) <= 1e-5 * tally.judged
 
 
-def _sum_of(scenarios: Iterable[ScenarioSummary]) -> Tally:
-    return sum((scenario.tally for scenario in scenarios), Tally())
+def _sum_of(scenarios: Iterable[ScenarioSummary]) -> OutcomeTally:
+    return sum((scenario.tally for scenario in scenarios), OutcomeTally())
 
 
 def _against_success(report: Report) -> Iterator[str]:
@@ -135,5 +135,5 @@ def _against_success(report: Report) -> Iterator[str]:
         max_latency_increase=report.verdict.increases.latency,
     )
     summary, acknowledged = report.summary, report.verdict.acknowledged
-    for reason in decide(summary, policy, report.comparison, acknowledged).reasons:
+    for reason in decide_verdict(summary, policy, report.comparison, acknowledged).reasons:
         yield visible_line(reason_sentence(reason), _SHOWN)

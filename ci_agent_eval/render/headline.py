@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from ci_agent_eval.analysis.comparison.remarks import RemarkKind
-from ci_agent_eval.analysis.evaluations import EvaluationTally
+from ci_agent_eval.analysis.comparison.findings import ComparisonFindingKind
+from ci_agent_eval.analysis.evaluation_totals import EvaluationTally
 from ci_agent_eval.contract.findings import (
     Finding,
     FindingKind,
@@ -16,8 +16,8 @@ from ci_agent_eval.contract.findings import (
     StoppedRun,
 )
 from ci_agent_eval.contract.measurement import BudgetViolation
-from ci_agent_eval.gate import Reason, ReasonKind, Status, shortfalls
-from ci_agent_eval.gate.report import Judged, Report
+from ci_agent_eval.gate import Reason, ReasonKind, Status, find_shortfalls
+from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render.numbers import count, counted, percent, required_score, score, score_below
 from ci_agent_eval.render.views import findings_of
 
@@ -186,7 +186,7 @@ def _thresholds(report: Report) -> Iterator[str]:
     """Name the thresholds that the evaluations miss, from their figures."""
     reasons = [reason for reason in report.verdict.reasons if reason.kind == "evaluation"]
     found, thresholds = report.summary.gating_evaluations, report.verdict.thresholds
-    missed = list(shortfalls(found, thresholds)) if reasons else []
+    missed = list(find_shortfalls(found, thresholds)) if reasons else []
     if "measurement" in missed:
         yield "no evaluation conversation was judged"
     if "pass_rate" in missed and thresholds.min_pass_rate is not None:
@@ -216,7 +216,7 @@ _COMPARED: tuple[tuple[ReasonKind, str, str], ...] = (
     ("flakier", "scenario that needs more retries", "scenarios that need more retries"),
 )
 
-_REMARKS = frozenset(get_args(RemarkKind))
+_REMARKS = frozenset(get_args(ComparisonFindingKind))
 _SAID_BELOW = frozenset({"not_comparable", "newly_over", "baseline"})
 """What comparing finds and does not gate is no part of the sentence."""
 
@@ -320,7 +320,7 @@ def _opted_out(report: Report) -> Iterator[str]:
         yield f"{counted(number, 'scenario needs', 'scenarios need')} no evidence"
 
 
-def _statuses(items: tuple[Judged, ...]) -> Counter[Status]:
+def _statuses(items: tuple[JudgedScenario, ...]) -> Counter[Status]:
     return Counter(item.judgement.status for item in items)
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 
-from ci_agent_eval.analysis.comparison.remarks import Increase, LimitedFigure, increase_of
+from ci_agent_eval.analysis.comparison.findings import (
+    LimitedMetric,
+    MetricIncrease,
+    compute_increase,
+)
 from ci_agent_eval.contract.findings import (
     UPLOAD_ALL_SHARDS,
     Finding,
@@ -14,7 +18,7 @@ from ci_agent_eval.contract.findings import (
 )
 from ci_agent_eval.gate import Reason
 
-LIMITED_FIGURES: dict[LimitedFigure, str] = {
+LIMITED_FIGURES: dict[LimitedMetric, str] = {
     "cost_usd": "cost per episode",
     "p95_latency_ms": "p95 turn latency",
 }
@@ -63,14 +67,14 @@ def _stopped_run(run: StoppedRun) -> str:
     return f"{told}; raise the budget or let the episodes take less, then run the suite again"
 
 
-def _increase(increase: Increase) -> str:
+def _increase(increase: MetricIncrease) -> str:
     moved, limit = increase.moved, f"{increase.allowed * 100:.6g}% allowed"
     figure = LIMITED_FIGURES[increase.figure]
     if increase.kind == "not_measured":
         where = f"{moved.compared - moved.scenarios} of {moved.compared} scenarios"
         cause = "so that its increase cannot be told"
         return f"{figure} is not measured on both sides in {where}, {cause}, {limit}"
-    rise = increase_of(moved) or 0.0
+    rise = compute_increase(moved) or 0.0
     if increase.kind == "possible":
         chance = "which so few iterations cannot tell from chance"
         return f"{figure} rose by {rise:.1%}, {chance}; {limit}"

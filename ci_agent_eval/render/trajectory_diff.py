@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ci_agent_eval.analysis.comparison.model import (
-    Change,
     Comparison,
     Divergence,
+    ScenarioChange,
     ScenarioComparison,
 )
 from ci_agent_eval.render.escape import visible_line
@@ -21,7 +21,7 @@ MOST_DETOURS = 10
 _STEP_LIMIT = 200
 """Characters of a tool's name and argument in a sequence."""
 
-_TURNED: tuple[Change, ...] = ("newly_failing", "still_failing", "fixed")
+_TURNED: tuple[ScenarioChange, ...] = ("newly_failing", "still_failing", "fixed")
 
 Ways = tuple[Sequence[str], Sequence[str]]
 

@@ -7,12 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_agent_eval.analysis.evaluations import EvaluationTally, SideTotals
-from ci_agent_eval.analysis.loaded_results import Calls, Tally
+from ci_agent_eval.analysis.evaluation_totals import EvaluationTally, SideTotals
+from ci_agent_eval.analysis.loaded_results import ModelCallCounts, OutcomeTally
 from ci_agent_eval.analysis.reliability import Reliability
-from ci_agent_eval.analysis.summary import FailedAssertion, ScenarioSummary, Totals, pass_interval
+from ci_agent_eval.analysis.summary import (
+    FailedAssertion,
+    ScenarioSummary,
+    Totals,
+    compute_pass_interval,
+)
 from ci_agent_eval.contract.findings import Finding, FindingKind
-from ci_agent_eval.gate.report import Judged, Report
+from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import ABSENT, count, counted
 from ci_agent_eval.render.sentences import LIMITED_FIGURES
@@ -128,7 +133,7 @@ def error_cause(scenario: ScenarioSummary) -> Cause:
     return Cause(None, reason, scenario.file, scenario.line)
 
 
-def skipped_scenarios(report: Report) -> Sequence[Judged]:
+def skipped_scenarios(report: Report) -> Sequence[JudgedScenario]:
     """Return the scenarios of which iterations were skipped, or never ran, and none failed."""
     return [item for item in report.judged() if item.judgement.status in {"skipped", "incomplete"}]
 
@@ -188,7 +193,7 @@ def flaky(report: Report) -> Sequence[Flaky]:
     return [*found, *(Flaky(title, 0) for title in report.summary.tests.flaky)]
 
 
-def repeated(report: Report) -> Sequence[Judged]:
+def repeated(report: Report) -> Sequence[JudgedScenario]:
     """Return the scenarios that ran more than once and were judged."""
     tallies = ((item, item.scenario.tally) for item in report.judged())
     return [item for item, tally in tallies if tally.ran > 1 and tally.judged]
@@ -278,13 +283,13 @@ def _pass_figures(report: Report) -> Iterator[Figure]:
     """Tell what was required or advised; evaluations have figures of their own."""
     tests = report.summary.tests.tally
     items = [item for item in report.judged() if not item.only_measures]
-    tally = sum((item.scenario.tally for item in items), Tally())
+    tally = sum((item.scenario.tally for item in items), OutcomeTally())
     if items:
         passing = sum(1 for item in items if item.passing)
         yield Figure("scenarios", "scenarios passing", of(passing, len(items)))
     if tally.pass_rate is not None:
         rate, episodes = numbers.percent(tally.pass_rate), counted(tally.judged, "episode")
-        interval = pass_interval(tally)
+        interval = compute_pass_interval(tally)
         within = "" if interval is None else numbers.percent_range(interval)
         yield Figure("pass_rate", "pass rate", rate, episodes, within)
     if tests.total:
@@ -364,7 +369,7 @@ def evidence(report: Report) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _calls(calls: Calls) -> str:
+def _calls(calls: ModelCallCounts) -> str:
     told = (
         f"calls: {count(calls.live)} live, {count(calls.replayed)} replayed, "
         f"{count(calls.scripted)} scripted"
@@ -373,14 +378,14 @@ def _calls(calls: Calls) -> str:
     return f"{told}, {misses}" if calls.misses else told
 
 
-def _episodes_ran(tally: Tally) -> str:
+def _episodes_ran(tally: OutcomeTally) -> str:
     if not tally.total:
         return "no episodes ran"
     ended = f"{counted(tally.error, 'error')}, {count(tally.skipped)} skipped"
     return f"{counted(tally.ran, 'episode')} ran: {count(tally.judged)} judged, {ended}"
 
 
-def _tests_ran(tally: Tally) -> str:
+def _tests_ran(tally: OutcomeTally) -> str:
     return (
         f"{counted(tally.ran, 'test')} ran: {count(tally.passed)} passed, "
         f"{count(tally.failed)} failed, {counted(tally.error, 'error')}, "

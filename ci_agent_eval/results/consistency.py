@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.results.runs import Read
 
@@ -58,7 +58,7 @@ def _key(item: tuple[tuple[str, str, int, int], object]) -> tuple[str, str, int,
     return item[0]
 
 
-def _failed(facts: EpisodeFacts) -> bool:
+def _failed(facts: EpisodeRecord) -> bool:
     if facts.evaluated is not None:
         return facts.outcome == "error"  # what fails in an evaluation fails no test
     return facts.outcome in {"failed", "error"} or any(v.hard for v in facts.violations)
@@ -68,7 +68,7 @@ def _is_bad(source: SourceFile) -> bool:
     return bool(source.failures or source.errors)
 
 
-def shared_scenarios(episodes: Iterable[EpisodeFacts]) -> list[Finding]:
+def shared_scenarios(episodes: Iterable[EpisodeRecord]) -> list[Finding]:
     """List the scenarios of several test functions; parametrizations of one are its iterations."""
     tests: dict[tuple[str, str], set[str]] = defaultdict(set)
     for facts in episodes:

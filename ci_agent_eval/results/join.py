@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts, JUnitCase
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, JUnitCase
 from ci_agent_eval.contract.findings import Finding
 
 MOST_LISTED = 100
@@ -16,7 +16,7 @@ MOST_LISTED = 100
 
 State = Literal["passing", "failing", "skipped"]
 
-Group = tuple[tuple[EpisodeFacts, ...], ...]
+Group = tuple[tuple[EpisodeRecord, ...], ...]
 """The episodes of one node id: of each scenario and iteration the attempts, the last one last."""
 
 _ADVICE = "the files are not of one run, or one was changed: run the suite again"
@@ -46,7 +46,7 @@ def pytest_address(nodeid: str) -> tuple[str, str]:
 
 
 def join(
-    episodes: Sequence[tuple[int, EpisodeFacts]],
+    episodes: Sequence[tuple[int, EpisodeRecord]],
     cases: Iterable[JUnitCase],
     *,
     complete: bool,
@@ -73,9 +73,9 @@ def join(
     return Joined(tuple(plain), _capped(sorted(findings)))
 
 
-def _attempts(episodes: Iterable[tuple[int, EpisodeFacts]]) -> dict[str, Group]:
+def _attempts(episodes: Iterable[tuple[int, EpisodeRecord]]) -> dict[str, Group]:
     """Group by node id, then by scenario and iteration: the attempts at it, the last one last."""
-    grouped: dict[str, dict[tuple[str, int], list[EpisodeFacts]]] = defaultdict(
+    grouped: dict[str, dict[tuple[str, int], list[EpisodeRecord]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for _, facts in episodes:
@@ -141,7 +141,7 @@ def _counted(cases: Sequence[JUnitCase]) -> str:
     return f"{len(cases)} JUnit cases, {bad} of them failing"
 
 
-def _told(group: Iterable[EpisodeFacts]) -> str:
+def _told(group: Iterable[EpisodeRecord]) -> str:
     ordered = sorted(group, key=lambda facts: (facts.scenario_id, facts.iteration))
     bad = [facts for facts in ordered if _episode_state(facts) == "failing"]
     first = (bad or ordered)[0]
@@ -151,14 +151,14 @@ def _told(group: Iterable[EpisodeFacts]) -> str:
     return f"episode {first.scenario_id!r}{more} is {state}"
 
 
-def _possible(group: Iterable[EpisodeFacts]) -> set[State]:
+def _possible(group: Iterable[EpisodeRecord]) -> set[State]:
     """Say what a test with these episodes may come out as."""
     states = [_case_states(facts) for facts in group]
     must_fail = any(possible == {"failing"} for possible in states)
     return {"failing"} if must_fail else set().union(*states)
 
 
-def _case_states(facts: EpisodeFacts) -> set[State]:
+def _case_states(facts: EpisodeRecord) -> set[State]:
     """Say what the test of an episode may come out as.
 
     What fails in an evaluation is recorded and its test passes, unless something else than
@@ -170,7 +170,7 @@ def _case_states(facts: EpisodeFacts) -> set[State]:
     return {_episode_state(facts)}
 
 
-def _episode_state(facts: EpisodeFacts) -> State:
+def _episode_state(facts: EpisodeRecord) -> State:
     if facts.outcome == "skipped":
         return "skipped"
     # The hard budgets of an evaluation are measured, as its assertions are.
@@ -194,7 +194,7 @@ def _without_episode(nodeid: str) -> Finding:
 
 
 def _without_case(
-    episodes: Sequence[tuple[int, EpisodeFacts]], claims: Mapping[str, object]
+    episodes: Sequence[tuple[int, EpisodeRecord]], claims: Mapping[str, object]
 ) -> list[Finding]:
     """List episodes without a case, of the runs whose other episodes have one."""
     covered = {run for run, facts in episodes if facts.nodeid in claims}

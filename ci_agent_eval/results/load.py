@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Loaded, PlainTests
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, LoadedResults, PlainTests
 from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.results import UNNAMED_SUITE, Session
@@ -38,7 +38,7 @@ def load(
     spool: Keeper | None = None,
     redact: Redact | None = None,
     passed_on_retry: PassedOnRetry = "flaky",
-) -> Loaded:
+) -> LoadedResults:
     """Read every file that the patterns name, relative to `root`.
 
     Each of `runs` is the folder of a run that has just been made, with its JUnit file:
@@ -156,7 +156,7 @@ class _Loading:
                 addresses[self.junit_of[run]].add(pytest_address(nodeid))
         return addresses
 
-    def episodes(self) -> list[tuple[int, EpisodeFacts]]:
+    def episodes(self) -> list[tuple[int, EpisodeRecord]]:
         """Every episode with the number of its run, by key."""
         return [(run, entry.facts) for _, (run, entry) in sorted(self.entries.items(), key=_key)]
 
@@ -166,13 +166,13 @@ class _Loading:
             if entry.place is not None:
                 spool.keep(key, entry.place)
 
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadedResults:
         """Sort everything, and say so where there is nothing."""
         if not self.entries and not any(source.cases for source in self.sources):
             self.findings += [] if self._is_empty_shard() else [_nothing(self.sources)]
         self.findings += shared_scenarios(entry.facts for _, entry in self.entries.values())
         self.findings += incomplete_findings(self.runs)
-        return Loaded(
+        return LoadedResults(
             episodes=tuple(facts for _, facts in self.episodes()),
             tests=self.tests,
             sessions=tuple(self.sessions) if self.is_part else one_session(self.sessions),

@@ -14,7 +14,7 @@ from io import BytesIO
 from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts, facts_of
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, build_episode_record
 from ci_agent_eval.results.episodes import (
     LARGEST_PIECE,
     LIST_END,
@@ -40,7 +40,7 @@ class Line(NamedTuple):
     """An episode as another process has read it."""
 
     head: Head
-    facts: EpisodeFacts
+    facts: EpisodeRecord
     place: Place | None
 
 
@@ -144,7 +144,7 @@ def _of_line(
 
 def _line(record: Record, writer: Writer | None) -> Line:
     place = None if writer is None else writer.put(record.episode)
-    return Line(head_of(record), facts_of(record.episode), place)
+    return Line(head_of(record), build_episode_record(record.episode), place)
 
 
 def _joined(parts: Sequence[Part[Line]]) -> Part[Line]:

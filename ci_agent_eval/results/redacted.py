@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts, JUnitCase, Loaded, PlainTests, Step
+from ci_agent_eval.analysis.loaded_results import (
+    EpisodeRecord,
+    JUnitCase,
+    LoadedResults,
+    PlainTests,
+    TrajectoryStep,
+)
 from ci_agent_eval.contract.episode import Assertion, Conditions
 from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.contract.results import Session
@@ -41,7 +47,7 @@ class Names:
         return self.scenarios[key[0]], self.nodeids[key[1]], key[2], key[3]
 
 
-def redacted(loaded: Loaded, redact: Redact) -> Loaded:
+def redacted(loaded: LoadedResults, redact: Redact) -> LoadedResults:
     """Return the same without secrets; producers other than ours may have written some.
 
     Episodes that differ in a secret alone are told apart by numbers.
@@ -91,11 +97,11 @@ def redacted_json(value: Any, redact: Redact) -> Any:
     return value
 
 
-def _key(facts: EpisodeFacts) -> EpisodeKey:
+def _key(facts: EpisodeRecord) -> EpisodeKey:
     return facts.scenario_id, facts.nodeid or "", facts.iteration, facts.attempt
 
 
-def _facts(facts: EpisodeFacts, names: Names, redact: Redact) -> EpisodeFacts:
+def _facts(facts: EpisodeRecord, names: Names, redact: Redact) -> EpisodeRecord:
     return replace(
         facts,
         scenario_id=names.scenarios[facts.scenario_id],
@@ -109,7 +115,9 @@ def _facts(facts: EpisodeFacts, names: Names, redact: Redact) -> EpisodeFacts:
         model=_text(facts.model, redact),
         was=tuple(redact(name) for name in facts.was),
         conditions=_conditions(facts.conditions, redact),
-        steps=tuple(Step(s.turn, redact(s.tool), redact(s.arguments)) for s in facts.steps),
+        steps=tuple(
+            TrajectoryStep(s.turn, redact(s.tool), redact(s.arguments)) for s in facts.steps
+        ),
     )
 
 

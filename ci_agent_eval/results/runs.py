@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts, facts_of
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, build_episode_record
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile, StoppedRun
 from ci_agent_eval.contract.results import JUNIT_NAME, Session
@@ -49,7 +49,7 @@ _UNSEEN = Finding(
 class Entry(NamedTuple):
     """One episode that was read, and from where."""
 
-    facts: EpisodeFacts
+    facts: EpisodeRecord
     source: Input
     place: Place | None
     is_over: bool
@@ -246,7 +246,7 @@ class _Merging:
         head = head_of(record)
         if self._counts(head):
             place = None if self.spool is None else self.spool.put(record.episode)
-            self._enter(head, facts_of(record.episode), place)
+            self._enter(head, build_episode_record(record.episode), place)
 
     def add_line(self, line: Line) -> None:
         """Add an episode that another process has read."""
@@ -276,7 +276,7 @@ class _Merging:
             read.findings.append(duplicate(head.key, known.source.where, self.file.where))
         return False
 
-    def _enter(self, head: Head, facts: EpisodeFacts, place: Place | None) -> None:
+    def _enter(self, head: Head, facts: EpisodeRecord, place: Place | None) -> None:
         self.read.entries[head.key] = Entry(facts, self.file, place, head.event == "ended")
 
 

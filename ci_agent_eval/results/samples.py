@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ci_agent_eval.analysis.comparison.model import Sample
+from ci_agent_eval.analysis.comparison.model import ConversationSample
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode, Outcome
 from ci_agent_eval.results.redacted import EpisodeKey, Names, Redact, redacted_json
@@ -76,7 +76,7 @@ class Samples:
         """Mark an episode as one that counts."""
         self._kept[place] = key
 
-    def listed(self, redact: Redact | None) -> tuple[Sample, ...]:
+    def listed(self, redact: Redact | None) -> tuple[ConversationSample, ...]:
         """Return what was kept, without secrets, by scenario, agent, outcome and iteration."""
         names = Names.of(self._kept.values(), redact or str)
         taken = [one for ways in self._taken.values() for one in ways.values()]
@@ -89,9 +89,9 @@ def _way(episode: Episode) -> _Way:
     return tuple(call.name for call in trajectory.tool_calls()) if trajectory else ()
 
 
-def _sample(taken: _Taken, names: Names, redact: Redact | None) -> Sample:
+def _sample(taken: _Taken, names: Names, redact: Redact | None) -> ConversationSample:
     episode, clean = taken.episode, redact or str
-    return Sample(
+    return ConversationSample(
         scenario_id=names.scenarios[episode.scenario_id],
         agent=None if episode.agent is None else clean(episode.agent),
         outcome="passed" if episode.outcome == "passed" else "failed",
@@ -108,6 +108,6 @@ def _clean(turns: str, redact: Redact) -> str:
     return json.dumps(redacted_json(json.loads(turns), redact))
 
 
-def _order(sample: Sample) -> tuple[str, str, str, int, Sequence[str]]:
+def _order(sample: ConversationSample) -> tuple[str, str, str, int, Sequence[str]]:
     agent = sample.agent or ""
     return sample.scenario_id, agent, sample.outcome, sample.iteration, sample.tools

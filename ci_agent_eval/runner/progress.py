@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts, facts_of
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, build_episode_record
 from ci_agent_eval.contract.results import JOURNAL_DIR, SESSION_NAME, JournalLine, Session
 from ci_agent_eval.storage.regular_file import open_regular
 
@@ -30,7 +30,7 @@ class JournalTail:
 
     report_dir: Path
     _offsets: dict[Path, int] = field(default_factory=dict)
-    _ended: dict[tuple[str, str, int, int], EpisodeFacts] = field(default_factory=dict)
+    _ended: dict[tuple[str, str, int, int], EpisodeRecord] = field(default_factory=dict)
     _selected: int | None = None
 
     def progress(self) -> Progress:
@@ -65,7 +65,7 @@ class JournalTail:
         except ValueError:
             return  # the loader names it when the run is over
         if line.event == "ended":
-            self._ended[line.episode.key] = facts_of(line.episode)
+            self._ended[line.episode.key] = build_episode_record(line.episode)
 
     def _count_selected(self) -> int | None:
         if self._selected is None:
@@ -77,6 +77,6 @@ class JournalTail:
         return self._selected
 
 
-def _cost(episode: EpisodeFacts) -> float:
+def _cost(episode: EpisodeRecord) -> float:
     beside = [used.cost_usd for used in (episode.judge, episode.simulated_user) if used]
     return math.fsum(cost for cost in (episode.cost_usd, *beside) if cost is not None)

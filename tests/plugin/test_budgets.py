@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.analysis.loaded_results import facts_of
+from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.results import JournalLine
 
 SUITE = """
@@ -41,7 +41,7 @@ def test_one_that_came_to_no_turn_owes_nothing(suite, name):
     suite.write(SUITE)
     ran = suite.run("-k", name)
     assert ran.episodes[name].violations == ()
-    assert facts_of(ran.episodes[name]).violations == ()
+    assert build_episode_record(ran.episodes[name]).violations == ()
     assert "BUDGET" not in ran.result.stdout.str()
 
 

@@ -14,7 +14,7 @@ def require_numpy() -> None:
         raise missing_package_error("a comparison", "NumPy", "compare")
 
 
-def numpy() -> Any:
+def import_numpy() -> Any:
     """Return the module. Raises InputError where it is missing."""
     require_numpy()
     import numpy as np  # noqa: PLC0415 - a tenth of a second, for comparisons only

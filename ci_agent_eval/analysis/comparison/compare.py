@@ -7,46 +7,54 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ci_agent_eval.analysis.comparison.calls import with_calls
 from ci_agent_eval.analysis.comparison.conditions import (
-    Kinds,
-    common,
-    conditions_of,
-    differences,
+    ConditionSets,
+    collect_conditions,
+    find_common_conditions,
+    list_condition_differences,
 )
-from ci_agent_eval.analysis.comparison.metric_changes import Movements, PoolPair, movements
+from ci_agent_eval.analysis.comparison.divergence import find_divergence, find_typical_steps
+from ci_agent_eval.analysis.comparison.metric_changes import (
+    MetricChanges,
+    PoolPair,
+    compute_metric_changes,
+)
 from ci_agent_eval.analysis.comparison.model import (
     Baseline,
-    Change,
     ComparePolicy,
     Comparison,
-    Difference,
+    ConditionDifference,
     Divergence,
+    ScenarioChange,
     ScenarioComparison,
-    Side,
+    ScenarioMetrics,
 )
-from ci_agent_eval.analysis.comparison.paths import divergence, representative
-from ci_agent_eval.analysis.comparison.pool import Pool, independent, pooled
-from ci_agent_eval.analysis.comparison.sides import (
+from ci_agent_eval.analysis.comparison.pool import (
+    IterationPool,
+    find_distinct_runs,
+    pool_iterations,
+)
+from ci_agent_eval.analysis.comparison.regressions import decide_regressions
+from ci_agent_eval.analysis.comparison.scenario_runs import (
     IsPassing,
     RequiredShare,
-    RunSide,
     ScenarioKey,
-    demand,
-    narrowed,
-    side,
-    sides_of,
-    sides_of_run,
+    ScenarioRun,
+    compute_demand,
+    compute_metrics,
+    group_scenario_runs,
+    keep_comparable,
+    summarize_baseline_run,
 )
-from ci_agent_eval.analysis.comparison.statistics import p_value_of_losses
-from ci_agent_eval.analysis.comparison.trend import trend
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts
+from ci_agent_eval.analysis.comparison.statistics import compute_losses_p_value
+from ci_agent_eval.analysis.comparison.trend import build_trend
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.analysis.summary import Summary
 
 
-def compare(
+def compare_runs(
     summary: Summary,
-    episodes: Sequence[EpisodeFacts],
+    episodes: Sequence[EpisodeRecord],
     baseline: Baseline,
     *,
     is_passing: IsPassing,
@@ -57,11 +65,11 @@ def compare(
 
     The same for any order of episodes. Raises InputError where NumPy is missing.
     """
-    after = _Run(sides_of(summary.scenarios, episodes))
-    runs = [_Run(sides_of_run(run.episodes)) for run in baseline.runs]
-    counted = [runs[place] for place in independent(baseline.runs)]
-    paired = _Pairing(counted, after, is_passing, required_share, policy)
-    scenarios = with_calls(paired.all(), policy)
+    after = _RunScenarios(group_scenario_runs(summary.scenarios, episodes))
+    runs = [_RunScenarios(summarize_baseline_run(run.episodes)) for run in baseline.runs]
+    counted = [runs[place] for place in find_distinct_runs(baseline.runs)]
+    paired = _ScenarioPairing(counted, after, is_passing, required_share, policy)
+    scenarios = decide_regressions(paired.all(), policy)
     lost = sum(1 for s in scenarios if s.change == "newly_failing")
     won = sum(1 for s in scenarios if s.change == "fixed")
     return Comparison(
@@ -69,23 +77,23 @@ def compare(
         runs=len(baseline.runs),
         level=policy.level,
         scenarios=tuple(sorted(scenarios, key=lambda s: (s.scenario_id, s.agent or ""))),
-        suite_p_value=p_value_of_losses(lost, won),
+        suite_p_value=compute_losses_p_value(lost, won),
         copies=len(runs) - len(counted),
         replays=sum(before.repeated for before, _ in paired.pools.values()),
-        trend=trend(
+        trend=build_trend(
             baseline.runs,
             [[side.summary for side in run.sides.values()] for run in runs],
             summary.scenarios,
         ),
-        **_movements(scenarios, paired.pools, policy),
+        **_compare_metrics(scenarios, paired.pools, policy),
     )
 
 
-def _movements(
+def _compare_metrics(
     scenarios: Sequence[ScenarioComparison],
     pools: Mapping[ScenarioKey, PoolPair],
     policy: ComparePolicy,
-) -> Movements:
+) -> MetricChanges:
     sides = [
         ((s.before, s.after), pools[key])
         for s in scenarios
@@ -95,14 +103,14 @@ def _movements(
         "cost_usd": policy.max_cost_increase,
         "p95_latency_ms": policy.max_latency_increase,
     }
-    return movements([pair for pair, _ in sides], [pool for _, pool in sides], allowed)
+    return compute_metric_changes([pair for pair, _ in sides], [pool for _, pool in sides], allowed)
 
 
 @dataclass(frozen=True)
-class _Run:
+class _RunScenarios:
     """The scenarios of a run, and the agents of each."""
 
-    sides: Mapping[ScenarioKey, RunSide]
+    sides: Mapping[ScenarioKey, ScenarioRun]
 
     @cached_property
     def agents(self) -> Mapping[str, Sequence[ScenarioKey]]:
@@ -114,11 +122,11 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class _Pairing:
+class _ScenarioPairing:
     """The scenarios of this run, each beside its own past."""
 
-    runs: Sequence[_Run]
-    after: _Run
+    runs: Sequence[_RunScenarios]
+    after: _RunScenarios
     is_passing: IsPassing
     required_share: RequiredShare
     policy: ComparePolicy
@@ -139,18 +147,18 @@ class _Pairing:
             # What an older run knew it by says nothing of what the latest one had.
             own = {before for _, before in known[:1] if before}
             taken |= own
-            demanded = [demand(self.runs[0].sides[key], self.required_share) for key in own]
+            demanded = [compute_demand(self.runs[0].sides[key], self.required_share) for key in own]
             present.append(
                 replace(
                     compared,
                     renamed_from=renamed,
-                    demand=demand(run, self.required_share),
+                    demand=compute_demand(run, self.required_share),
                     demand_before=demanded[0] if demanded else None,
                 )
             )
         return [*present, *self._vanished(taken)]
 
-    def _names(self, key: ScenarioKey, run: RunSide) -> tuple[str, ...]:
+    def _names(self, key: ScenarioKey, run: ScenarioRun) -> tuple[str, ...]:
         """Return the names a scenario is known by, the present one first.
 
         One that lives on, or lived beside the present one in some run, is another scenario's.
@@ -164,7 +172,9 @@ class _Pairing:
             former in agents and present in agents for agents in beside
         )
 
-    def _before(self, found: _Run, key: ScenarioKey, names: Sequence[str]) -> ScenarioKey | None:
+    def _before(
+        self, found: _RunScenarios, key: ScenarioKey, names: Sequence[str]
+    ) -> ScenarioKey | None:
         """Return what a run of the base knows a scenario by; None: it has it not."""
         for name in names:
             candidate = (name, key[1])
@@ -174,15 +184,15 @@ class _Pairing:
                 return candidate
         return None
 
-    def _lone(self, found: _Run, key: ScenarioKey, name: str) -> ScenarioKey:
+    def _lone(self, found: _RunScenarios, key: ScenarioKey, name: str) -> ScenarioKey:
         """Return the only agent's on both sides: one that is called otherwise is the same."""
         now, before = self.after.agents[key[0]], found.agents.get(name, ())
         return before[0] if len(now) == len(before) == 1 else key
 
     def _scenario(
-        self, key: ScenarioKey, run: RunSide, past: Sequence[RunSide]
+        self, key: ScenarioKey, run: ScenarioRun, past: Sequence[ScenarioRun]
     ) -> ScenarioComparison:
-        after = side([run], _pool([run]), self.is_passing)
+        after = compute_metrics([run], _pool_runs([run]), self.is_passing)
         compared = ScenarioComparison(
             scenario_id=key[0],
             agent=key[1] or None,
@@ -194,53 +204,57 @@ class _Pairing:
         if not past:
             return compared
         across = self.policy.across
-        old, new = common(past[0].conditions, run.conditions, across)
+        old, new = find_common_conditions(past[0].conditions, run.conditions, across)
         if not new:
-            found = differences(past[0].conditions, run.conditions, across)
-            before = side(past[:1], _pool(past[:1]), self.is_passing)
+            found = list_condition_differences(past[0].conditions, run.conditions, across)
+            before = compute_metrics(past[:1], _pool_runs(past[:1]), self.is_passing)
             return replace(compared, change="not_comparable", differences=found, before=before)
-        now = narrowed(run, old, across)
+        now = keep_comparable(run, old, across)
         comparable = self._comparable(past, new)
-        pools = self.pools[key] = _pool(comparable), _pool([now])
-        before = side(comparable, pools[0], self.is_passing)
-        after = side([now], pools[1], self.is_passing)
+        pools = self.pools[key] = _pool_runs(comparable), _pool_runs([now])
+        before = compute_metrics(comparable, pools[0], self.is_passing)
+        after = compute_metrics([now], pools[1], self.is_passing)
         return replace(
             compared,
-            change=_change(before, after),
+            change=_classify_change(before, after),
             before=before,
             after=after,
-            newly_over=_newly_over(comparable[0], run),
+            newly_over=_find_newly_over(comparable[0], run),
             differences=self._set_aside(comparable[0], now),
             divergence=self._divergence(comparable[0], now),
         )
 
-    def _comparable(self, past: Sequence[RunSide], kinds: Kinds) -> Sequence[RunSide]:
+    def _comparable(
+        self, past: Sequence[ScenarioRun], kinds: ConditionSets
+    ) -> Sequence[ScenarioRun]:
         """Return what of each run of the base was made under such conditions; all of the latest.
 
         A run without any such iteration is of other times, and does not count.
         """
-        narrow = [narrowed(run, kinds, self.policy.across) for run in past]
+        narrow = [keep_comparable(run, kinds, self.policy.across) for run in past]
         return [narrow[0], *(run for run in narrow[1:] if run.tally.judged or not run.aside)]
 
-    def _set_aside(self, before: RunSide, after: RunSide) -> tuple[Difference, ...]:
+    def _set_aside(
+        self, before: ScenarioRun, after: ScenarioRun
+    ) -> tuple[ConditionDifference, ...]:
         """Say in what the iterations that are not compared differ from the other side's."""
         if after.aside:
-            kept, aside = conditions_of(before.episodes), conditions_of(after.aside)
-            return differences(kept, aside, self.policy.across)
+            kept, aside = collect_conditions(before.episodes), collect_conditions(after.aside)
+            return list_condition_differences(kept, aside, self.policy.across)
         if before.aside:
-            kept, aside = conditions_of(after.episodes), conditions_of(before.aside)
-            return differences(aside, kept, self.policy.across)
+            kept, aside = collect_conditions(after.episodes), collect_conditions(before.aside)
+            return list_condition_differences(aside, kept, self.policy.across)
         return ()
 
-    def _divergence(self, before: RunSide, after: RunSide) -> Divergence | None:
+    def _divergence(self, before: ScenarioRun, after: ScenarioRun) -> Divergence | None:
         """Hold the usual way against that of the failures, on the side that fails more."""
         rates = [run.tally.pass_rate or 0.0 for run in (before, after)]
         failing = rates[1] < rates[0] or self.is_passing(after.summary) is False
         paths = (
-            representative(before.episodes, failing=rates[0] < rates[1]),
-            representative(after.episodes, failing=failing),
+            find_typical_steps(before.episodes, failing=rates[0] < rates[1]),
+            find_typical_steps(after.episodes, failing=failing),
         )
-        return None if None in paths else divergence(*(path or () for path in paths))
+        return None if None in paths else find_divergence(*(path or () for path in paths))
 
     def _vanished(self, taken: Collection[ScenarioKey]) -> Iterator[ScenarioComparison]:
         """Yield what the latest run of the base had and this one has not."""
@@ -251,15 +265,15 @@ class _Pairing:
                     agent=key[1] or None,
                     change="vanished",
                     required=run.summary.gate == "required",
-                    before=side([run], _pool([run]), self.is_passing),
+                    before=compute_metrics([run], _pool_runs([run]), self.is_passing),
                 )
 
 
-def _pool(runs: Sequence[RunSide]) -> Pool:
-    return pooled(run.episodes for run in runs)
+def _pool_runs(runs: Sequence[ScenarioRun]) -> IterationPool:
+    return pool_iterations(run.episodes for run in runs)
 
 
-def _change(before: Side, after: Side) -> Change:
+def _classify_change(before: ScenarioMetrics, after: ScenarioMetrics) -> ScenarioChange:
     if after.passing is None:
         return "not_judged"
     if before.passing is None:
@@ -269,7 +283,7 @@ def _change(before: Side, after: Side) -> Change:
     return "fixed" if after.passing else "still_failing"
 
 
-def _newly_over(before: RunSide, after: RunSide) -> tuple[str, ...]:
+def _find_newly_over(before: ScenarioRun, after: ScenarioRun) -> tuple[str, ...]:
     known = {item.violation.budget for item in before.summary.violations}
     now = {item.violation.budget for item in after.summary.violations}
     return tuple(sorted(now - known))

@@ -10,60 +10,64 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
-from ci_agent_eval.analysis.comparison.model import Difference
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts
+from ci_agent_eval.analysis.comparison.model import ConditionDifference
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 
 CONDITIONS = ("model", "tools", "prices", "judge")
 
-Known = tuple[str | None, ...]
+ConditionValues = tuple[str | None, ...]
 """What is known of each of `CONDITIONS`; None: nothing."""
 
-Kinds = frozenset[Known]
+ConditionSets = frozenset[ConditionValues]
 """The different conditions that iterations ran under."""
 
-_NOTHING: Known = (None,) * len(CONDITIONS)
+_UNKNOWN: ConditionValues = (None,) * len(CONDITIONS)
 _JUDGED = frozenset({"passed", "failed"})
 
 
-def conditions_of(episodes: Iterable[EpisodeFacts]) -> Kinds:
+def collect_conditions(episodes: Iterable[EpisodeRecord]) -> ConditionSets:
     """Return the conditions under which episodes were judged."""
-    return frozenset(said(facts) for facts in episodes if facts.outcome in _JUDGED)
+    return frozenset(read_conditions(facts) for facts in episodes if facts.outcome in _JUDGED)
 
 
-def said(facts: EpisodeFacts) -> Known:
+def read_conditions(facts: EpisodeRecord) -> ConditionValues:
     """Return what an episode says of its conditions."""
     conditions = facts.conditions
-    tools = None if conditions.tools is None else _joined(conditions.tools)
+    tools = None if conditions.tools is None else _join_tools(conditions.tools)
     return facts.model, tools, conditions.prices, conditions.judge
 
 
 @lru_cache(1024)
-def _joined(tools: tuple[str, ...]) -> str:
+def _join_tools(tools: tuple[str, ...]) -> str:
     return ", ".join(sorted(set(tools))) or "none"
 
 
-def common(before: Kinds, after: Kinds, across: Collection[str]) -> tuple[Kinds, Kinds]:
+def find_common_conditions(
+    before: ConditionSets, after: ConditionSets, across: Collection[str]
+) -> tuple[ConditionSets, ConditionSets]:
     """Return what of each side the other has, too; both are empty where there is nothing.
 
     `across` are the conditions that may differ.
     """
-    old, new = _whole(before, across), _whole(after, across)
+    old, new = _keep_most_specific(before, across), _keep_most_specific(after, across)
     return (
-        frozenset(one for one in old if matches(one, new, across)),
-        frozenset(one for one in new if matches(one, old, across)),
+        frozenset(one for one in old if matches_any(one, new, across)),
+        frozenset(one for one in new if matches_any(one, old, across)),
     )
 
 
-def matches(one: Known, others: Iterable[Known], across: Collection[str]) -> bool:
+def matches_any(
+    one: ConditionValues, others: Iterable[ConditionValues], across: Collection[str]
+) -> bool:
     """Say whether some of the others differ in nothing that is known of both."""
-    one = _kept(one, across)
+    one = _drop_ignored(one, across)
     return any(
         all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
         for other in others
     )
 
 
-def _kept(known: Known, across: Collection[str]) -> Known:
+def _drop_ignored(known: ConditionValues, across: Collection[str]) -> ConditionValues:
     """Return conditions without those that may differ."""
     if not across:
         return known
@@ -71,43 +75,46 @@ def _kept(known: Known, across: Collection[str]) -> Known:
     return tuple(None if name in across else value for name, value in named)
 
 
-def _whole(kinds: Kinds, across: Collection[str]) -> Kinds:
+def _keep_most_specific(kinds: ConditionSets, across: Collection[str]) -> ConditionSets:
     """Return kinds without those that say the same as another and less of it.
 
     Else an iteration that never came to its model would be like any other side's.
     """
-    masks: dict[tuple[bool, ...], set[Known]] = {}
-    for kind in (_kept(kind, across) for kind in kinds or {_NOTHING}):
+    masks: dict[tuple[bool, ...], set[ConditionValues]] = {}
+    for kind in (_drop_ignored(kind, across) for kind in kinds or {_UNKNOWN}):
         masks.setdefault(tuple(value is not None for value in kind), set()).add(kind)
     return frozenset(
         kind
         for mask, group in masks.items()
-        for kind in group - {_masked(more, mask) for more in _richer(mask, masks)}
+        for kind in group
+        - {_apply_mask(more, mask) for more in _iterate_more_specific(mask, masks)}
     )
 
 
-def _richer(mask: tuple[bool, ...], masks: dict[tuple[bool, ...], set[Known]]) -> Iterator[Known]:
+def _iterate_more_specific(
+    mask: tuple[bool, ...], masks: dict[tuple[bool, ...], set[ConditionValues]]
+) -> Iterator[ConditionValues]:
     for other, group in masks.items():
         if other != mask and all(a >= b for a, b in zip(other, mask, strict=True)):
             yield from group
 
 
-def _masked(known: Known, mask: tuple[bool, ...]) -> Known:
+def _apply_mask(known: ConditionValues, mask: tuple[bool, ...]) -> ConditionValues:
     return tuple(value if shown else None for value, shown in zip(known, mask, strict=True))
 
 
-def differences(
-    before: Iterable[Known], after: Iterable[Known], across: Collection[str]
-) -> tuple[Difference, ...]:
+def list_condition_differences(
+    before: Iterable[ConditionValues], after: Iterable[ConditionValues], across: Collection[str]
+) -> tuple[ConditionDifference, ...]:
     """Return the conditions that are known on both sides, differ, and may not."""
-    old, new = _values(before), _values(after)
+    old, new = _values_by_condition(before), _values_by_condition(after)
     both = [n for n in CONDITIONS if n not in across and old[n] and new[n]]
     # Where each alone is the same on both sides, it is how they come together that differs.
     differing = [n for n in both if old[n] != new[n]] or both
-    return tuple(Difference(n, "; ".join(old[n]), "; ".join(new[n])) for n in differing)
+    return tuple(ConditionDifference(n, "; ".join(old[n]), "; ".join(new[n])) for n in differing)
 
 
-def _values(kinds: Iterable[Known]) -> dict[str, list[str]]:
+def _values_by_condition(kinds: Iterable[ConditionValues]) -> dict[str, list[str]]:
     """Return the values of each condition, sorted."""
     listed = list(kinds)
     return {

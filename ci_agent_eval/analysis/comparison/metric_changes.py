@@ -6,73 +6,73 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from ci_agent_eval.analysis.comparison.model import Movement, Side
-from ci_agent_eval.analysis.comparison.pool import FIGURES, Pool
+from ci_agent_eval.analysis.comparison.model import MetricChange, ScenarioMetrics
+from ci_agent_eval.analysis.comparison.pool import METRICS, IterationPool
 from ci_agent_eval.analysis.comparison.resampling import (
-    Pair,
-    interval_of_change,
-    p_value_of_increase,
+    IterationPair,
+    compute_change_interval,
+    compute_increase_p_value,
 )
 
-PoolPair = tuple[Pool, Pool]
+PoolPair = tuple[IterationPool, IterationPool]
 """What a scenario's runs tell: those of the base, and this one."""
 
 
-class Movements(TypedDict):
+class MetricChanges(TypedDict):
     """The figures of a comparison."""
 
-    pass_rate: Movement
-    cost_usd: Movement
-    tokens: Movement
-    tool_calls: Movement
-    p95_latency_ms: Movement
+    pass_rate: MetricChange
+    cost_usd: MetricChange
+    tokens: MetricChange
+    tool_calls: MetricChange
+    p95_latency_ms: MetricChange
 
 
-def movements(
-    sides: Sequence[tuple[Side, Side]],
+def compute_metric_changes(
+    sides: Sequence[tuple[ScenarioMetrics, ScenarioMetrics]],
     pools: Sequence[PoolPair],
     allowed: Mapping[str, float | None],
-) -> Movements:
+) -> MetricChanges:
     """Return each figure's mean over the scenarios on both sides, and how sure its change is.
 
     `pools` are what the sides were made of; `allowed` says by which share a figure may rise.
     """
     return {
-        "pass_rate": _of_pass_rate(sides),
-        "cost_usd": _movement("cost_usd", sides, pools, allowed),
-        "tokens": _movement("tokens", sides, pools, allowed),
-        "tool_calls": _movement("tool_calls", sides, pools, allowed),
-        "p95_latency_ms": _movement("p95_latency_ms", sides, pools, allowed),
+        "pass_rate": _compare_pass_rates(sides),
+        "cost_usd": _compare_metric("cost_usd", sides, pools, allowed),
+        "tokens": _compare_metric("tokens", sides, pools, allowed),
+        "tool_calls": _compare_metric("tool_calls", sides, pools, allowed),
+        "p95_latency_ms": _compare_metric("p95_latency_ms", sides, pools, allowed),
     }
 
 
-def _of_pass_rate(sides: Sequence[tuple[Side, Side]]) -> Movement:
+def _compare_pass_rates(sides: Sequence[tuple[ScenarioMetrics, ScenarioMetrics]]) -> MetricChange:
     rates = [(before.pass_rate, after.pass_rate) for before, after in sides]
     known = [(old, new) for old, new in rates if old is not None and new is not None]
-    return Movement(*_means(known), len(known), len(sides))
+    return MetricChange(*_mean_per_side(known), len(known), len(sides))
 
 
-def _movement(
+def _compare_metric(
     name: str,
-    sides: Sequence[tuple[Side, Side]],
+    sides: Sequence[tuple[ScenarioMetrics, ScenarioMetrics]],
     pools: Sequence[PoolPair],
     allowed: Mapping[str, float | None],
-) -> Movement:
+) -> MetricChange:
     figures = [(getattr(before, name), getattr(after, name)) for before, after in sides]
     known = [(old, new) for old, new in figures if old is not None and new is not None]
-    statistic, limit = FIGURES[name].statistic, allowed.get(name)
+    statistic, limit = METRICS[name].statistic, allowed.get(name)
     iterations = [(before.measured(name), after.measured(name)) for before, after in pools]
-    pairs = [Pair(old, new) for old, new in iterations if old and new]
-    return Movement(
-        *_means(known),
+    pairs = [IterationPair(old, new) for old, new in iterations if old and new]
+    return MetricChange(
+        *_mean_per_side(known),
         len(known),
         len(sides),
-        interval_of_change(pairs, statistic),
-        None if limit is None else p_value_of_increase(pairs, statistic, limit),
+        compute_change_interval(pairs, statistic),
+        None if limit is None else compute_increase_p_value(pairs, statistic, limit),
     )
 
 
-def _means(known: Sequence[tuple[float, float]]) -> tuple[float | None, float | None]:
+def _mean_per_side(known: Sequence[tuple[float, float]]) -> tuple[float | None, float | None]:
     """Return the mean of each side, to ten decimals, whatever the order."""
     if not known:
         return None, None

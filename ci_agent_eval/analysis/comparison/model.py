@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 
-Change = Literal[
+ScenarioChange = Literal[
     "newly_failing",
     "still_failing",
     "fixed",
@@ -18,7 +18,7 @@ Change = Literal[
     "unchanged",
 ]
 
-Call = Literal["regression", "undecided", "no_regression", "untested"]
+RegressionDecision = Literal["regression", "undecided", "no_regression", "untested"]
 """Whether the pass rate fell. `undecided`: a drop was seen that so few iterations cannot show."""
 
 
@@ -44,7 +44,7 @@ class ComparePolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ConversationSample:
     """The conversation of one episode of the base, to be shown beside one of this run."""
 
     scenario_id: str
@@ -61,13 +61,13 @@ class Sample:
 class BaselineRun:
     """One run of the base."""
 
-    episodes: tuple[EpisodeFacts, ...]
+    episodes: tuple[EpisodeRecord, ...]
     commit: str | None = None
     label: str = ""
     """How reports call it."""
     suites: tuple[str, ...] = ()
     """The suites that its results say they are of."""
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[ConversationSample, ...] = ()
     """Of the latest run, a few conversations of each scenario."""
 
 
@@ -87,7 +87,7 @@ class NoBaseline:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ScenarioMetrics:
     """A scenario's figures on one side; per episode where that is said."""
 
     passed: int
@@ -115,7 +115,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ConditionDifference:
     """A condition under which the two sides ran, and what it was on each."""
 
     condition: str
@@ -149,12 +149,12 @@ class ScenarioComparison:
 
     scenario_id: str
     agent: str | None
-    change: Change
+    change: ScenarioChange
     required: bool
-    call: Call = "untested"
-    before: Side | None = None
+    call: RegressionDecision = "untested"
+    before: ScenarioMetrics | None = None
     """Of the comparable runs of the baseline together; `passing` and budgets are the latest's."""
-    after: Side | None = None
+    after: ScenarioMetrics | None = None
     p_value: float | None = None
     """Adjusted for the number of scenarios tested."""
     needed_iterations: int | None = None
@@ -165,7 +165,7 @@ class ScenarioComparison:
     flaky: bool = False
     newly_over: tuple[str, ...] = ()
     """Budgets it keeps no longer."""
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[ConditionDifference, ...] = ()
     """Why it is not comparable, or why some of its iterations are not."""
     divergence: Divergence | None = None
     renamed_from: str | None = None
@@ -181,7 +181,7 @@ class ScenarioComparison:
     not there, or advisory."""
 
     @property
-    def downgraded(self) -> bool:
+    def is_downgraded(self) -> bool:
         """Whether less is required of it than in the latest run of the base."""
         if self.after is None or self.demand_before is None:
             return False
@@ -189,7 +189,7 @@ class ScenarioComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Movement:
+class MetricChange:
     """A figure of the suite over the scenarios that are on both sides."""
 
     before: float | None = None
@@ -224,11 +224,11 @@ class Comparison:
     runs: int
     level: float
     scenarios: tuple[ScenarioComparison, ...] = ()
-    pass_rate: Movement = field(default_factory=Movement)
-    cost_usd: Movement = field(default_factory=Movement)
-    tokens: Movement = field(default_factory=Movement)
-    tool_calls: Movement = field(default_factory=Movement)
-    p95_latency_ms: Movement = field(default_factory=Movement)
+    pass_rate: MetricChange = field(default_factory=MetricChange)
+    cost_usd: MetricChange = field(default_factory=MetricChange)
+    tokens: MetricChange = field(default_factory=MetricChange)
+    tool_calls: MetricChange = field(default_factory=MetricChange)
+    p95_latency_ms: MetricChange = field(default_factory=MetricChange)
     suite_p_value: float | None = None
     """Exact McNemar test over scenarios passing before and failing now, and the reverse."""
     trend: tuple[TrendPoint, ...] = ()
@@ -239,14 +239,14 @@ class Comparison:
     """Iterations of the base that replay what a later run replays, too, and do not count."""
 
     @property
-    def tested(self) -> int:
+    def tested_count(self) -> int:
         """How many scenarios the p-values are adjusted for."""
         return sum(1 for s in self.scenarios if s.p_value is not None)
 
-    def of(self, *changes: Change) -> tuple[ScenarioComparison, ...]:
+    def of(self, *changes: ScenarioChange) -> tuple[ScenarioComparison, ...]:
         """Return the scenarios with one of these changes."""
         return tuple(s for s in self.scenarios if s.change in changes)
 
-    def called(self, *calls: Call) -> tuple[ScenarioComparison, ...]:
+    def called(self, *calls: RegressionDecision) -> tuple[ScenarioComparison, ...]:
         """Return the scenarios of which one of these was said."""
         return tuple(s for s in self.scenarios if s.call in calls)

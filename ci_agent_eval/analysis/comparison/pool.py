@@ -14,56 +14,56 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ci_agent_eval.analysis.comparison.model import BaselineRun
-from ci_agent_eval.analysis.comparison.resampling import Iterations, Statistic
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Tally, tally_of
+from ci_agent_eval.analysis.comparison.resampling import IterationValues, MetricStatistic
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, OutcomeTally, tally_outcome
 from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.measurement import compute_latency_statistic
 
-Attempts = tuple[EpisodeFacts, ...]
+IterationAttempts = tuple[EpisodeRecord, ...]
 """Every attempt at one iteration, the first one first."""
 
 
-class Figure(NamedTuple):
+class Metric(NamedTuple):
     """Something that episodes measure."""
 
-    statistic: Statistic
-    of: Callable[[EpisodeFacts], tuple[float, ...]]
+    statistic: MetricStatistic
+    of: Callable[[EpisodeRecord], tuple[float, ...]]
     """What an episode measured of it; empty: it was not measured."""
 
 
-def _known(value: float | None) -> tuple[float, ...]:
+def _optional_value(value: float | None) -> tuple[float, ...]:
     return () if value is None else (value,)
 
 
-FIGURES: Mapping[str, Figure] = {
-    "cost_usd": Figure("mean", lambda facts: _known(facts.cost_usd)),
-    "tokens": Figure("mean", lambda facts: _known(facts.tokens)),
-    "tool_calls": Figure("mean", lambda facts: (facts.tool_calls,)),
-    "p95_latency_ms": Figure("p95", lambda facts: facts.latencies_ms),
+METRICS: Mapping[str, Metric] = {
+    "cost_usd": Metric("mean", lambda facts: _optional_value(facts.cost_usd)),
+    "tokens": Metric("mean", lambda facts: _optional_value(facts.tokens)),
+    "tool_calls": Metric("mean", lambda facts: (facts.tool_calls,)),
+    "p95_latency_ms": Metric("p95", lambda facts: facts.latencies_ms),
 }
 """The figures of a side, by their names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class IterationPool:
     """The iterations of a scenario that count, of all its runs."""
 
-    episodes: tuple[EpisodeFacts, ...]
+    episodes: tuple[EpisodeRecord, ...]
     """Every attempt that was not skipped."""
-    tally: Tally
+    tally: OutcomeTally
     """Each iteration once, by the attempt that decides."""
     repeated: int = 0
     """Iterations left out, because a later run replayed the same."""
     flaky: int = 0
     """Iterations that passed only on a retry."""
 
-    def measured(self, name: str) -> Iterations | None:
+    def measured(self, name: str) -> IterationValues | None:
         """Return what each episode measured of a figure; None: one has no measurement.
 
         Of latencies those count that are there. An error may have ended an episode before
         there was anything to measure.
         """
-        figure = FIGURES[name]
+        figure = METRICS[name]
         found = [(facts.outcome, figure.of(facts)) for facts in self.episodes]
         lacks_one = any(not values for outcome, values in found if outcome != "error")
         if figure.statistic == "mean" and lacks_one:
@@ -76,12 +76,12 @@ class Pool:
         if measured is None:
             return None
         values = [value for one in measured for value in one]
-        if FIGURES[name].statistic == "p95":
+        if METRICS[name].statistic == "p95":
             return compute_latency_statistic(values, "p95")
         return round(math.fsum(values) / len(values), 10)
 
 
-def independent(runs: Sequence[BaselineRun]) -> list[int]:
+def find_distinct_runs(runs: Sequence[BaselineRun]) -> list[int]:
     """Return the places of runs that are no copies: the same to the last figure as a later one."""
     found: list[int] = []
     for place, run in enumerate(runs):
@@ -90,18 +90,18 @@ def independent(runs: Sequence[BaselineRun]) -> list[int]:
     return found
 
 
-def pooled(runs: Iterable[Sequence[EpisodeFacts]]) -> Pool:
+def pool_iterations(runs: Iterable[Sequence[EpisodeRecord]]) -> IterationPool:
     """Put the episodes of a scenario's runs together, the latest run first.
 
     What a run replays counts as often as in the run that replays it most often.
     """
-    kept: list[Attempts] = []
+    kept: list[IterationAttempts] = []
     seen: Counter[tuple[object, ...]] = Counter()
     repeated = 0
     for episodes in runs:
         here: Counter[tuple[object, ...]] = Counter()
-        for attempts in _iterations(episodes):
-            said = _replayed(attempts)
+        for attempts in _group_iterations(episodes):
+            said = _build_replay_key(attempts)
             if said is not None:
                 here[said] += 1
                 if here[said] <= seen[said]:
@@ -111,22 +111,22 @@ def pooled(runs: Iterable[Sequence[EpisodeFacts]]) -> Pool:
         seen |= here
     ran = (facts for attempts in kept for facts in attempts if facts.outcome != "skipped")
     final = [get_decisive_attempt(attempts) for attempts in kept]
-    tally = sum((tally_of(facts.outcome) for facts in final), Tally())
+    tally = sum((tally_outcome(facts.outcome) for facts in final), OutcomeTally())
     flaky = sum(1 for facts in final if facts.outcome == "passed" and facts.attempt > 1)
-    return Pool(tuple(ran), tally, repeated, flaky)
+    return IterationPool(tuple(ran), tally, repeated, flaky)
 
 
-def _iterations(episodes: Sequence[EpisodeFacts]) -> Iterator[Attempts]:
-    ordered = sorted(episodes, key=lambda facts: (*_iteration(facts), facts.attempt))
-    for _, attempts in groupby(ordered, key=_iteration):
+def _group_iterations(episodes: Sequence[EpisodeRecord]) -> Iterator[IterationAttempts]:
+    ordered = sorted(episodes, key=lambda facts: (*_iteration_key(facts), facts.attempt))
+    for _, attempts in groupby(ordered, key=_iteration_key):
         yield tuple(attempts)
 
 
-def _iteration(facts: EpisodeFacts) -> tuple[str, int]:
+def _iteration_key(facts: EpisodeRecord) -> tuple[str, int]:
     return facts.nodeid or "", facts.iteration
 
 
-def _replayed(attempts: Attempts) -> tuple[object, ...] | None:
+def _build_replay_key(attempts: IterationAttempts) -> tuple[object, ...] | None:
     """Return all that a recording brings back, its latencies too; None: a model answered."""
     if any(not facts.calls.replayed or facts.calls.live for facts in attempts):
         return None

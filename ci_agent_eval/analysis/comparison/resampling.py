@@ -10,34 +10,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from ci_agent_eval.analysis.comparison.arrays import numpy
+from ci_agent_eval.analysis.comparison.arrays import import_numpy
 
 RESAMPLES = 1000
 SEED = 20_240_101
 """The same resamples are drawn every time."""
 
-MOST_SINGLE = 0.1
+MAX_SINGLE_SHARE = 0.1
 """Share of the scenarios with one iteration on a side up to which there is an interval."""
 
-Statistic = Literal["mean", "p95"]
+MetricStatistic = Literal["mean", "p95"]
 """Of a scenario's iterations: the mean of one figure each, or the p95 of all they measured."""
 
-Iterations = tuple[tuple[float, ...], ...]
+IterationValues = tuple[tuple[float, ...], ...]
 """What each iteration measured."""
 
 
 _Item = TypeVar("_Item")
 
 
-class Pair(NamedTuple):
+class IterationPair(NamedTuple):
     """A scenario's iterations on both sides."""
 
-    before: Iterations
-    after: Iterations
+    before: IterationValues
+    after: IterationValues
 
 
-def interval_of_change(
-    pairs: Sequence[Pair], statistic: Statistic, level: float = 0.95
+def compute_change_interval(
+    pairs: Sequence[IterationPair], statistic: MetricStatistic, level: float = 0.95
 ) -> tuple[float, float] | None:
     """Return the interval of the relative change of the mean over scenarios, by a bootstrap.
 
@@ -47,12 +47,12 @@ def interval_of_change(
     American Statistical Association 83 (1988), 231-241). None where a side has a single
     iteration in too many scenarios, and where the mean before is 0 in some resample.
     """
-    np = numpy()
+    np = import_numpy()
     single = sum(1 for pair in pairs if min(map(len, pair)) == 1)
-    if not pairs or single > MOST_SINGLE * len(pairs):
+    if not pairs or single > MAX_SINGLE_SHARE * len(pairs):
         return None
     draws = _Draws()
-    ordered = sorted(_sorted(pair) for pair in pairs)
+    ordered = sorted(_sort_pair(pair) for pair in pairs)
     before = sum((draws.bootstrapped(pair.before, statistic) for pair in ordered), np.zeros(1))
     after = sum((draws.bootstrapped(pair.after, statistic) for pair in ordered), np.zeros(1))
     if (before <= 0).any():
@@ -61,8 +61,8 @@ def interval_of_change(
     return round(float(ends[0]), 4), round(float(ends[1]), 4)
 
 
-def p_value_of_increase(
-    pairs: Sequence[Pair], statistic: Statistic, allowed: float
+def compute_increase_p_value(
+    pairs: Sequence[IterationPair], statistic: MetricStatistic, allowed: float
 ) -> float | None:
     """Return the one-sided p-value that the mean over scenarios rose by more than allowed.
 
@@ -76,8 +76,8 @@ def p_value_of_increase(
     if not pairs:
         return None
     draws = _Draws()
-    seen, size, drawn = 0.0, 0.0, numpy().zeros(RESAMPLES)
-    for pair in sorted(_sorted(pair) for pair in pairs):
+    seen, size, drawn = 0.0, 0.0, import_numpy().zeros(RESAMPLES)
+    for pair in sorted(_sort_pair(pair) for pair in pairs):
         scaled = tuple(tuple(v * (1 + allowed) for v in values) for values in pair.before)
         observed, dealt = draws.dealt(scaled, pair.after, statistic)
         seen, drawn, size = seen + observed, drawn + dealt, size + abs(observed)
@@ -86,8 +86,8 @@ def p_value_of_increase(
     return round((1 + as_far) / (1 + RESAMPLES), 10)
 
 
-def _sorted(pair: Pair) -> Pair:
-    return Pair(tuple(sorted(pair.before)), tuple(sorted(pair.after)))
+def _sort_pair(pair: IterationPair) -> IterationPair:
+    return IterationPair(tuple(sorted(pair.before)), tuple(sorted(pair.after)))
 
 
 class _Draws:
@@ -99,26 +99,28 @@ class _Draws:
     """
 
     def __init__(self) -> None:
-        self._random = numpy().random.default_rng(SEED)
+        self._random = import_numpy().random.default_rng(SEED)
         self._resamples: dict[int, Any] = {}
         self._deals: dict[tuple[int, int], Any] = {}
 
-    def bootstrapped(self, iterations: Iterations, statistic: Statistic) -> Any:
+    def bootstrapped(self, iterations: IterationValues, statistic: MetricStatistic) -> Any:
         """Return the statistic of each resample of a side."""
         count = len(iterations)
         if len(set(iterations)) == 1:
-            (same,) = _figures(iterations[:1], numpy().ones((1, 1), dtype=int), statistic)
-            return numpy().full(RESAMPLES, same)
+            (same,) = _compute_statistic(
+                iterations[:1], import_numpy().ones((1, 1), dtype=int), statistic
+            )
+            return import_numpy().full(RESAMPLES, same)
         if count not in self._resamples:
             self._resamples[count] = self._resample(count)
         mixed = tuple(self._mixed(iterations))
-        return self._in_own_order(_figures(mixed, self._resamples[count], statistic))
+        return self._in_own_order(_compute_statistic(mixed, self._resamples[count], statistic))
 
     def dealt(
-        self, before: Iterations, after: Iterations, statistic: Statistic
+        self, before: IterationValues, after: IterationValues, statistic: MetricStatistic
     ) -> tuple[float, Any]:
         """Return by how much the side after is above that before: as seen, and in each deal."""
-        np = numpy()
+        np = import_numpy()
         sizes = len(before), len(after)
         if sizes not in self._deals:
             self._deals[sizes] = self._deal(*sizes)
@@ -127,7 +129,9 @@ class _Draws:
         iterations = tuple(values for values, _ in pool)
         seen = np.array([[label] for _, label in pool], dtype=np.int32)
         labels = np.concatenate([seen, self._deals[sizes]], axis=1)
-        now, past = (_figures(iterations, side, statistic) for side in (labels, 1 - labels))
+        now, past = (
+            _compute_statistic(iterations, side, statistic) for side in (labels, 1 - labels)
+        )
         return float(now[0] - past[0]), self._in_own_order((now - past)[1:])
 
     def _in_own_order(self, figures: Any) -> Any:
@@ -137,14 +141,14 @@ class _Draws:
         return [items[place] for place in self._random.permutation(len(items))]
 
     def _resample(self, count: int) -> Any:
-        np = numpy()
+        np = import_numpy()
         drawn = self._random.integers(0, count, size=(count - 1, RESAMPLES))
         places = (drawn * RESAMPLES + np.arange(RESAMPLES)).ravel()
         weights = np.bincount(places, minlength=count * RESAMPLES)
         return weights.reshape(count, RESAMPLES).astype(np.int32)
 
     def _deal(self, before: int, after: int) -> Any:
-        np = numpy()
+        np = import_numpy()
         order = self._random.random((RESAMPLES, before + after), dtype=np.float32)
         chosen = np.argpartition(order, after - 1, axis=1)[:, :after]
         labels = np.zeros((RESAMPLES, before + after), dtype=np.int32)
@@ -152,9 +156,11 @@ class _Draws:
         return np.ascontiguousarray(labels.T)
 
 
-def _figures(iterations: Iterations, weights: Any, statistic: Statistic) -> Any:
+def _compute_statistic(
+    iterations: IterationValues, weights: Any, statistic: MetricStatistic
+) -> Any:
     """Return the statistic for each column of weights."""
-    np = numpy()
+    np = import_numpy()
     if statistic == "mean":
         figures = np.array([value for (value,) in iterations], dtype=float)
         return figures @ weights / weights.sum(axis=0)
@@ -162,15 +168,15 @@ def _figures(iterations: Iterations, weights: Any, statistic: Statistic) -> Any:
     pairs.sort(reverse=True)
     values, owners = (np.array(column) for column in zip(*pairs, strict=True))
     sizes = np.array([len(values) for values in iterations], dtype=np.int32)
-    return _p95(values, owners, weights, sizes @ weights)
+    return _weighted_p95(values, owners, weights, sizes @ weights)
 
 
-def _p95(values: Any, owners: Any, weights: Any, measured: Any) -> Any:
+def _weighted_p95(values: Any, owners: Any, weights: Any, measured: Any) -> Any:
     """Return the nearest-rank p95 of values in descending order, weighted by each column.
 
     As `latency_statistic` has it: the first from the top with no more than 5 % above it.
     """
-    np = numpy()
+    np = import_numpy()
     above = measured - np.ceil(np.round(0.95 * measured, 9))
     # The top of the values is often enough, and quicker to look through.
     for looked_at in (len(values) // 8 + 16, len(values)):

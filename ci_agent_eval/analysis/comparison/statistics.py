@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 
-def p_value_of_drop(
+def compute_drop_p_value(
     passed_before: int, judged_before: int, passed_after: int, judged_after: int
 ) -> float:
     """Return the one-sided p-value of Fisher's exact test that the pass rate fell.
@@ -28,10 +28,10 @@ def p_value_of_drop(
         after = failed - before
         ways = ways * (judged_before - before) * after
         ways //= (before + 1) * (judged_after - after + 1)
-    return significant(as_far / math.comb(judged_before + judged_after, failed))
+    return round_significant(as_far / math.comb(judged_before + judged_after, failed))
 
 
-def adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
+def adjust_p_values(p_values: Sequence[float]) -> tuple[float, ...]:
     """Return the p-values corrected for their number by Benjamini and Hochberg's procedure.
 
     Y. Benjamini, Y. Hochberg, Journal of the Royal Statistical Society B 57 (1995), 289-300.
@@ -42,11 +42,11 @@ def adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
     ranked = sorted(range(len(p_values)), key=p_values.__getitem__, reverse=True)
     for rank, place in zip(range(len(p_values), 0, -1), ranked, strict=True):
         least = min(least, p_values[place] * len(p_values) / rank)
-        found[place] = significant(least)
+        found[place] = round_significant(least)
     return tuple(found)
 
 
-def p_value_of_losses(lost: int, won: int) -> float:
+def compute_losses_p_value(lost: int, won: int) -> float:
     """Return the one-sided exact McNemar (sign) test of scenarios lost against scenarios won.
 
     Q. McNemar, Psychometrika 12 (1947), 153-157, by the binomial distribution. 1 where nothing
@@ -54,9 +54,9 @@ def p_value_of_losses(lost: int, won: int) -> float:
     """
     tossed = lost + won
     ways = sum(math.comb(tossed, heads) for heads in range(lost, tossed + 1))
-    return significant(ways / 2**tossed)
+    return round_significant(ways / 2**tossed)
 
 
-def significant(value: float, digits: int = 10) -> float:
+def round_significant(value: float, digits: int = 10) -> float:
     """Round to significant digits."""
     return float(f"{value:.{digits}g}")

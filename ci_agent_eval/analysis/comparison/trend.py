@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterable, Sequence
 
 from ci_agent_eval.analysis.comparison.model import BaselineRun, TrendPoint
-from ci_agent_eval.analysis.loaded_results import Tally
+from ci_agent_eval.analysis.loaded_results import OutcomeTally
 from ci_agent_eval.analysis.summary import ScenarioSummary
 
-LONGEST = 20
+MAX_TREND_RUNS = 20
 """Runs that a trend has at most, the latest."""
 _SHORT_SHA = 7
 
 
-def trend(
+def build_trend(
     runs: Sequence[BaselineRun],
     scenarios: Sequence[Iterable[ScenarioSummary]],
     now: Iterable[ScenarioSummary],
@@ -23,15 +23,15 @@ def trend(
 
     Each has all its own scenarios, so that it is what that run's report said.
     """
-    paired = list(zip(runs, scenarios, strict=True))[:LONGEST]
-    before = [point(_label(run), found) for run, found in reversed(paired)]
-    return (*before, point("", now))
+    paired = list(zip(runs, scenarios, strict=True))[:MAX_TREND_RUNS]
+    before = [build_trend_point(_label_run(run), found) for run, found in reversed(paired)]
+    return (*before, build_trend_point("", now))
 
 
-def point(label: str, scenarios: Iterable[ScenarioSummary]) -> TrendPoint:
+def build_trend_point(label: str, scenarios: Iterable[ScenarioSummary]) -> TrendPoint:
     """Return the pass rate of a run's episodes, and what they cost, each and together."""
     listed = list(scenarios)
-    tally = sum((scenario.tally for scenario in listed), Tally())
+    tally = sum((scenario.tally for scenario in listed), OutcomeTally())
     costs = [scenario.cost_usd for scenario in listed if scenario.tally.ran]
     known = [cost for cost in costs if cost is not None]
     cost = math.fsum(known) if known and len(known) == len(costs) else None
@@ -44,5 +44,5 @@ def point(label: str, scenarios: Iterable[ScenarioSummary]) -> TrendPoint:
     )
 
 
-def _label(run: BaselineRun) -> str:
+def _label_run(run: BaselineRun) -> str:
     return run.commit[:_SHORT_SHA] if run.commit else run.label

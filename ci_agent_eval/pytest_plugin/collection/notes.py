@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.analysis.intervals import LEVEL, iterations_to_prove, wilson
+from ci_agent_eval.analysis.intervals import (
+    CONFIDENCE_LEVEL,
+    compute_iterations_to_prove,
+    compute_wilson_interval,
+)
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.collection import iterations
@@ -71,13 +75,13 @@ def _too_few_to_prove(title: str, scenario: _Scenario) -> Iterator[str]:
     rate = max(scenario.rates, default=0.0)
     if scenario.count == 1 or not 0 <= rate < 1:
         return
-    shown, _ = wilson(scenario.count, scenario.count)
+    shown, _ = compute_wilson_interval(scenario.count, scenario.count)
     if shown < rate:
         runs = pluralize(scenario.count, "iteration")
         yield (
             f"{title}: {runs} cannot prove min_pass_rate {rate:g} even if "
-            f"all pass (they prove {shown:.3f} at {LEVEL:.0%}); "
-            f"{iterations_to_prove(rate)} would be enough"
+            f"all pass (they prove {shown:.3f} at {CONFIDENCE_LEVEL:.0%}); "
+            f"{compute_iterations_to_prove(rate)} would be enough"
         )
 
 

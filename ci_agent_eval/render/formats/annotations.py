@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase
-from ci_agent_eval.gate.report import Judged, Report
+from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render.baseline_findings import doubts
 from ci_agent_eval.render.comparison import Key, comparison_of, key_of, notes
 from ci_agent_eval.render.escape import cut_bytes, many_lines, visible_line
@@ -203,7 +203,7 @@ def _known(report: Report) -> Iterator[_Draft]:
             )
 
 
-def _scenario(item: Judged, level: Level, note: str, *, newly: bool) -> Iterator[_Draft]:
+def _scenario(item: JudgedScenario, level: Level, note: str, *, newly: bool) -> Iterator[_Draft]:
     scenario = item.scenario
     if scenario.tally.failed:
         for cause in causes(scenario):
@@ -219,7 +219,7 @@ def _scenario(item: Judged, level: Level, note: str, *, newly: bool) -> Iterator
         yield replace(_cause(item, cause_of(scenario, failed), "warning"), kind="warning")
 
 
-def _cause(item: Judged, cause: Cause, level: Level, note: str = "") -> _Draft:
+def _cause(item: JudgedScenario, cause: Cause, level: Level, note: str = "") -> _Draft:
     scenario = item.scenario
     title = f"{title_of(scenario)}: {cause.name or 'failed'}"
     passes = f"passes {of(scenario.tally.passed, scenario.tally.judged)}"
@@ -251,7 +251,7 @@ def _test(case: JUnitCase) -> _Draft:
     return _Draft(case.file, case.line, "failure", case.title, message, case.detail, kind="test")
 
 
-def _level(item: Judged, *, missed: bool) -> Level:
+def _level(item: JudgedScenario, *, missed: bool) -> Level:
     """Return how much a failure of the scenario weighs; `missed`: evaluations miss a threshold."""
     if item.only_measures:
         return "warning" if missed else "notice"

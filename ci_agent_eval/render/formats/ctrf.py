@@ -17,7 +17,7 @@ from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.gate import Reason, Status
-from ci_agent_eval.gate.report import Judged, Report
+from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render.baseline_findings import Doubt, doubts
 from ci_agent_eval.render.comparison import key_of
 from ci_agent_eval.render.escape import EMPTY, cut_bytes, many_lines, visible_line
@@ -106,7 +106,9 @@ def _tests(report: Report) -> Iterator[dict[str, Any]]:
     yield _gate(report)
 
 
-def _scenario(item: Judged, suite: str, against: Doubt | None, *, is_over: bool) -> dict[str, Any]:
+def _scenario(
+    item: JudgedScenario, suite: str, against: Doubt | None, *, is_over: bool
+) -> dict[str, Any]:
     scenario, status = item.scenario, item.judgement.status
     duration = scenario.duration_ms
     tags = [item.judgement.gate, *(["evaluation"] if scenario.mode == "evaluation" else [])]
@@ -160,7 +162,7 @@ def _figures(scenario: ScenarioSummary) -> dict[str, Any]:
     }
 
 
-def _why(item: Judged, *, is_over: bool) -> Iterator[str]:
+def _why(item: JudgedScenario, *, is_over: bool) -> Iterator[str]:
     """Yield why a scenario did not pass, a line each."""
     scenario = item.scenario
     if is_over:

@@ -17,8 +17,8 @@ from typing import Annotated, Any, get_args
 from pydantic import ConfigDict, JsonValue, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
+from ci_agent_eval.analysis.comparison.findings import list_comparison_findings
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
-from ci_agent_eval.analysis.comparison.remarks import remarks
 from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.contract.base import SchemaVersion
 from ci_agent_eval.contract.findings import Finding, FindingData
@@ -170,7 +170,9 @@ def _with_data(
 
     The data is in the summary and in the comparison, in the order of the reasons.
     """
-    found = () if comparison is None else tuple(remarks(comparison, verdict.increases))
+    found = (
+        () if comparison is None else tuple(list_comparison_findings(comparison, verdict.increases))
+    )
 
     def with_data(reasons: Iterable[Reason], *, blocking: bool) -> tuple[Reason, ...]:
         findings = (one for one in summary.findings if one.blocking is blocking)

@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ci_agent_eval.analysis.comparison.model import Sample, ScenarioComparison
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts
+from ci_agent_eval.analysis.comparison.model import ConversationSample, ScenarioComparison
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.render.comparison import Key, key_of
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.html.conversation import Conversation
 from ci_agent_eval.render.html.embed import embedded_json, filled
 
-Numbered = tuple[int, EpisodeFacts]
+Numbered = tuple[int, EpisodeRecord]
 
 
 class Beside:
@@ -24,11 +24,11 @@ class Beside:
     """
 
     def __init__(
-        self, samples: Iterable[Sample], episodes: Iterable[EpisodeFacts], shown: Shown
+        self, samples: Iterable[ConversationSample], episodes: Iterable[EpisodeRecord], shown: Shown
     ) -> None:
         self._shown = shown
         self._left = shown.caps.baseline
-        self._samples: Mapping[Key, list[Sample]] = defaultdict(list)
+        self._samples: Mapping[Key, list[ConversationSample]] = defaultdict(list)
         for sample in samples:
             self._samples[sample.scenario_id, sample.agent].append(sample)
         self._episodes: Mapping[Key, list[Numbered]] = defaultdict(list)
@@ -49,13 +49,13 @@ class Beside:
         }
         return filled(row)
 
-    def _of_base(self, scenario: ScenarioComparison) -> Sequence[Sample]:
+    def _of_base(self, scenario: ScenarioComparison) -> Sequence[ConversationSample]:
         name = scenario.renamed_from or scenario.scenario_id
         found = self._samples.get((name, scenario.agent), ())
         # An agent that is called otherwise now is the same where it is the only one.
         return found or [s for key, ss in self._samples.items() if key[0] == name for s in ss]
 
-    def _turns(self, sample: Sample) -> list[dict[str, Any]] | None:
+    def _turns(self, sample: ConversationSample) -> list[dict[str, Any]] | None:
         if sample.turns is None or self._left <= 0:
             self._shown.cut.conversations += 1
             return None
@@ -73,7 +73,9 @@ def _fails_more(scenario: ScenarioComparison) -> tuple[bool, bool]:
     return was < now or scenario.change == "still_failing", now < was or still_fails
 
 
-def _of_base(found: Sequence[Sample], scenario: ScenarioComparison) -> Sample | None:
+def _of_base(
+    found: Sequence[ConversationSample], scenario: ScenarioComparison
+) -> ConversationSample | None:
     failing = _fails_more(scenario)[0]
     way = scenario.divergence.before if scenario.divergence else None
     wanted = [s for s in found if (s.outcome == "failed") is failing] or found

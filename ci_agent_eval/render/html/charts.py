@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.render.html.histogram import FEWEST_VALUES, Bin, Histogram, histogram
 from ci_agent_eval.render.numbers import count, counted, milliseconds, money
 
@@ -55,7 +55,7 @@ class Chart:
     height: int = HEIGHT
 
 
-def charts(episodes: Iterable[EpisodeFacts]) -> tuple[Chart, ...]:
+def charts(episodes: Iterable[EpisodeRecord]) -> tuple[Chart, ...]:
     """Return the distributions of what was measured more than once; skipped episodes have none.
 
     Of values that are all the same there is no picture, and a sentence says so.

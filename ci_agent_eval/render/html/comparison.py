@@ -6,8 +6,13 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ci_agent_eval.analysis.comparison.model import Difference, NoBaseline, ScenarioComparison, Side
-from ci_agent_eval.analysis.comparison.remarks import aside
+from ci_agent_eval.analysis.comparison.findings import describe_set_aside
+from ci_agent_eval.analysis.comparison.model import (
+    ConditionDifference,
+    NoBaseline,
+    ScenarioComparison,
+    ScenarioMetrics,
+)
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import Doubt, by_scenario
@@ -29,7 +34,9 @@ from ci_agent_eval.render.numbers import ABSENT
 from ci_agent_eval.render.trajectory_diff import has_changed, place_of, ways_of
 from ci_agent_eval.render.views import of
 
-_FIGURES: tuple[tuple[str, Callable[[Side], float | None], Callable[[float], str]], ...] = (
+_FIGURES: tuple[
+    tuple[str, Callable[[ScenarioMetrics], float | None], Callable[[float], str]], ...
+] = (
     ("pass rate", lambda side: side.pass_rate, numbers.percent),
     ("cost per episode", lambda side: side.cost_usd, numbers.money),
     ("tokens per episode", lambda side: side.tokens, numbers.count),
@@ -62,7 +69,7 @@ class Pair:
     """What it is, before, now."""
     incomparable: str
     """How much of it is not comparable; empty: nothing is."""
-    differences: Sequence[Difference]
+    differences: Sequence[ConditionDifference]
     apart: bool
     """Whether they keep the whole scenario from being compared, not some iterations."""
     newly_over: Sequence[str]
@@ -130,7 +137,7 @@ def _is_trouble(scenario: ScenarioComparison) -> bool:
 
 def _is_told(scenario: ScenarioComparison) -> bool:
     said = scenario.divergence, scenario.newly_over, scenario.renamed_from, scenario.differences
-    doubted = scenario.downgraded, scenario.thinned, scenario.flakier
+    doubted = scenario.is_downgraded, scenario.thinned, scenario.flakier
     return scenario.change != "unchanged" or scenario.call in _CALLS or any((*said, *doubted))
 
 
@@ -167,7 +174,7 @@ def _pair(
         figures=_figures(scenario),
         incomparable=_incomparable(scenario),
         differences=[
-            Difference(d.condition, shown.text(d.before), shown.text(d.after))
+            ConditionDifference(d.condition, shown.text(d.before), shown.text(d.after))
             for d in scenario.differences
         ],
         apart=scenario.change == "not_comparable",
@@ -186,11 +193,11 @@ def _pair(
 def _incomparable(scenario: ScenarioComparison) -> str:
     if scenario.change == "not_comparable":
         return "Not comparable"
-    told = aside(scenario) if scenario.differences else ""
+    told = describe_set_aside(scenario) if scenario.differences else ""
     return told[:1].upper() + told[1:]
 
 
-def _passes(side: Side | None) -> str:
+def _passes(side: ScenarioMetrics | None) -> str:
     return ABSENT if side is None else of(side.passed, side.judged)
 
 

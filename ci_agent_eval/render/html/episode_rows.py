@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.measurement import compute_latency_statistic
 from ci_agent_eval.render.html.budget_bars import episode_bars
 from ci_agent_eval.render.html.caps import Shown
@@ -25,11 +25,11 @@ Row = dict[str, Any]
 IterationKey = tuple[str, str | None, str | None, int]
 
 
-def _iteration(facts: EpisodeFacts) -> IterationKey:
+def _iteration(facts: EpisodeRecord) -> IterationKey:
     return facts.scenario_id, facts.agent, facts.nodeid, facts.iteration
 
 
-def attempts_of(episodes: Iterable[EpisodeFacts]) -> Mapping[IterationKey, int]:
+def attempts_of(episodes: Iterable[EpisodeRecord]) -> Mapping[IterationKey, int]:
     """Return how many attempts an iteration took, where it is not one."""
     counts = Counter(map(_iteration, episodes))
     return {key: number for key, number in counts.items() if number > 1}
@@ -45,7 +45,7 @@ class Rows:
     """Where each scenario and agent stands in the page's list of them."""
     attempts: Mapping[IterationKey, int]
 
-    def lines(self, episodes: Iterable[tuple[EpisodeFacts, str]]) -> Iterator[str]:
+    def lines(self, episodes: Iterable[tuple[EpisodeRecord, str]]) -> Iterator[str]:
         """Yield the JSON of each episode: facts, and its line of canonical JSON."""
         caps, cut = self.shown.caps, self.shown.cut
         rows, room = caps.rows, {True: caps.failing, False: caps.others}
@@ -60,7 +60,7 @@ class Rows:
             yield self._with_conversation(row, facts, said, room)
 
     def _with_conversation(
-        self, row: str, facts: EpisodeFacts, said: Mapping[str, Any], room: dict[bool, int]
+        self, row: str, facts: EpisodeRecord, said: Mapping[str, Any], room: dict[bool, int]
     ) -> str:
         turns = said.get("trajectory", {}).get("turns")
         if not turns:
@@ -73,7 +73,9 @@ class Rows:
         room[kind] -= len(written)
         return f'{row[:-1]},"turns":{written}}}'
 
-    def _row(self, number: int, scenario: int, facts: EpisodeFacts, said: Mapping[str, Any]) -> Row:
+    def _row(
+        self, number: int, scenario: int, facts: EpisodeRecord, said: Mapping[str, Any]
+    ) -> Row:
         row: Row = {
             "number": number,
             "scenario": scenario,
@@ -133,7 +135,7 @@ class Rows:
         return self.shown.text(json.dumps(metadata, ensure_ascii=False, indent=2))
 
 
-def _figures(facts: EpisodeFacts, said: Mapping[str, Any]) -> Iterator[str]:
+def _figures(facts: EpisodeRecord, said: Mapping[str, Any]) -> Iterator[str]:
     """Write what was measured of an episode, and how its replies came about."""
     if facts.turns:
         yield counted(facts.turns, "turn")

@@ -11,8 +11,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ci_agent_eval.analysis.comparison.model import Sample
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts
+from ci_agent_eval.analysis.comparison.model import ConversationSample
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.baseline_findings import by_scenario
@@ -61,12 +61,12 @@ _CAPS = Caps()
 
 def render_html(
     report: Report,
-    episodes: Sequence[EpisodeFacts],
+    episodes: Sequence[EpisodeRecord],
     lines: Iterable[str],
     *,
     links: Links,
     budgets: SuiteBudgets,
-    samples: Sequence[Sample] = (),
+    samples: Sequence[ConversationSample] = (),
     caps: Caps = _CAPS,
 ) -> Iterator[str]:
     """Yield the page in pieces.

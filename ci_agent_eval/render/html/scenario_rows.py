@@ -10,7 +10,7 @@ from typing import Any
 
 from ci_agent_eval.analysis.reliability import Reliability
 from ci_agent_eval.analysis.summary import ScenarioSummary
-from ci_agent_eval.gate.report import Judged, Report
+from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import Doubt, gating
 from ci_agent_eval.render.comparison import Key, key_of
@@ -26,7 +26,7 @@ _GATED = 1
 """Of a scenario that passes, and fails the gate by the baseline or by a budget."""
 
 
-def listed_scenarios(report: Report, shown: Shown) -> list[Judged]:
+def listed_scenarios(report: Report, shown: Shown) -> list[JudgedScenario]:
     """Return the scenarios that the page shows, the ones with trouble first."""
     gates = gating(report)
     found = sorted(report.judged(), key=lambda item: _weight(item, gates))
@@ -35,7 +35,7 @@ def listed_scenarios(report: Report, shown: Shown) -> list[Judged]:
     return found[:most]
 
 
-def _weight(item: Judged, gates: Container[Key]) -> tuple[int, bool, bool]:
+def _weight(item: JudgedScenario, gates: Container[Key]) -> tuple[int, bool, bool]:
     over = any(found.violation.hard for found in item.scenario.violations)
     weight = _WEIGHT[item.judgement.status]
     if item.passing and (_gates_by_budget(item) or key_of(item.scenario) in gates):
@@ -43,12 +43,14 @@ def _weight(item: Judged, gates: Container[Key]) -> tuple[int, bool, bool]:
     return weight, item.judgement.gate == "advisory", not over
 
 
-def _gates_by_budget(item: Judged) -> bool:
+def _gates_by_budget(item: JudgedScenario) -> bool:
     is_over = any(found.violation.hard for found in item.scenario.violations)
     return is_over and item.scenario.gate == "required"
 
 
-def scenario_row(item: Judged, shown: Shown, places: Places, against: Sequence[Doubt] = ()) -> Row:
+def scenario_row(
+    item: JudgedScenario, shown: Shown, places: Places, against: Sequence[Doubt] = ()
+) -> Row:
     """Return what the page says of a scenario; `against` is what the baseline says of it."""
     scenario, status = item.scenario, item.judgement.status
     tally = scenario.tally
@@ -91,12 +93,12 @@ def _against(doubt: Doubt, shown: Shown) -> Row:
     return filled(row)
 
 
-def _informs(item: Judged) -> bool:
+def _informs(item: JudgedScenario) -> bool:
     """Say whether it is advisory by its own will, and no evaluation."""
     return not item.only_measures and not item.scenario.in_quarantine
 
 
-def _required(item: Judged) -> str:
+def _required(item: JudgedScenario) -> str:
     """Write what the scenario needs, where that is not that every iteration passes."""
     judgement = item.judgement
     if judgement.required_passes is not None:
@@ -106,7 +108,7 @@ def _required(item: Judged) -> str:
     return ""
 
 
-def _range(item: Judged) -> list[float] | None:
+def _range(item: JudgedScenario) -> list[float] | None:
     """Return the ends of the interval, the rate in it, and the rate that is required."""
     interval, rate = item.scenario.pass_interval, item.scenario.tally.pass_rate
     if interval is None or rate is None:

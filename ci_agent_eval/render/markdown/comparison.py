@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ci_agent_eval.analysis.comparison.findings import describe_set_aside
 from ci_agent_eval.analysis.comparison.model import Comparison, Divergence, ScenarioComparison
-from ci_agent_eval.analysis.comparison.remarks import aside
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.baseline_findings import Doubt, doubts
 from ci_agent_eval.render.comparison import (
@@ -157,7 +157,7 @@ def _other_conditions(scenario: ScenarioComparison) -> Said:
         if scenario.change == "not_comparable":
             yield whole, f"{_with_passes(scenario)}, {_differences(scenario)}"
         else:
-            told = f"{aside(scenario)}: {_differences(scenario)}"
+            told = f"{describe_set_aside(scenario)}: {_differences(scenario)}"
             yield f"partly {whole}", f"{_with_passes(scenario)}, {told}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.analysis.summary import FailedAssertion, ScenarioSummary
 from ci_agent_eval.contract.findings import SourceFile
-from ci_agent_eval.gate.report import Judged, Report
+from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render.baseline_findings import doubts, gating
 from ci_agent_eval.render.comparison import key_of, notes
 from ci_agent_eval.render.escape import code_span, fenced
@@ -53,7 +53,7 @@ def assertions(report: Report, links: Links) -> Section:
     )
 
 
-def told_by_row(item: Judged) -> bool:
+def told_by_row(item: JudgedScenario) -> bool:
     """Say whether the one row of a failing scenario says all there is to say."""
     found = list(causes(item.scenario))
     texts = [text or "" for cause in found for text in (cause.name, cause.reason)]
@@ -159,7 +159,7 @@ def passing(report: Report, links: Links) -> Section:
         WHERE,
     )
 
-    def row(item: Judged) -> Sequence[str]:
+    def row(item: JudgedScenario) -> Sequence[str]:
         key = key_of(item.scenario)
         note = told.get(key, "") if key in doubted else ""
         return _passing_row(item, links, note, rated=rated)
@@ -173,7 +173,7 @@ def passing(report: Report, links: Links) -> Section:
     )
 
 
-def _passing_row(item: Judged, links: Links, note: str, *, rated: bool) -> Sequence[str]:
+def _passing_row(item: JudgedScenario, links: Links, note: str, *, rated: bool) -> Sequence[str]:
     scenario = item.scenario
     cost, latency = scenario.cost_usd, scenario.p95_latency_ms
     return (
@@ -185,7 +185,7 @@ def _passing_row(item: Judged, links: Links, note: str, *, rated: bool) -> Seque
     )
 
 
-def _is_over(item: Judged) -> bool:
+def _is_over(item: JudgedScenario) -> bool:
     return any(found.violation.hard for found in item.scenario.violations)
 
 
@@ -207,7 +207,7 @@ def iterations(report: Report) -> Section:
     )
 
 
-def _iterations_row(item: Judged) -> Sequence[str]:
+def _iterations_row(item: JudgedScenario) -> Sequence[str]:
     scenario = item.scenario
     duration, tokens, cost = scenario.duration_ms, scenario.tokens, scenario.cost_usd
     return (

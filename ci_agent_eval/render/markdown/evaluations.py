@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ci_agent_eval.gate.report import Judged, Report
+from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.blocks import Column, place
@@ -42,12 +42,12 @@ def conversations(report: Report, links: Links) -> Section:
     )
 
 
-def _weight(item: Judged) -> tuple[bool, bool]:
+def _weight(item: JudgedScenario) -> tuple[bool, bool]:
     tally = item.scenario.tally
     return not tally.failed, not tally.error
 
 
-def _row(item: Judged, links: Links) -> Sequence[str]:
+def _row(item: JudgedScenario, links: Links) -> Sequence[str]:
     scenario, found = item.scenario, item.scenario.evaluations
     cause = first_cause(scenario) if scenario.tally.failed else None
     return (

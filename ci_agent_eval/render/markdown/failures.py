@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.contract.findings import Finding
-from ci_agent_eval.gate.report import Judged, Report
+from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import views
 from ci_agent_eval.render.comparison import notes
 from ci_agent_eval.render.escape import code_span
@@ -78,7 +78,7 @@ def errors(report: Report, links: Links) -> Section:
     )
 
 
-def _error_row(item: Judged, links: Links) -> Sequence[str]:
+def _error_row(item: JudgedScenario, links: Links) -> Sequence[str]:
     scenario, cause = item.scenario, error_cause(item.scenario)
     return (
         scenario_cell(scenario),
@@ -107,7 +107,7 @@ def skipped(report: Report, links: Links) -> Section:
     )
 
 
-def _skipped_row(item: Judged, links: Links) -> Sequence[str]:
+def _skipped_row(item: JudgedScenario, links: Links) -> Sequence[str]:
     scenario, cause = item.scenario, views.skip_cause(item.scenario)
     note = views.unjudged_note(scenario)
     return (

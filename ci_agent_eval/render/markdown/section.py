@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeVar, get_args
 
 from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.gate import Judgement
-from ci_agent_eval.gate.report import Judged
+from ci_agent_eval.gate.report import JudgedScenario
 from ci_agent_eval.render.comparison import Key, key_of
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.links import Links
@@ -119,7 +119,7 @@ def of_blocks(found: Sequence[T], block: Callable[[T], str]) -> Body:
     return Body(len(found), lambda lines: "\n\n".join(block(item) for item in found[:lines]))
 
 
-def failing_table(found: Sequence[Judged], links: Links, notes: Mapping[Key, str]) -> Body:
+def failing_table(found: Sequence[JudgedScenario], links: Links, notes: Mapping[Key, str]) -> Body:
     """Return a body that is a table of failing scenarios and the first cause of each.
 
     `notes` are our own words about scenarios, from a comparison.
@@ -135,7 +135,7 @@ def failing_table(found: Sequence[Judged], links: Links, notes: Mapping[Key, str
 
 
 def _failing_row(
-    item: Judged, links: Links, notes: Mapping[Key, str], *, rated: bool
+    item: JudgedScenario, links: Links, notes: Mapping[Key, str], *, rated: bool
 ) -> Sequence[str]:
     scenario, cause = item.scenario, first_cause(item.scenario)
     note = notes.get(key_of(scenario))
@@ -147,7 +147,7 @@ def _failing_row(
     )
 
 
-def are_rated(found: Iterable[Judged]) -> bool:
+def are_rated(found: Iterable[JudgedScenario]) -> bool:
     """Say whether any of the scenarios was judged more than once: then its rate means something."""
     return any(item.scenario.tally.judged > 1 for item in found)
 
@@ -158,7 +158,7 @@ def passes_columns(*, rated: bool) -> Sequence[Column]:
     return columns if rated else columns[:1]
 
 
-def passes_cells(item: Judged, *, rated: bool, note: str = "") -> Sequence[str]:
+def passes_cells(item: JudgedScenario, *, rated: bool, note: str = "") -> Sequence[str]:
     """Return how many iterations passed and how many must where that is not all, and the rate."""
     passes = of(item.scenario.tally.passed, item.scenario.tally.judged)
     required = ", ".join(_required(item.judgement))

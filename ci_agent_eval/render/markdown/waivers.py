@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ci_agent_eval.analysis.summary import ScenarioSummary
-from ci_agent_eval.analysis.waivers import Agreement
+from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.gate import Reason
-from ci_agent_eval.gate.report import Judged, Report
+from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.blocks import Column, place
@@ -56,7 +56,7 @@ def quarantine_title(report: Report) -> str:
     return "; ".join(_title(report.quarantined))
 
 
-def _title(found: Sequence[Judged]) -> Iterator[str]:
+def _title(found: Sequence[JudgedScenario]) -> Iterator[str]:
     held = [item for item in found if item.scenario.in_quarantine]
     if held:
         failing = sum(1 for item in held if not item.passing)
@@ -66,12 +66,12 @@ def _title(found: Sequence[Judged]) -> Iterator[str]:
         yield f"{'quarantine' if held else 'Quarantine'} over, gating again: {count(over)}"
 
 
-def until(agreed: Agreement) -> str:
+def until(agreed: WaiverStatus) -> str:
     """Say until when an agreement holds, or that it does not hold any more."""
     return f"{agreed.until}, over: it gates again" if agreed.expired else str(agreed.until)
 
 
-def _row(item: Judged, links: Links) -> Sequence[str]:
+def _row(item: JudgedScenario, links: Links) -> Sequence[str]:
     scenario, agreed = item.scenario, item.scenario.quarantine
     assert agreed is not None, "only what is in quarantine is here"  # noqa: S101 - see quarantined
     return (
@@ -85,7 +85,7 @@ def _row(item: Judged, links: Links) -> Sequence[str]:
     )
 
 
-def _why(item: Judged) -> str:
+def _why(item: JudgedScenario) -> str:
     if item.passing:
         names = hard_overruns(item.scenario)
         shown = ", ".join(code_span(name, limit=ID_LIMIT, cell=True) for name in names)

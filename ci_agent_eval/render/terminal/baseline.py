@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ci_agent_eval.analysis.comparison.findings import describe_set_aside
 from ci_agent_eval.analysis.comparison.model import ScenarioComparison
-from ci_agent_eval.analysis.comparison.remarks import aside
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.baseline_findings import Doubt, doubts
 from ci_agent_eval.render.comparison import (
@@ -71,7 +71,7 @@ def _moved(scenario: ScenarioComparison) -> Entry:
         f"{d.condition} was {d.before}, is {d.after}" for d in scenario.differences
     )
     if differences and scenario.change != "not_comparable":
-        differences = f"{aside(scenario)}: {differences}"
+        differences = f"{describe_set_aside(scenario)}: {differences}"
     over = f"newly over budget: {', '.join(scenario.newly_over)}" if scenario.newly_over else ""
     was = f"was {scenario.renamed_from}" if scenario.renamed_from else ""
     text = "; ".join(part for part in (differences, over, was) if part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.gate import Reason
-from ci_agent_eval.gate.report import Judged
+from ci_agent_eval.gate.report import JudgedScenario
 from ci_agent_eval.render.escape import terminal
 from ci_agent_eval.render.known import KnownRow
 from ci_agent_eval.render.links import line_number
@@ -40,14 +40,14 @@ USED = Entry("scenario", "passes, pass rate", "duration, tokens, cost of all tog
 """What stands above the iterations."""
 
 
-def failing(item: Judged, note: str) -> Entry:
+def failing(item: JudgedScenario, note: str) -> Entry:
     """Return a scenario below its pass rate: the first cause, after our own `note` on it."""
     cause = first_cause(item.scenario)
     text = "; ".join(part for part in (note, _text(cause)) if part)
     return Entry(_name(item), _passes(item), text, _place(cause.file, cause.line))
 
 
-def errored(item: Judged) -> Entry:
+def errored(item: JudgedScenario) -> Entry:
     """Return a scenario that the world broke, and by what first."""
     tally = item.scenario.tally
     cause = error_cause(item.scenario)
@@ -55,7 +55,7 @@ def errored(item: Judged) -> Entry:
     return Entry(_name(item), errors, _text(cause), _place(cause.file, cause.line))
 
 
-def skipped(item: Judged) -> Entry:
+def skipped(item: JudgedScenario) -> Entry:
     """Return a scenario of which iterations were skipped, or never ran, and why."""
     cause = skip_cause(item.scenario)
     note = unjudged_note(item.scenario)
@@ -79,7 +79,7 @@ def test(case: JUnitCase) -> Entry:
     )
 
 
-def unproven(item: Judged) -> Entry:
+def unproven(item: JudgedScenario) -> Entry:
     """Return a scenario whose test is marked to need no evidence."""
     return Entry(_name(item), _passes(item), _place(item.scenario.file, item.scenario.line))
 
@@ -100,7 +100,7 @@ def flaky(found: Flaky) -> Entry:
     return Entry(terminal(found.title, NAME_LIMIT), times, _place(found.file, found.line))
 
 
-def iterations(item: Judged) -> Entry:
+def iterations(item: JudgedScenario) -> Entry:
     """Return what the iterations of a scenario came to together."""
     scenario, used = item.scenario, []
     if scenario.duration_ms is not None:
@@ -112,7 +112,7 @@ def iterations(item: Judged) -> Entry:
     return Entry(_name(item), _passes(item), ", ".join(used))
 
 
-def measured(pair: tuple[Judged, Cause]) -> Entry:
+def measured(pair: tuple[JudgedScenario, Cause]) -> Entry:
     """Return an assertion that failed in an evaluation."""
     item, cause = pair
     found = item.scenario.evaluations
@@ -121,7 +121,7 @@ def measured(pair: tuple[Judged, Cause]) -> Entry:
     return Entry(_name(item), f"score {mean}{times}", _text(cause), _place(cause.file, cause.line))
 
 
-def quarantined(item: Judged) -> Entry:
+def quarantined(item: JudgedScenario) -> Entry:
     """Return a scenario in quarantine: why it does not pass, until when, and who says so."""
     agreed = item.scenario.quarantine
     assert agreed is not None, "only what is in quarantine is shown"  # noqa: S101 - see above
@@ -139,13 +139,13 @@ def accepted(reason: Reason) -> Entry:
     return Entry(name + agent, "", terminal(reason_sentence(reason), WHOLE_LIMIT))
 
 
-def _passes(item: Judged) -> str:
+def _passes(item: JudgedScenario) -> str:
     tally = item.scenario.tally
     passes = f"{count(tally.passed)}/{count(tally.judged)}"
     return f"{passes}, {rate_of(item.scenario)}" if tally.judged > 1 else passes
 
 
-def _name(item: Judged) -> str:
+def _name(item: JudgedScenario) -> str:
     return terminal(title_of(item.scenario), NAME_LIMIT)
 
 

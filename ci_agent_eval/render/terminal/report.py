@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ci_agent_eval.gate.report import Judged, Report
+from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render.comparison import (
     base_line,
     comparison_of,
@@ -70,7 +70,7 @@ def _blocks(report: Report, paper: Paper) -> Iterator[str]:
     soft = [overrun for overrun in over if not overrun.gates]
     told = notes(report)
 
-    def failed(item: Judged) -> Entry:
+    def failed(item: JudgedScenario) -> Entry:
         return entry.failing(item, told.get(key_of(item.scenario), ""))
 
     yield block("Failing scenarios", failing, failed, paper, RED)

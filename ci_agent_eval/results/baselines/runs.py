@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun, NoBaseline, Sample
-from ci_agent_eval.analysis.loaded_results import Loaded
+from ci_agent_eval.analysis.comparison.model import (
+    Baseline,
+    BaselineRun,
+    ConversationSample,
+    NoBaseline,
+)
+from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.findings import Finding, FindingKind
 from ci_agent_eval.results.baselines.found import Found, Redact, nothing
 from ci_agent_eval.results.load import load
@@ -74,7 +79,7 @@ def load_baseline_runs(
 
 def _read(
     asked: tuple[RunFiles, bool], *, root: Path, redact: Redact | None
-) -> tuple[Loaded, tuple[Sample, ...]]:
+) -> tuple[LoadedResults, tuple[ConversationSample, ...]]:
     """Read a run, and where it is asked for some of its conversations."""
     files, with_samples = asked
     samples = Samples() if with_samples else None

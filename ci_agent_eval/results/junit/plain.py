@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests, Tally, tally_of
+from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests, tally_outcome
 from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile
@@ -26,7 +26,7 @@ class Tests:
     __test__ = False  # pytest would take the name for a test class
 
     passed_on_retry: PassedOnRetry = "flaky"
-    tally: Tally = field(default_factory=Tally)
+    tally: OutcomeTally = field(default_factory=OutcomeTally)
     """Every case but the joined ones."""
     failing: list[JUnitCase] = field(default_factory=list)
     flaky: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Tests:
         unclaimed = [_judged_retry(case, self.passed_on_retry) for case in unclaimed]
         failing = [*self.failing, *(case for case in unclaimed if _is_bad(case))]
         flaky = [*self.flaky, *(case.title for case in unclaimed if case.flaky)]
-        tally = sum((tally_of(case.outcome) for case in unclaimed), self.tally)
+        tally = sum((tally_outcome(case.outcome) for case in unclaimed), self.tally)
         return PlainTests(tally, tuple(sorted(failing, key=_order)), tuple(sorted(flaky)))
 
 
@@ -90,7 +90,7 @@ def _forget_what_was_told(file: JUnitFile, told: set[JUnitCase]) -> None:
 
 
 def _less(counts: Counts, outcome: Outcome) -> Counts:
-    one = tally_of(outcome)
+    one = tally_outcome(outcome)
     return counts._replace(error=counts.error - one.error, skipped=counts.skipped - one.skipped)
 
 
@@ -118,7 +118,7 @@ def _judge_retries(file: JUnitFile, passed_on_retry: PassedOnRetry) -> None:
 def _add(tests: Tests, where: str, file: JUnitFile) -> None:
     _judge_retries(file, tests.passed_on_retry)
     counts = file.counts
-    tests.tally += Tally(counts.passed, counts.failed, counts.error, counts.skipped)
+    tests.tally += OutcomeTally(counts.passed, counts.failed, counts.error, counts.skipped)
     tests.tally = _without(tests.tally, file.joined)
     room = max(0, MOST_DETAILS - len(tests.failing))
     tests.failing += file.failing[:room]
@@ -130,10 +130,10 @@ def _add(tests: Tests, where: str, file: JUnitFile) -> None:
     tests.complete = tests.complete and file.end.problem is None
 
 
-def _without(tally: Tally, cases: Iterable[JUnitCase]) -> Tally:
+def _without(tally: OutcomeTally, cases: Iterable[JUnitCase]) -> OutcomeTally:
     for case in cases:
-        one = tally_of(case.outcome)
-        tally = Tally(
+        one = tally_outcome(case.outcome)
+        tally = OutcomeTally(
             tally.passed - one.passed,
             tally.failed - one.failed,
             tally.error - one.error,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests, Tally
+from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
 from ci_agent_eval.app.report_publication import publication_of
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.gate.report import Report
@@ -33,7 +33,7 @@ def plain_failures(number: int) -> Report:
         JUnitCase("shop", f"test_{n:06}", "failed", "no", file="tests/test_shop.py", line=n)
         for n in range(1, number + 1)
     )
-    return report(tests=PlainTests(Tally(failed=number), cases))
+    return report(tests=PlainTests(OutcomeTally(failed=number), cases))
 
 
 def scenarios_that_failed(number: int) -> Report:

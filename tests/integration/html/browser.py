@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ci_agent_eval.analysis.agent_names import with_agents
-from ci_agent_eval.analysis.comparison.model import Sample
-from ci_agent_eval.analysis.loaded_results import facts_of
+from ci_agent_eval.analysis.agent_names import assign_agents
+from ci_agent_eval.analysis.comparison.model import ConversationSample
+from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode
@@ -44,14 +44,14 @@ def page_of(
     built: Report | None = None,
     links: Links | None = None,
     budgets: SuiteBudgets | None = None,
-    samples: Sequence[Sample] = (),
+    samples: Sequence[ConversationSample] = (),
     caps: Caps | None = None,
 ) -> str:
     """Return the page of these episodes, as the pipeline renders it."""
     ordered = sorted(episodes, key=lambda item: item.key)
     pieces = render_html(
         built or report(*ordered, budgets=budgets),
-        tuple(with_agents(facts_of(item) for item in ordered)),
+        tuple(assign_agents(build_episode_record(item) for item in ordered)),
         map(canonical_json, ordered),
         links=links or Links(),
         budgets=budgets or SuiteBudgets(),

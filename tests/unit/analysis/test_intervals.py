@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.intervals import iterations_to_prove, wilson
+from ci_agent_eval.analysis.intervals import compute_iterations_to_prove, compute_wilson_interval
 
 COUNTS = st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 LEVELS = st.floats(0.01, 0.999)
@@ -23,17 +23,20 @@ LEVELS = st.floats(0.01, 0.999)
     ],
 )
 def test_published_values(passed, judged, low, high):
-    assert wilson(passed, judged) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+    assert compute_wilson_interval(passed, judged) == (
+        pytest.approx(low, abs=5e-5),
+        pytest.approx(high, abs=5e-5),
+    )
 
 
 def test_nothing_judged_says_nothing():
-    assert wilson(0, 0) == (0.0, 1.0)
+    assert compute_wilson_interval(0, 0) == (0.0, 1.0)
 
 
 @given(COUNTS, LEVELS)
 def test_it_holds_the_share_and_lies_within_0_and_1(counts, level):
     passed, judged = counts
-    low, high = wilson(passed, judged, level)
+    low, high = compute_wilson_interval(passed, judged, level)
     assert 0 <= low <= passed / judged <= high <= 1
     assert (low == 0) == (passed == 0)
     assert (high == 1) == (passed == judged)
@@ -42,16 +45,16 @@ def test_it_holds_the_share_and_lies_within_0_and_1(counts, level):
 @given(COUNTS, st.integers(2, 50), LEVELS)
 def test_it_shrinks_with_more_iterations(counts, times, level):
     passed, judged = counts
-    low, high = wilson(passed, judged, level)
-    inner = wilson(passed * times, judged * times, level)
+    low, high = compute_wilson_interval(passed, judged, level)
+    inner = compute_wilson_interval(passed * times, judged * times, level)
     assert inner[1] - inner[0] < high - low
 
 
 @given(COUNTS, LEVELS)
 def test_failures_are_the_mirror_of_passes(counts, level):
     passed, judged = counts
-    low, high = wilson(passed, judged, level)
-    assert wilson(judged - passed, judged, level) == (
+    low, high = compute_wilson_interval(passed, judged, level)
+    assert compute_wilson_interval(judged - passed, judged, level) == (
         pytest.approx(1 - high, abs=1e-12),
         pytest.approx(1 - low, abs=1e-12),
     )
@@ -60,29 +63,29 @@ def test_failures_are_the_mirror_of_passes(counts, level):
 @pytest.mark.parametrize("counts", [(-1, 3), (4, 3), (0, -1)])
 def test_counts_that_cannot_be_are_refused(counts):
     with pytest.raises(ValueError, match="cannot have passed"):
-        wilson(*counts)
+        compute_wilson_interval(*counts)
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95])
 def test_a_level_is_a_share(level):
     with pytest.raises(ValueError, match="between 0 and 1"):
-        wilson(1, 2, level)
+        compute_wilson_interval(1, 2, level)
 
 
 @pytest.mark.parametrize(
     ("rate", "enough"), [(0, 1), (0.5, 4), (0.8, 16), (0.9, 35), (0.95, 73), (0.99, 381)]
 )
 def test_how_many_iterations_prove_a_rate(rate, enough):
-    assert iterations_to_prove(rate) == enough
+    assert compute_iterations_to_prove(rate) == enough
 
 
 @given(st.floats(0.01, 0.999))
 def test_one_fewer_does_not_prove_it(rate):
-    enough = iterations_to_prove(rate)
-    assert wilson(enough, enough)[0] >= rate
-    assert enough == 1 or wilson(enough - 1, enough - 1)[0] < rate
+    enough = compute_iterations_to_prove(rate)
+    assert compute_wilson_interval(enough, enough)[0] >= rate
+    assert enough == 1 or compute_wilson_interval(enough - 1, enough - 1)[0] < rate
 
 
 def test_certainty_is_proved_by_no_number():
     with pytest.raises(ValueError, match="no number of iterations proves a pass rate of 1"):
-        iterations_to_prove(1)
+        compute_iterations_to_prove(1)

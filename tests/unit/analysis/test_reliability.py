@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.reliability import Reliability, pass_at_k, pass_hat_k, reliability
+from ci_agent_eval.analysis.reliability import (
+    Reliability,
+    estimate_reliability,
+    pass_at_k,
+    pass_hat_k,
+)
 from tests.builders import episode, failing, report
 
 counts = st.integers(1, 9).flatmap(
@@ -34,12 +39,12 @@ def test_many_iterations_are_no_overflow():
 
 
 def test_what_is_told():
-    assert reliability(4, 5) == (
+    assert estimate_reliability(4, 5) == (
         Reliability(2, 1.0, 0.6),
         Reliability(3, 1.0, 0.4),
         Reliability(5, 1.0, 0.0),
     )
-    assert reliability(1, 1) == ()
+    assert estimate_reliability(1, 1) == ()
 
 
 @pytest.mark.parametrize(("passed", "judged", "k"), [(3, 2, 1), (-1, 2, 1), (1, 2, 3), (1, 2, 0)])

@@ -6,27 +6,27 @@ import itertools
 
 import pytest
 
-from ci_agent_eval.analysis.loaded_results import Tally
-from ci_agent_eval.analysis.summary import summarize
+from ci_agent_eval.analysis.loaded_results import OutcomeTally
+from ci_agent_eval.analysis.summary import summarize_results
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.evaluation import build_evaluation_report
 from tests.builders import episode, evaluated, failed_assertion, failing, loaded, turn
 
 
 def summary_of(*episodes):
-    return summarize(loaded(*episodes), budgets=SuiteBudgets())
+    return summarize_results(loaded(*episodes), budgets=SuiteBudgets())
 
 
 def test_iterations_of_a_scenario_are_counted_together():
     summary = summary_of(episode(iteration=1), failing(iteration=2), episode("other"))
     assert [s.scenario_id for s in summary.scenarios] == ["other", "refund"]
-    assert summary.scenarios[1].tally == Tally(passed=1, failed=1)
-    assert summary.tally == Tally(passed=2, failed=1)
+    assert summary.scenarios[1].tally == OutcomeTally(passed=1, failed=1)
+    assert summary.tally == OutcomeTally(passed=2, failed=1)
 
 
 def test_only_the_last_attempt_of_an_iteration_counts_and_a_late_pass_is_flaky():
     summary = summary_of(failing(attempt=1), episode(attempt=2))
-    assert summary.tally == Tally(passed=1)
+    assert summary.tally == OutcomeTally(passed=1)
     assert summary.scenarios[0].flaky == 1
 
 
@@ -59,33 +59,33 @@ def test_one_scenario_run_by_two_agents_is_two_rows():
         episode(agent="b"), failing(agent="a"), episode(agent="a", iteration=2), episode("c")
     )
     assert rows(summary) == [
-        ("c", None, False, Tally(passed=1)),
-        ("refund", "a", True, Tally(passed=1, failed=1)),
-        ("refund", "b", True, Tally(passed=1)),
+        ("c", None, False, OutcomeTally(passed=1)),
+        ("refund", "a", True, OutcomeTally(passed=1, failed=1)),
+        ("refund", "b", True, OutcomeTally(passed=1)),
     ]
 
 
 def test_an_episode_that_ended_before_it_named_its_agent_is_of_the_only_one_it_can_be():
     lost = episode(iteration=2, outcome="error", reason="killed")
     assert rows(summary_of(episode(agent="a"), lost)) == [
-        ("refund", "a", False, Tally(passed=1, error=1))
+        ("refund", "a", False, OutcomeTally(passed=1, error=1))
     ]
     retried = [episode(nodeid="x", outcome="error"), episode(nodeid="x", agent="b", attempt=2)]
     assert rows(summary_of(episode(agent="a"), *retried)) == [
-        ("refund", "a", True, Tally(passed=1)),
-        ("refund", "b", True, Tally(passed=1)),
+        ("refund", "a", True, OutcomeTally(passed=1)),
+        ("refund", "b", True, OutcomeTally(passed=1)),
     ]
 
 
 def test_a_pass_without_an_agent_is_lent_to_none_and_an_unclear_error_stays_by_itself():
     assert rows(summary_of(failing(agent="a"), episode(iteration=2))) == [
-        ("refund", None, True, Tally(passed=1)),
-        ("refund", "a", True, Tally(failed=1)),
+        ("refund", None, True, OutcomeTally(passed=1)),
+        ("refund", "a", True, OutcomeTally(failed=1)),
     ]
     unclear = summary_of(
         episode(agent="a"), episode(agent="b"), episode(outcome="error", nodeid="y")
     )
-    assert rows(unclear)[0] == ("refund", None, True, Tally(error=1))
+    assert rows(unclear)[0] == ("refund", None, True, OutcomeTally(error=1))
 
 
 def test_a_pass_rate_has_an_interval_from_two_judged_iterations_on():
@@ -166,7 +166,7 @@ def test_the_order_of_episodes_does_not_matter():
 def test_wall_time_is_kept_only_where_it_has_a_budget():
     assert summary_of(episode()).totals.wall_time_s is None
     budgets = SuiteBudgets.model_validate({"total_wall_time_s": 60})
-    assert summarize(loaded(episode()), budgets=budgets).totals.wall_time_s == 2.5
+    assert summarize_results(loaded(episode()), budgets=budgets).totals.wall_time_s == 2.5
 
 
 def test_every_attempt_costs_what_it_costs():
@@ -217,7 +217,7 @@ JUDGED = {"calls": 2, "tokens": {"input": 90, "output": 10}, "cost_usd": 0.25}
 def test_what_judging_took_is_part_of_the_totals():
     budgets = SuiteBudgets.model_validate({"total_cost_usd": 0.4, "total_tokens": 100})
     used = {"trajectory": {"turns": [turn(cost_usd=0.5, tokens={"input": 5, "output": 5})]}}
-    found = summarize(
+    found = summarize_results(
         loaded(
             episode(judge=JUDGED, **used),
             evaluated("a", judge=JUDGED, **used),

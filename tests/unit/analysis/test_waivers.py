@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ci_agent_eval.analysis.waivers import agreements, covering
+from ci_agent_eval.analysis.waivers import evaluate_waivers, find_waiver
 from ci_agent_eval.contract.waivers import AcknowledgedEntry, QuarantineEntry
 from tests.builders import agreement
 
@@ -24,22 +24,22 @@ def entry(**overrides):
 
 @pytest.mark.parametrize("days", [-400, -1, 0])
 def test_the_last_day_is_part_of_it(days):
-    (one,) = agreements([entry()], DAY + dt.timedelta(days))
+    (one,) = evaluate_waivers([entry()], DAY + dt.timedelta(days))
     assert not one.expired
 
 
 @pytest.mark.parametrize("days", [1, 2, 400])
 def test_after_the_last_day_it_is_over(days):
-    (one,) = agreements([entry()], DAY + dt.timedelta(days))
+    (one,) = evaluate_waivers([entry()], DAY + dt.timedelta(days))
     assert one.expired
 
 
 def test_an_agreement_says_all_that_its_entry_says():
-    (one,) = agreements([entry(agent="a*")], DAY)
+    (one,) = evaluate_waivers([entry(agent="a*")], DAY)
     told = (one.scenario, one.agent, one.owner, one.reason, one.until)
     assert told == ("refund", "a*", "payments", "flaky", DAY)
     accepted = AcknowledgedEntry(scenario="refund", reason="known", until=DAY)
-    assert agreements([accepted], DAY)[0].owner is None
+    assert evaluate_waivers([accepted], DAY)[0].owner is None
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_every_name_is_covered_by_itself(name):
 
 def test_of_several_the_one_that_holds_longest_counts():
     short, long = agreement(until=DAY, expired=True), agreement("ref*", until=dt.date(2027, 1, 1))
-    assert covering([long, short], "refund", None) == long
-    assert covering([short, long], "refund", None) == long
-    assert covering([short, long], "other", None) is None
+    assert find_waiver([long, short], "refund", None) == long
+    assert find_waiver([short, long], "refund", None) == long
+    assert find_waiver([short, long], "other", None) is None
 
 
 @pytest.mark.parametrize(

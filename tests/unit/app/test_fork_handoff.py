@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.analysis.loaded_results import PlainTests, Tally
+from ci_agent_eval.analysis.loaded_results import OutcomeTally, PlainTests
 from ci_agent_eval.app.fork_handoff import doubts
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.github.event import SourceRun
@@ -32,7 +32,7 @@ def test_a_run_that_did_not_succeed_needs_a_reason():
 
 
 def test_tests_alone_hand_no_episode_over():
-    tests = PlainTests(Tally(passed=3))
+    tests = PlainTests(OutcomeTally(passed=3))
     ((message, blocking),) = told(source(), of=report(tests=tests, sources=()))
     assert (blocking, "no episode that was handed over" in message) == (True, True)
 

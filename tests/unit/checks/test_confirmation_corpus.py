@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.analysis.intervals import wilson
+from ci_agent_eval.analysis.intervals import compute_wilson_interval
 from ci_agent_eval.checks import ConfirmedTools
 from tests.builders import talk, tool_call, turn
 
@@ -78,7 +78,7 @@ def by_task(table, which):
 
 def stated(table, which):
     part, whole = shares(table)[which]
-    (low, high), (from_, to) = wilson(part, whole), by_task(table, which)
+    (low, high), (from_, to) = compute_wilson_interval(part, whole), by_task(table, which)
     return (
         f"{part} of {whole} | {part / whole:.1%} | {low:.1%} to {high:.1%} "
         f"| {from_:.1%} to {to:.1%} |".replace("%", " %")

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from ci_agent_eval.analysis.comparison.model import Movement, NoBaseline
-from ci_agent_eval.analysis.comparison.remarks import is_certain
+from ci_agent_eval.analysis.comparison.findings import is_certain_increase
+from ci_agent_eval.analysis.comparison.model import MetricChange, NoBaseline
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import GatePolicy, is_passing
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
@@ -319,8 +319,8 @@ def test_a_rise_that_chance_may_explain_warns():
     ],
 )
 def test_a_rise_is_certain_where_both_the_test_and_the_interval_say_so(interval, p_value, expected):
-    moved = Movement(1.0, 1.5, 3, 3, interval, p_value)
-    assert is_certain(moved, 0.1, 0.05) is expected
+    moved = MetricChange(1.0, 1.5, 3, 3, interval, p_value)
+    assert is_certain_increase(moved, 0.1, 0.05) is expected
 
 
 def test_single_iterations_of_many_scenarios_tell_a_rise():

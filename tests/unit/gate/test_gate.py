@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests, Tally
+from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import SourceFile
 from ci_agent_eval.contract.results import RemovedScenario, Session
@@ -34,13 +34,13 @@ def test_nothing_read_at_all_is_no_evidence():
 
 
 def test_a_plain_junit_run_is_evidence_enough_without_episodes():
-    tests = PlainTests(Tally(passed=3))
+    tests = PlainTests(OutcomeTally(passed=3))
     built = report(tests=tests, sources=(SourceFile("junit.xml", "junit", cases=3),), sessions=())
     assert built.passed
 
 
 def test_plain_tests_do_not_stand_in_for_missing_episodes():
-    built = report(tests=PlainTests(Tally(passed=3)))
+    built = report(tests=PlainTests(OutcomeTally(passed=3)))
     assert kinds(built) == ["no_evidence"]
 
 
@@ -130,12 +130,14 @@ def test_a_soft_suite_budget_warns():
 
 
 def test_a_failing_plain_test_fails():
-    tests = PlainTests(Tally(passed=2, failed=1), (JUnitCase("tests.test_x", "test_y", "failed"),))
+    tests = PlainTests(
+        OutcomeTally(passed=2, failed=1), (JUnitCase("tests.test_x", "test_y", "failed"),)
+    )
     assert kinds(report(episode(), tests=tests)) == ["tests"]
 
 
 def test_an_errored_plain_test_fails():
-    assert kinds(report(episode(), tests=PlainTests(Tally(error=1)))) == ["tests"]
+    assert kinds(report(episode(), tests=PlainTests(OutcomeTally(error=1)))) == ["tests"]
 
 
 def test_a_scenario_that_only_errored_was_not_judged():

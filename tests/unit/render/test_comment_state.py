@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_agent_eval.analysis.comparison.model import NoBaseline
-from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests, Tally
+from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.render.comment_state import (
     differs_from_baseline,
@@ -77,7 +77,7 @@ DIFFERENT = {
     "the suite is over budget": report(
         *PLAIN, budgets=SuiteBudgets.model_validate({"total_tokens": 1})
     ),
-    "a test fails": report(*PLAIN, tests=PlainTests(Tally(0, 1), (JUnitCase("t", "x", "failed"),))),
+    "a test fails": report(*PLAIN, tests=PlainTests(OutcomeTally(0, 1), (JUnitCase("t", "x", "failed"),))),
     "a file is broken": report(*PLAIN, findings=(finding(),)),
     "a fails in quarantine": report(
         failing("a"), episode("b"), quarantine=(in_quarantine("a"),)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests, Tally
+from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import StoppedRun
 from ci_agent_eval.gate import GatePolicy
@@ -51,19 +51,19 @@ CASES = (JUnitCase("c", "a", "failed"), JUnitCase("c", "b", "error"))
             "failed: none of 1 episode was judged",
         ),
         (
-            lambda: report(episode(), tests=PlainTests(Tally(117, 3), CASES)),
+            lambda: report(episode(), tests=PlainTests(OutcomeTally(117, 3), CASES)),
             "failed: 3 of 120 tests failed",
         ),
         (
-            lambda: report(**NO_EPISODES, tests=PlainTests(Tally(119, 0, 1), CASES)),
+            lambda: report(**NO_EPISODES, tests=PlainTests(OutcomeTally(119, 0, 1), CASES)),
             "failed: 1 of 120 tests ended in an error",
         ),
         (
-            lambda: report(**NO_EPISODES, tests=PlainTests(Tally(120))),
+            lambda: report(**NO_EPISODES, tests=PlainTests(OutcomeTally(120))),
             "passed: 120 of 120 tests passed",
         ),
         (
-            lambda: report(**NO_EPISODES, tests=PlainTests(Tally(118, 0, 0, 2))),
+            lambda: report(**NO_EPISODES, tests=PlainTests(OutcomeTally(118, 0, 0, 2))),
             "passed: 118 of 120 tests passed (2 skipped)",
         ),
         (

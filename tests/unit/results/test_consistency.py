@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.analysis.loaded_results import Loaded
+from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.results import CollectionError, Session
 from ci_agent_eval.render.sentences import finding_sentence
 from ci_agent_eval.results.load import load
@@ -30,11 +30,11 @@ def ended(**fields: Any) -> Session:
     return Session(**{"state": "finished", "exit_status": 1, **fields})
 
 
-def found(loaded: Loaded) -> list[tuple[str, str, bool]]:
+def found(loaded: LoadedResults) -> list[tuple[str, str, bool]]:
     return [(f.kind, f.message, f.blocking) for f in loaded.findings]
 
 
-def loaded_from(root: Path, *junit: str) -> Loaded:
+def loaded_from(root: Path, *junit: str) -> LoadedResults:
     return load(["run"], junit, root=root)
 
 

@@ -5,7 +5,7 @@ from _pytest.junitxml import bin_xml_escape, mangle_test_address
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.loaded_results import JUnitCase, facts_of
+from ci_agent_eval.analysis.loaded_results import JUnitCase, build_episode_record
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.results.join import Joined, join, pytest_address
 from tests.builders import episode
@@ -20,7 +20,7 @@ def case(
 
 
 def joined(episodes: list[Episode], cases: list[JUnitCase], *, complete: bool = True) -> Joined:
-    return join([(0, facts_of(item)) for item in episodes], cases, complete=complete)
+    return join([(0, build_episode_record(item)) for item in episodes], cases, complete=complete)
 
 
 names = st.from_regex(r"[a-zA-Z_\[\]:./ é\x01\x7f-]+", fullmatch=True)
@@ -104,7 +104,7 @@ def test_an_episode_without_case_says_nothing_when_the_junit_file_is_incomplete(
 
 
 def test_an_episode_of_a_run_without_junit_file_needs_no_case() -> None:
-    runs = [(0, facts_of(episode())), (1, facts_of(episode("b")))]
+    runs = [(0, build_episode_record(episode())), (1, build_episode_record(episode("b")))]
     assert join(runs, [case()], complete=True).findings == ()
 
 
@@ -143,10 +143,13 @@ def test_the_order_of_episodes_and_cases_does_not_matter() -> None:
 
 
 def test_what_pytest_wrote_of_a_run_cut_short_need_not_agree() -> None:
-    episodes = [(0, facts_of(episode(outcome="error"))), (0, facts_of(episode("b")))]
+    episodes = [
+        (0, build_episode_record(episode(outcome="error"))),
+        (0, build_episode_record(episode("b"))),
+    ]
     assert len(join(episodes, [case("passed")], complete=True).findings) == 2
     assert join(episodes, [case("passed")], complete=True, cut_short={0}).findings == ()
-    others = [*episodes, (1, facts_of(episode("c", outcome="failed")))]
+    others = [*episodes, (1, build_episode_record(episode("c", outcome="failed")))]
     cases = [case("passed"), case("passed", nodeid="tests/test_refunds.py::test_c")]
     found = join(others, cases, complete=True, cut_short={0}).findings
     assert [f.where for f in found] == ["tests/test_refunds.py::test_c"]
@@ -176,7 +179,9 @@ def test_not_even_a_run_that_was_cut_short_hides_a_failing_case() -> None:
         (episode(outcome="error"), "passed", 0),
         (episode(outcome="error"), "failed", 0),
     ):
-        found = join([(0, facts_of(item))], [case(outcome)], complete=True, cut_short={0})
+        found = join(
+            [(0, build_episode_record(item))], [case(outcome)], complete=True, cut_short={0}
+        )
         assert len(found.findings) == findings
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.loaded_results import Loaded
+from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.results import CollectionError, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.load import load
@@ -27,7 +27,7 @@ from tests.builders import (
 )
 
 
-def kinds(found: Loaded) -> list[tuple[str, str, bool]]:
+def kinds(found: LoadedResults) -> list[tuple[str, str, bool]]:
     return [(f.kind, f.where, f.blocking) for f in found.findings]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.loaded_results import facts_of
+from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.results import parallel_jsonl as module
 from ci_agent_eval.results.episodes import Problem, Record, head_of, read_episodes
@@ -32,7 +32,7 @@ SMALL = 400
 def as_line(item: Record | Line | Problem) -> Line | Problem:
     """Return what is known of an episode, however it was read."""
     if isinstance(item, Record):
-        return Line(head_of(item), facts_of(item.episode), None)
+        return Line(head_of(item), build_episode_record(item.episode), None)
     return item._replace(place=None) if isinstance(item, Line) else item
 
 

@@ -11,14 +11,14 @@ import pytest
 from pydantic import BaseModel
 
 from ci_agent_eval.analysis.loaded_results import (
-    Evaluated,
+    EvaluationScore,
     JUnitCase,
-    Loaded,
+    LoadedResults,
     PlainTests,
-    Step,
-    facts_of,
+    TrajectoryStep,
+    build_episode_record,
 )
-from ci_agent_eval.analysis.summary import summarize
+from ci_agent_eval.analysis.summary import summarize_results
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Assertion, Conditions, SideUsage
@@ -43,7 +43,7 @@ def assertion(severity: Any = "error") -> Assertion:
 
 
 FACTS = replace(
-    facts_of(
+    build_episode_record(
         episode(SECRET, nodeid=SECRET, file=SECRET, reason=SECRET, agent=SECRET, model=SECRET)
     ),
     failed_assertions=(assertion(),),
@@ -51,12 +51,12 @@ FACTS = replace(
     violations=(BudgetViolation(SECRET, 1.0, 2.0, statistic="p95", unit=SECRET),),
     was=(SECRET,),
     conditions=Conditions(tools=(SECRET,), prices=SECRET, judge=SECRET),
-    steps=(Step(1, SECRET, SECRET),),
-    evaluated=Evaluated(0.5, 2, 1),
+    steps=(TrajectoryStep(1, SECRET, SECRET),),
+    evaluated=EvaluationScore(0.5, 2, 1),
     judge=SideUsage(calls=1, cost_usd=0.5),
 )
 
-LOADED = Loaded(
+LOADED = LoadedResults(
     episodes=(FACTS,),
     tests=PlainTests(
         failing=(
@@ -149,7 +149,7 @@ def test_the_fixed_words_stay():
 def merged(tmp_path):
     """Load two episodes that differ in a secret alone, and merge them."""
 
-    def run(*episodes: Any) -> tuple[Loaded, Results]:
+    def run(*episodes: Any) -> tuple[LoadedResults, Results]:
         lines = "".join(f"{canonical_json(item)}\n" for item in episodes)
         (tmp_path / "a.jsonl").write_text(lines)
         redact = Redactor().text
@@ -172,7 +172,7 @@ def test_scenarios_that_differ_only_in_a_secret_are_both_reported(merged, turned
     assert [(e.scenario_id, e.outcome) for e in loaded.episodes] == expected
     assert [(e.scenario_id, e.outcome) for e in results.episodes] == expected
     assert A not in str(loaded)
-    tally = summarize(loaded, suite="s", budgets=SuiteBudgets()).tally
+    tally = summarize_results(loaded, suite="s", budgets=SuiteBudgets()).tally
     assert (tally.failed, tally.passed) == (1, 1)
 
 

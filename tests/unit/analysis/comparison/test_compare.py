@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.comparison.compare import compare
-from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun, ComparePolicy, Difference
-from ci_agent_eval.analysis.summary import summarize
+from ci_agent_eval.analysis.comparison.compare import compare_runs
+from ci_agent_eval.analysis.comparison.model import (
+    Baseline,
+    BaselineRun,
+    ComparePolicy,
+    ConditionDifference,
+)
+from ci_agent_eval.analysis.summary import summarize_results
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from tests.builders import episode, failing, loaded, tool_call, turn
 
@@ -33,8 +38,8 @@ def compared(now, *before, shuffle=None, **policy):
         shuffle.shuffle(order)
         after = replace(after, episodes=tuple(order))
     runs = tuple(BaselineRun(loaded(*past).episodes, commit="4f2a91c") for past in before)
-    return compare(
-        summarize(after, budgets=SuiteBudgets()),
+    return compare_runs(
+        summarize_results(after, budgets=SuiteBudgets()),
         after.episodes,
         Baseline("main@4f2a91c", runs),
         is_passing=passing,
@@ -153,14 +158,14 @@ def test_one_odd_iteration_does_not_switch_the_test_off():
     scenario = only(compared(mixed(4, 15, odd=1), run(20, **AB)))
     assert (scenario.change, scenario.call) == ("newly_failing", "regression")
     assert (scenario.after.passed, scenario.after.judged, scenario.after.set_aside) == (4, 19, 1)
-    assert scenario.differences == (Difference("tools", "a, b", "none"),)
+    assert scenario.differences == (ConditionDifference("tools", "a, b", "none"),)
 
 
 def test_one_odd_iteration_of_the_base_does_not_either():
     scenario = only(compared(run(5, 15, **AB), mixed(19, 0, odd=1)))
     assert scenario.call == "regression"
     assert (scenario.before.judged, scenario.before.set_aside) == (19, 1)
-    assert scenario.differences == (Difference("tools", "none", "a, b"),)
+    assert scenario.differences == (ConditionDifference("tools", "none", "a, b"),)
 
 
 def test_what_both_sides_ran_under_is_compared():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from scipy import stats
 
-from ci_agent_eval.analysis.comparison.power import POWER, iterations_to_tell
-from ci_agent_eval.analysis.comparison.statistics import p_value_of_drop
+from ci_agent_eval.analysis.comparison.power import POWER, find_needed_iterations
+from ci_agent_eval.analysis.comparison.statistics import compute_drop_p_value
 
 
 def power(iterations, passed_before, before, rate, level):
@@ -14,7 +14,7 @@ def power(iterations, passed_before, before, rate, level):
     return sum(
         stats.binom.pmf(passed, iterations, rate)
         for passed in range(iterations + 1)
-        if p_value_of_drop(passed_before, before, passed, iterations) < level
+        if compute_drop_p_value(passed_before, before, passed, iterations) < level
     )
 
 
@@ -31,7 +31,7 @@ def power(iterations, passed_before, before, rate, level):
 )
 def test_from_the_number_named_on_the_drop_shows_four_times_in_five(counts, level):
     passed_before, before, passed, after = counts
-    needed = iterations_to_tell(*counts, level)
+    needed = find_needed_iterations(*counts, level)
     rate = passed / after
     assert power(needed - 1, passed_before, before, rate, level) < POWER
     for iterations in range(needed, needed + 40):
@@ -40,8 +40,8 @@ def test_from_the_number_named_on_the_drop_shows_four_times_in_five(counts, leve
 
 @pytest.mark.parametrize("counts", [(20, 20, 19, 20), (3, 3, 2, 5)])
 def test_no_number_is_enough_where_the_baseline_has_too_few(counts):
-    assert iterations_to_tell(*counts, 0.05) is None
+    assert find_needed_iterations(*counts, 0.05) is None
 
 
 def test_more_than_were_run_are_needed():
-    assert iterations_to_tell(1000, 1000, 5, 10, 0.05) > 10
+    assert find_needed_iterations(1000, 1000, 5, 10, 0.05) > 10

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests, Tally
+from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.render.formats.annotations import (
     Annotation,
@@ -77,14 +77,14 @@ def test_what_failed_in_an_evaluation_is_a_notice_until_a_threshold_is_missed():
 
 def test_plain_test_brings_its_traceback():
     case = JUnitCase("c", "t", "failed", "assert x", "Traceback\n  x", "tests/t.py", 3)
-    (found,) = annotations(report(tests=PlainTests(Tally(0, 1), (case,))))
+    (found,) = annotations(report(tests=PlainTests(OutcomeTally(0, 1), (case,))))
     assert found == Annotation("tests/t.py", 3, 3, "failure", "c::t", "assert x", "Traceback\n  x")
 
 
 @pytest.mark.parametrize("file", [None, "", "/abs.py", "../out.py", "a/../../b.py", "C:\\x.py"])
 def test_what_has_no_place_is_left_out_and_counted(file):
     cases = (JUnitCase("c", "t", "failed", file=file), JUnitCase("c", "u", "failed", file="u.py"))
-    built = report(tests=PlainTests(Tally(0, 2), cases))
+    built = report(tests=PlainTests(OutcomeTally(0, 2), cases))
     assert [a.path for a in annotations(built)] == ["u.py"]
     assert unplaced(built) == 1
 
@@ -122,7 +122,7 @@ def test_each_scenario_has_its_first_annotation_before_any_has_a_second():
         failing("b", assertions=checks),
         failing("a", assertions=checks, budgets={"tool_calls": {"used": 6, "limit": 4}}),
         tests=PlainTests(
-            Tally(failed=2),
+            OutcomeTally(failed=2),
             tuple(JUnitCase("t", f"test_{n}", "failed", file="tests/z.py") for n in (1, 2)),
         ),
     )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.loaded_results import PlainTests, Tally
+from ci_agent_eval.analysis.loaded_results import OutcomeTally, PlainTests
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import MissingShards
 from ci_agent_eval.errors import InputError
@@ -95,11 +95,11 @@ OVER = {"tool_calls": {"used": 6, "limit": 4}}
 NOT_PASSING = {
     "a blocking finding": (report(episode(), findings=(finding(),)), "it is cut off"),
     "a failed plain test": (
-        report(episode(), tests=PlainTests(Tally(passed=1, failed=1))),
+        report(episode(), tests=PlainTests(OutcomeTally(passed=1, failed=1))),
         "1 failed, 0 errored of 2 tests",
     ),
     "an errored plain test": (
-        report(episode(), tests=PlainTests(Tally(passed=1, error=1))),
+        report(episode(), tests=PlainTests(OutcomeTally(passed=1, error=1))),
         "0 failed, 1 errored of 2 tests",
     ),
     "a failing scenario": (report(failing()), "required scenario refund is failing"),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.loaded_results import facts_of
+from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.render.html import assets
@@ -48,7 +48,7 @@ def pieces(*episodes, built=None, caps=None, links=LINKS, budgets=None, samples=
     ordered = sorted(episodes, key=lambda item: item.key)
     return render_html(
         built or report(*ordered),
-        [facts_of(item) for item in ordered],
+        [build_episode_record(item) for item in ordered],
         map(canonical_json, ordered),
         links=links,
         budgets=budgets or SuiteBudgets(),
@@ -421,7 +421,7 @@ def test_the_page_is_made_while_it_is_written():
     ]
     made = render_html(
         report(*many),
-        [facts_of(item) for item in many],
+        [build_episode_record(item) for item in many],
         lines(),
         links=Links(),
         budgets=SuiteBudgets(),
@@ -433,7 +433,7 @@ def test_the_page_is_made_while_it_is_written():
 
 def test_memory_does_not_grow_with_what_is_said():
     one = canonical_json(episode("a", trajectory={"turns": [turn("x" * 8_000)] * 10}))
-    facts = facts_of(episode("a"))
+    facts = build_episode_record(episode("a"))
     many = 300
     built = report(episode("a"))
     page_pieces = render_html(

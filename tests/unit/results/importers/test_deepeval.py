@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.analysis.loaded_results import facts_of
+from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.results.episodes import Record
 from tests.unit.results.importers.reading import loaded, outcomes, problems, read, read_document
 
@@ -38,10 +38,10 @@ class TestDeepEval:
 
     def test_figures_and_tools_are_read_where_they_are_given(self):
         found = read("deepeval/single.json")
-        told = facts_of(found["refund", None, 1])
+        told = build_episode_record(found["refund", None, 1])
         assert (told.cost_usd, told.latencies_ms, told.tokens) == (0.0003, (1250.0,), None)
         assert [(s.tool, s.arguments) for s in told.steps] == [("lookup_order", '{"order_id": 7}')]
-        untold = facts_of(found["invoice", None, 1])
+        untold = build_episode_record(found["invoice", None, 1])
         assert (untold.cost_usd, untold.latencies_ms) == (None, ())
 
     def test_conversations_keep_their_turns(self):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.loaded_results import facts_of
+from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.results.episodes import Record, read_episodes
 from ci_agent_eval.results.importers.registry import IMPORTERS
@@ -52,7 +52,7 @@ QUIET = settings(
 def read(document: Any) -> None:
     for item in read_episodes(io.BytesIO(json.dumps(document).encode()), "any.json"):
         if isinstance(item, Record):
-            facts_of(item.episode)
+            build_episode_record(item.episode)
             canonical_json(item.episode)
         else:
             assert item.message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.analysis.loaded_results import facts_of
+from ci_agent_eval.analysis.loaded_results import build_episode_record
 from tests.unit.results.importers.reading import loaded, outcomes, problems, read, read_document
 
 
@@ -35,8 +35,11 @@ class TestInspectAI:
             "order 7 was delivered",
         )
         assert call.duration_ms is not None
-        assert (facts_of(found).tokens, facts_of(found).cost_usd) == (38, None)
-        assert len(facts_of(found).latencies_ms) == 2
+        assert (build_episode_record(found).tokens, build_episode_record(found).cost_usd) == (
+            38,
+            None,
+        )
+        assert len(build_episode_record(found).latencies_ms) == 2
 
     def test_an_error_says_why(self):
         found = read("inspect_ai/once.json")["refunds/broken", "mockllm/model", 1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.analysis.loaded_results import facts_of
+from ci_agent_eval.analysis.loaded_results import build_episode_record
 from tests.unit.results.importers.reading import loaded, outcomes, problems, read, read_document
 
 
@@ -46,7 +46,7 @@ class TestOpik:
 
     def test_nothing_is_measured_that_is_not_in_the_file(self):
         for found in read("opik/experiment.json").values():
-            told = facts_of(found)
+            told = build_episode_record(found)
             assert (told.tokens, told.cost_usd, told.latencies_ms) == (None, None, ())
 
     def test_the_artifact_holds_episodes_as_they_are(self):

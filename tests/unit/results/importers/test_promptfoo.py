@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ci_agent_eval.analysis.loaded_results import facts_of
+from ci_agent_eval.analysis.loaded_results import build_episode_record
 from tests.unit.results.importers.reading import loaded, problems, read, read_document
 
 
@@ -39,15 +39,15 @@ class TestPromptfoo:
 
     def test_figures_are_the_provider_s_own(self):
         found = read("promptfoo/once.json")
-        told = facts_of(found["an order that can be refunded", "desk", 1])
+        told = build_episode_record(found["an order that can be refunded", "desk", 1])
         assert (told.tokens, told.cost_usd) == (25, 0.0002)
         assert len(told.latencies_ms) == 1
-        untold = facts_of(found["an invoice", "desk", 1])
+        untold = build_episode_record(found["an invoice", "desk", 1])
         assert (untold.tokens, untold.cost_usd) == (None, None)
 
     def test_tokens_of_a_cached_answer_are_not_guessed(self):
         found = read("promptfoo/once.json")['{"question": "Look up order 7."}', "desk", 1]
-        assert facts_of(found).tokens is None
+        assert build_episode_record(found).tokens is None
 
     def test_tool_calls_are_read(self):
         found = read("promptfoo/once.json")['{"question": "Look up order 7."}', "desk", 1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.analysis.loaded_results import facts_of
+from ci_agent_eval.analysis.loaded_results import build_episode_record
 from tests.unit.results.importers.reading import loaded, outcomes, problems, read, read_document
 
 
@@ -23,7 +23,10 @@ class TestPydanticEvals:
             ("Says", True, "looked for 'refunded'"),
         ]
         assert [(s.name, s.value) for s in found.scores] == [("brevity", 0.667)]
-        assert (facts_of(found).tokens, facts_of(found).cost_usd) == (25, 0.0002)
+        assert (build_episode_record(found).tokens, build_episode_record(found).cost_usd) == (
+            25,
+            0.0002,
+        )
 
     def test_an_evaluator_that_broke_is_an_error(self):
         document = loaded("pydantic_evals/once.json")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.analysis.loaded_results import facts_of
+from ci_agent_eval.analysis.loaded_results import build_episode_record
 from tests.unit.results.importers.reading import loaded, problems, read, read_document
 
 
@@ -29,7 +29,7 @@ class TestSkillEngineering:
         assert breaks == "ConnectionError: the order system is down"
 
     def test_turns_have_their_own_figures_where_each_has(self):
-        told = facts_of(
+        told = build_episode_record(
             read("pytest_skill_engineering/once.json")["test_desk.py::test_refund", "desk", 1]
         )
         assert (told.tokens, told.latencies_ms) == (40, (800.0, 800.0))
@@ -37,14 +37,17 @@ class TestSkillEngineering:
 
     def test_figures_of_all_turns_together_are_the_episode_s(self):
         found = read("pytest_skill_engineering/once.json")["test_desk.py::test_invoice", "desk", 1]
-        assert (facts_of(found).tokens, facts_of(found).latencies_ms) == (27, ())
+        assert (build_episode_record(found).tokens, build_episode_record(found).latencies_ms) == (
+            27,
+            (),
+        )
 
     def test_a_model_without_a_price_cost_nobody_knows_what(self):
         document = loaded("pytest_skill_engineering/once.json")
-        assert {facts_of(r.episode).cost_usd for r in read_document(document)} == {None}
+        assert {build_episode_record(r.episode).cost_usd for r in read_document(document)} == {None}
         document["models_without_pricing"] = []
         document["tests"][0]["eval_result"]["cost_usd"] = 0.25
-        costs = {facts_of(r.episode).cost_usd for r in read_document(document)}
+        costs = {build_episode_record(r.episode).cost_usd for r in read_document(document)}
         assert 0.25 in costs
 
     def test_the_test_is_the_episode_s_place(self):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.analysis.loaded_results import Loaded
-from ci_agent_eval.analysis.summary import summarize
+from ci_agent_eval.analysis.loaded_results import LoadedResults
+from ci_agent_eval.analysis.summary import summarize_results
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.gate import GatePolicy, decide
+from ci_agent_eval.gate import GatePolicy, decide_verdict
 from ci_agent_eval.results.load import load
 
 ROOT = Path(__file__).parents[4]
@@ -61,12 +61,12 @@ STRICTER = {
 }
 
 
-def read(name: str) -> Loaded:
+def read(name: str) -> LoadedResults:
     return load([], [f"{name}.xml"], root=FILES)
 
 
-def passes(loaded: Loaded) -> bool:
-    verdict = decide(summarize(loaded, budgets=SuiteBudgets()), GatePolicy())
+def passes(loaded: LoadedResults) -> bool:
+    verdict = decide_verdict(summarize_results(loaded, budgets=SuiteBudgets()), GatePolicy())
     return verdict.conclusion == "success"
 
 

@@ -9,15 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 from ci_agent_eval.analysis.comparison.model import Divergence
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Step
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, TrajectoryStep
 
-VALUE = 80
+MAX_VALUE = 80
 """Characters that are kept of an argument that differs."""
-LEAD = 20
+LEADING_CONTEXT = 20
 """Of these, before the first character that differs."""
 
 
-def representative(episodes: Iterable[EpisodeFacts], *, failing: bool) -> tuple[Step, ...] | None:
+def find_typical_steps(
+    episodes: Iterable[EpisodeRecord], *, failing: bool
+) -> tuple[TrajectoryStep, ...] | None:
     """Return the most frequent sequence of tool calls, of the failing episodes or of the passing.
 
     Of equally frequent ones the smallest, so that no order of episodes matters. Where no episode
@@ -30,23 +32,28 @@ def representative(episodes: Iterable[EpisodeFacts], *, failing: bool) -> tuple[
     return min(counts, key=lambda steps: (-counts[steps], steps)) if counts else None
 
 
-def divergence(before: tuple[Step, ...], after: tuple[Step, ...]) -> Divergence | None:
+def find_divergence(
+    before: tuple[TrajectoryStep, ...], after: tuple[TrajectoryStep, ...]
+) -> Divergence | None:
     """Return the first place where two sequences of tool calls part; None: they are the same."""
     for at, (old, new) in enumerate(zip(before, after, strict=False)):
         if old.tool != new.tool:
-            return _at(at, after, before, after)
+            return _build_divergence(at, after, before, after)
         if old.arguments != new.arguments:
-            name, was, now = _first_difference(old.arguments, new.arguments)
-            parted = _at(at, after, before, after)
+            name, was, now = _find_first_difference(old.arguments, new.arguments)
+            parted = _build_divergence(at, after, before, after)
             return replace(parted, argument=name, argument_before=was, argument_after=now)
     if len(before) == len(after):
         return None
     longer = before if len(before) > len(after) else after
-    return _at(min(len(before), len(after)), longer, before, after)
+    return _build_divergence(min(len(before), len(after)), longer, before, after)
 
 
-def _at(
-    at: int, steps: tuple[Step, ...], before: tuple[Step, ...], after: tuple[Step, ...]
+def _build_divergence(
+    at: int,
+    steps: tuple[TrajectoryStep, ...],
+    before: tuple[TrajectoryStep, ...],
+    after: tuple[TrajectoryStep, ...],
 ) -> Divergence:
     """Return a divergence at a step; `steps` are those of the side whose turn is named."""
     turn = steps[at].turn
@@ -60,7 +67,7 @@ def _at(
     )
 
 
-def _first_difference(before: str, after: str) -> tuple[str, str | None, str | None]:
+def _find_first_difference(before: str, after: str) -> tuple[str, str | None, str | None]:
     """Return the first argument that differs, by name, and what it is on both sides.
 
     All of them together are `arguments`: of a call that was cut, and of one without names.
@@ -69,32 +76,32 @@ def _first_difference(before: str, after: str) -> tuple[str, str | None, str | N
         old, new = json.loads(before), json.loads(after)
     except ValueError:  # It was cut, perhaps in the middle of a secret that nobody knows then.
         return "arguments", None, None
-    whole = ("arguments", *around_difference(before, after))
+    whole = ("arguments", *cut_around_difference(before, after))
     if not isinstance(old, dict) or not isinstance(new, dict):
         return whole
     for name in sorted({*old, *new}):
-        was, now = (_written(side, name) for side in (old, new))
+        was, now = (_format_argument(side, name) for side in (old, new))
         if was != now:
-            return (name, *around_difference(was, now))
+            return (name, *cut_around_difference(was, now))
     return whole
 
 
-def _written(arguments: dict[str, Any], name: str) -> str | None:
+def _format_argument(arguments: dict[str, Any], name: str) -> str | None:
     if name not in arguments:
         return None
     return json.dumps(arguments[name], sort_keys=True, ensure_ascii=False)
 
 
-def around_difference(before: str | None, after: str | None) -> tuple[str | None, str | None]:
+def cut_around_difference(before: str | None, after: str | None) -> tuple[str | None, str | None]:
     """Cut two long texts to where they begin to differ, at most `VALUE` characters each."""
     if before is None or after is None:
-        return before and _cut(before, 0), after and _cut(after, 0)
+        return before and _cut_text(before, 0), after and _cut_text(after, 0)
     pairs = enumerate(zip(before, after, strict=False))
     same = next((at for at, (old, new) in pairs if old != new), min(len(before), len(after)))
-    start = max(0, same - LEAD) if max(len(before), len(after)) > VALUE else 0
-    return _cut(before, start), _cut(after, start)
+    start = max(0, same - LEADING_CONTEXT) if max(len(before), len(after)) > MAX_VALUE else 0
+    return _cut_text(before, start), _cut_text(after, start)
 
 
-def _cut(text: str, start: int) -> str:
-    shown = text[start : start + VALUE]
-    return f"{'…' if start else ''}{shown}{'…' if start + VALUE < len(text) else ''}"
+def _cut_text(text: str, start: int) -> str:
+    shown = text[start : start + MAX_VALUE]
+    return f"{'…' if start else ''}{shown}{'…' if start + MAX_VALUE < len(text) else ''}"

@@ -4,42 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ci_agent_eval.analysis.comparison.findings import (
+    AllowedIncreases,
+    ComparisonFinding,
+    ComparisonFindingKind,
+    list_comparison_findings,
+)
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
-from ci_agent_eval.analysis.comparison.remarks import Increases, Remark, RemarkKind, remarks
-from ci_agent_eval.analysis.waivers import Agreement
+from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.gate.model import (
     GatePolicy,
     Judgement,
     Reason,
     Status,
 )
-from ci_agent_eval.gate.waivers import ACCEPTABLE, accepted, needless
+from ci_agent_eval.gate.waivers import (
+    ACKNOWLEDGEABLE,
+    find_acknowledgement,
+    find_needless_acknowledgements,
+)
 
 
-def weighed_remarks(
+def weigh_findings(
     comparison: Comparison | NoBaseline | None,
     judgements: tuple[Judgement, ...],
     policy: GatePolicy,
-    acknowledged: tuple[Agreement, ...],
+    acknowledged: tuple[WaiverStatus, ...],
 ) -> Iterator[tuple[Reason, bool]]:
     """Yield what comparing found, each with whether it gates."""
     if comparison is None:
         return
-    told = {(j.scenario_id, j.agent): _tells(j.status, policy) for j in judgements}
-    increases = Increases(policy.max_cost_increase, policy.max_latency_increase)
-    found = tuple(remarks(comparison, increases))
+    told = {(j.scenario_id, j.agent): _find_redundant_kind(j.status, policy) for j in judgements}
+    increases = AllowedIncreases(policy.max_cost_increase, policy.max_latency_increase)
+    found = tuple(list_comparison_findings(comparison, increases))
     for remark in found:
         scenario = remark.scenario
         name = (None, None) if scenario is None else (scenario.scenario_id, scenario.agent)
         if scenario is None or remark.kind != told.get((scenario.scenario_id, scenario.agent)):
-            yield _weighed(remark, name, policy, acknowledged)
+            yield _weigh_finding(remark, name, policy, acknowledged)
     if isinstance(comparison, Comparison):
-        acceptable = [r.scenario for r in found if r.scenario and r.kind in ACCEPTABLE]
-        for message in needless(acceptable, acknowledged):
+        acceptable = [r.scenario for r in found if r.scenario and r.kind in ACKNOWLEDGEABLE]
+        for message in find_needless_acknowledgements(acceptable, acknowledged):
             yield Reason("acknowledged", message), False
 
 
-def _tells(status: Status, policy: GatePolicy) -> RemarkKind | None:
+def _find_redundant_kind(status: Status, policy: GatePolicy) -> ComparisonFindingKind | None:
     """Return the remark that a scenario's status makes needless: it says the same by itself."""
     if status == "failing":
         return "undecided"
@@ -47,14 +56,14 @@ def _tells(status: Status, policy: GatePolicy) -> RemarkKind | None:
     return "not_judged" if is_told else None
 
 
-def _weighed(
-    remark: Remark,
+def _weigh_finding(
+    remark: ComparisonFinding,
     name: tuple[str | None, str | None],
     policy: GatePolicy,
-    acknowledged: tuple[Agreement, ...],
+    acknowledged: tuple[WaiverStatus, ...],
 ) -> tuple[Reason, bool]:
     """Return a remark as a reason or a warning, with what was agreed about it."""
-    gates, agreed = _gates(remark, policy), accepted(remark, acknowledged)
+    gates, agreed = _is_gating(remark, policy), find_acknowledgement(remark, acknowledged)
     if agreed is None:
         said = f"{remark.message}; {remark.advice}" if remark.advice else remark.message
         return Reason(remark.kind, said, *name), gates
@@ -63,7 +72,7 @@ def _weighed(
     return Reason(remark.kind, agreed.message, *name), gates
 
 
-def _gates(remark: Remark, policy: GatePolicy) -> bool:
+def _is_gating(remark: ComparisonFinding, policy: GatePolicy) -> bool:
     """Say whether a remark is a reason, not a warning: of a scenario only where it is required.
 
     One of which less is required now was required in the base, and counts as such.

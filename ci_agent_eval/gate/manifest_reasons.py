@@ -9,44 +9,46 @@ from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.contract.scenario_manifest import UPDATE_COMMAND
 from ci_agent_eval.gate.model import GatePolicy, Reason
 
-_WHOLE = (
+_WHOLE_SUITE_ADVICE = (
     "only a run of the whole suite is accepted here; leave this out, or name what defines the "
     "suite in its settings (paths, pytest_args)"
 )
 
 
-def known_reasons(summary: Summary, policy: GatePolicy, *, gating: bool) -> Iterator[Reason]:
+def list_manifest_reasons(
+    summary: Summary, policy: GatePolicy, *, gating: bool
+) -> Iterator[Reason]:
     """Yield what fails the gate, or what only warns."""
     if summary.restrictions and (policy.partial == "fail") is gating:
-        yield Reason("partial", _partial(summary, policy))
+        yield Reason("partial", _describe_restriction(summary, policy))
     found = summary.known
     if found is None:
         return
     for missing in found.missing:
         if missing.gates is gating:
-            yield Reason("missing_scenario", _missing(missing, found), missing.scenario_id)
+            yield Reason("missing_scenario", _describe_missing(missing, found), missing.scenario_id)
     for regated in found.regated:
         if (regated.gate == "advisory") is gating:
             known = "advisory" if regated.gate == "required" else "required"
             message = (
                 f"it is {regated.gate} now, and {found.name}:{regated.line} knows it as {known}"
             )
-            yield Reason("regated_scenario", f"{message}; {_UPDATE}", regated.scenario_id)
+            yield Reason("regated_scenario", f"{message}; {_UPDATE_ADVICE}", regated.scenario_id)
     if not gating:
-        yield from _new(found)
+        yield from _new_scenario_reasons(found)
 
 
-_UPDATE = f"`{UPDATE_COMMAND}` updates it"
+_UPDATE_ADVICE = f"`{UPDATE_COMMAND}` updates it"
 
 
-def _partial(summary: Summary, policy: GatePolicy) -> str:
+def _describe_restriction(summary: Summary, policy: GatePolicy) -> str:
     known = summary.known
     share = "" if known is None else f"; {known.compared} of {known.known} known scenarios compared"
     told = f"the run was restricted on purpose ({', '.join(summary.restrictions)}){share}"
-    return f"{told}; {_WHOLE}" if policy.partial == "fail" else told
+    return f"{told}; {_WHOLE_SUITE_ADVICE}" if policy.partial == "fail" else told
 
 
-def _missing(missing: MissingScenario, found: KnownScenarios) -> str:
+def _describe_missing(missing: MissingScenario, found: KnownScenarios) -> str:
     why = {
         "removed": f": removed by {missing.detail or 'a hook'}",
         "file_skipped": f": its file was skipped ({missing.detail})",
@@ -56,9 +58,9 @@ def _missing(missing: MissingScenario, found: KnownScenarios) -> str:
     return f"{found.name}:{missing.line} knows it, and it did not run{why}; {advice}"
 
 
-def _new(found: KnownScenarios) -> Iterator[Reason]:
+def _new_scenario_reasons(found: KnownScenarios) -> Iterator[Reason]:
     for renamed in found.renamed:
-        message = f"{found.name}:{renamed.line} knows it as {renamed.former_id!r}; {_UPDATE}"
+        message = f"{found.name}:{renamed.line} knows it as {renamed.former_id!r}; {_UPDATE_ADVICE}"
         yield Reason("renamed_scenario", message, renamed.scenario_id)
     for name in found.new:
         message = f"it is not in {found.name}; `{UPDATE_COMMAND}` adds it"

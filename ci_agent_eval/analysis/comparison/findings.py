@@ -9,14 +9,14 @@ from typing import Literal
 
 from ci_agent_eval.analysis.comparison.model import (
     Comparison,
-    Movement,
+    MetricChange,
     NoBaseline,
     ScenarioComparison,
-    Side,
+    ScenarioMetrics,
 )
-from ci_agent_eval.analysis.comparison.power import MOST_ITERATIONS
+from ci_agent_eval.analysis.comparison.power import MAX_ITERATIONS
 
-RemarkKind = Literal[
+ComparisonFindingKind = Literal[
     "regression",
     "undecided",
     "vanished",
@@ -32,96 +32,104 @@ RemarkKind = Literal[
 ]
 
 
-PUT_BACK = "put it back, or acknowledge it where this is meant"
+DOWNGRADE_ADVICE = "put it back, or acknowledge it where this is meant"
 """What to do about a downgrade."""
 
 
 @dataclass(frozen=True, slots=True)
-class Increases:
+class AllowedIncreases:
     """By which share cost and latency may rise; None: by any."""
 
     cost: float | None = None
     latency: float | None = None
 
 
-LimitedFigure = Literal["cost_usd", "p95_latency_ms"]
+LimitedMetric = Literal["cost_usd", "p95_latency_ms"]
 """Figures of a `Comparison` that may be allowed to rise by so much only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Increase:
+class MetricIncrease:
     """A figure of the suite that rose by more than is allowed, or may have."""
 
     kind: Literal["certain", "possible", "not_measured"]
     """`possible`: it may be chance. `not_measured`: not in every scenario, on both sides."""
-    figure: LimitedFigure
-    moved: Movement
+    figure: LimitedMetric
+    moved: MetricChange
     allowed: float
     """Share by which it may rise."""
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class ComparisonFinding:
     """One thing that was found by comparing."""
 
-    kind: RemarkKind
-    message: str | Increase
+    kind: ComparisonFindingKind
+    message: str | MetricIncrease
     scenario: ScenarioComparison | None = None
     """None: it is about the suite."""
     advice: str = ""
     """What to do where nothing was agreed about it."""
 
 
-def remarks(found: Comparison | NoBaseline, increases: Increases) -> Iterator[Remark]:
+def list_comparison_findings(
+    found: Comparison | NoBaseline, increases: AllowedIncreases
+) -> Iterator[ComparisonFinding]:
     """Yield everything worth a reason or a warning, by scenario, the suite's last."""
     if isinstance(found, NoBaseline):
-        yield Remark("baseline", f"no baseline: {found.reason}")
+        yield ComparisonFinding("baseline", f"no baseline: {found.reason}")
         return
     for scenario in found.scenarios:
-        yield from _of_scenario(scenario)
-    yield from _increase("cost_usd", found.cost_usd, increases.cost, found.level)
-    yield from _increase("p95_latency_ms", found.p95_latency_ms, increases.latency, found.level)
-    yield from _repeated(found)
+        yield from _scenario_findings(scenario)
+    yield from _increase_findings("cost_usd", found.cost_usd, increases.cost, found.level)
+    yield from _increase_findings(
+        "p95_latency_ms", found.p95_latency_ms, increases.latency, found.level
+    )
+    yield from _repetition_findings(found)
 
 
-def _of_scenario(scenario: ScenarioComparison) -> Iterator[Remark]:
+def _scenario_findings(scenario: ScenarioComparison) -> Iterator[ComparisonFinding]:
     if scenario.call == "regression":
-        p_value = _p_value(scenario.p_value)
-        yield Remark("regression", f"passes less often: {sides(scenario)} ({p_value})", scenario)
+        p_value = _format_p_value(scenario.p_value)
+        yield ComparisonFinding(
+            "regression", f"passes less often: {describe_passes(scenario)} ({p_value})", scenario
+        )
     elif scenario.call == "undecided":
-        message = f"not enough iterations to tell: {sides(scenario)}; {enough(scenario)}"
-        yield Remark("undecided", message, scenario)
+        message = f"not enough iterations to tell: {describe_passes(scenario)}; {describe_needed_iterations(scenario)}"
+        yield ComparisonFinding("undecided", message, scenario)
     elif scenario.change == "vanished":
-        yield Remark("vanished", "the baseline has it, and it did not run", scenario)
+        yield ComparisonFinding("vanished", "the baseline has it, and it did not run", scenario)
     elif scenario.change == "not_comparable":
-        message = f"not comparable with the baseline: {_differences(scenario)}"
-        yield Remark("not_comparable", message, scenario)
+        message = f"not comparable with the baseline: {_format_differences(scenario)}"
+        yield ComparisonFinding("not_comparable", message, scenario)
     elif scenario.change == "not_judged" and scenario.before and scenario.before.judged:
-        yield Remark("not_judged", unjudged(scenario), scenario)
+        yield ComparisonFinding("not_judged", describe_unjudged(scenario), scenario)
     if scenario.differences and scenario.change != "not_comparable":
-        message = f"{aside(scenario)}: {_differences(scenario)}"
-        yield Remark("not_comparable", message, scenario)
-    yield from _of_iterations(scenario)
-    if scenario.downgraded:
-        yield Remark("downgraded", downgrade(scenario), scenario, PUT_BACK)
+        message = f"{describe_set_aside(scenario)}: {_format_differences(scenario)}"
+        yield ComparisonFinding("not_comparable", message, scenario)
+    yield from _iteration_findings(scenario)
+    if scenario.is_downgraded:
+        yield ComparisonFinding(
+            "downgraded", describe_downgrade(scenario), scenario, DOWNGRADE_ADVICE
+        )
     if scenario.newly_over:
         budgets = ", ".join(scenario.newly_over)
-        yield Remark("newly_over", f"newly over budget: {budgets}", scenario)
+        yield ComparisonFinding("newly_over", f"newly over budget: {budgets}", scenario)
 
 
-def _p_value(value: float | None) -> str:
+def _format_p_value(value: float | None) -> str:
     """Write an adjusted p-value as every rendering does."""
     return "adjusted p < 0.001" if (value or 0.0) < 0.001 else f"adjusted p = {value:.2g}"
 
 
-def _of_iterations(scenario: ScenarioComparison) -> Iterator[Remark]:
+def _iteration_findings(scenario: ScenarioComparison) -> Iterator[ComparisonFinding]:
     if scenario.thinned:
-        yield Remark("fewer_iterations", thinning(scenario), scenario)
+        yield ComparisonFinding("fewer_iterations", describe_thinning(scenario), scenario)
     if scenario.flakier:
-        yield Remark("flakier", retries(scenario), scenario)
+        yield ComparisonFinding("flakier", describe_retries(scenario), scenario)
 
 
-def thinning(scenario: ScenarioComparison) -> str:
+def describe_thinning(scenario: ScenarioComparison) -> str:
     """Say how many fewer iterations were judged than before."""
     before, after = scenario.before, scenario.after
     usual, judged = before.latest_judged if before else 0, after.judged if after else 0
@@ -130,7 +138,7 @@ def thinning(scenario: ScenarioComparison) -> str:
     return f"{seen}: too few to show a drop; run as many as before"
 
 
-def retries(scenario: ScenarioComparison) -> str:
+def describe_retries(scenario: ScenarioComparison) -> str:
     """Say how many iterations passed only on a retry, on both sides."""
     now, past = (
         f"{one.flaky} of {one.judged}" if one else "none"
@@ -139,36 +147,36 @@ def retries(scenario: ScenarioComparison) -> str:
     return f"{now} iterations passed only on a retry, {past} in the baseline"
 
 
-def unjudged(scenario: ScenarioComparison) -> str:
+def describe_unjudged(scenario: ScenarioComparison) -> str:
     """Say that nothing is known of a scenario of which something was."""
     before = scenario.before
     past = f"{before.passed} of {before.judged}" if before else "none"
     return f"no iteration was judged, and {past} passed in the baseline"
 
 
-def _differences(scenario: ScenarioComparison) -> str:
+def _format_differences(scenario: ScenarioComparison) -> str:
     return "; ".join(f"{d.condition} was {d.before}, is {d.after}" for d in scenario.differences)
 
 
-def aside(scenario: ScenarioComparison) -> str:
+def describe_set_aside(scenario: ScenarioComparison) -> str:
     """Say how many iterations are not compared, and of which side."""
     before, after = scenario.before, scenario.after
     if after is not None and after.set_aside:
-        return f"{_share(after)} iterations {_are(after)} not comparable with the baseline"
+        return f"{_format_share(after)} iterations {_is_or_are(after)} not comparable with the baseline"
     if before is None:
         return ""
-    return f"{_share(before)} iterations of the baseline {_are(before)} not comparable"
+    return f"{_format_share(before)} iterations of the baseline {_is_or_are(before)} not comparable"
 
 
-def _share(one: Side) -> str:
+def _format_share(one: ScenarioMetrics) -> str:
     return f"{one.set_aside} of {one.judged + one.set_aside}"
 
 
-def _are(one: Side) -> str:
+def _is_or_are(one: ScenarioMetrics) -> str:
     return "is" if one.set_aside == 1 else "are"
 
 
-def downgrade(scenario: ScenarioComparison) -> str:
+def describe_downgrade(scenario: ScenarioComparison) -> str:
     """Say what less is required of it than in the base."""
     before, now = (
         f"{(share or 0) * 100:.4g}%" for share in (scenario.demand_before, scenario.demand)
@@ -178,7 +186,7 @@ def downgrade(scenario: ScenarioComparison) -> str:
     return f"{now} of its iterations must pass now, {before} in the baseline"
 
 
-def sides(scenario: ScenarioComparison) -> str:
+def describe_passes(scenario: ScenarioComparison) -> str:
     """Return the passes of both sides: `4 of 5 now, 50 of 50 before`."""
     told = []
     if scenario.after is not None:
@@ -188,32 +196,34 @@ def sides(scenario: ScenarioComparison) -> str:
     return ", ".join(told)
 
 
-def enough(scenario: ScenarioComparison) -> str:
+def describe_needed_iterations(scenario: ScenarioComparison) -> str:
     """Say how many iterations would tell, or that the baseline has to grow first."""
     if scenario.needed_iterations is None:
-        most, size = f"{MOST_ITERATIONS:,}", scenario.needed_baseline
+        most, size = f"{MAX_ITERATIONS:,}", scenario.needed_baseline
         about = f"more than {most}" if size is None else f"about {size:,}"
         return f"the baseline needs {about} iterations; let more runs of the base branch accumulate"
     return f"with {scenario.needed_iterations} or more such a drop shows 4 times in 5"
 
 
-def _increase(
-    figure: LimitedFigure, moved: Movement, allowed: float | None, level: float
-) -> Iterator[Remark]:
+def _increase_findings(
+    figure: LimitedMetric, moved: MetricChange, allowed: float | None, level: float
+) -> Iterator[ComparisonFinding]:
     if allowed is None or not moved.compared:
         return
     if moved.scenarios < moved.compared:
-        yield Remark("increase", Increase("not_measured", figure, moved, allowed))
-    rise = increase_of(moved)
+        yield ComparisonFinding("increase", MetricIncrease("not_measured", figure, moved, allowed))
+    rise = compute_increase(moved)
     if rise is None or rise <= allowed:
         return
-    if is_certain(moved, allowed, level):
-        yield Remark("increase", Increase("certain", figure, moved, allowed))
+    if is_certain_increase(moved, allowed, level):
+        yield ComparisonFinding("increase", MetricIncrease("certain", figure, moved, allowed))
     else:
-        yield Remark("possible_increase", Increase("possible", figure, moved, allowed))
+        yield ComparisonFinding(
+            "possible_increase", MetricIncrease("possible", figure, moved, allowed)
+        )
 
 
-def increase_of(moved: Movement) -> float | None:
+def compute_increase(moved: MetricChange) -> float | None:
     """Return the relative change that was seen; None: it was not measured."""
     if moved.before is None or moved.after is None:
         return None
@@ -222,12 +232,12 @@ def increase_of(moved: Movement) -> float | None:
     return math.inf if moved.after > 0 else 0.0
 
 
-def least_increase(moved: Movement) -> float | None:
+def compute_least_increase(moved: MetricChange) -> float | None:
     """Return the lower end of the interval of a change, or without one the change itself."""
-    return increase_of(moved) if moved.interval is None else moved.interval[0]
+    return compute_increase(moved) if moved.interval is None else moved.interval[0]
 
 
-def is_certain(moved: Movement, allowed: float, level: float) -> bool:
+def is_certain_increase(moved: MetricChange, allowed: float, level: float) -> bool:
     """Say whether more than chance stands behind a rise by more than is allowed.
 
     The permutation test has to say so at the level, and the interval, where there is one. What
@@ -239,10 +249,10 @@ def is_certain(moved: Movement, allowed: float, level: float) -> bool:
     return is_above and (moved.p_value is None or moved.p_value < level)
 
 
-def _repeated(found: Comparison) -> Iterator[Remark]:
+def _repetition_findings(found: Comparison) -> Iterator[ComparisonFinding]:
     """Say what of the baseline is no evidence of its own."""
     if found.copies:
         message = "the very results of a later run and do not count again; keep each run once"
-        yield Remark(
+        yield ComparisonFinding(
             "baseline", f"{found.copies} of {found.runs} runs of the baseline have {message}"
         )

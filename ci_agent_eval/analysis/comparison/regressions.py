@@ -7,24 +7,30 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ci_agent_eval.analysis.comparison import statistics
-from ci_agent_eval.analysis.comparison.model import Call, ComparePolicy, ScenarioComparison
-from ci_agent_eval.analysis.comparison.power import baseline_to_tell, iterations_to_tell
+from ci_agent_eval.analysis.comparison.model import (
+    ComparePolicy,
+    RegressionDecision,
+    ScenarioComparison,
+)
+from ci_agent_eval.analysis.comparison.power import find_needed_baseline, find_needed_iterations
 
-Counts = tuple[int, int, int, int]
+PassCounts = tuple[int, int, int, int]
 """Passed and judged before, passed and judged after."""
 
 
-def with_calls(
+def decide_regressions(
     scenarios: Sequence[ScenarioComparison], policy: ComparePolicy
 ) -> list[ScenarioComparison]:
     """Say of each scenario whether its pass rate fell."""
-    counts = {place: found for place, s in enumerate(scenarios) if (found := _counts(s))}
-    p_values = statistics.adjusted([statistics.p_value_of_drop(*c) for c in counts.values()])
+    counts = {place: found for place, s in enumerate(scenarios) if (found := _find_counts(s))}
+    p_values = statistics.adjust_p_values(
+        [statistics.compute_drop_p_value(*c) for c in counts.values()]
+    )
     level = policy.level / max(len(counts), 1)
     called = list(scenarios)
     for (place, found), p_value in zip(counts.items(), p_values, strict=True):
-        call = call_of(found, p_value, policy)
-        needed, baseline = _needed(found, level) if call == "undecided" else (None, None)
+        call = decide_regression(found, p_value, policy)
+        needed, baseline = _find_needed(found, level) if call == "undecided" else (None, None)
         called[place] = replace(
             scenarios[place],
             call=call,
@@ -42,7 +48,7 @@ def with_calls(
 
 
 def _is_thinned(
-    scenario: ScenarioComparison, counts: Counts, min_drop: float, level: float
+    scenario: ScenarioComparison, counts: PassCounts, min_drop: float, level: float
 ) -> bool:
     """Say whether a drop cannot be seen any more because so few iterations were judged.
 
@@ -54,7 +60,7 @@ def _is_thinned(
 
     def shows(iterations: int) -> bool:
         passed = math.floor(rate * iterations + 0.5)
-        p_value = statistics.p_value_of_drop(passed_before, judged_before, passed, iterations)
+        p_value = statistics.compute_drop_p_value(passed_before, judged_before, passed, iterations)
         return p_value < level
 
     return judged < usual and not shows(judged) and (judged * 2 <= usual or shows(usual))
@@ -66,17 +72,17 @@ def _is_flakier(scenario: ScenarioComparison, level: float) -> bool:
     if before is None or after is None or not after.flaky:
         return False
     first = (before.passed - before.flaky, after.passed - after.flaky)
-    p_value = statistics.p_value_of_drop(first[0], before.judged, first[1], after.judged)
+    p_value = statistics.compute_drop_p_value(first[0], before.judged, first[1], after.judged)
     return p_value < level
 
 
-def _needed(counts: Counts, level: float) -> tuple[int | None, int | None]:
+def _find_needed(counts: PassCounts, level: float) -> tuple[int | None, int | None]:
     """Return how many iterations would tell, or without any such number how large a baseline."""
-    needed = iterations_to_tell(*counts, level)
-    return needed, None if needed else baseline_to_tell(*counts, level)
+    needed = find_needed_iterations(*counts, level)
+    return needed, None if needed else find_needed_baseline(*counts, level)
 
 
-def _counts(scenario: ScenarioComparison) -> Counts | None:
+def _find_counts(scenario: ScenarioComparison) -> PassCounts | None:
     """Return what is tested; None: one side was not judged, or cannot be compared."""
     before, after = scenario.before, scenario.after
     if before is None or after is None or scenario.change == "not_comparable":
@@ -86,7 +92,9 @@ def _counts(scenario: ScenarioComparison) -> Counts | None:
     return before.passed, before.judged, after.passed, after.judged
 
 
-def call_of(counts: Counts, p_value: float, policy: ComparePolicy) -> Call:
+def decide_regression(
+    counts: PassCounts, p_value: float, policy: ComparePolicy
+) -> RegressionDecision:
     """Say whether a pass rate fell; `p_value` is adjusted for the number of scenarios."""
     passed_before, judged_before, passed_after, judged_after = counts
     if p_value < policy.level:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Tally, tally_of
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, OutcomeTally, tally_outcome
 from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.contract.evaluation import compute_mean_score
 
@@ -15,7 +15,7 @@ from ci_agent_eval.contract.evaluation import compute_mean_score
 class EvaluationTally:
     """Conversations of evaluations: how they ended, and what they scored."""
 
-    tally: Tally = field(default_factory=Tally)
+    tally: OutcomeTally = field(default_factory=OutcomeTally)
     mean_score: float | None = None
     """Of the conversations judged, 0 to 1, as `eval-results.json` has it; None of none."""
     assertions: int = 0
@@ -33,23 +33,23 @@ class EvaluationTally:
         return self.tally.passed
 
 
-def evaluation_tally(final: Iterable[EpisodeFacts]) -> EvaluationTally:
+def tally_evaluations(final: Iterable[EpisodeRecord]) -> EvaluationTally:
     """Fold the evaluations among episodes, of each iteration the attempt that counts."""
     pairs = [(facts, facts.evaluated) for facts in final if facts.evaluated is not None]
     ran = [found for facts, found in pairs if facts.outcome != "skipped"]
     judged = [found.score for facts, found in pairs if facts.outcome in {"passed", "failed"}]
     return EvaluationTally(
-        tally=sum((tally_of(facts.outcome) for facts, _ in pairs), Tally()),
+        tally=sum((tally_outcome(facts.outcome) for facts, _ in pairs), OutcomeTally()),
         mean_score=compute_mean_score(judged),
         assertions=sum(found.assertions for found in ran),
         assertions_passed=sum(found.assertions_passed for found in ran),
     )
 
 
-def added(tallies: Iterable[EvaluationTally]) -> EvaluationTally:
+def add_tallies(tallies: Iterable[EvaluationTally]) -> EvaluationTally:
     """Add up evaluations that were folded before."""
     listed = list(tallies)
-    tally = sum((one.tally for one in listed), Tally())
+    tally = sum((one.tally for one in listed), OutcomeTally())
     scores = math.fsum((one.mean_score or 0.0) * one.tally.judged for one in listed)
     return EvaluationTally(
         tally=tally,
@@ -73,7 +73,7 @@ class SideTotals:
     """Episodes that have a call which does not tell its tokens."""
 
 
-def side_totals(used: Iterable[SideUsage | None]) -> SideTotals:
+def sum_side_usage(used: Iterable[SideUsage | None]) -> SideTotals:
     """Add up what the episodes' judging took, or their simulated users."""
     known = [usage for usage in used if usage is not None]
     return SideTotals(

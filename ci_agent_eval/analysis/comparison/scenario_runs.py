@@ -6,12 +6,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ci_agent_eval.analysis.agent_names import with_agents
-from ci_agent_eval.analysis.comparison.conditions import Kinds, conditions_of, matches, said
-from ci_agent_eval.analysis.comparison.model import Side
-from ci_agent_eval.analysis.comparison.pool import Pool
-from ci_agent_eval.analysis.loaded_results import EpisodeFacts, Loaded, Tally, tally_of
-from ci_agent_eval.analysis.summary import ScenarioSummary, summarize
+from ci_agent_eval.analysis.agent_names import assign_agents
+from ci_agent_eval.analysis.comparison.conditions import (
+    ConditionSets,
+    collect_conditions,
+    matches_any,
+    read_conditions,
+)
+from ci_agent_eval.analysis.comparison.model import ScenarioMetrics
+from ci_agent_eval.analysis.comparison.pool import IterationPool
+from ci_agent_eval.analysis.loaded_results import (
+    EpisodeRecord,
+    LoadedResults,
+    OutcomeTally,
+    tally_outcome,
+)
+from ci_agent_eval.analysis.summary import ScenarioSummary, summarize_results
 from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.budgets import SuiteBudgets
 
@@ -26,70 +36,72 @@ RequiredShare = Callable[[ScenarioSummary], float]
 
 
 @dataclass(frozen=True, slots=True)
-class RunSide:
+class ScenarioRun:
     """A scenario in one run."""
 
     summary: ScenarioSummary
     """Of all its iterations."""
-    episodes: tuple[EpisodeFacts, ...]
-    conditions: Kinds
-    tally: Tally
+    episodes: tuple[EpisodeRecord, ...]
+    conditions: ConditionSets
+    tally: OutcomeTally
     """Of the iterations that are compared."""
-    aside: tuple[EpisodeFacts, ...] = ()
+    aside: tuple[EpisodeRecord, ...] = ()
     """The judged iterations that are not, because the other side has none under their
     conditions."""
 
 
-def sides_of(
-    scenarios: Iterable[ScenarioSummary], episodes: Iterable[EpisodeFacts]
-) -> dict[ScenarioKey, RunSide]:
+def group_scenario_runs(
+    scenarios: Iterable[ScenarioSummary], episodes: Iterable[EpisodeRecord]
+) -> dict[ScenarioKey, ScenarioRun]:
     """Put each scenario of a run beside its episodes."""
-    grouped: dict[ScenarioKey, list[EpisodeFacts]] = defaultdict(list)
-    for facts in with_agents(episodes):
+    grouped: dict[ScenarioKey, list[EpisodeRecord]] = defaultdict(list)
+    for facts in assign_agents(episodes):
         grouped[facts.scenario_id, facts.agent or ""].append(facts)
     return {
-        key_of(scenario): RunSide(
+        build_scenario_key(scenario): ScenarioRun(
             scenario,
-            tuple(grouped[key_of(scenario)]),
-            conditions_of(grouped[key_of(scenario)]),
+            tuple(grouped[build_scenario_key(scenario)]),
+            collect_conditions(grouped[build_scenario_key(scenario)]),
             scenario.tally,
         )
         for scenario in scenarios
     }
 
 
-def narrowed(run: RunSide, kinds: Kinds, across: frozenset[str]) -> RunSide:
+def keep_comparable(run: ScenarioRun, kinds: ConditionSets, across: frozenset[str]) -> ScenarioRun:
     """Return a run without the iterations that were judged under other conditions than these."""
-    if all(matches(kind, kinds, across) for kind in run.conditions):
+    if all(matches_any(kind, kinds, across) for kind in run.conditions):
         return run
-    iterations: dict[tuple[str, int], list[EpisodeFacts]] = defaultdict(list)
+    iterations: dict[tuple[str, int], list[EpisodeRecord]] = defaultdict(list)
     for facts in sorted(run.episodes, key=lambda facts: facts.attempt):
         iterations[facts.nodeid or "", facts.iteration].append(facts)
-    kept: list[EpisodeFacts] = []
-    aside: list[EpisodeFacts] = []
-    tally = Tally()
+    kept: list[EpisodeRecord] = []
+    aside: list[EpisodeRecord] = []
+    tally = OutcomeTally()
     for attempts in iterations.values():
         final = get_decisive_attempt(attempts)
-        if final.outcome in {"passed", "failed"} and not matches(said(final), kinds, across):
+        if final.outcome in {"passed", "failed"} and not matches_any(
+            read_conditions(final), kinds, across
+        ):
             aside.append(final)
         else:
             kept += attempts
-            tally += tally_of(final.outcome)
+            tally += tally_outcome(final.outcome)
     return replace(run, episodes=tuple(kept), tally=tally, aside=tuple(aside))
 
 
-def sides_of_run(episodes: Sequence[EpisodeFacts]) -> dict[ScenarioKey, RunSide]:
+def summarize_baseline_run(episodes: Sequence[EpisodeRecord]) -> dict[ScenarioKey, ScenarioRun]:
     """Fold a run of the baseline."""
-    summary = summarize(Loaded(episodes=tuple(episodes)), budgets=SuiteBudgets())
-    return sides_of(summary.scenarios, episodes)
+    summary = summarize_results(LoadedResults(episodes=tuple(episodes)), budgets=SuiteBudgets())
+    return group_scenario_runs(summary.scenarios, episodes)
 
 
-def key_of(scenario: ScenarioSummary) -> ScenarioKey:
+def build_scenario_key(scenario: ScenarioSummary) -> ScenarioKey:
     """Return what a scenario is known by."""
     return scenario.scenario_id, scenario.agent or ""
 
 
-def demand(run: RunSide, required_share: RequiredShare) -> float | None:
+def compute_demand(run: ScenarioRun, required_share: RequiredShare) -> float | None:
     """Return the share that must pass, by the tests themselves; None: they are advisory.
 
     A quarantine has a day on which it ends, and is no change of what the tests demand.
@@ -98,10 +110,12 @@ def demand(run: RunSide, required_share: RequiredShare) -> float | None:
     return required_share(run.summary) if is_required else None
 
 
-def side(runs: Sequence[RunSide], pool: Pool, is_passing: IsPassing) -> Side:
+def compute_metrics(
+    runs: Sequence[ScenarioRun], pool: IterationPool, is_passing: IsPassing
+) -> ScenarioMetrics:
     """Return the figures of a scenario's pool of runs; it passes as the latest judged one did."""
     verdicts = (is_passing(run.summary) for run in runs)
-    return Side(
+    return ScenarioMetrics(
         passed=pool.tally.passed,
         judged=pool.tally.judged,
         passing=next((verdict for verdict in verdicts if verdict is not None), None),
