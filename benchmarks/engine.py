@@ -32,7 +32,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.usage import RequestUsage
 
-from ci_agent_eval.engine.cassette.shelf import CassetteShelf
+from ci_agent_eval.engine.cassette.store import CassetteStore
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.engine.session import EngineSession
@@ -252,7 +252,7 @@ async def replay(url: str, folder: Path) -> list[str]:
     sides = [Side(floor), Side(replayed)]
     for number in range(REPLAY_ROUNDS + 1):
         # A shelf of its own for each round: every cassette is read anew.
-        shelf = CassetteShelf("replay", redactor)
+        shelf = CassetteStore("replay", redactor)
         async with EngineSession(
             {}, perf_counter, cassette_mode="replay", cassettes=shelf, servers=InProcess()
         ) as opened:
@@ -280,7 +280,7 @@ async def replay(url: str, folder: Path) -> list[str]:
 
 async def record(url: str, folder: Path, redactor: Redactor) -> None:
     """Record what is replayed later."""
-    shelf = CassetteShelf("record", redactor)
+    shelf = CassetteStore("record", redactor)
     async with EngineSession(
         {}, perf_counter, cassette_mode="record", cassettes=shelf, servers=InProcess()
     ) as session:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         LoopAgent,
         Reply,
     )
-    from ci_agent_eval.engine.cassette import CassetteModel, CassetteShelf
+    from ci_agent_eval.engine.cassette import CassetteModel, CassetteStore
     from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider, Wait
     from ci_agent_eval.engine.faults import ModelError, ServerError
     from ci_agent_eval.engine.limits import RunLimits
@@ -37,7 +37,7 @@ __all__ = [
     "CLIServer",
     "CassetteCounts",
     "CassetteModel",
-    "CassetteShelf",
+    "CassetteStore",
     "CommandAgent",
     "EngineSession",
     "FunctionAgent",
@@ -64,7 +64,7 @@ _HOMES = {
     "CLIServer": "engine.declarations",
     "CassetteCounts": "engine.result",
     "CassetteModel": "engine.cassette",
-    "CassetteShelf": "engine.cassette",
+    "CassetteStore": "engine.cassette",
     "CommandAgent": "engine.adapters",
     "EngineSession": "engine.session",
     "FunctionAgent": "engine.adapters",

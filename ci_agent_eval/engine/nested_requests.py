@@ -23,7 +23,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.toolsets import AbstractToolset
 
 from ci_agent_eval.engine.cassette.model import CassetteModel
-from ci_agent_eval.engine.cassette.tape import Tape
+from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.limits import Spent, Stop
 from ci_agent_eval.engine.model import build_model, is_scripted
@@ -44,7 +44,7 @@ _LIVE = (
 class RunScope:
     """Where the requests go that are made inside of one run of an agent."""
 
-    tape: Tape | None
+    tape: CassetteSession | None
     record: RunRecord | None = None
     spent: Spent | None = None
 
@@ -87,7 +87,7 @@ def inside_run(scope: RunScope) -> Iterator[None]:
             _replaying.remove(one)
 
 
-def unanswered_requests(tape: Tape | None) -> Callable[[Stop], Stop]:
+def unanswered_requests(tape: CassetteSession | None) -> Callable[[Stop], Stop]:
     """Return how a run ends whose requests the cassette refuses from now on.
 
     A tool may catch the error and go on; the run is none of the agent's all the same.

@@ -21,7 +21,7 @@ from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
-from ci_agent_eval.engine.adapters import AgentAdapter, LoopAgent, run_adapted
+from ci_agent_eval.engine.adapters import AgentAdapter, LoopAgent, run_adapter
 from ci_agent_eval.engine.declarations import Agent, check_steering
 from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
 from ci_agent_eval.engine.nested_requests import (
@@ -88,7 +88,7 @@ async def aitest_run(
     session.learn(agent)
     guard = session.guard(_steering(agent, steering), episode_id)
     if not isinstance(agent, Agent):
-        return await run_adapted(
+        return await run_adapter(
             agent,
             _checked_prompt(prompt),
             clock=session.clock,

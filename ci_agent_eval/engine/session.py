@@ -13,8 +13,8 @@ from pydantic_ai import Agent as Loop
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
-from ci_agent_eval.engine.adapters.connections import Connections
-from ci_agent_eval.engine.cassette.tape import CassetteMode, Tape
+from ci_agent_eval.engine.adapters.model_connections import ModelConnections
+from ci_agent_eval.engine.cassette.session import CassetteMode, CassetteSession
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
 from ci_agent_eval.engine.limits import Spent
 from ci_agent_eval.engine.model import build_model, model_settings
@@ -65,7 +65,7 @@ class Cassettes(Protocol):
     def counts(self, episode_id: str) -> CassetteCounts:
         """Return what the recording did for one run."""
 
-    def tape(self, episode_id: str) -> Tape:
+    def tape(self, episode_id: str) -> CassetteSession:
         """Return an episode's recording, for agents that are not declared here."""
 
     def learn(self, secrets: frozenset[str]) -> None:
@@ -129,7 +129,7 @@ class EngineSession:
     _limiters: dict[tuple[str | None, ...], Limiter] = field(default_factory=dict, init=False)
     _limits: set[object] = field(default_factory=set, init=False)
     _loops: dict[int, tuple[Agent, Loop[Any, str]]] = field(default_factory=dict, init=False)
-    connections: Connections = field(default_factory=Connections, init=False, repr=False)
+    connections: ModelConnections = field(default_factory=ModelConnections, init=False, repr=False)
     """Of the models that agents of PydanticAI bring with them."""
     _stack: AsyncExitStack | None = field(default=None, init=False)
     _episodes: dict[str, _Episode] = field(default_factory=dict, init=False)
@@ -247,7 +247,7 @@ class EngineSession:
             held.guards[settings] = guard_for(settings, episode_id, self.clock)
         return held.guards[settings]
 
-    def tape(self, episode_id: str) -> Tape | None:
+    def tape(self, episode_id: str) -> CassetteSession | None:
         """Return an episode's recording; None where nothing is recorded or replayed."""
         if self.cassettes is None or self.cassette_mode == "off":
             return None

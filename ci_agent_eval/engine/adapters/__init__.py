@@ -4,17 +4,17 @@ from ci_agent_eval.engine.adapters.command import CommandAgent
 from ci_agent_eval.engine.adapters.function import FunctionAgent
 from ci_agent_eval.engine.adapters.http import HTTPAgent
 from ci_agent_eval.engine.adapters.loop import LoopAgent
-from ci_agent_eval.engine.adapters.protocol import AgentAdapter, Reply, Work
-from ci_agent_eval.engine.adapters.run import adapt, run_adapted
+from ci_agent_eval.engine.adapters.protocol import AgentAdapter, AgentTask, Reply
+from ci_agent_eval.engine.adapters.run import build_adapter, run_adapter
 
 __all__ = [
     "AgentAdapter",
+    "AgentTask",
     "CommandAgent",
     "FunctionAgent",
     "HTTPAgent",
     "LoopAgent",
     "Reply",
-    "Work",
-    "adapt",
-    "run_adapted",
+    "build_adapter",
+    "run_adapter",
 ]

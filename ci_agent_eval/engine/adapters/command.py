@@ -17,7 +17,7 @@ import anyio
 
 from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.jsonable import to_jsonable
-from ci_agent_eval.engine.adapters.protocol import COMPLETED, Work
+from ci_agent_eval.engine.adapters.protocol import COMPLETED, AgentTask
 from ci_agent_eval.engine.adapters.transcript import Transcript
 from ci_agent_eval.engine.faults import ModelError
 from ci_agent_eval.engine.limits import Stop
@@ -31,9 +31,9 @@ TAIL_BYTES = 4_096
 TERM_S = 1.0
 """What it has after SIGTERM; then SIGKILL."""
 
-_LOOK_S = 0.01
+_POLL_S = 0.01
 _READ_BYTES = 65_536
-_PASSED = ("PATH", "HOME", "LANG")
+_PASSED_VARIABLES = ("PATH", "HOME", "LANG")
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class CommandAgent:
         """Its name, or the program's."""
         return self.name or Path(self.command[0]).name
 
-    async def answer(self, work: Work) -> None:
+    async def answer(self, work: AgentTask) -> None:
         """Run the program, and take each line as it comes."""
         process = await self._start()
-        stderr = asyncio.ensure_future(_tail(process.stderr))
-        writing = asyncio.ensure_future(_write(process, self._input(work)))
+        stderr = asyncio.ensure_future(_read_tail(process.stderr))
+        writing = asyncio.ensure_future(_write_input(process, self._input(work)))
         try:
             transcript = await self._read(process, work)
             code = await process.wait()
@@ -81,15 +81,15 @@ class CommandAgent:
         finally:
             writing.cancel()
             with anyio.CancelScope(shield=True):
-                tail = await _end(process, stderr)
+                tail = await _end_process_group(process, stderr)
         if code:
-            raise ModelError(f"{self.label} ended with exit code {code}{_said(tail)}")
+            raise ModelError(f"{self.label} ended with exit code {code}{_describe_stderr(tail)}")
         work.stop = transcript.stop
         if not transcript.turns and transcript.stop == COMPLETED:
-            work.stop = Stop("empty_answer", f"{self.label} gave no answer{_said(tail)}")
+            work.stop = Stop("empty_answer", f"{self.label} gave no answer{_describe_stderr(tail)}")
 
     async def _start(self) -> Process:
-        passed = {name: self.environ[name] for name in _PASSED if name in self.environ}
+        passed = {name: self.environ[name] for name in _PASSED_VARIABLES if name in self.environ}
         try:
             return await asyncio.create_subprocess_exec(
                 *self.command,
@@ -105,17 +105,17 @@ class CommandAgent:
                 f"{self.label} could not be started: {error}; look at its command and cwd"
             ) from error
 
-    def _input(self, work: Work) -> bytes:
+    def _input(self, work: AgentTask) -> bytes:
         if self.stdin == "text":
             return work.prompt.encode()
         given = {"prompt": work.prompt, "messages": to_jsonable(list(work.history))}
         return json.dumps(given).encode() + b"\n"
 
-    async def _read(self, process: Process, work: Work) -> Transcript:
+    async def _read(self, process: Process, work: AgentTask) -> Transcript:
         transcript = Transcript()
-        async for number, line in _lines(process.stdout, self.cap_bytes, self.label):
+        async for number, line in _read_lines(process.stdout, self.cap_bytes, self.label):
             try:
-                transcript.add_line(line, work.since_ms())
+                transcript.add_line(line, work.measure_elapsed_ms())
             except ValueError as error:
                 raise ModelError(
                     f"{self.label} wrote a line {number} that cannot be read: {error}: "
@@ -125,7 +125,7 @@ class CommandAgent:
         return transcript
 
 
-async def _lines(
+async def _read_lines(
     stream: asyncio.StreamReader | None, cap_bytes: int, label: str
 ) -> AsyncIterator[tuple[int, str]]:
     """Yield each line with its number. Raises ModelError beyond the cap."""
@@ -143,7 +143,7 @@ async def _lines(
         yield number + 1, rest.decode("utf-8", "replace")
 
 
-async def _write(process: Process, data: bytes) -> None:
+async def _write_input(process: Process, data: bytes) -> None:
     assert process.stdin is not None  # noqa: S101 - opened as a pipe
     with suppress(BrokenPipeError, ConnectionResetError):  # it need not read its prompt
         process.stdin.write(data)
@@ -151,7 +151,7 @@ async def _write(process: Process, data: bytes) -> None:
     process.stdin.close()
 
 
-async def _tail(stream: asyncio.StreamReader | None) -> str:
+async def _read_tail(stream: asyncio.StreamReader | None) -> str:
     """Read a stream to its end; return its last bytes."""
     assert stream is not None  # noqa: S101 - opened as a pipe
     kept = b""
@@ -160,36 +160,36 @@ async def _tail(stream: asyncio.StreamReader | None) -> str:
     return kept.decode("utf-8", "replace").strip()
 
 
-async def _end(process: Process, stderr: asyncio.Future[str]) -> str:
+async def _end_process_group(process: Process, stderr: asyncio.Future[str]) -> str:
     """End the whole group, and return the end of its stderr.
 
     What the program itself started may outlive it otherwise. The pipes are read on
     meanwhile, or asyncio does not see the end; what left the group may still hold them.
     """
     stdout, ended = (
-        asyncio.ensure_future(_tail(process.stdout)),
+        asyncio.ensure_future(_read_tail(process.stdout)),
         asyncio.ensure_future(process.wait()),
     )
     gone: list[asyncio.Future[Any]] = [stderr, stdout, ended]
     for number in (signal.SIGTERM, signal.SIGKILL):
-        _signal(process, number)
+        _signal_group(process, number)
         await asyncio.wait(gone, timeout=TERM_S)
-    await _emptied(process)
+    await _wait_until_group_is_gone(process)
     for pending in gone:
         pending.cancel()
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - Process has no way to close a pipe that others hold
     return stderr.result() if stderr.done() and not stderr.cancelled() else ""
 
 
-async def _emptied(process: Process) -> None:
+async def _wait_until_group_is_gone(process: Process) -> None:
     """Wait, not for ever, until nothing of the group is left: a kill takes its time."""
-    for _ in range(round(TERM_S / _LOOK_S)):
-        if not _signal(process, signal.SIGKILL):
+    for _ in range(round(TERM_S / _POLL_S)):
+        if not _signal_group(process, signal.SIGKILL):
             return
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_POLL_S)
 
 
-def _signal(process: Process, number: signal.Signals) -> bool:
+def _signal_group(process: Process, number: signal.Signals) -> bool:
     """Send a signal to the group; say whether there is anything left of it."""
     try:
         os.killpg(process.pid, number)
@@ -198,5 +198,5 @@ def _signal(process: Process, number: signal.Signals) -> bool:
     return True
 
 
-def _said(tail: str) -> str:
+def _describe_stderr(tail: str) -> str:
     return f"; its stderr ends with: {tail}" if tail else "; its stderr is empty"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ci_agent_eval.engine.adapters.protocol import Reply, Work
+from ci_agent_eval.engine.adapters.protocol import AgentTask, Reply
 from ci_agent_eval.engine.faults import ModelError
 
 
@@ -33,18 +33,18 @@ class FunctionAgent:
         """Its name, or the function's."""
         return self.name or str(getattr(self.respond, "__name__", type(self.respond).__name__))
 
-    async def answer(self, work: Work) -> None:
+    async def answer(self, work: AgentTask) -> None:
         """Call the function, and take what it returns as the agent's one turn."""
-        given = (work.prompt, list(work.history))[: _takes(self.respond)]
+        given = (work.prompt, list(work.history))[: _count_arguments(self.respond)]
         if _is_async(self.respond):
             said = await self.respond(*given)
         else:
-            said = await _in_thread(self.respond, *given)
+            said = await _call_in_thread(self.respond, *given)
             said = await said if inspect.isawaitable(said) else said
-        work.replied(_reply(said, self.label))
+        work.set_reply(_build_reply(said, self.label))
 
 
-def _reply(said: object, label: str) -> Reply:
+def _build_reply(said: object, label: str) -> Reply:
     if isinstance(said, Reply):
         return said
     if isinstance(said, str):
@@ -52,7 +52,7 @@ def _reply(said: object, label: str) -> Reply:
     raise ModelError(f"{label} returned a {type(said).__name__}; return a text or a Reply")
 
 
-def _takes(function: Callable[..., Any]) -> int:
+def _count_arguments(function: Callable[..., Any]) -> int:
     """Return whether a function takes the message alone (1), or the history as well (2)."""
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -68,7 +68,7 @@ def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
-async def _in_thread(function: Callable[..., Any], *given: Any) -> Any:
+async def _call_in_thread(function: Callable[..., Any], *given: Any) -> Any:
     """Run a function in a thread that no process waits for at its end, as a pool's would be."""
     loop = asyncio.get_running_loop()
     told: asyncio.Future[Any] = loop.create_future()

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.jsonable import to_jsonable
-from ci_agent_eval.engine.adapters.protocol import Reply, Work
+from ci_agent_eval.engine.adapters.protocol import AgentTask, Reply
 from ci_agent_eval.engine.faults import ModelError
 from ci_agent_eval.engine.limits import Stop
 from ci_agent_eval.engine.stops import CONTEXT_WINDOW
@@ -28,7 +28,7 @@ _TOKENS: Mapping[str, tuple[str, ...]] = {
     "output": ("output", "output_tokens", "completion_tokens"),
     "cached": ("cached", "cached_tokens", "cache_read_tokens"),
 }
-_TOO_MANY = 429
+_TOO_MANY_REQUESTS = 429
 _MISSING = object()
 
 
@@ -82,42 +82,46 @@ class HTTPAgent:
         url = httpx2.URL(self.url)
         return f"{url.host}{url.path}"
 
-    async def answer(self, work: Work) -> None:
+    async def answer(self, work: AgentTask) -> None:
         """Send the prompt, and read the answer as the agent's one turn."""
         words = {"{prompt}": work.prompt, "{messages}": to_jsonable(list(work.history))}
         try:
-            status, data = await self._post(filled(self.body, words))
+            status, data = await self._post(fill_template(self.body, words))
         except httpx2.HTTPError as error:
             raise ModelError(
                 f"{self._address} could not be asked: {type(error).__name__}: {error}"
             ) from error
-        work.rate_limited += status == _TOO_MANY
+        work.rate_limited += status == _TOO_MANY_REQUESTS
         if not 200 <= status < 300:
-            if _is_too_long(data):
-                work.stop = Stop("context_window", f"{self._address} answered: {_begin(data)}")
+            if _is_context_overflow(data):
+                work.stop = Stop(
+                    "context_window", f"{self._address} answered: {_quote_start(data)}"
+                )
                 return
-            raise ModelError(f"{self._address} answered with status {status}: {_begin(data)}")
-        work.replied(self.reply(data))
+            raise ModelError(f"{self._address} answered with status {status}: {_quote_start(data)}")
+        work.set_reply(self.reply(data))
 
     def reply(self, data: bytes) -> Reply:
         """Read an answer. Raises ModelError where it is not JSON, or has no text."""
         try:
             answer = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise ModelError(f"{self._address} answered no JSON: {_begin(data)}") from error
-        text = pointed(answer, self.text, missing=_MISSING)
+            raise ModelError(f"{self._address} answered no JSON: {_quote_start(data)}") from error
+        text = resolve_pointer(answer, self.text, missing=_MISSING)
         text = "" if text is None else text
         if not isinstance(text, str):
             raise ModelError(
-                f"{self._address} answered without a text at {self.text}: {_begin(data)}"
+                f"{self._address} answered without a text at {self.text}: {_quote_start(data)}"
             )
-        calls = pointed(answer, self.tool_calls)
+        calls = resolve_pointer(answer, self.tool_calls)
         return Reply(
             text=text,
             tool_calls=[c for c in calls if isinstance(c, dict)] if isinstance(calls, list) else (),
-            usage=_usage(pointed(answer, self.usage)),
-            cost_usd=_number(pointed(answer, self.cost_usd)),
-            finish_reason=str(reason) if (reason := pointed(answer, self.finish_reason)) else None,
+            usage=_parse_usage(resolve_pointer(answer, self.usage)),
+            cost_usd=_parse_number(resolve_pointer(answer, self.cost_usd)),
+            finish_reason=str(reason)
+            if (reason := resolve_pointer(answer, self.finish_reason))
+            else None,
         )
 
     async def _post(self, body: JsonValue) -> tuple[int, bytes]:
@@ -133,7 +137,7 @@ class HTTPAgent:
             return response.status_code, bytes(data)
 
 
-def filled(template: JsonValue, words: Mapping[str, JsonValue]) -> JsonValue:
+def fill_template(template: JsonValue, words: Mapping[str, JsonValue]) -> JsonValue:
     """Return a template with its words replaced; a text that is one word becomes its value."""
     if isinstance(template, str):
         if template in words:
@@ -143,13 +147,13 @@ def filled(template: JsonValue, words: Mapping[str, JsonValue]) -> JsonValue:
                 template = template.replace(word, value)
         return template
     if isinstance(template, list):
-        return [filled(item, words) for item in template]
+        return [fill_template(item, words) for item in template]
     if isinstance(template, dict):
-        return {name: filled(item, words) for name, item in template.items()}
+        return {name: fill_template(item, words) for name, item in template.items()}
     return template
 
 
-def pointed(value: Any, pointer: str, missing: Any = None) -> Any:
+def resolve_pointer(value: Any, pointer: str, missing: Any = None) -> Any:
     """Return what a JSON pointer points at; `missing` where there is nothing."""
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
@@ -162,7 +166,7 @@ def pointed(value: Any, pointer: str, missing: Any = None) -> Any:
     return value
 
 
-def _usage(value: Any) -> dict[str, int] | None:
+def _parse_usage(value: Any) -> dict[str, int] | None:
     if not isinstance(value, dict):
         return None
     found = {
@@ -174,16 +178,16 @@ def _usage(value: Any) -> dict[str, int] | None:
     return {name: count for name, count in found.items() if count is not None}
 
 
-def _number(value: Any) -> float | None:
+def _parse_number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _is_too_long(data: bytes) -> bool:
+def _is_context_overflow(data: bytes) -> bool:
     """Say whether an API made like OpenAI's says that the request does not fit the model."""
     with suppress(ValueError, RecursionError):
-        return bool(pointed(json.loads(data), "/error/code") == CONTEXT_WINDOW)
+        return bool(resolve_pointer(json.loads(data), "/error/code") == CONTEXT_WINDOW)
     return False
 
 
-def _begin(data: bytes) -> str:
+def _quote_start(data: bytes) -> str:
     return repr(data[:200].decode("utf-8", "replace"))

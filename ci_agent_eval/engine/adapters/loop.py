@@ -22,7 +22,7 @@ from pydantic_core import to_jsonable_python
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.engine import stamp
-from ci_agent_eval.engine.adapters.protocol import Work
+from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.limits import Spent, limit_reached
@@ -78,7 +78,7 @@ class LoopAgent:
         model = self.agent.model
         return model.model_id if isinstance(model, Model) else model
 
-    async def answer(self, work: Work) -> None:
+    async def answer(self, work: AgentTask) -> None:
         """Run the agent; every message it exchanged becomes part of a turn."""
         record = RunRecord(clock=work.clock, has_servers=_has_servers(self.agent))
         model, spent = None, Spent()
@@ -102,22 +102,22 @@ class LoopAgent:
                 "override it with a CassetteModel, or not at all"
             )
 
-    def _model(self, work: Work) -> Model:
+    def _model(self, work: AgentTask) -> Model:
         """Return the agent's model: timed, and behind the cassette if there is one."""
         model = self.agent.model
         if model is None:
             raise InputError(f"agent {self.label!r} has no model; give it one")
         if work.tape is None:
             return TimedModel(infer_model(model), work.clock)
-        return CassetteModel(_maker(model, work), work.tape)
+        return CassetteModel(_build_inner_model(model, work), work.tape)
 
-    def _open(self, model: Model, work: Work) -> AbstractAsyncContextManager[object]:
+    def _open(self, model: Model, work: AgentTask) -> AbstractAsyncContextManager[object]:
         """Hold the model's connections; of an agent that has a name alone they are this run's."""
         if work.connections is None or not isinstance(self.agent.model, Model):
             return model
         return work.connections.using(model)
 
-    async def _run(self, work: Work, model: Model, record: RunRecord, spent: Spent) -> None:
+    async def _run(self, work: AgentTask, model: Model, record: RunRecord, spent: Spent) -> None:
         run: AgentRun[Any, Any] | None = None
         try:
             async with self.agent.iter(
@@ -129,8 +129,10 @@ class LoopAgent:
                 infer_name=False,
                 capabilities=[*steering_of(work.guard, record, self.agent), NotedRun(record)],
             ) as run:
-                await _watch(run, work, record, spent)
-                record.output = None if run.result is None else _typed_output(run.result, record)
+                await _iterate_run(run, work, record, spent)
+                record.output = (
+                    None if run.result is None else _render_typed_output(run.result, record)
+                )
         finally:
             if run is not None:
                 work.messages = run.all_messages()
@@ -138,7 +140,9 @@ class LoopAgent:
                 work.turns = [turn for turn in turns if _is_new(turn, work)]
 
 
-async def _watch(run: AgentRun[Any, Any], work: Work, record: RunRecord, spent: Spent) -> None:
+async def _iterate_run(
+    run: AgentRun[Any, Any], work: AgentTask, record: RunRecord, spent: Spent
+) -> None:
     """Go from answer to answer, and stop the run at its limits."""
     asked: ModelRequestNode[Any, Any] | None = None
     async for node in run:
@@ -147,7 +151,7 @@ async def _watch(run: AgentRun[Any, Any], work: Work, record: RunRecord, spent: 
         elif Agent.is_call_tools_node(node):
             response = node.model_response
             record.answered(response)
-            record.output_tools |= _output_tools(asked)
+            record.output_tools |= _list_output_tools(asked)
             names = [part.tool_name for part in response.tool_calls]
             spent.tool_calls += sum(name not in record.output_tools for name in names)
             spent.add(response.usage.total_tokens, float(response.usage.cost or 0))
@@ -157,14 +161,14 @@ async def _watch(run: AgentRun[Any, Any], work: Work, record: RunRecord, spent: 
                 return
 
 
-def _output_tools(asked: ModelRequestNode[Any, Any] | None) -> set[str]:
+def _list_output_tools(asked: ModelRequestNode[Any, Any] | None) -> set[str]:
     """Return the names of the tools by which the model was asked for its output."""
     context = asked.last_request_context if asked else None
     tools = context.model_request_parameters.output_tools if context else ()
     return {tool.name for tool in tools}
 
 
-def _typed_output(result: AgentRunResult[Any], record: RunRecord) -> str | None:
+def _render_typed_output(result: AgentRunResult[Any], record: RunRecord) -> str | None:
     """Return a typed output as text; None where the last answer shows it already."""
     output = result.output
     is_called = any(part.tool_name in record.output_tools for part in result.response.tool_calls)
@@ -184,12 +188,12 @@ def _has_servers(agent: AbstractAgent[Any, Any]) -> bool:
     return any(is_server(toolset) for toolset in found)
 
 
-def _is_new(turn: Any, work: Work) -> bool:
+def _is_new(turn: Any, work: AgentTask) -> bool:
     """Leave out the prompt: the run itself puts it first."""
     return not (turn.role == "user" and turn.content == work.prompt)
 
 
-def _maker(model: Model | str, work: Work) -> Model | Callable[[], Model]:
+def _build_inner_model(model: Model | str, work: AgentTask) -> Model | Callable[[], Model]:
     """Return the model to record; of a name alone, replay needs no key."""
     if isinstance(model, str) and work.tape is not None and work.tape.mode == "replay":
         return build_model(Provider(model), {}, offline=True)

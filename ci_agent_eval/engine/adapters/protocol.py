@@ -10,8 +10,8 @@ from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.stops import AgentStop, StopReason
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
-from ci_agent_eval.engine.adapters.connections import Connections
-from ci_agent_eval.engine.cassette.tape import Tape
+from ci_agent_eval.engine.adapters.model_connections import ModelConnections
+from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.limits import RunLimits, Stop
 from ci_agent_eval.engine.record import Clock
 from ci_agent_eval.engine.steering import Guard
@@ -37,7 +37,7 @@ class Reply:
 
 
 @dataclass
-class Work:
+class AgentTask:
     """One prompt to answer, and what was done about it; it is kept whatever happens next."""
 
     prompt: str
@@ -46,11 +46,11 @@ class Work:
     clock: Clock
     """Seconds from any fixed point."""
     limits: RunLimits = field(default_factory=RunLimits)
-    tape: Tape | None = None
+    tape: CassetteSession | None = None
     """The episode's recording, for agents whose model can be put on it."""
     guard: Guard | None = None
     """Who reviews the episode's tool calls, for agents whose calls can be held back."""
-    connections: Connections | None = None
+    connections: ModelConnections | None = None
     """Of models that agents bring; unset: closed with the run."""
     allowed_stops: frozenset[AgentStop] = frozenset()
     turns: Sequence[Turn] = ()
@@ -65,15 +65,15 @@ class Work:
     def __post_init__(self) -> None:
         self.started = self.clock()
 
-    def since_ms(self, moment: float | None = None) -> float:
+    def measure_elapsed_ms(self, moment: float | None = None) -> float:
         """Return the milliseconds since a moment, or since the beginning."""
         start = self.started if moment is None else moment
         return convert_to_ms(self.clock() - start)
 
-    def replied(self, reply: Reply) -> None:
+    def set_reply(self, reply: Reply) -> None:
         """Take a reply as the one turn the agent took."""
-        self.turns = (turn_of(reply, self.since_ms()),)
-        self.stop = stated_stop(reply.stop_reason, reply.error)
+        self.turns = (build_reply_turn(reply, self.measure_elapsed_ms()),)
+        self.stop = build_reported_stop(reply.stop_reason, reply.error)
 
 
 class AgentAdapter(Protocol):
@@ -87,7 +87,7 @@ class AgentAdapter(Protocol):
     def model(self) -> str | None:
         """The model it runs on, where that is known."""
 
-    async def answer(self, work: Work) -> None:
+    async def answer(self, work: AgentTask) -> None:
         """Answer `work.prompt`: set `work.turns` as they come, and `work.stop` at the end.
 
         Raises ModelError, or any other exception, where there is no answer; a cancelled
@@ -95,12 +95,12 @@ class AgentAdapter(Protocol):
         """
 
 
-def turn_of(reply: Reply, latency_ms: float | None) -> Turn:
+def build_reply_turn(reply: Reply, latency_ms: float | None) -> Turn:
     """Return a reply as a turn. Raises pydantic's ValidationError for figures that are none."""
     return Turn(
         role="assistant",
         content=clean_text(reply.text),
-        tool_calls=tuple(tool_call(call) for call in reply.tool_calls),
+        tool_calls=tuple(parse_tool_call(call) for call in reply.tool_calls),
         latency_ms=latency_ms,
         tokens=TokenUsage.model_validate(reply.usage) if reply.usage is not None else None,
         cost_usd=reply.cost_usd,
@@ -109,12 +109,12 @@ def turn_of(reply: Reply, latency_ms: float | None) -> Turn:
     )
 
 
-def stated_stop(reason: StopReason, error: str | None) -> Stop:
+def build_reported_stop(reason: StopReason, error: str | None) -> Stop:
     """Return the end that an agent states itself."""
     return Stop(reason, clean_text(error or ""), needs_turn=reason == "max_turns")
 
 
-def tool_call(call: ToolCall | Mapping[str, Any]) -> ToolCall:
+def parse_tool_call(call: ToolCall | Mapping[str, Any]) -> ToolCall:
     """Return a call as the contract's; raises pydantic's ValidationError."""
     if isinstance(call, ToolCall):
         return call

@@ -14,11 +14,11 @@ from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
-from ci_agent_eval.engine.adapters.connections import Connections
 from ci_agent_eval.engine.adapters.function import FunctionAgent
 from ci_agent_eval.engine.adapters.loop import LoopAgent
-from ci_agent_eval.engine.adapters.protocol import COMPLETED, AgentAdapter, Work
-from ci_agent_eval.engine.cassette.tape import Tape
+from ci_agent_eval.engine.adapters.model_connections import ModelConnections
+from ci_agent_eval.engine.adapters.protocol import COMPLETED, AgentAdapter, AgentTask
+from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.faults import ModelError, ServerError
 from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
 from ci_agent_eval.engine.nested_requests import RunScope, inside_run, unanswered_requests
@@ -29,7 +29,7 @@ from ci_agent_eval.engine.stops import stop_of_error, stop_of_turns
 from ci_agent_eval.errors import InputError
 
 
-def adapt(agent: object) -> AgentAdapter:
+def build_adapter(agent: object) -> AgentAdapter:
     """Return an agent behind the protocol: an adapter, a PydanticAI agent, or a function.
 
     Raises InputError for anything else.
@@ -46,7 +46,7 @@ def adapt(agent: object) -> AgentAdapter:
     )
 
 
-async def run_adapted(
+async def run_adapter(
     agent: object,
     prompt: str,
     *,
@@ -54,10 +54,10 @@ async def run_adapted(
     messages: Sequence[Any] | None = None,
     timeout_s: float | None = 60.0,
     limits: RunLimits | None = None,
-    tape: Tape | None = None,
+    tape: CassetteSession | None = None,
     observer: Callable[[AgentResult], None] | None = None,
     guard: Guard | None = None,
-    connections: Connections | None = None,
+    connections: ModelConnections | None = None,
     allowed_stops: frozenset[AgentStop] = frozenset(),
 ) -> AgentResult:
     """Run an agent of any making until it answers, or is stopped; return all that happened.
@@ -66,10 +66,10 @@ async def run_adapted(
     cancelled. `timeout_s` is the time it may take. Raises InputError for what the test
     itself declares wrongly.
     """
-    adapter = adapt(agent)
+    adapter = build_adapter(agent)
     if timeout_s is not None:
         fields.require_seconds("aitest_run", "timeout_s", timeout_s, most=fields.LONGEST_RUN_S)
-    work = Work(
+    work = AgentTask(
         clean_text(prompt),
         tuple(messages or ()),
         clock,
@@ -82,19 +82,19 @@ async def run_adapted(
     seen = observer or (lambda _: None)
     unanswered = unanswered_requests(tape)
     try:
-        work.stop = unanswered(await _stop(adapter, work, timeout_s))
+        work.stop = unanswered(await _run_to_stop(adapter, work, timeout_s))
     except InputError:
         raise
     except BaseException as error:
         work.stop = Stop("cancelled", f"it was stopped from outside ({describe_error(error)})")
-        seen(_result(adapter, work))
+        seen(_build_result(adapter, work))
         raise
-    result = _result(adapter, work)
+    result = _build_result(adapter, work)
     seen(result)
     return result
 
 
-async def _stop(adapter: AgentAdapter, work: Work, timeout_s: float | None) -> Stop:
+async def _run_to_stop(adapter: AgentAdapter, work: AgentTask, timeout_s: float | None) -> Stop:
     deadline = asyncio.timeout(timeout_s)
     try:
         with inside_run(RunScope(work.tape)):
@@ -105,13 +105,13 @@ async def _stop(adapter: AgentAdapter, work: Work, timeout_s: float | None) -> S
     except Exception as error:  # noqa: BLE001 - whatever broke, the episode is kept
         if deadline.expired():
             return Stop("timeout", f"it was not done after {timeout_s:g} s")
-        return _broken(error)
+        return _classify_error(error)
     if work.stop != COMPLETED:
         return work.stop
-    return _beyond(work) or stop_of_turns(work.turns) or COMPLETED
+    return _find_exceeded_limit(work) or stop_of_turns(work.turns) or COMPLETED
 
 
-def _broken(error: Exception) -> Stop:
+def _classify_error(error: Exception) -> Stop:
     if isinstance(error, ServerError):
         return Stop("server_error", str(error))
     if isinstance(error, ModelError):
@@ -122,7 +122,7 @@ def _broken(error: Exception) -> Stop:
     return stop_of_error(error) or unknown
 
 
-def _beyond(work: Work) -> Stop | None:
+def _find_exceeded_limit(work: AgentTask) -> Stop | None:
     """Say which limit a run is beyond that nobody could stop on its way."""
     most, turns = work.limits.max_turns, sum(turn.role == "assistant" for turn in work.turns)
     if most is not None and turns > most:
@@ -135,14 +135,14 @@ def _beyond(work: Work) -> Stop | None:
     return limit_reached(work.limits, spent)
 
 
-def _result(adapter: AgentAdapter, work: Work) -> AgentResult:
+def _build_result(adapter: AgentAdapter, work: AgentTask) -> AgentResult:
     turns = (Turn(role="user", content=work.prompt), *work.turns)
     return AgentResult(
         trajectory=Trajectory(turns=turns),
         stop_reason=work.stop.reason,
         error=clean_text(work.stop.error) or None,
-        duration_ms=work.since_ms(),
-        messages=_messages(work) if work.messages is None else tuple(work.messages),
+        duration_ms=work.measure_elapsed_ms(),
+        messages=_build_messages(work) if work.messages is None else tuple(work.messages),
         rate_limited=work.rate_limited,
         available_tools=work.available_tools,
         cassette=CassetteCounts() if work.tape is None else work.tape.counts,
@@ -153,7 +153,7 @@ def _result(adapter: AgentAdapter, work: Work) -> AgentResult:
     )
 
 
-def _messages(work: Work) -> tuple[Any, ...]:
+def _build_messages(work: AgentTask) -> tuple[Any, ...]:
     """Return the conversation as plain messages: `role` and `content`."""
     said = [{"role": "user", "content": work.prompt}]
     said += [{"role": turn.role, "content": turn.content} for turn in work.turns if turn.content]

@@ -23,7 +23,7 @@ from typing import Any, get_args
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.stops import StopReason
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
-from ci_agent_eval.engine.adapters.protocol import COMPLETED, stated_stop, tool_call
+from ci_agent_eval.engine.adapters.protocol import COMPLETED, build_reported_stop, parse_tool_call
 from ci_agent_eval.engine.limits import Stop
 
 Event = Mapping[str, Any]
@@ -60,7 +60,7 @@ class Transcript:
 
     def _call(self, event: Event, at_ms: float) -> None:
         given = {name: event[name] for name in ("id", "name", "arguments") if name in event}
-        call = tool_call(given)
+        call = parse_tool_call(given)
         turn = self._speaking(at_ms)
         self._change(tool_calls=(*turn.tool_calls, call))
 
@@ -98,7 +98,7 @@ class Transcript:
         reason = event.get("stop_reason", "completed")
         if reason not in get_args(StopReason):
             raise ValueError(f"its stop_reason is none of {', '.join(get_args(StopReason))}")
-        self.stop = stated_stop(reason, str(event.get("error") or ""))
+        self.stop = build_reported_stop(reason, str(event.get("error") or ""))
 
     def _speaking(self, at_ms: float) -> Turn:
         """Return the turn that is being taken, after beginning another where one is due."""

@@ -5,7 +5,7 @@ It works for any PydanticAI agent: give it a `CassetteModel`, or override its mo
 
 from ci_agent_eval.engine.cassette.misses import CassetteMissError
 from ci_agent_eval.engine.cassette.model import CassetteModel
-from ci_agent_eval.engine.cassette.shelf import CassetteShelf
-from ci_agent_eval.engine.cassette.tape import CassetteMode, Tape
+from ci_agent_eval.engine.cassette.session import CassetteMode, CassetteSession
+from ci_agent_eval.engine.cassette.store import CassetteStore
 
-__all__ = ["CassetteMissError", "CassetteMode", "CassetteModel", "CassetteShelf", "Tape"]
+__all__ = ["CassetteMissError", "CassetteMode", "CassetteModel", "CassetteSession", "CassetteStore"]

@@ -25,7 +25,7 @@ Json = dict[str, Any]
 Redact = Callable[[Any], Any]
 """Returns a JSON value without its secrets."""
 
-PARTS_LEFT_OUT = frozenset(
+IGNORED_PART_FIELDS = frozenset(
     {
         "content_file_digests",
         "context_id",
@@ -40,10 +40,10 @@ PARTS_LEFT_OUT = frozenset(
 )
 """Fields of a message's part that are no part of the question."""
 
-SETTINGS_LEFT_OUT = frozenset({"extra_headers", "max_retries", "timeout"})
+IGNORED_SETTINGS = frozenset({"extra_headers", "max_retries", "timeout"})
 """How a request is sent, not what it asks; headers hold secrets as well."""
 
-_OUTPUT = (
+_OUTPUT_FIELDS = (
     "output_mode",
     "output_object",
     "output_tools",
@@ -55,11 +55,11 @@ _OUTPUT = (
     "cache",
 )
 _OUTPUT_DEFAULTS = {"output_mode": "text", "allow_text_output": True, "allow_image_output": False}
-_TOOL = ("name", "description", "parameters_json_schema", "strict", "return_schema")
+_TOOL_FIELDS = ("name", "description", "parameters_json_schema", "strict", "return_schema")
 
 
 @dataclass(frozen=True)
-class Request:
+class CanonicalRequest:
     """One request: what goes before the conversation, the tools, and the conversation."""
 
     head: Json
@@ -72,66 +72,68 @@ class Request:
     @cached_property
     def digests(self) -> tuple[str, ...]:
         """One digest a message."""
-        return tuple(digest(message) for message in self.messages)
+        return tuple(hash_json(message) for message in self.messages)
 
     @cached_property
     def tools_digest(self) -> str:
         """The digest of the tools."""
-        return digest(self.tools)
+        return hash_json(self.tools)
 
     @cached_property
     def key(self) -> str:
         """The digest of all of it."""
-        return digest([self.head, self.tools_digest, self.digests])
+        return hash_json([self.head, self.tools_digest, self.digests])
 
 
-def digest(value: Any) -> str:
+def hash_json(value: Any) -> str:
     """Return the SHA-256 of a value's canonical JSON, in hexadecimal."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @cache
-def _parameters() -> TypeAdapter[ModelRequestParameters]:
+def _get_parameters_adapter() -> TypeAdapter[ModelRequestParameters]:
     """Return what writes parameters as JSON; it takes a while to make, and most need none."""
     return TypeAdapter(ModelRequestParameters)
 
 
-def canonical_request(
+def canonicalize_request(
     model_id: str,
     messages: Sequence[ModelMessage],
     settings: ModelSettings | None,
     parameters: ModelRequestParameters,
     redact: Redact,
-) -> Request:
+) -> CanonicalRequest:
     """Return a request as it is about to go to a model, without secrets."""
-    asked = _parameters().dump_python(parameters, mode="json", fallback=to_jsonable)
+    asked = _get_parameters_adapter().dump_python(parameters, mode="json", fallback=to_jsonable)
     head = {
         "model": model_id,
-        "settings": _settings(settings),
-        "instructions": _instructions(messages, asked),
-        "output": _output(asked),
+        "settings": _canonicalize_settings(settings),
+        "instructions": _find_instructions(messages, asked),
+        "output": _canonicalize_output(asked),
     }
     ids: dict[str, str] = {}
     dumped = to_jsonable(
         ModelMessagesTypeAdapter.dump_python(list(messages), mode="json", fallback=to_jsonable)
     )
-    plain = [message_of(message, ids) for message in _objects(dumped)]
-    return Request(
+    plain = [canonicalize_message(message, ids) for message in _get_objects(dumped)]
+    return CanonicalRequest(
         head=redact({name: value for name, value in head.items() if value}),
-        tools=redact([_tool(tool) for tool in asked["function_tools"]]),
+        tools=redact([_canonicalize_tool(tool) for tool in asked["function_tools"]]),
         messages=tuple(redact(plain)),
         ids=ids,
     )
 
 
-def message_of(dumped: Json, ids: dict[str, str]) -> Json:
+def canonicalize_message(dumped: Json, ids: dict[str, str]) -> Json:
     """Return a dumped message with what counts of it; new tool call ids are added to `ids`."""
-    parts = [_part(part, ids, PARTS_LEFT_OUT) for part in _objects(dumped["parts"])]
-    return without_empty_arguments({"kind": dumped["kind"], "parts": parts})
+    parts = [
+        _canonicalize_part(part, ids, IGNORED_PART_FIELDS) for part in _get_objects(dumped["parts"])
+    ]
+    return drop_empty_arguments({"kind": dumped["kind"], "parts": parts})
 
 
-def without_empty_arguments(message: Json) -> Json:
+def drop_empty_arguments(message: Json) -> Json:
     """Return a message whose calls without arguments hold none.
 
     Models write `"{}"`, a replay gives back `{}`, and both ask the same.
@@ -143,12 +145,15 @@ def without_empty_arguments(message: Json) -> Json:
     return {**message, "parts": parts}
 
 
-def response_parts(dumped: Json, ids: dict[str, str]) -> list[Json]:
+def dump_response_parts(dumped: Json, ids: dict[str, str]) -> list[Json]:
     """Return a dumped response's parts with all that a replay needs of them."""
-    return [_part(part, ids, frozenset({"timestamp"})) for part in _objects(dumped["parts"])]
+    return [
+        _canonicalize_part(part, ids, frozenset({"timestamp"}))
+        for part in _get_objects(dumped["parts"])
+    ]
 
 
-def _part(part: Json, ids: dict[str, str], left_out: frozenset[str]) -> Json:
+def _canonicalize_part(part: Json, ids: dict[str, str], left_out: frozenset[str]) -> Json:
     """Return a part, its kind first; arguments that are JSON are written as what they mean."""
     kept: Json = {"part_kind": part["part_kind"]}
     for name, value in part.items():
@@ -157,25 +162,25 @@ def _part(part: Json, ids: dict[str, str], left_out: frozenset[str]) -> Json:
         if name == "tool_call_id":
             kept[name] = ids.setdefault(value, f"call-{len(ids) + 1}")
         elif name == "args":
-            kept[name] = _arguments(value)
+            kept[name] = _parse_arguments(value)
         elif not (name == "outcome" and value == "success"):
-            kept[name] = _without_bytes(value) if left_out is PARTS_LEFT_OUT else value
+            kept[name] = _hash_files(value) if left_out is IGNORED_PART_FIELDS else value
     return kept
 
 
-def _arguments(args: Any) -> Any:
+def _parse_arguments(args: Any) -> Any:
     """Return arguments parsed; a text that JSON does not hold exactly stays as it was written."""
     if not isinstance(args, str):
         return args
     try:
-        parsed = json.loads(args, object_pairs_hook=_object)
+        parsed = json.loads(args, object_pairs_hook=_build_object)
     except (ValueError, RecursionError):
         return args
     is_exact = isinstance(parsed, dict) and to_jsonable(parsed) == parsed
     return parsed if is_exact else args
 
 
-def _object(pairs: list[tuple[str, Any]]) -> Json:
+def _build_object(pairs: list[tuple[str, Any]]) -> Json:
     """Return an object of JSON. Raises ValueError for one that says a name twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -183,24 +188,24 @@ def _object(pairs: list[tuple[str, Any]]) -> Json:
     return found
 
 
-def _without_bytes(value: Any) -> Any:
+def _hash_files(value: Any) -> Any:
     """Return a value with its files named by what they hold, not written out."""
     if isinstance(value, list):
-        return [_without_bytes(item) for item in value]
+        return [_hash_files(item) for item in value]
     if not isinstance(value, dict):
         return value
     data = value.get("data")
     if value.get("kind") == "binary" and isinstance(data, str) and not data.startswith("sha256:"):
         return {**value, "data": f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"}
-    return {name: _without_bytes(item) for name, item in value.items()}
+    return {name: _hash_files(item) for name, item in value.items()}
 
 
-def _settings(settings: ModelSettings | None) -> Any:
-    given = {k: v for k, v in (settings or {}).items() if k not in SETTINGS_LEFT_OUT}
+def _canonicalize_settings(settings: ModelSettings | None) -> Any:
+    given = {k: v for k, v in (settings or {}).items() if k not in IGNORED_SETTINGS}
     return to_jsonable({name: value for name, value in given.items() if value is not None})
 
 
-def _instructions(messages: Sequence[ModelMessage], asked: Json) -> str:
+def _find_instructions(messages: Sequence[ModelMessage], asked: Json) -> str:
     """Return the instructions that hold for this request: the last that were given."""
     parts = [part["content"] for part in asked["instruction_parts"] or ()]
     if parts:
@@ -209,9 +214,9 @@ def _instructions(messages: Sequence[ModelMessage], asked: Json) -> str:
     return (requests[-1].instructions or "") if requests else ""
 
 
-def _output(asked: Json) -> Json:
-    given = {name: asked.get(name) for name in _OUTPUT}
-    given["output_tools"] = [_tool(tool) for tool in asked["output_tools"]]
+def _canonicalize_output(asked: Json) -> Json:
+    given = {name: asked.get(name) for name in _OUTPUT_FIELDS}
+    given["output_tools"] = [_canonicalize_tool(tool) for tool in asked["output_tools"]]
     return {
         name: to_jsonable(value)
         for name, value in given.items()
@@ -219,9 +224,9 @@ def _output(asked: Json) -> Json:
     }
 
 
-def _tool(tool: Json) -> Json:
-    return {name: to_jsonable(tool[name]) for name in _TOOL if tool.get(name) is not None}
+def _canonicalize_tool(tool: Json) -> Json:
+    return {name: to_jsonable(tool[name]) for name in _TOOL_FIELDS if tool.get(name) is not None}
 
 
-def _objects(value: Any) -> Iterable[Json]:
+def _get_objects(value: Any) -> Iterable[Json]:
     return value if isinstance(value, list) else ()

@@ -12,29 +12,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ci_agent_eval.engine.cassette.canonical import (
+    CanonicalRequest,
     Json,
-    Request,
-    digest,
-    without_empty_arguments,
+    drop_empty_arguments,
+    hash_json,
 )
-from ci_agent_eval.engine.cassette.responses import as_message
+from ci_agent_eval.engine.cassette.responses import convert_to_message
 from ci_agent_eval.errors import InputError
 
 VERSION = 1
-_HEAD = ("model", "settings", "instructions", "output")
-_TOOLS_NAME = 12
+_HEAD_FIELDS = ("model", "settings", "instructions", "output")
+_TOOLSET_NAME_LENGTH = 12
 """Characters of a digest that name a set of tools."""
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class RecordedExchange:
     """A request and the response to it."""
 
-    request: Request
+    request: CanonicalRequest
     response: Json
 
 
-Take = tuple[Exchange, ...]
+Take = tuple[RecordedExchange, ...]
 """What one iteration asked, in order."""
 
 
@@ -53,18 +53,18 @@ class Cassette:
 def render_cassette(cassette: Cassette) -> str:
     """Render a cassette as YAML; the same recordings are the same bytes."""
     takes = [
-        {"iteration": iteration, "exchanges": _written(take)}
+        {"iteration": iteration, "exchanges": _dump_take(take)}
         for iteration, take in sorted(cassette.takes.items())
     ]
     tools = {
         name: tools
         for take in cassette.takes.values()
-        for name, tools in ((_name(e.request), e.request.tools) for e in take)
+        for name, tools in ((_build_toolset_name(e.request), e.request.tools) for e in take)
         if tools
     }
-    from ci_agent_eval.engine.cassette.yaml_text import render_yaml  # noqa: PLC0415 - most need no YAML
+    from ci_agent_eval.engine.cassette.yaml_text import render_cassette_yaml  # noqa: PLC0415 - most need no YAML
 
-    return render_yaml(
+    return render_cassette_yaml(
         {
             "cassette": VERSION,
             "scenario": cassette.scenario,
@@ -76,13 +76,13 @@ def render_cassette(cassette: Cassette) -> str:
 
 def parse_cassette(text: str, source: str) -> Cassette:
     """Parse a cassette; `source` names it in errors. Raises InputError."""
-    from ci_agent_eval.engine.cassette.yaml_text import parse_yaml  # noqa: PLC0415 - most need no YAML
+    from ci_agent_eval.engine.cassette.yaml_text import parse_cassette_yaml  # noqa: PLC0415 - most need no YAML
 
     try:
-        data = parse_yaml(text)
+        data = parse_cassette_yaml(text)
         _check_version(data["cassette"])
         takes = {
-            int(take["iteration"]): _read(take["exchanges"], data.get("toolsets") or {})
+            int(take["iteration"]): _parse_take(take["exchanges"], data.get("toolsets") or {})
             for take in data["takes"]
         }
         return Cassette(str(data["scenario"]), takes)
@@ -99,39 +99,39 @@ def _check_version(version: object) -> None:
         raise ValueError(f"it is of version {version!r}, this program reads {VERSION}")
 
 
-def _name(request: Request) -> str:
-    return request.tools_digest[:_TOOLS_NAME]
+def _build_toolset_name(request: CanonicalRequest) -> str:
+    return request.tools_digest[:_TOOLSET_NAME_LENGTH]
 
 
-def _written(take: Take) -> list[Json]:
-    after = [_after(exchange) for exchange in take]
-    return [_exchange(take, number, after) for number in range(len(take))]
+def _dump_take(take: Take) -> list[Json]:
+    after = [_hash_conversation(exchange) for exchange in take]
+    return [_dump_exchange(take, number, after) for number in range(len(take))]
 
 
-def _after(exchange: Exchange) -> tuple[str, ...]:
+def _hash_conversation(exchange: RecordedExchange) -> tuple[str, ...]:
     """Return the digests a request begins with that goes on from this exchange."""
-    said = as_message(exchange.response, _ids(exchange.request))
-    return (*exchange.request.digests, digest(said))
+    said = convert_to_message(exchange.response, _list_call_ids(exchange.request))
+    return (*exchange.request.digests, hash_json(said))
 
 
-def _ids(request: Request) -> dict[str, str]:
+def _list_call_ids(request: CanonicalRequest) -> dict[str, str]:
     """Return the ids of a canonical request, which stand for themselves."""
     parts = [part for message in request.messages for part in message["parts"]]
     return {p["tool_call_id"]: p["tool_call_id"] for p in parts if "tool_call_id" in p}
 
 
-def _exchange(take: Take, number: int, after: Sequence[tuple[str, ...]]) -> Json:
+def _dump_exchange(take: Take, number: int, after: Sequence[tuple[str, ...]]) -> Json:
     request = take[number].request
     full: Json = {
-        **{name: request.head[name] for name in _HEAD if name in request.head},
-        **({"tools": _name(request)} if request.tools else {}),
+        **{name: request.head[name] for name in _HEAD_FIELDS if name in request.head},
+        **({"tools": _build_toolset_name(request)} if request.tools else {}),
     }
-    before = _continued(request, after[:number])
+    before = _find_continued_exchange(request, after[:number])
     if before is None:
         asked = {**full, "messages": list(request.messages)}
     else:
         old = take[before].request
-        inherited = {**old.head, **({"tools": _name(old)} if old.tools else {})}
+        inherited = {**old.head, **({"tools": _build_toolset_name(old)} if old.tools else {})}
         changed = {k: v for k, v in full.items() if inherited.get(k) != v}
         gone = {name: None for name in inherited if name not in full}
         new = list(request.messages[len(after[before]) :])
@@ -139,38 +139,46 @@ def _exchange(take: Take, number: int, after: Sequence[tuple[str, ...]]) -> Json
     return {"request": asked, "response": take[number].response}
 
 
-def _continued(request: Request, after: Sequence[tuple[str, ...]]) -> int | None:
+def _find_continued_exchange(
+    request: CanonicalRequest, after: Sequence[tuple[str, ...]]
+) -> int | None:
     """Return the earlier exchange whose whole conversation the request begins with."""
     fitting = [n for n, seen in enumerate(after) if request.digests[: len(seen)] == seen]
     return max(fitting, key=lambda n: (len(after[n]), -n), default=None)
 
 
-def _read(exchanges: Any, toolsets: Mapping[str, Any]) -> Take:
-    take: list[Exchange] = []
+def _parse_take(exchanges: Any, toolsets: Mapping[str, Any]) -> Take:
+    take: list[RecordedExchange] = []
     for entry in exchanges:
-        take.append(Exchange(_request(entry["request"], take, toolsets), dict(entry["response"])))
+        take.append(
+            RecordedExchange(
+                _parse_request(entry["request"], take, toolsets), dict(entry["response"])
+            )
+        )
     return tuple(take)
 
 
-def _request(asked: Json, take: Sequence[Exchange], toolsets: Mapping[str, Any]) -> Request:
-    head = {name: asked[name] for name in _HEAD if name in asked}
-    new = tuple(without_empty_arguments(message) for message in asked["messages"])
+def _parse_request(
+    asked: Json, take: Sequence[RecordedExchange], toolsets: Mapping[str, Any]
+) -> CanonicalRequest:
+    head = {name: asked[name] for name in _HEAD_FIELDS if name in asked}
+    new = tuple(drop_empty_arguments(message) for message in asked["messages"])
     if asked.get("continues") is None:
-        return Request(head, _tools(asked, toolsets, []), new)
+        return CanonicalRequest(head, _parse_tools(asked, toolsets, []), new)
     number = asked["continues"]
     if not isinstance(number, int) or not 1 <= number <= len(take):
         raise ValueError(f"exchange {len(take) + 1} continues {number!r}, which is not before it")
     before = take[number - 1]
-    said = as_message(before.response, _ids(before.request))
+    said = convert_to_message(before.response, _list_call_ids(before.request))
     whole = {**before.request.head, **head}
-    return Request(
+    return CanonicalRequest(
         {name: value for name, value in whole.items() if value is not None},
-        _tools(asked, toolsets, before.request.tools),
+        _parse_tools(asked, toolsets, before.request.tools),
         (*before.request.messages, said, *new),
     )
 
 
-def _tools(asked: Json, toolsets: Mapping[str, Any], inherited: list[Json]) -> list[Json]:
+def _parse_tools(asked: Json, toolsets: Mapping[str, Any], inherited: list[Json]) -> list[Json]:
     if "tools" not in asked:
         return inherited
     name = asked["tools"]

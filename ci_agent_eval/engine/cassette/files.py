@@ -24,12 +24,12 @@ FOLDER = "cassettes"
 """The folder's name, in the folder of the suite."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
-_LONGEST_NAME = 80
+_MAX_NAME_LENGTH = 80
 
 
-def cassette_path(folder: Path, scenario: str) -> Path:
+def build_cassette_path(folder: Path, scenario: str) -> Path:
     """Return where a scenario's cassette is; different scenarios have different files."""
-    name = _UNSAFE.sub("_", scenario).lstrip(".")[:_LONGEST_NAME]
+    name = _UNSAFE.sub("_", scenario).lstrip(".")[:_MAX_NAME_LENGTH]
     # Some file systems do not tell upper from lower case.
     if name != scenario or name != name.lower():
         name += "-" + hashlib.sha256(scenario.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -52,7 +52,7 @@ def store_take(path: Path, scenario: str, iteration: int, take: Take) -> None:
     """Put a take in place of the iteration's old one, whoever else writes. Raises InputError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path.parent):
+        with _lock_folder(path.parent):
             old = load_cassette(path, scenario)
             new = Cassette(scenario, old.takes).with_take(iteration, take)
             with replacing(path) as file:
@@ -62,7 +62,7 @@ def store_take(path: Path, scenario: str, iteration: int, take: Take) -> None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

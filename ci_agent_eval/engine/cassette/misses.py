@@ -9,24 +9,26 @@ import difflib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from ci_agent_eval.engine.cassette.canonical import Json, Request
+from ci_agent_eval.engine.cassette.canonical import CanonicalRequest, Json
 from ci_agent_eval.engine.faults import ModelError
 
-MOST_LINES = 16
+MAX_LINES = 16
 """Lines of a diff that a person reads before they open the file."""
-LONGEST_LINE = 160
+MAX_LINE_LENGTH = 160
 
 
 class CassetteMissError(ModelError):
     """No recording answers a request, and in replay no model may be asked."""
 
 
-def nearest(request: Request, recorded: Sequence[Request]) -> Request | None:
+def find_nearest_request(
+    request: CanonicalRequest, recorded: Sequence[CanonicalRequest]
+) -> CanonicalRequest | None:
     """Return the recorded request most like this one; of equals the first."""
-    return max(recorded, key=lambda other: _likeness(request, other), default=None)
+    return max(recorded, key=lambda other: _measure_similarity(request, other), default=None)
 
 
-def _likeness(request: Request, other: Request) -> tuple[int, int, int]:
+def _measure_similarity(request: CanonicalRequest, other: CanonicalRequest) -> tuple[int, int, int]:
     pairs = zip(request.digests, other.digests, strict=False)
     same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
     heads = sum(1 for name in request.head if request.head[name] == other.head.get(name))
@@ -34,16 +36,19 @@ def _likeness(request: Request, other: Request) -> tuple[int, int, int]:
     return (same, closeness, heads + (request.tools_digest == other.tools_digest))
 
 
-def changes(old: Request, new: Request) -> Iterator[tuple[str, str]]:
+def find_changes(old: CanonicalRequest, new: CanonicalRequest) -> Iterator[tuple[str, str]]:
     """Yield each part that differs and its diff, from what was recorded to what is asked."""
     for name, label in _HEAD.items():
         before, after = old.head.get(name), new.head.get(name)
         if before != after:
-            yield label, _diff(before, after)
-    yield from _tool_changes(_by_name(old.tools), _by_name(new.tools))
-    if old.tools != new.tools and _by_name(old.tools) == _by_name(new.tools):
-        yield "the order of the tools", _diff([*_by_name(old.tools)], [*_by_name(new.tools)])
-    yield from _message_changes(old.messages, new.messages)
+            yield label, _render_diff(before, after)
+    yield from _find_toolset_changes(_index_tools(old.tools), _index_tools(new.tools))
+    if old.tools != new.tools and _index_tools(old.tools) == _index_tools(new.tools):
+        yield (
+            "the order of the tools",
+            _render_diff([*_index_tools(old.tools)], [*_index_tools(new.tools)]),
+        )
+    yield from _find_message_changes(old.messages, new.messages)
 
 
 _HEAD = {
@@ -54,19 +59,21 @@ _HEAD = {
 }
 
 
-def describe_changes(old: Request, new: Request) -> str:
+def describe_changes(old: CanonicalRequest, new: CanonicalRequest) -> str:
     """Return which parts differ, in one line, and a short diff of each."""
-    found = list(changes(old, new))
+    found = list(find_changes(old, new))
     if not found:
         return "nothing changed, but it was asked more often than it was recorded"
     lines = [line for label, diff in found for line in (f"--- {label}", *diff.splitlines())]
-    more = len(lines) - MOST_LINES
-    shown = [_short(line) for line in lines[:MOST_LINES]]
+    more = len(lines) - MAX_LINES
+    shown = [_shorten_line(line) for line in lines[:MAX_LINES]]
     shown += [f"... and {more} more lines"] if more > 0 else []
     return f"changed: {', '.join(label for label, _ in found)}\n" + "\n".join(shown)
 
 
-def _tool_changes(old: Mapping[str, Json], new: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+def _find_toolset_changes(
+    old: Mapping[str, Json], new: Mapping[str, Json]
+) -> Iterator[tuple[str, str]]:
     for name in sorted(old.keys() | new.keys()):
         before, after = old.get(name), new.get(name)
         if before is None:
@@ -74,20 +81,20 @@ def _tool_changes(old: Mapping[str, Json], new: Mapping[str, Json]) -> Iterator[
         elif after is None:
             yield f"the tools ({name!r} is gone)", f"- {name}"
         else:
-            yield from _tool_change(name, before, after)
+            yield from _find_tool_changes(name, before, after)
 
 
-def _tool_change(name: str, old: Json, new: Json) -> Iterator[tuple[str, str]]:
+def _find_tool_changes(name: str, old: Json, new: Json) -> Iterator[tuple[str, str]]:
     for field in sorted(old.keys() | new.keys()):
         if old.get(field) != new.get(field):
             label = _TOOL_FIELDS.get(field, field)
-            yield f"the {label} of tool {name!r}", _diff(old.get(field), new.get(field))
+            yield f"the {label} of tool {name!r}", _render_diff(old.get(field), new.get(field))
 
 
 _TOOL_FIELDS = {"parameters_json_schema": "parameters"}
 
 
-def _message_changes(old: Sequence[Json], new: Sequence[Json]) -> Iterator[tuple[str, str]]:
+def _find_message_changes(old: Sequence[Json], new: Sequence[Json]) -> Iterator[tuple[str, str]]:
     """Yield the first part of the conversation that differs: what follows, follows from it."""
     before = [part for message in old for part in message["parts"]]
     after = [part for message in new for part in message["parts"]]
@@ -96,19 +103,22 @@ def _message_changes(old: Sequence[Json], new: Sequence[Json]) -> Iterator[tuple
             continue
         if was is None or now is None:
             longer = "longer" if was is None else "shorter"
-            yield f"the conversation (it is {longer})", _diff(was, now)
+            yield f"the conversation (it is {longer})", _render_diff(was, now)
             return
-        yield _part_label(was, now), _diff(_body(was, now), _body(now, was))
+        yield (
+            _describe_part(was, now),
+            _render_diff(_select_changed_value(was, now), _select_changed_value(now, was)),
+        )
         return
 
 
-def _body(part: Json, other: Json) -> object:
+def _select_changed_value(part: Json, other: Json) -> object:
     """Return what to compare: the one field that differs, or the whole part."""
     differing = [name for name in part.keys() | other.keys() if part.get(name) != other.get(name)]
     return part.get(differing[0]) if len(differing) == 1 else part
 
 
-def _part_label(old: Json, new: Json) -> str:
+def _describe_part(old: Json, new: Json) -> str:
     if old["part_kind"] != new["part_kind"]:
         return f"the conversation ({new['part_kind']} in place of {old['part_kind']})"
     label = _PARTS.get(old["part_kind"], f"the {old['part_kind']}")
@@ -126,22 +136,22 @@ _PARTS = {
 }
 
 
-def _by_name(tools: Sequence[Json]) -> dict[str, Json]:
+def _index_tools(tools: Sequence[Json]) -> dict[str, Json]:
     return {str(tool.get("name")): tool for tool in tools}
 
 
-def _diff(old: object, new: object) -> str:
-    lines = difflib.unified_diff(_lines(old), _lines(new), lineterm="", n=1)
+def _render_diff(old: object, new: object) -> str:
+    lines = difflib.unified_diff(_render_lines(old), _render_lines(new), lineterm="", n=1)
     return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
-def _lines(value: object) -> list[str]:
+def _render_lines(value: object) -> list[str]:
     if value is None:
         return []
-    from ci_agent_eval.engine.cassette.yaml_text import render_yaml  # noqa: PLC0415 - most need no YAML
+    from ci_agent_eval.engine.cassette.yaml_text import render_cassette_yaml  # noqa: PLC0415 - most need no YAML
 
-    return (value if isinstance(value, str) else render_yaml(value)).splitlines()
+    return (value if isinstance(value, str) else render_cassette_yaml(value)).splitlines()
 
 
-def _short(line: str) -> str:
-    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… (cut)"
+def _shorten_line(line: str) -> str:
+    return line if len(line) <= MAX_LINE_LENGTH else f"{line[:MAX_LINE_LENGTH]}… (cut)"

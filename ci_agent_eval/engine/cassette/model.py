@@ -21,14 +21,14 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.usage import RequestUsage
 
-from ci_agent_eval.engine.cassette.canonical import Request, canonical_request
+from ci_agent_eval.engine.cassette.canonical import CanonicalRequest, canonicalize_request
 from ci_agent_eval.engine.cassette.misses import CassetteMissError
-from ci_agent_eval.engine.cassette.responses import recorded, replayed
-from ci_agent_eval.engine.cassette.tape import Tape
+from ci_agent_eval.engine.cassette.responses import record_response, replay_response
+from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.errors import InputError
 
 
-class Unbuilt(Model):
+class UnbuiltModel(Model):
     """Stands for a model that replay never builds; it has a name and a profile, and no more."""
 
     def __init__(self, model_id: str, profile: ModelProfile | None = None) -> None:
@@ -53,7 +53,7 @@ class Unbuilt(Model):
     ) -> ModelResponse:
         """Refuse: there is no model here."""
         del messages, model_settings, model_request_parameters
-        raise CassetteMissError(_live("request"))
+        raise CassetteMissError(_describe_live_call("request"))
 
 
 class CassetteModel(WrapperModel):
@@ -67,7 +67,7 @@ class CassetteModel(WrapperModel):
     def __init__(
         self,
         inner: Model | Callable[[], Model],
-        tape: Tape,
+        tape: CassetteSession,
         *,
         model_id: str | None = None,
         profile: ModelProfile | None = None,
@@ -75,7 +75,7 @@ class CassetteModel(WrapperModel):
         if isinstance(inner, Model):
             built = inner
         elif tape.mode == "replay":
-            built = Unbuilt(model_id or _recorded_model(tape), profile)
+            built = UnbuiltModel(model_id or _find_recorded_model(tape), profile)
         else:
             built = inner()
         super().__init__(built)
@@ -101,17 +101,17 @@ class CassetteModel(WrapperModel):
             tape.live += 1
             return await super().request(messages, model_settings, model_request_parameters)
         request = self._canonical(messages, model_settings, model_request_parameters)
-        recording = tape.play(request)
+        recording = tape.find_response(request)
         if recording is not None:
             try:
-                return replayed(recording, request)
+                return replay_response(recording, request)
             except ValidationError as error:
                 raise InputError(
                     f"{tape.source}: a recorded response is none: {error}; record it anew"
                 ) from error
         place = tape.begin(request)
         response = await super().request(messages, model_settings, model_request_parameters)
-        tape.keep(place, recorded(response, request, tape.redact))
+        tape.keep(place, record_response(response, request, tape.redact))
         return response
 
     @asynccontextmanager
@@ -154,22 +154,22 @@ class CassetteModel(WrapperModel):
 
     def _refuse_in_replay(self, what: str) -> None:
         if self.tape.mode == "replay":
-            raise self.tape.refuse(_live(what))
+            raise self.tape.refuse(_describe_live_call(what))
 
     def _canonical(
         self,
         messages: list[ModelMessage],
         settings: ModelSettings | None,
         parameters: ModelRequestParameters,
-    ) -> Request:
+    ) -> CanonicalRequest:
         merged = merge_model_settings(self.wrapped.settings, settings)
-        return canonical_request(self.model_id, messages, merged, parameters, self.tape.redact)
+        return canonicalize_request(self.model_id, messages, merged, parameters, self.tape.redact)
 
 
-def _live(what: str) -> str:
+def _describe_live_call(what: str) -> str:
     return f"a live call ({what}) in replay; it is not recorded, use --cassette=off for it"
 
 
-def _recorded_model(tape: Tape) -> str:
+def _find_recorded_model(tape: CassetteSession) -> str:
     takes = tape.cassette.takes.values()
     return next((str(e.request.head["model"]) for take in takes for e in take), "unknown:unknown")

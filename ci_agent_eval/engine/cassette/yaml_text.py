@@ -14,7 +14,7 @@ from yaml.emitter import ScalarAnalysis
 _SPACE_BEFORE_BREAK = re.compile(r" (?:\n|\Z)")
 
 
-class _Dumper(yaml.SafeDumper):
+class _CassetteDumper(yaml.SafeDumper):
     """Writes no aliases, and texts of many lines as blocks.
 
     PyYAML looks at a text character by character, which took 6 s for 10 MB. Blocks are
@@ -53,7 +53,7 @@ class _Dumper(yaml.SafeDumper):
             self.write_line_break()
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     # PyYAML itself falls back to quotes where a block could not hold the text exactly, but
     # for Unicode's other line ends, which its own reader takes for spaces.
     plain = text.replace("\n", "").isprintable()
@@ -61,19 +61,19 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Dumper.add_representer(str, _text)
-_Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CassetteDumper.add_representer(str, _represent_text)
+_SafeLoader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's, where PyYAML was built with it: about ten times as fast."""
 
 
-def render_yaml(value: Any) -> str:
+def render_cassette_yaml(value: Any) -> str:
     """Render a JSON value; keys stay in their order."""
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(value, Dumper=_CassetteDumper, sort_keys=False, allow_unicode=True, width=100)
 
 
-def parse_yaml(text: str) -> Any:
+def parse_cassette_yaml(text: str) -> Any:
     """Parse YAML into plain values. Raises ValueError, which says what is wrong."""
     try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+        return yaml.load(text, Loader=_SafeLoader)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ValueError(str(error) or type(error).__name__) from error

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         RunLimits,
         SteeringSettings,
     )
-    from ci_agent_eval.engine.cassette import CassetteShelf
+    from ci_agent_eval.engine.cassette import CassetteStore
     from ci_agent_eval.engine.judge_models import JudgeModels
 
 ENGINE = pytest.StashKey["Engine"]()
@@ -42,7 +42,7 @@ class Engine:
     """What the episodes of a process share."""
 
     session: EngineSession
-    shelf: CassetteShelf
+    shelf: CassetteStore
 
 
 class AgentRunError(Exception):
@@ -118,11 +118,11 @@ def watch_requests() -> None:
 
 def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:
     from ci_agent_eval.engine import EngineSession  # noqa: PLC0415 - inert until used
-    from ci_agent_eval.engine.cassette import CassetteShelf  # noqa: PLC0415 - as above
+    from ci_agent_eval.engine.cassette import CassetteStore  # noqa: PLC0415 - as above
     from ci_agent_eval.steering.file_settings import load_steering  # noqa: PLC0415 - as above
 
     mode: Any = options.cassette_mode(config)
-    shelf = CassetteShelf(mode, Redactor.from_environ(os.environ))
+    shelf = CassetteStore(mode, Redactor.from_environ(os.environ))
     session = EngineSession(
         environ=os.environ,
         clock=time.perf_counter,

@@ -29,8 +29,8 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from ci_agent_eval.engine.adapters import CommandAgent, HTTPAgent, LoopAgent, Reply, run_adapted
-from ci_agent_eval.engine.cassette import CassetteShelf
+from ci_agent_eval.engine.adapters import CommandAgent, HTTPAgent, LoopAgent, Reply, run_adapter
+from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.run import aitest_run
@@ -44,7 +44,7 @@ SCRIPT = [{"tool_calls": [call("balance", account="checking")]}, "You have {tool
 
 
 def go(agent, prompt="my balance?", **options):
-    return asyncio.run(run_adapted(agent, prompt, clock=time.monotonic, **options))
+    return asyncio.run(run_adapter(agent, prompt, clock=time.monotonic, **options))
 
 
 # Functions
@@ -202,7 +202,7 @@ def test_a_cancelled_run_is_seen_and_stays_cancelled():
             await asyncio.Event().wait()
 
         task = asyncio.ensure_future(
-            run_adapted(respond, "hello", clock=time.monotonic, observer=seen.append)
+            run_adapter(respond, "hello", clock=time.monotonic, observer=seen.append)
         )
         await began.wait()
         task.cancel()
@@ -276,9 +276,9 @@ def test_a_pydantic_agent_is_recorded_and_replayed(tmp_path):
     redactor = Redactor.from_environ({})
     with ModelServer(SCRIPT) as server:
         agent = loop_agent(server)
-        with CassetteShelf("record", redactor).episode("e", tmp_path, "s") as tape:
+        with CassetteStore("record", redactor).episode("e", tmp_path, "s") as tape:
             live = go(agent, tape=tape)
-    with CassetteShelf("replay", redactor).episode("e", tmp_path, "s") as tape:
+    with CassetteStore("replay", redactor).episode("e", tmp_path, "s") as tape:
         again = go(agent, tape=tape)
     assert (live.cassette, again.cassette) == (CassetteCounts(live=2), CassetteCounts(hits=2))
     assert again.final_response == live.final_response
@@ -289,10 +289,10 @@ def test_a_pydantic_agent_is_recorded_and_replayed(tmp_path):
 def test_an_agent_known_by_its_models_name_needs_no_key_in_replay(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     redactor = Redactor.from_environ({})
-    shelf = CassetteShelf("record", redactor)
+    shelf = CassetteStore("record", redactor)
     with ModelServer(["hello"]) as server, shelf.episode("e", tmp_path, "s") as tape:
         go(Agent(loop_agent(server).model), tape=tape)
-    with CassetteShelf("replay", redactor).episode("e", tmp_path, "s") as tape:
+    with CassetteStore("replay", redactor).episode("e", tmp_path, "s") as tape:
         assert (
             go(Agent("openai-chat:gpt-5-mini", defer_model_check=True), tape=tape).final_response
             == "hello"
@@ -301,7 +301,7 @@ def test_an_agent_known_by_its_models_name_needs_no_key_in_replay(tmp_path, monk
 
 def test_a_model_that_goes_past_the_cassette_is_refused(tmp_path):
     agent = Agent("openai:gpt-5-mini", defer_model_check=True)
-    shelf = CassetteShelf("replay", Redactor.from_environ({}))
+    shelf = CassetteStore("replay", Redactor.from_environ({}))
     with (
         shelf.episode("e", tmp_path, "s") as tape,
         agent.override(model=TestModel()),
@@ -318,7 +318,7 @@ def test_an_agent_without_a_model_is_refused():
 def test_any_agent_stands_where_a_declared_one_does(tmp_path):
     def answer(agent, mode):
         async def once():
-            shelf = CassetteShelf(mode, Redactor.from_environ({}))
+            shelf = CassetteStore(mode, Redactor.from_environ({}))
             opened = rig.session(cassettes=shelf, cassette_mode=mode)
             async with opened:
                 with shelf.episode("e", tmp_path, "s"):
@@ -369,7 +369,7 @@ def test_a_pydantic_agent_that_does_not_finish(stop):
 def test_a_replayed_run_ends_as_it_was_recorded(stop, tmp_path):
     def ask(agent, mode):
         async def once():
-            shelf = CassetteShelf(mode, Redactor.from_environ({}))
+            shelf = CassetteStore(mode, Redactor.from_environ({}))
             async with rig.session(cassettes=shelf, cassette_mode=mode) as opened:
                 with shelf.episode("e", tmp_path, "s"):
                     return await aitest_run(agent, "hi", session=opened, episode_id="e")

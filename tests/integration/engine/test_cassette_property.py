@@ -15,7 +15,7 @@ from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from ci_agent_eval.engine.cassette import CassetteModel, CassetteShelf
+from ci_agent_eval.engine.cassette import CassetteModel, CassetteStore
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.engine.turns import turns_from
@@ -113,7 +113,7 @@ def declared_agent(server, wire):
 
 async def runs(folder, mode, agent, rounds):
     """Hold the conversation; return each round's end and turns, and what the cassette counted."""
-    shelf = CassetteShelf(mode, Redactor.from_environ({}))
+    shelf = CassetteStore(mode, Redactor.from_environ({}))
     seen, messages = [], ()
     async with rig.session(now, echo, cassettes=shelf, cassette_mode=mode) as opened:
         with shelf.episode("e", folder, "s"):
@@ -129,7 +129,7 @@ async def runs(folder, mode, agent, rounds):
 async def streams(folder, mode, agent, rounds):
     """As `runs`, but let the agent stream what the model says."""
     seen, messages = [], []
-    shelf = CassetteShelf(mode, Redactor.from_environ({}))
+    shelf = CassetteStore(mode, Redactor.from_environ({}))
     with shelf.episode("e", folder, "s") as tape:
         async with CassetteModel(agent.model, tape) as model:
             for number in range(rounds):

@@ -9,8 +9,8 @@ from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from ci_agent_eval.engine.cassette import CassetteMissError, CassetteModel, CassetteShelf
-from ci_agent_eval.engine.cassette.files import cassette_path
+from ci_agent_eval.engine.cassette import CassetteMissError, CassetteModel, CassetteStore
+from ci_agent_eval.engine.cassette.files import build_cassette_path
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.errors import InputError
@@ -50,7 +50,7 @@ async def run(tape, inner, text, agent):
 
 
 def ask(folder, mode, inner, text="my balance?", *, iteration=1, agent=None):
-    shelf = CassetteShelf(mode, REDACTOR)
+    shelf = CassetteStore(mode, REDACTOR)
     with shelf.episode("e", folder, "banking", iteration) as tape:
         return asyncio.run(run(tape, inner, text, agent or users_agent())), tape.counts
 
@@ -80,14 +80,14 @@ def test_what_was_recorded_is_replayed_without_a_model(tmp_path, server):
 def test_a_model_of_the_users_agent_can_be_overridden(taped):
     agent = users_agent()
     with (
-        CassetteShelf("replay", REDACTOR).episode("e", taped, "banking") as tape,
+        CassetteStore("replay", REDACTOR).episode("e", taped, "banking") as tape,
         agent.override(model=CassetteModel(never, tape)),
     ):
         assert "1500" in asyncio.run(agent.run("my balance?")).output
 
 
 def test_recording_again_writes_the_same_bytes(taped, server):
-    path = cassette_path(taped, "banking")
+    path = build_cassette_path(taped, "banking")
     first = path.read_bytes()
     ask(taped, "record", model_of(server))
     assert path.read_bytes() == first
@@ -102,7 +102,7 @@ def test_a_streamed_request_is_recorded_and_replayed(tmp_path, server):
             return [text async for text in result.stream_text()][-1]
 
     for mode, inner in (("record", model_of(server)), ("replay", never)):
-        with CassetteShelf(mode, REDACTOR).episode("e", tmp_path, "banking") as tape:
+        with CassetteStore(mode, REDACTOR).episode("e", tmp_path, "banking") as tape:
             assert "1500" in asyncio.run(stream(tape, inner))
     assert tape.counts == CassetteCounts(hits=2)
     assert "1500" in ask(tmp_path, "replay", never)[0]
@@ -130,7 +130,7 @@ def test_a_scenario_without_a_cassette_is_a_miss(tmp_path):
 
 
 def test_a_question_asked_more_often_than_recorded_is_a_miss(taped):
-    shelf = CassetteShelf("replay", REDACTOR)
+    shelf = CassetteStore("replay", REDACTOR)
     with shelf.episode("e", taped, "banking") as tape:
         asyncio.run(run(tape, never, "my balance?", users_agent()))
         with pytest.raises(CassetteMissError, match="asked more often than it was recorded"):
@@ -179,14 +179,14 @@ def test_no_secret_is_in_the_file_and_replay_still_hits(tmp_path):
 
 
 def test_a_scenario_named_by_a_secret_is_not_written_so(tmp_path, server):
-    with CassetteShelf("record", REDACTOR).episode("e", tmp_path, f"login {SECRET}") as tape:
+    with CassetteStore("record", REDACTOR).episode("e", tmp_path, f"login {SECRET}") as tape:
         asyncio.run(run(tape, model_of(server), "my balance?", users_agent()))
     (path,) = tmp_path.iterdir()
     assert SECRET not in path.name + path.read_text()
 
 
 def test_a_recording_that_failed_does_not_replace_a_whole_one(taped):
-    path = cassette_path(taped, "banking")
+    path = build_cassette_path(taped, "banking")
     before = path.read_bytes()
     with ModelServer([SCRIPT[0], 400]) as broken, pytest.raises(Exception, match="400"):
         ask(taped, "record", model_of(broken))
@@ -195,7 +195,7 @@ def test_a_recording_that_failed_does_not_replace_a_whole_one(taped):
 
 def test_an_interrupted_recording_is_not_written(tmp_path, server):
     async def interrupted():
-        with CassetteShelf("record", REDACTOR).episode("e", tmp_path, "banking") as tape:
+        with CassetteStore("record", REDACTOR).episode("e", tmp_path, "banking") as tape:
             await run(tape, model_of(server), "my balance?", users_agent())
             raise asyncio.CancelledError
 
@@ -206,7 +206,7 @@ def test_an_interrupted_recording_is_not_written(tmp_path, server):
 
 def test_a_failed_test_is_recorded_all_the_same(tmp_path, server):
     def fails():
-        with CassetteShelf("record", REDACTOR).episode("e", tmp_path, "banking") as tape:
+        with CassetteStore("record", REDACTOR).episode("e", tmp_path, "banking") as tape:
             asyncio.run(run(tape, model_of(server), "my balance?", users_agent()))
             raise AssertionError("not what I wanted")
 
@@ -216,7 +216,7 @@ def test_a_failed_test_is_recorded_all_the_same(tmp_path, server):
 
 
 def test_a_file_that_is_no_cassette_is_an_error_and_stays(taped):
-    path = cassette_path(taped, "banking")
+    path = build_cassette_path(taped, "banking")
     path.write_text("cassette: [")
     with pytest.raises(InputError, match="cannot be read"):
         ask(taped, "auto", never)
@@ -236,7 +236,7 @@ def test_different_scenarios_have_different_files(tmp_path):
         "ü",
         ".y",
     ]
-    paths = {cassette_path(tmp_path, name) for name in names}
+    paths = {build_cassette_path(tmp_path, name) for name in names}
     assert len({path.name.lower() for path in paths}) == len(names)
     assert {path.parent for path in paths} == {tmp_path}
 
@@ -247,7 +247,7 @@ def test_episodes_at_once_keep_their_takes_apart(tmp_path):
             return await run(tape, inner, f"balance {number}?", users_agent())
 
     async def all_of(mode, make):
-        shelf = CassetteShelf(mode, REDACTOR)
+        shelf = CassetteStore(mode, REDACTOR)
         return await asyncio.gather(*(one(shelf, n, make) for n in range(1, 11)))
 
     with ModelServer(["{prompt} 7"]) as server:
@@ -283,7 +283,7 @@ def test_workers_do_not_lose_each_others_takes(tmp_path):
 
 def engine_run(folder, mode, server, text="my balance?"):
     async def once():
-        shelf = CassetteShelf(mode, REDACTOR)
+        shelf = CassetteStore(mode, REDACTOR)
         opened = rig.session(balance, cassettes=shelf, cassette_mode=mode)
         async with opened:
             with shelf.episode("e1", folder, "banking"):

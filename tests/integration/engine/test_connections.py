@@ -12,7 +12,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from ci_agent_eval.engine.adapters.connections import MOST_IDLE
+from ci_agent_eval.engine.adapters.model_connections import MAX_IDLE
 from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.engine.session import EngineSession
 from tests.model_server import ModelServer
@@ -59,11 +59,11 @@ async def test_runs_one_after_the_other_use_the_same_client():
 @on_a_loop
 async def test_of_models_that_are_used_once_only_the_last_stay_open():
     with ModelServer(["hi"]) as server:
-        models = [a_model(server) for _ in range(MOST_IDLE + 2)]
+        models = [a_model(server) for _ in range(MAX_IDLE + 2)]
         async with a_session() as session:
             for model in models:
                 await ask(session, model)
-            assert [client_of(m).is_closed for m in models] == [True] * 2 + [False] * MOST_IDLE
+            assert [client_of(m).is_closed for m in models] == [True] * 2 + [False] * MAX_IDLE
         assert all(client_of(model).is_closed for model in models)
 
 
@@ -75,7 +75,7 @@ async def test_a_model_that_is_in_use_is_not_closed():
             first = asyncio.create_task(ask(session, model))
             await server.requests_arrived(1)
             server.release()
-            others = [a_model(server) for _ in range(MOST_IDLE + 1)]
+            others = [a_model(server) for _ in range(MAX_IDLE + 1)]
             await asyncio.gather(first, *(ask(session, other) for other in others))
 
 

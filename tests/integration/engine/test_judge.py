@@ -13,7 +13,7 @@ from pydantic_ai.models.function import FunctionModel
 from ci_agent_eval.checks import Rubric
 from ci_agent_eval.checks.rubric import JudgeError
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.engine import CassetteShelf, Provider
+from ci_agent_eval.engine import CassetteStore, Provider
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.episodes.agents import RecordedRuns
 from ci_agent_eval.recording import EpisodeRecorder
@@ -244,7 +244,7 @@ def test_a_model_of_pydantic_ai_judges_as_well():
 
 
 def shelf_of(mode):
-    return CassetteShelf(mode, Redactor.from_environ({}))
+    return CassetteStore(mode, Redactor.from_environ({}))
 
 
 def test_a_recorded_verdict_is_replayed_without_a_model(tmp_path):

@@ -6,7 +6,7 @@ import gc
 import time
 import weakref
 
-from ci_agent_eval.engine.cassette.shelf import MOST_READ, CassetteShelf
+from ci_agent_eval.engine.cassette.store import MAX_CACHED, CassetteStore
 from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.engine.session import MOST_LOOPS, EngineSession
 from ci_agent_eval.redaction import Redactor
@@ -25,8 +25,8 @@ def test_declarations_that_tests_make_themselves_are_not_all_kept():
 
 
 def test_cassettes_that_were_read_are_not_all_kept(tmp_path):
-    shelf = CassetteShelf("replay", Redactor())
-    for number in range(MOST_READ + 5):
+    shelf = CassetteStore("replay", Redactor())
+    for number in range(MAX_CACHED + 5):
         with shelf.episode(f"episode {number}", tmp_path, f"scenario {number}"):
             pass
-    assert len(shelf._read) == MOST_READ
+    assert len(shelf._read) == MAX_CACHED

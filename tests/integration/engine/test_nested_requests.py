@@ -13,8 +13,8 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from ci_agent_eval.engine.adapters import run_adapted
-from ci_agent_eval.engine.cassette import CassetteMissError, CassetteShelf
+from ci_agent_eval.engine.adapters import run_adapter
+from ci_agent_eval.engine.cassette import CassetteMissError, CassetteStore
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.run import aitest_run
@@ -90,11 +90,11 @@ DELEGATES = [runs_it, shares_usage, runs_it_in_a_thread, streams_it, goes_on_wit
 
 
 def go(agent, prompt="main", **options):
-    return asyncio.run(run_adapted(agent, prompt, clock=time.monotonic, **options))
+    return asyncio.run(run_adapter(agent, prompt, clock=time.monotonic, **options))
 
 
 def taped(folder, mode, agent, **options):
-    with CassetteShelf(mode, Redactor.from_environ({})).episode("e", folder, "s") as tape:
+    with CassetteStore(mode, Redactor.from_environ({})).episode("e", folder, "s") as tape:
         return go(agent, tape=tape, **options)
 
 
@@ -245,7 +245,7 @@ def test_what_a_sub_agent_takes_counts_in_the_limits(server):
 def test_a_declared_agents_tools_may_ask_agents_too(tmp_path, server):
     def run(mode):
         async def once():
-            shelf = CassetteShelf(mode, Redactor.from_environ({}))
+            shelf = CassetteStore(mode, Redactor.from_environ({}))
             opened = rig.session(runs_it(server), cassettes=shelf, cassette_mode=mode)
             async with opened:
                 with shelf.episode("e", tmp_path, "s"):

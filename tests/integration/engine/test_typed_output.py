@@ -17,8 +17,8 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.toolsets import FunctionToolset
 
-from ci_agent_eval.engine.adapters import run_adapted
-from ci_agent_eval.engine.cassette import CassetteShelf
+from ci_agent_eval.engine.adapters import run_adapter
+from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.redaction import Redactor
 from tests.integration.engine.rig import Clock
@@ -59,7 +59,7 @@ def go(script, *, clock=time.monotonic, tape=None, prompt="hi", limits=None, **o
         provider = OpenAIProvider(base_url=server.base_url, api_key="k")
         async with OpenAIChatModel("gpt-5-mini", provider=provider) as model:
             agent = Agent(model, **options)
-            return await run_adapted(agent, prompt, clock=clock, tape=tape, limits=limits)
+            return await run_adapter(agent, prompt, clock=clock, tape=tape, limits=limits)
 
     with ModelServer(script) as server:
         return asyncio.run(once(server))
@@ -116,7 +116,7 @@ def test_an_output_that_does_not_fit_is_shown_with_what_the_model_was_told():
 
 def test_a_typed_output_is_replayed(tmp_path):
     def taped(mode):
-        with CassetteShelf(mode, Redactor.from_environ({})).episode("e", tmp_path, "s") as tape:
+        with CassetteStore(mode, Redactor.from_environ({})).episode("e", tmp_path, "s") as tape:
             return go([final(**ROME)], output_type=City, tape=tape)
 
     assert taped("record").final_response == taped("replay").final_response != ""

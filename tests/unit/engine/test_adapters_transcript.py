@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.engine.adapters.http import filled, pointed
+from ci_agent_eval.engine.adapters.http import fill_template, resolve_pointer
 from ci_agent_eval.engine.adapters.transcript import Transcript
 
 
@@ -114,7 +114,7 @@ def test_any_lines_are_turns_or_a_clear_refusal(given_lines):
 
 def test_a_template_is_filled_and_data_in_it_is_not_a_template_again():
     words = {"{prompt}": "say {messages}", "{messages}": [{"role": "user", "content": "{prompt}"}]}
-    assert filled({"a": ["{prompt}!", 3], "m": "{messages}"}, words) == {
+    assert fill_template({"a": ["{prompt}!", 3], "m": "{messages}"}, words) == {
         "a": ["say {messages}!", 3],
         "m": words["{messages}"],
     }
@@ -134,4 +134,4 @@ def test_a_template_is_filled_and_data_in_it_is_not_a_template_again():
     ],
 )
 def test_a_pointer_finds_what_is_there(pointer, found):
-    assert pointed({"a": [{"b/c": 7}], "~": 1}, pointer) == found
+    assert resolve_pointer({"a": [{"b/c": 7}], "~": 1}, pointer) == found

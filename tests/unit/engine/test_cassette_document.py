@@ -17,16 +17,16 @@ from pydantic_ai.tools import ToolDefinition
 
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.engine.cassette import yaml_text
-from ci_agent_eval.engine.cassette.canonical import Request, canonical_request
+from ci_agent_eval.engine.cassette.canonical import CanonicalRequest, canonicalize_request
 from ci_agent_eval.engine.cassette.document import (
     Cassette,
-    Exchange,
+    RecordedExchange,
     parse_cassette,
     render_cassette,
 )
 from ci_agent_eval.engine.cassette.misses import describe_changes
-from ci_agent_eval.engine.cassette.responses import recorded, replayed
-from ci_agent_eval.engine.cassette.yaml_text import parse_yaml, render_yaml
+from ci_agent_eval.engine.cassette.responses import record_response, replay_response
+from ci_agent_eval.engine.cassette.yaml_text import parse_cassette_yaml, render_cassette_yaml
 from ci_agent_eval.errors import InputError
 
 TOOL = ToolDefinition(name="balance", description="What an account holds.")
@@ -52,9 +52,9 @@ def told(call_id, content="1500"):
 
 def request(
     *messages, tools=(TOOL,), redact=same, model="openai:gpt-5-mini", **settings
-) -> Request:
+) -> CanonicalRequest:
     parameters = ModelRequestParameters(function_tools=list(tools))
-    return canonical_request(model, messages or (prompt(),), settings, parameters, redact)
+    return canonicalize_request(model, messages or (prompt(),), settings, parameters, redact)
 
 
 def exchanges():
@@ -62,8 +62,8 @@ def exchanges():
     second = request(prompt(), asked("xyz"), told("xyz"))
     answer = ModelResponse(parts=[TextPart("You have\n1500.")])
     return (
-        Exchange(first, recorded(asked("xyz"), first, same)),
-        Exchange(second, recorded(answer, second, same)),
+        RecordedExchange(first, record_response(asked("xyz"), first, same)),
+        RecordedExchange(second, record_response(answer, second, same)),
     )
 
 
@@ -77,21 +77,21 @@ def test_the_same_question_has_the_same_key_whatever_ids_and_times_it_carries():
 def test_a_call_without_arguments_asks_the_same_however_it_is_written(written):
     live = request(prompt(), asked("a", "{}"), told("a"))
     assert request(prompt(), asked("a", written), told("a")).key == live.key
-    (part,) = recorded(asked("a", "{}"), live, same)["parts"]
+    (part,) = record_response(asked("a", "{}"), live, same)["parts"]
     assert part["args"] == {}
 
 
 @pytest.mark.parametrize("text", ['{"n": 1180591620717411303424}', '{"a": 1, "a": 2}', "[1]", "{"])
 def test_arguments_that_a_cassette_cannot_hold_exactly_stay_as_they_were_written(text):
-    (part,) = recorded(asked("a", text), request(), same)["parts"]
+    (part,) = record_response(asked("a", text), request(), same)["parts"]
     assert part["args"] == text
 
 
 def test_an_older_cassette_with_empty_arguments_answers():
     new = request(prompt(), asked("a", "{}"), told("a"))
     called = {**new.messages[1], "parts": [{**new.messages[1]["parts"][0], "args": {}}]}
-    older = Request(new.head, new.tools, (new.messages[0], called, new.messages[2]))
-    text = render_cassette(Cassette("s", {1: (Exchange(older, {"parts": []}),)}))
+    older = CanonicalRequest(new.head, new.tools, (new.messages[0], called, new.messages[2]))
+    text = render_cassette(Cassette("s", {1: (RecordedExchange(older, {"parts": []}),)}))
     assert "args: {}" in text
     (read,) = parse_cassette(text, "x").takes[1]
     assert read.request.key == new.key
@@ -153,8 +153,10 @@ def test_how_a_request_is_sent_is_no_part_of_the_question():
 
 def test_a_secret_is_neither_in_the_request_nor_in_its_key():
     def redact(value):
-        return parse_yaml(
-            render_yaml(value).replace("s3cret", "[redacted]").replace("0ther", "[redacted]")
+        return parse_cassette_yaml(
+            render_cassette_yaml(value)
+            .replace("s3cret", "[redacted]")
+            .replace("0ther", "[redacted]")
         )
 
     a = request(prompt("use s3cret"), redact=redact)
@@ -197,8 +199,8 @@ def test_what_changes_within_a_conversation_is_written_and_read():
     other = request(
         ModelRequest(parts=[UserPromptPart("my balance?")]), asked("a"), told("a"), tools=()
     )
-    other = Request({"model": "openai:gpt-5"}, [], other.messages)
-    take = (first, Exchange(other, second.response))
+    other = CanonicalRequest({"model": "openai:gpt-5"}, [], other.messages)
+    take = (first, RecordedExchange(other, second.response))
     (_, read) = parse_cassette(render_cassette(Cassette("s", {1: take})), "x").takes[1]
     assert (read.request.head, read.request.tools) == ({"model": "openai:gpt-5"}, [])
     assert read.request.key == other.key
@@ -213,11 +215,11 @@ def test_an_edited_answer_is_replayed_in_what_follows_it():
 
 def test_replayed_ids_do_not_meet_those_of_the_conversation():
     first = request()
-    response = recorded(asked("xyz"), first, same)
+    response = record_response(asked("xyz"), first, same)
     assert response["parts"][0]["tool_call_id"] == "call-1"
     history = request(prompt(), asked("call-2"), told("call-2"))
     second = {"parts": [{**response["parts"][0], "tool_call_id": "call-2"}]}
-    (part,) = replayed(second, history).parts
+    (part,) = replay_response(second, history).parts
     assert part.tool_call_id not in ("call-1", "call-2")
     again = request(
         prompt(), asked("call-2"), told("call-2"), asked(part.tool_call_id), told(part.tool_call_id)
@@ -259,15 +261,15 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_any_value_survives_yaml(value):
-    assert parse_yaml(render_yaml(value)) == value
+    assert parse_cassette_yaml(render_cassette_yaml(value)) == value
 
 
 @given(st.text(alphabet="ab \n\t:#-'\"|>\u2028\x85\x00\x07é😀\ufeff").map(clean_text))
 def test_any_text_survives_yaml(text):
-    assert parse_yaml(render_yaml({"t": text})) == {"t": text}
+    assert parse_cassette_yaml(render_cassette_yaml({"t": text})) == {"t": text}
 
 
-class PyYAMLDumper(yaml_text._Dumper):
+class PyYAMLDumper(yaml_text._CassetteDumper):
     """The dumper with PyYAML's own way to write a block, character by character."""
 
     analyze_scalar = yaml.SafeDumper.analyze_scalar
@@ -282,4 +284,4 @@ class PyYAMLDumper(yaml_text._Dumper):
 def test_a_block_is_written_as_pyyaml_writes_it(text):
     value = {"t": text, text: [text, {"after": text}]}
     expected = yaml.dump(value, Dumper=PyYAMLDumper, sort_keys=False, allow_unicode=True, width=100)
-    assert render_yaml(value) == expected
+    assert render_cassette_yaml(value) == expected

@@ -12,9 +12,9 @@ from typing import Any
 from pydantic_ai.models import Model
 
 from ci_agent_eval.engine.cassette.document import Cassette
-from ci_agent_eval.engine.cassette.files import cassette_path, load_cassette, store_take
+from ci_agent_eval.engine.cassette.files import build_cassette_path, load_cassette, store_take
 from ci_agent_eval.engine.cassette.model import CassetteModel
-from ci_agent_eval.engine.cassette.tape import CassetteMode, Tape
+from ci_agent_eval.engine.cassette.session import CassetteMode, CassetteSession
 from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.errors import InputError
@@ -22,31 +22,31 @@ from ci_agent_eval.redaction import Redactor
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _OpenCassette:
     """Where an episode's tape came from, and goes to."""
 
     path: Path
     scenario: str
-    tape: Tape
+    tape: CassetteSession
 
 
-MOST_READ = 128
+MAX_CACHED = 128
 """Cassettes that stay in memory once they were read; a suite may have thousands."""
 
 
 @dataclass
-class CassetteShelf:
+class CassetteStore:
     """Opens a tape for each episode; what was recorded is written when the episode closes."""
 
     mode: CassetteMode
     redactor: Redactor
-    _open: dict[str, _Place] = field(default_factory=dict, init=False)
+    _open: dict[str, _OpenCassette] = field(default_factory=dict, init=False)
     _read: dict[Path, tuple[object, Cassette]] = field(default_factory=dict, init=False)
 
     @contextmanager
     def episode(
         self, episode_id: str, folder: Path, scenario: str, iteration: int = 1
-    ) -> Iterator[Tape]:
+    ) -> Iterator[CassetteSession]:
         """Hold an episode's tape; write what it recorded at the end, unless it was interrupted.
 
         A failed test is no interruption. `folder` holds the suite's cassettes. Raises
@@ -63,13 +63,15 @@ class CassetteShelf:
             raise
         self.close(episode_id)
 
-    def open(self, episode_id: str, folder: Path, scenario: str, iteration: int = 1) -> Tape:
+    def open(
+        self, episode_id: str, folder: Path, scenario: str, iteration: int = 1
+    ) -> CassetteSession:
         """Open a tape for an episode. Raises InputError."""
         scenario = self.redactor.text(scenario)
-        path = cassette_path(folder, scenario)
+        path = build_cassette_path(folder, scenario)
         cassette = Cassette(scenario) if self.mode == "off" else self._load(path, scenario)
-        tape = Tape(cassette, self.mode, self._redacted, iteration, f"cassette {path}")
-        self._open[episode_id] = _Place(path, scenario, tape)
+        tape = CassetteSession(cassette, self.mode, self._redacted, iteration, f"cassette {path}")
+        self._open[episode_id] = _OpenCassette(path, scenario, tape)
         return tape
 
     def close(self, episode_id: str) -> CassetteCounts:
@@ -96,7 +98,7 @@ class CassetteShelf:
         place = self._open.get(episode_id)
         return CassetteCounts() if place is None else place.tape.counts
 
-    def tape(self, episode_id: str) -> Tape:
+    def tape(self, episode_id: str) -> CassetteSession:
         """Return the tape of an open episode, for a model of one's own. Raises InputError."""
         if episode_id not in self._open:
             raise InputError(
@@ -114,18 +116,18 @@ class CassetteShelf:
 
     def _load(self, path: Path, scenario: str) -> Cassette:
         """Read a file once for all the iterations that find it unchanged."""
-        state = _state(path)
+        state = _get_file_state(path)
         known = self._read.get(path)
         if known is None or state is None or known[0] != state:
             known = (state, load_cassette(path, scenario))
             self._read.pop(path, None)
             self._read[path] = known
-            if len(self._read) > MOST_READ:
+            if len(self._read) > MAX_CACHED:
                 del self._read[next(iter(self._read))]
         return known[1]
 
 
-def _state(path: Path) -> object:
+def _get_file_state(path: Path) -> object:
     try:
         found = os.stat(path)  # noqa: PTH116 - one call, and a miss is no error here
     except OSError:

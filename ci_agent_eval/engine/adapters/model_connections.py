@@ -9,11 +9,11 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers import Provider
 
-MOST_IDLE = 8
+MAX_IDLE = 8
 """Models without a run whose connections stay open; a test may make a model of its own."""
 
 
-class Connections:
+class ModelConnections:
     """Who uses which model now, on one event loop, and the models that were used last.
 
     To enter a model for each run would close its client after it: the next run would read
@@ -28,7 +28,7 @@ class Connections:
     @asynccontextmanager
     async def using(self, model: Model) -> AsyncIterator[None]:
         """Use a model for a run; one that has an entrance of its own is entered and left."""
-        inner = _innermost(model)
+        inner = _unwrap_model(model)
         if not _is_plain(inner):
             async with model:
                 yield
@@ -45,7 +45,7 @@ class Connections:
         """Close the connections of every model that has no run."""
         while self._idle:
             _, model = self._idle.popitem()
-            await _close(model)
+            await _close_model(model)
 
     async def _left(self, model: Model) -> None:
         key = id(model)
@@ -54,18 +54,18 @@ class Connections:
             return
         del self._users[key]
         self._idle[key] = model
-        if len(self._idle) > MOST_IDLE:
+        if len(self._idle) > MAX_IDLE:
             oldest = next(iter(self._idle))
-            await _close(self._idle.pop(oldest))
+            await _close_model(self._idle.pop(oldest))
 
 
-async def _close(model: Model) -> None:
+async def _close_model(model: Model) -> None:
     """Close a model's connections: PydanticAI does where it is left by the last who entered."""
     async with model:
         pass
 
 
-def _innermost(model: Model) -> Model:
+def _unwrap_model(model: Model) -> Model:
     """Return the model inside of wrappers that have no entrance of their own."""
     while isinstance(model, WrapperModel) and type(model).__aenter__ is WrapperModel.__aenter__:
         model = model.wrapped

@@ -6,16 +6,20 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ci_agent_eval.engine.cassette.canonical import Json, Redact, Request
-from ci_agent_eval.engine.cassette.document import Cassette, Exchange, Take
-from ci_agent_eval.engine.cassette.misses import CassetteMissError, describe_changes, nearest
+from ci_agent_eval.engine.cassette.canonical import CanonicalRequest, Json, Redact
+from ci_agent_eval.engine.cassette.document import Cassette, RecordedExchange, Take
+from ci_agent_eval.engine.cassette.misses import (
+    CassetteMissError,
+    describe_changes,
+    find_nearest_request,
+)
 from ci_agent_eval.engine.result import CassetteCounts
 
 CassetteMode = Literal["off", "record", "replay", "auto"]
 
 
 @dataclass
-class Tape:
+class CassetteSession:
     """The take of one iteration, for one episode and one event loop.
 
     Asked the same more than once, it answers with what was recorded first, second and so
@@ -35,7 +39,7 @@ class Tape:
     refusals: list[str] = field(default_factory=list)
     """Requests that were refused in replay, in the words of their errors."""
     _asked: Counter[str] = field(default_factory=Counter)
-    _new: list[tuple[Request, Json | None]] = field(default_factory=list)
+    _new: list[tuple[CanonicalRequest, Json | None]] = field(default_factory=list)
 
     @property
     def counts(self) -> CassetteCounts:
@@ -52,7 +56,7 @@ class Tape:
             return next(iter(takes.values()))
         return takes.get(self.iteration, ())
 
-    def play(self, request: Request) -> Json | None:
+    def find_response(self, request: CanonicalRequest) -> Json | None:
         """Return the recorded response to a request; None where a model is to be asked.
 
         Raises CassetteMissError in replay.
@@ -75,7 +79,7 @@ class Tape:
         self.refusals.append(message)
         return CassetteMissError(message)
 
-    def begin(self, request: Request) -> int:
+    def begin(self, request: CanonicalRequest) -> int:
         """Keep a place for a live response, in the order of asking; return its number."""
         self.live += 1
         self._new.append((request, None))
@@ -91,13 +95,15 @@ class Tape:
 
         Answers that never came leave an older, whole take in its place.
         """
-        new = tuple(Exchange(request, told) for request, told in self._new if told is not None)
+        new = tuple(
+            RecordedExchange(request, told) for request, told in self._new if told is not None
+        )
         is_worse = len(new) < len(self._new) and self.iteration in self.cassette.takes
         if not new or self.mode == "off" or (self.mode == "record" and is_worse):
             return None
         return (*self.recorded, *new)
 
-    def _miss(self, request: Request) -> str:
+    def _miss(self, request: CanonicalRequest) -> str:
         where = f"{self.source} has no recording of this request"
         how = "record it with --cassette=record (or auto) and commit the file"
         if not self.cassette.takes:
@@ -105,6 +111,6 @@ class Tape:
         if not self.recorded:
             known = ", ".join(str(number) for number in self.cassette.takes)
             return f"{where}: it holds iterations {known}, not {self.iteration}; {how}"
-        near = nearest(request, [exchange.request for exchange in self.recorded])
+        near = find_nearest_request(request, [exchange.request for exchange in self.recorded])
         assert near is not None  # noqa: S101 - there is one at least
         return f"{where}; if the change is meant, {how}. {describe_changes(near, request)}"
