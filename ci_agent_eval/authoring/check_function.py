@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Generator, Iterable, Sequence
 from types import FrameType
 from typing import Any, Protocol, SupportsFloat, overload
 
-from ci_agent_eval.checks.foreign import as_check, assertions_of
+from ci_agent_eval.checks.conversion import as_check, validate_assertions
 from ci_agent_eval.checks.protocol import Check
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import clean_text
@@ -145,7 +145,7 @@ def _checked(
     found, place = check_.assertions(episode.recorder.snapshot()), _place(caller)
     if inspect.isawaitable(found):
         return _Pending(check_, found, prefix, place, episode)
-    return _told(prefix_names(assertions_of(check_, found), prefix), place)
+    return _told(prefix_names(validate_assertions(check_, found), prefix), place)
 
 
 class _Pending(Awaitable[bool]):
@@ -177,7 +177,7 @@ class _Pending(Awaitable[bool]):
         __tracebackhide__ = True
         if self.give_up in self._episode.unawaited:
             self._episode.unawaited.remove(self.give_up)
-        found = assertions_of(self._check, (yield from self._found.__await__()))
+        found = validate_assertions(self._check, (yield from self._found.__await__()))
         return _told(prefix_names(found, self._prefix), self._place)
 
 

@@ -13,9 +13,9 @@ from ci_agent_eval.errors import create_lazy_getattr
 if TYPE_CHECKING:
     from ci_agent_eval.checks.arguments import ArgumentsHold
     from ci_agent_eval.checks.confirmation import ConfirmedTools
+    from ci_agent_eval.checks.conversion import as_check
     from ci_agent_eval.checks.efficiency import CallsAfterAnswer, StepRatio
     from ci_agent_eval.checks.evaluators import from_evaluator
-    from ci_agent_eval.checks.foreign import as_check
     from ci_agent_eval.checks.full_suite import NoFullSuiteRun
     from ci_agent_eval.checks.protocol import Check
     from ci_agent_eval.checks.recovery import ErrorRecovery
@@ -75,7 +75,7 @@ _HOMES = {
     "StepRatio": "checks.efficiency",
     "ToolCallLimits": "checks.tools",
     "TrajectoryMatch": "checks.trajectory",
-    "as_check": "checks.foreign",
+    "as_check": "checks.conversion",
     "from_evaluator": "checks.evaluators",
 }
 

@@ -16,7 +16,7 @@ Pairs = tuple[tuple[int, int], ...]
 """Places in the first and the second sequence; each place at most once."""
 
 
-def aligned(first: Sequence[A], second: Sequence[B], fits: Callable[[A, B], bool]) -> Pairs:
+def pair_in_order(first: Sequence[A], second: Sequence[B], fits: Callable[[A, B], bool]) -> Pairs:
     """Return the most pairs that fit and keep both orders: a longest common subsequence.
 
     Dynamic programming over suffixes (Cormen, Leiserson, Rivest, Stein: Introduction to
@@ -41,7 +41,9 @@ def aligned(first: Sequence[A], second: Sequence[B], fits: Callable[[A, B], bool
     return tuple(pairs)
 
 
-def matched(first: Sequence[A], second: Sequence[B], fits: Callable[[A, B], bool]) -> Pairs:
+def pair_in_any_order(
+    first: Sequence[A], second: Sequence[B], fits: Callable[[A, B], bool]
+) -> Pairs:
     """Return the most pairs that fit, in any order: a maximum bipartite matching.
 
     Taking the first that fits can spend an item another one needs; augmenting paths
@@ -51,11 +53,11 @@ def matched(first: Sequence[A], second: Sequence[B], fits: Callable[[A, B], bool
     fitting = [[j for j, b in enumerate(second) if fits(a, b)] for a in first]
     taken: dict[int, int] = {}
     for i in range(len(first)):
-        _augment(i, fitting, taken)
+        _augment_matching(i, fitting, taken)
     return tuple(sorted((i, j) for j, i in taken.items()))
 
 
-def _augment(start: int, fitting: Sequence[Sequence[int]], taken: dict[int, int]) -> None:
+def _augment_matching(start: int, fitting: Sequence[Sequence[int]], taken: dict[int, int]) -> None:
     """Find a place for `start`, moving others along a path to a free place, if there is one."""
     came_from: dict[int, int] = {}
     waiting = [start]
@@ -65,12 +67,14 @@ def _augment(start: int, fitting: Sequence[Sequence[int]], taken: dict[int, int]
                 continue
             came_from[j] = i
             if j not in taken:
-                _move(j, start, came_from, taken)
+                _move_along_path(j, start, came_from, taken)
                 return
             waiting.append(taken[j])
 
 
-def _move(free: int, start: int, came_from: dict[int, int], taken: dict[int, int]) -> None:
+def _move_along_path(
+    free: int, start: int, came_from: dict[int, int], taken: dict[int, int]
+) -> None:
     place = free
     while True:
         mover = came_from[place]

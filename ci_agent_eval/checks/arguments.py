@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-from ci_agent_eval.checks.base import Named, keep, one_of, share
-from ci_agent_eval.checks.exchanges import calls
-from ci_agent_eval.checks.shown import called, listed, shown
+from ci_agent_eval.checks.base import BaseCheck, compute_share, require_known, set_fields
+from ci_agent_eval.checks.exchanges import get_tool_calls
+from ci_agent_eval.checks.formatting import format_call, format_list, format_value
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import ToolCall
@@ -30,28 +30,30 @@ Matcher = Callable[[Any, Any], bool]
 ArgumentRule = ArgumentMode | Matcher | Sequence[str]
 """A mode, a function, or the names of the arguments that have to be equal."""
 
-Which = Literal["every", "any", "first", "last"]
+CallSelection = Literal["every", "any", "first", "last"]
 
 
-def fits(given: Json, reference: Json, rule: ArgumentRule) -> bool:
+def arguments_match(given: Json, reference: Json, rule: ArgumentRule) -> bool:
     """Say whether a call's arguments fit the reference's by a rule."""
     if callable(rule):
         return bool(rule(given, reference))
     if rule == "ignore":
         return True
     if rule == "exact":
-        return same(given or {}, reference or {})
+        return is_equal_json(given or {}, reference or {})
     if rule == "superset":
-        return _holds(given or {}, reference or {})
+        return _is_superset(given or {}, reference or {})
     if rule == "subset":
-        return _holds(reference or {}, given or {})
-    return all(same(_at(given, name), _at(reference, name)) for name in rule)
+        return _is_superset(reference or {}, given or {})
+    return all(
+        is_equal_json(_find_argument(given, name), _find_argument(reference, name)) for name in rule
+    )
 
 
-def checked_rule(owner: str, field: str, rule: object) -> ArgumentRule:
+def validate_rule(owner: str, field: str, rule: object) -> ArgumentRule:
     """Return a rule. Raises InputError for what is none."""
     if isinstance(rule, str):
-        one_of(owner, field, rule, get_args(ArgumentMode))
+        require_known(owner, field, rule, get_args(ArgumentMode))
     elif isinstance(rule, Sequence):
         rule = tuple(rule)
     elif not callable(rule):
@@ -59,24 +61,28 @@ def checked_rule(owner: str, field: str, rule: object) -> ArgumentRule:
     return cast("ArgumentRule", rule)
 
 
-def same(one: Json, other: Json) -> bool:
+def is_equal_json(one: Json, other: Json) -> bool:
     """Say whether two JSON values are equal: `1` is `1.0` and is not `true`."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(
+            is_equal_json(one[key], other[key]) for key in one
+        )
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(is_equal_json, one, other))
     return bool(one == other)
 
 
-def _holds(larger: Json, smaller: Json) -> bool:
+def _is_superset(larger: Json, smaller: Json) -> bool:
     if not isinstance(larger, dict) or not isinstance(smaller, dict):
-        return same(larger, smaller)
-    return all(key in larger and same(larger[key], value) for key, value in smaller.items())
+        return is_equal_json(larger, smaller)
+    return all(
+        key in larger and is_equal_json(larger[key], value) for key, value in smaller.items()
+    )
 
 
-def _at(arguments: Json, name: str) -> Json:
+def _find_argument(arguments: Json, name: str) -> Json:
     """Return an argument, or one inside it by a dotted name; None where there is none."""
     found = arguments
     for part in name.split("."):
@@ -85,7 +91,7 @@ def _at(arguments: Json, name: str) -> Json:
 
 
 @dataclass(frozen=True, slots=True)
-class ArgumentsHold(Named):
+class ArgumentsHold(BaseCheck):
     """What calls of a tool are given holds: it has these arguments, or a function says so.
 
     `expected` is a mapping that the arguments have to contain, or a function of the
@@ -96,13 +102,13 @@ class ArgumentsHold(Named):
 
     tool: str
     expected: Mapping[str, Any] | Callable[[Any], object]
-    which: Which = "every"
+    which: CallSelection = "every"
     optional: bool = False
 
     def __post_init__(self) -> None:
-        one_of("ArgumentsHold", "which", self.which, get_args(Which))
+        require_known("ArgumentsHold", "which", self.which, get_args(CallSelection))
         if isinstance(self.expected, Mapping):
-            keep(self, expected=dict(self.expected))
+            set_fields(self, expected=dict(self.expected))
             if not self.expected:
                 raise InputError(
                     "ArgumentsHold.expected: it names no argument; to ask only for the call, use "
@@ -113,26 +119,32 @@ class ArgumentsHold(Named):
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        made = [call for call in calls(episode) if call.name == self.tool]
+        made = [call for call in get_tool_calls(episode) if call.name == self.tool]
         says = f"calls {self.tool} with {self._wanted()}"
         if not made:
             return (self._assertion(says, self.optional, f"{self.tool} was never called"),)
         looked = {"first": made[:1], "last": made[-1:]}.get(self.which, made)
-        wrong = [called(call) for call in looked if not self._holds_for(call)]
+        wrong = [format_call(call) for call in looked if not self._holds_for(call)]
         passed = len(wrong) < len(looked) if self.which == "any" else not wrong
-        reason = f"not in {listed(wrong)}" if wrong else f"in {listed(map(called, looked))}"
-        score = 1.0 if passed else share(len(looked) - len(wrong), len(looked))
+        reason = (
+            f"not in {format_list(wrong)}"
+            if wrong
+            else f"in {format_list(map(format_call, looked))}"
+        )
+        score = 1.0 if passed else compute_share(len(looked) - len(wrong), len(looked))
         return (self._assertion(says, passed, reason, score=score),)
 
     def _wanted(self) -> str:
         if isinstance(self.expected, Mapping):
-            return listed(f"{name}={shown(value)}" for name, value in self.expected.items())
+            return format_list(
+                f"{name}={format_value(value)}" for name, value in self.expected.items()
+            )
         named = getattr(self.expected, "__name__", "<lambda>")
         return "the arguments asked for" if named == "<lambda>" else f"arguments that {named}"
 
     def _holds_for(self, call: ToolCall) -> bool:
         if isinstance(self.expected, Mapping):
-            return fits(call.arguments, to_jsonable(self.expected), "superset")
+            return arguments_match(call.arguments, to_jsonable(self.expected), "superset")
         try:
             return bool(self.expected(call.arguments))
         except (LookupError, TypeError):

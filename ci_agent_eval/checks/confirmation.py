@@ -8,20 +8,29 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ci_agent_eval.checks.base import Named, Texts, keep, not_empty, pattern, share, texts, whole
+from ci_agent_eval.checks.base import (
+    BaseCheck,
+    Texts,
+    compile_pattern,
+    compute_share,
+    normalize_texts,
+    require_any,
+    require_whole_number,
+    set_fields,
+)
 from ci_agent_eval.checks.confirmation_phrases import ENGLISH, ConfirmationPhrases
-from ci_agent_eval.checks.exchanges import Exchange, exchanges
+from ci_agent_eval.checks.exchanges import EpisodeExchange, split_exchanges
+from ci_agent_eval.checks.formatting import format_call, format_list, truncate_text
 from ci_agent_eval.checks.protocol import Check
-from ci_agent_eval.checks.shown import called, cut, listed
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall, Turn
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 
-Says = str | re.Pattern[str] | Callable[[str], object]
+TextMatcher = str | re.Pattern[str] | Callable[[str], object]
 """A regular expression that a text has to match somewhere, or a function of the text."""
 
-Reading = Literal["confirmed", "refused", "unclear"]
+ConfirmationStatus = Literal["confirmed", "refused", "unclear"]
 """What the words before a call show; unclear is neither a request with a yes, nor a no."""
 
 CONFIRMATION_RUBRIC = (
@@ -34,23 +43,23 @@ CONFIRMATION_RUBRIC = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _GuardedCall:
     """A call that needs a yes, and what the words before it show."""
 
     call: ToolCall
     turn: Turn
     said: tuple[str, ...]
-    reading: Reading
+    reading: ConfirmationStatus
     judge: str = ""
     """The judge's reason, where one was asked."""
 
     def __str__(self) -> str:
-        after = f"{called(self.call)} after the user said {cut(' '.join(self.said), 60)!r}"
+        after = f"{format_call(self.call)} after the user said {truncate_text(' '.join(self.said), 60)!r}"
         return f"{after} (the judge: {self.judge})" if self.judge else after
 
 
 @dataclass(frozen=True, slots=True)
-class ConfirmedTools(Named):
+class ConfirmedTools(BaseCheck):
     """Each call of these tools comes after the agent asked and the user said yes.
 
     A yes is a message that agrees and does not refuse, right after the agent asked for a
@@ -61,23 +70,27 @@ class ConfirmedTools(Named):
     """
 
     tools: Texts
-    said: Says | None = None
-    asked: Says | None = None
+    said: TextMatcher | None = None
+    asked: TextMatcher | None = None
     within: int = 2
     language: ConfirmationPhrases | Sequence[ConfirmationPhrases] = ENGLISH
     judge: Check | None = None
 
     def __post_init__(self) -> None:
         owner = "ConfirmedTools"
-        keep(self, tools=texts(owner, "tools", self.tools), language=_merged(self.language))
-        not_empty(owner, self.tools)
-        whole(owner, "within", self.within, least=1)
+        set_fields(
+            self,
+            tools=normalize_texts(owner, "tools", self.tools),
+            language=_merge_languages(self.language),
+        )
+        require_any(owner, self.tools)
+        require_whole_number(owner, "within", self.within, least=1)
         if self.judge is not None and not isinstance(self.judge, Check):
             raise InputError(f"{owner}.judge: must be a Check, as a Rubric is; got {self.judge!r}")
         for name in ("said", "asked"):
             value: Any = getattr(self, name)
             if value is not None and not callable(value):
-                keep(self, **{name: pattern(owner, name, value)})
+                set_fields(self, **{name: compile_pattern(owner, name, value)})
 
     def assertions(
         self, episode: Episode
@@ -89,38 +102,38 @@ class ConfirmedTools(Named):
         return self._judged(self.judge, episode, calls)
 
     async def _judged(
-        self, judge: Check, episode: Episode, calls: Sequence[_Call]
+        self, judge: Check, episode: Episode, calls: Sequence[_GuardedCall]
     ) -> tuple[Assertion, ...]:
         """Ask the judge about each call that the words leave open."""
         return self._summed(
             [
-                await _verdict(judge, episode, made) if made.reading == "unclear" else made
+                await _ask_judge(judge, episode, made) if made.reading == "unclear" else made
                 for made in calls
             ]
         )
 
-    def _summed(self, calls: Sequence[_Call]) -> tuple[Assertion, ...]:
+    def _summed(self, calls: Sequence[_GuardedCall]) -> tuple[Assertion, ...]:
         wrong = [str(made) for made in calls if made.reading != "confirmed"]
         reason = f"{pluralize(len(calls), 'call')}, each confirmed" if calls else "never called"
         if wrong:
-            reason = f"not confirmed: {listed(wrong)}"
+            reason = f"not confirmed: {format_list(wrong)}"
         elif judged := [made.judge for made in calls if made.judge]:
-            reason += f"; the judge: {listed(judged)}"
-        says = f"asks before it calls {listed(self.tools)}"
-        score = share(len(calls) - len(wrong), len(calls))
+            reason += f"; the judge: {format_list(judged)}"
+        says = f"asks before it calls {format_list(self.tools)}"
+        score = compute_share(len(calls) - len(wrong), len(calls))
         return (self._assertion(says, not wrong, reason, score=score),)
 
-    def _calls(self, episode: Episode) -> list[_Call]:
-        every = exchanges(episode)
+    def _calls(self, episode: Episode) -> list[_GuardedCall]:
+        every = split_exchanges(episode)
         return [
-            _Call(call, turn, exchange.said, self._reading(every[: at + 1]))
+            _GuardedCall(call, turn, exchange.said, self._reading(every[: at + 1]))
             for at, exchange in enumerate(every)
             for turn in exchange.turns
             for call in turn.tool_calls
             if call.name in self.tools
         ]
 
-    def _reading(self, until: Sequence[Exchange]) -> Reading:
+    def _reading(self, until: Sequence[EpisodeExchange]) -> ConfirmationStatus:
         """Read back from the call to the yes, past answers that only add details."""
         for at in range(len(until) - 1, max(len(until) - 1 - self.within, 0), -1):
             before, said = until[at - 1], "\n".join(until[at].said)
@@ -134,12 +147,12 @@ class ConfirmedTools(Named):
 
     def _asks(self, text: str) -> bool:
         if self.asked is not None:
-            return _matches(self.asked, text)
+            return _matches_text(self.asked, text)
         return self._phrases.is_request(text)
 
     def _agrees(self, text: str) -> bool:
         if self.said is not None:
-            return _matches(self.said, text)
+            return _matches_text(self.said, text)
         return self._phrases.is_agreement(text)
 
     @property
@@ -148,7 +161,7 @@ class ConfirmedTools(Named):
         return self.language
 
 
-def _merged(value: object) -> ConfirmationPhrases:
+def _merge_languages(value: object) -> ConfirmationPhrases:
     """Return one or several languages as one. Raises InputError for anything else."""
     found = list(value) if isinstance(value, list | tuple) else [value]
     languages = [one for one in found if isinstance(one, ConfirmationPhrases)]
@@ -159,30 +172,30 @@ def _merged(value: object) -> ConfirmationPhrases:
     return functools.reduce(lambda one, other: one.merge(other), languages)
 
 
-async def _verdict(judge: Check, episode: Episode, made: _Call) -> _Call:
+async def _ask_judge(judge: Check, episode: Episode, made: _GuardedCall) -> _GuardedCall:
     """Return a call as a judge reads it, who sees the episode up to the call."""
-    answer = judge.assertions(_until(episode, made))
+    answer = judge.assertions(_truncate_episode(episode, made))
     found = answer if isinstance(answer, tuple) else await answer
     failed = [one for one in found if not one.passed]
-    reason = "; ".join(cut(one.reason or one.name) for one in failed or found)
+    reason = "; ".join(truncate_text(one.reason or one.name) for one in failed or found)
     return replace(made, reading="refused" if failed or not found else "confirmed", judge=reason)
 
 
-def _until(episode: Episode, made: _Call) -> Episode:
+def _truncate_episode(episode: Episode, made: _GuardedCall) -> Episode:
     """Return the episode up to a call, which is the last thing in it."""
     assert episode.trajectory is not None  # noqa: S101 - a call was found in it
-    before = episode.trajectory.turns[: _index(episode.trajectory.turns, made.turn)]
-    calls = made.turn.tool_calls[: _index(made.turn.tool_calls, made.call) + 1]
+    before = episode.trajectory.turns[: _find_index(episode.trajectory.turns, made.turn)]
+    calls = made.turn.tool_calls[: _find_index(made.turn.tool_calls, made.call) + 1]
     last = made.turn.model_copy(update={"tool_calls": calls})
     trajectory = episode.trajectory.model_copy(update={"turns": (*before, last)})
     return episode.model_copy(update={"trajectory": trajectory})
 
 
-def _index(items: Sequence[object], wanted: object) -> int:
+def _find_index(items: Sequence[object], wanted: object) -> int:
     return next(at for at, item in enumerate(items) if item is wanted)
 
 
-def _matches(says: Says, text: str) -> bool:
+def _matches_text(says: TextMatcher, text: str) -> bool:
     if isinstance(says, re.Pattern):
         return says.search(text) is not None
     assert callable(says)  # noqa: S101 - `__post_init__` compiled what is no function

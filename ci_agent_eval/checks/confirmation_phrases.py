@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ci_agent_eval.checks.base import Patterns, keep, not_empty, patterns
+from ci_agent_eval.checks.base import Patterns, compile_patterns, require_any, set_fields
 
 _SENTENCES = re.compile(r"(?<=[.!?;。！？؟])\s*|\n+")  # noqa: RUF001 - full-width marks are meant
 _CLAUSES = re.compile(r"[.,;:!…。，、！]+(?:\s+|$)|\s[-–—]\s|\.{2,}")  # noqa: RUF001 - as above
@@ -34,10 +34,10 @@ class ConfirmationPhrases:
 
     def __post_init__(self) -> None:
         for name in _FIELDS:
-            found = patterns("ConfirmationPhrases", name, getattr(self, name))
-            not_empty(f"ConfirmationPhrases.{name}", found)
+            found = compile_patterns("ConfirmationPhrases", name, getattr(self, name))
+            require_any(f"ConfirmationPhrases.{name}", found)
             ignoring_case = (re.compile(one.pattern, one.flags | re.IGNORECASE) for one in found)
-            keep(self, **{name: tuple(ignoring_case)})
+            set_fields(self, **{name: tuple(ignoring_case)})
 
     def merge(self, other: ConfirmationPhrases) -> ConfirmationPhrases:
         """Return the phrases of both languages."""
@@ -46,39 +46,43 @@ class ConfirmationPhrases:
 
     def is_request(self, text: str) -> bool:
         """Return whether an agent asks for a go-ahead: by a phrase, or by a yes-or-no question."""
-        sentences = _sentences(text)
+        sentences = _split_sentences(text)
         return any(map(self._is_closed_question, sentences)) or any(
-            _has(self.asks, clause) and not _has(self.open_questions, clause)
+            _matches_any(self.asks, clause) and not _matches_any(self.open_questions, clause)
             for sentence in sentences
-            for clause in _clauses(sentence)
+            for clause in _split_clauses(sentence)
         )
 
     def is_agreement(self, text: str) -> bool:
         """Return whether a user agrees in one clause and refuses in none."""
-        return _any_clause(self.agrees, text) and not self.is_refusal(text)
+        return _has_clause(self.agrees, text) and not self.is_refusal(text)
 
     def is_refusal(self, text: str) -> bool:
         """Return whether a user refuses in one clause."""
-        return _any_clause(self.refuses, text)
+        return _has_clause(self.refuses, text)
 
     def _is_closed_question(self, sentence: str) -> bool:
         is_question = sentence.rstrip("*_\"') ").endswith(_QUESTION_MARKS)
-        return is_question and not _has(self.open_questions, sentence)
+        return is_question and not _matches_any(self.open_questions, sentence)
 
 
-def _sentences(text: str) -> list[str]:
+def _split_sentences(text: str) -> list[str]:
     return [part.strip() for part in _SENTENCES.split(text.translate(_APOSTROPHE)) if part.strip()]
 
 
-def _clauses(sentence: str) -> list[str]:
+def _split_clauses(sentence: str) -> list[str]:
     return [part.strip() for part in _CLAUSES.split(sentence) if part.strip()]
 
 
-def _any_clause(wanted: Patterns, text: str) -> bool:
-    return any(_has(wanted, c) for sentence in _sentences(text) for c in _clauses(sentence))
+def _has_clause(wanted: Patterns, text: str) -> bool:
+    return any(
+        _matches_any(wanted, c)
+        for sentence in _split_sentences(text)
+        for c in _split_clauses(sentence)
+    )
 
 
-def _has(wanted: Any, clause: str) -> bool:
+def _matches_any(wanted: Any, clause: str) -> bool:
     return any(one.search(clause) for one in wanted)  # `__post_init__` compiled them
 
 

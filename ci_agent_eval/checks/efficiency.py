@@ -8,19 +8,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from ci_agent_eval.checks.base import Named, keep, number, one_of, pattern, share, whole
-from ci_agent_eval.checks.exchanges import exchanges
-from ci_agent_eval.checks.shown import called, listed
+from ci_agent_eval.checks.base import (
+    BaseCheck,
+    compile_pattern,
+    compute_share,
+    require_known,
+    require_number_up_to,
+    require_whole_number,
+    set_fields,
+)
+from ci_agent_eval.checks.exchanges import split_exchanges
+from ci_agent_eval.checks.formatting import format_call, format_list
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 
-Steps = Literal["tool_calls", "turns"]
+StepKind = Literal["tool_calls", "turns"]
 
 
 @dataclass(frozen=True, slots=True)
-class StepRatio(Named):
+class StepRatio(BaseCheck):
     """The agent takes at most `at_most` times the reference's steps.
 
     The reference is a number of steps, or a trajectory whose steps are counted; a step is
@@ -31,21 +39,21 @@ class StepRatio(Named):
 
     reference: int | Trajectory | Episode
     at_most: float = 1.0
-    of: Steps = "tool_calls"
+    of: StepKind = "tool_calls"
 
     def __post_init__(self) -> None:
-        one_of("StepRatio", "of", self.of, get_args(Steps))
-        number("StepRatio", "at_most", self.at_most)
+        require_known("StepRatio", "of", self.of, get_args(StepKind))
+        require_number_up_to("StepRatio", "at_most", self.at_most)
         if isinstance(self.reference, Episode):
-            keep(self, reference=self.reference.trajectory or Trajectory())
+            set_fields(self, reference=self.reference.trajectory or Trajectory())
         if isinstance(self.reference, Trajectory):
-            keep(self, reference=_steps(self.reference, self.of))
-        whole("StepRatio", "reference", self.reference, least=1)
+            set_fields(self, reference=_count_steps(self.reference, self.of))
+        require_whole_number("StepRatio", "reference", self.reference, least=1)
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
         assert isinstance(self.reference, int)  # noqa: S101 - `__post_init__` counted them
-        taken = _steps(episode.trajectory or Trajectory(), self.of)
+        taken = _count_steps(episode.trajectory or Trajectory(), self.of)
         what = "tool call" if self.of == "tool_calls" else "turn"
         most = f"at most {self.at_most:g} times" if self.at_most != 1 else "no more than"
         says = f"takes {most} the reference's {pluralize(self.reference, what)}"
@@ -54,18 +62,20 @@ class StepRatio(Named):
         reason = f"it took {pluralize(taken, what)}, {taken / self.reference:.3g} times as many"
         passed = taken <= self.reference * self.at_most
         return (
-            self._assertion(says, passed, reason, score=min(1.0, share(self.reference, taken))),
+            self._assertion(
+                says, passed, reason, score=min(1.0, compute_share(self.reference, taken))
+            ),
         )
 
 
-def _steps(trajectory: Trajectory, of: Steps) -> int:
+def _count_steps(trajectory: Trajectory, of: StepKind) -> int:
     if of == "turns":
         return len(trajectory.agent_turns)
     return sum(1 for _ in trajectory.tool_calls())
 
 
 @dataclass(frozen=True, slots=True)
-class CallsAfterAnswer(Named):
+class CallsAfterAnswer(BaseCheck):
     """Once a tool told the answer, the agent makes at most so many more calls for it.
 
     `answer` is a text, a compiled regular expression, or a function of a tool's result; it
@@ -78,17 +88,17 @@ class CallsAfterAnswer(Named):
     at_most: int = 0
 
     def __post_init__(self) -> None:
-        whole("CallsAfterAnswer", "at_most", self.at_most)
+        require_whole_number("CallsAfterAnswer", "at_most", self.at_most)
         if isinstance(self.answer, str) and not self.answer:
             raise InputError("CallsAfterAnswer.answer: must be a text that is not empty")
         if not isinstance(self.answer, str) and not callable(self.answer):
-            pattern("CallsAfterAnswer", "answer", self.answer)
+            compile_pattern("CallsAfterAnswer", "answer", self.answer)
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
         most = f"at most {pluralize(self.at_most, 'call')}" if self.at_most else "no call"
         says = f"makes {most} after the answer is known"
-        for exchange in exchanges(episode):
+        for exchange in split_exchanges(episode):
             made = exchange.calls
             known = next((at for at, call in enumerate(made) if self._told_by(call)), None)
             if known is not None:
@@ -97,8 +107,8 @@ class CallsAfterAnswer(Named):
 
     def _after(self, says: str, made: Sequence[ToolCall], known: int) -> Assertion:
         after = made[known + 1 :]
-        reason = f"{called(made[known])} told it; after it: {listed(map(called, after)) or 'none'}"
-        score = share(len(made) - len(after), len(made))
+        reason = f"{format_call(made[known])} told it; after it: {format_list(map(format_call, after)) or 'none'}"
+        score = compute_share(len(made) - len(after), len(made))
         return self._assertion(says, len(after) <= self.at_most, reason, score=score)
 
     def _told_by(self, call: ToolCall) -> bool:

@@ -20,18 +20,18 @@ from pydantic_evals.evaluators import (
     llm_as_a_judge,
 )
 
-from ci_agent_eval.checks.base import Named
-from ci_agent_eval.checks.exchanges import exchanges, replies
-from ci_agent_eval.checks.rubric import running_engine
-from ci_agent_eval.checks.shown import shown
-from ci_agent_eval.checks.span_tree import metrics, span_tree
+from ci_agent_eval.checks.base import BaseCheck
+from ci_agent_eval.checks.exchanges import get_replies, split_exchanges
+from ci_agent_eval.checks.formatting import format_value
+from ci_agent_eval.checks.rubric import get_running_engine
+from ci_agent_eval.checks.span_tree import build_span_tree, compute_metrics
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.errors import AgentEvalError, InputError
 from ci_agent_eval.recording.active_episode import get_active_episode
 
 AnyEvaluator = Evaluator[Any, Any, Any]
-Judge = LLMJudge | GEval
+JudgeEvaluator = LLMJudge | GEval
 
 
 class EvaluatorError(AgentEvalError):
@@ -65,7 +65,7 @@ def from_evaluator(
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluatorCheck(Named):
+class EvaluatorCheck(BaseCheck):
     """An evaluator with what its context is made of; see `from_evaluator`."""
 
     evaluator: AnyEvaluator
@@ -94,7 +94,7 @@ class EvaluatorCheck(Named):
         Raises EvaluatorError where the evaluator raises, and InputError where it says
         nothing, or a number that is not on its scale.
         """
-        if isinstance(self.evaluator, Judge) and get_active_episode() is not None:
+        if isinstance(self.evaluator, JudgeEvaluator) and get_active_episode() is not None:
             return self._judged(episode, self.evaluator)
         evaluator = self.evaluator
         is_own = type(evaluator).evaluate_async is not Evaluator.evaluate_async
@@ -116,27 +116,27 @@ class EvaluatorCheck(Named):
             raise self._error(error, episode) from error
         return self._read(found, episode)
 
-    async def _judged(self, episode: Episode, judge: Judge) -> tuple[Assertion, ...]:
+    async def _judged(self, episode: Episode, judge: JudgeEvaluator) -> tuple[Assertion, ...]:
         """Let the episode's engine ask the judge's model, so that it is recorded and counted."""
         named = judge.model or llm_as_a_judge._default_model  # noqa: SLF001 - it can only be set
-        model = await running_engine(self._label).judge_model(named)
+        model = await get_running_engine(self._label).judge_model(named)
         asked = dataclasses.replace(judge, model=model)
         return await self._awaited(asked.evaluate_async(self.context(episode)), episode)
 
     def context(self, episode: Episode) -> EvaluatorContext[Any, Any, Any]:
         """Return what the evaluator gets to see of an episode."""
-        said = [text for exchange in exchanges(episode) for text in exchange.said]
+        said = [text for exchange in split_exchanges(episode) for text in exchange.said]
         spoken = said[0] if len(said) == 1 else said
         return EvaluatorContext(
             name=episode.scenario_id,
             inputs=spoken if self.inputs is None else self.inputs,
-            output=_reply(episode) if self.output is None else self.output,
+            output=_get_last_reply(episode) if self.output is None else self.output,
             expected_output=self.expected_output,
             metadata=dict(episode.metadata) if self.metadata is None else self.metadata,
-            duration=_seconds(episode),
-            _span_tree=span_tree(episode),
+            duration=_measure_seconds(episode),
+            _span_tree=build_span_tree(episode),
             attributes={},
-            metrics=metrics(episode),
+            metrics=compute_metrics(episode),
         )
 
     @property
@@ -146,7 +146,9 @@ class EvaluatorCheck(Named):
     def _error(self, error: Exception, episode: Episode) -> AgentEvalError:
         if isinstance(error, InputError):
             return error
-        untimed = " (the agent's time was not measured)" if math.isnan(_seconds(episode)) else ""
+        untimed = (
+            " (the agent's time was not measured)" if math.isnan(_measure_seconds(episode)) else ""
+        )
         return EvaluatorError(f"evaluator {self._label}: {describe_error(error)}{untimed}")
 
     def _read(self, output: object, episode: Episode) -> tuple[Assertion, ...]:
@@ -155,7 +157,7 @@ class EvaluatorCheck(Named):
             found = _OUTPUT.validate_python(output)
         except ValidationError as error:
             raise EvaluatorError(
-                f"evaluator {self._label}: it returned {shown(output)}, which is no result"
+                f"evaluator {self._label}: it returned {format_value(output)}, which is no result"
             ) from error
         named = found if isinstance(found, Mapping) else {self._label: found}
         if not named:
@@ -169,11 +171,11 @@ class EvaluatorCheck(Named):
         value = result.value if isinstance(result, EvaluationReason) else result
         said = result.reason if isinstance(result, EvaluationReason) else None
         if isinstance(value, bool):
-            seen = shown(_reply(episode) if self.output is None else self.output)
+            seen = format_value(_get_last_reply(episode) if self.output is None else self.output)
             reason = said or f"{'true' if value else 'false'} of {seen}"
             return self._assertion(key, value, reason)
         if isinstance(value, str):
-            return self._assertion(key, True, f"{shown(value)}{f': {said}' if said else ''}")
+            return self._assertion(key, True, f"{format_value(value)}{f': {said}' if said else ''}")
         return self._number(key, value, said)
 
     def _number(self, key: str, value: float, said: str | None) -> Assertion:
@@ -193,11 +195,11 @@ class EvaluatorCheck(Named):
         return self.evaluator.score_range if isinstance(self.evaluator, GEval) else (0.0, 1.0)
 
 
-def _reply(episode: Episode) -> str:
-    return next(reversed(replies(episode)), "")
+def _get_last_reply(episode: Episode) -> str:
+    return next(reversed(get_replies(episode)), "")
 
 
-def _seconds(episode: Episode) -> float:
+def _measure_seconds(episode: Episode) -> float:
     """Return the agent's time; NaN where it was not measured, which no limit lets pass."""
     if episode.duration_ms is not None:
         return episode.duration_ms / 1000

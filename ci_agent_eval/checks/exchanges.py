@@ -9,7 +9,7 @@ from ci_agent_eval.contract.trajectory import ToolCall, Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class EpisodeExchange:
     """One message of the user (or none, where the agent speaks first) and what followed."""
 
     said: tuple[str, ...]
@@ -29,10 +29,10 @@ class Exchange:
         return tuple(call for turn in self.turns for call in turn.tool_calls)
 
 
-def exchanges(episode: Episode) -> tuple[Exchange, ...]:
+def split_exchanges(episode: Episode) -> tuple[EpisodeExchange, ...]:
     """Return the exchanges of an episode, in order; none without a trajectory."""
     found: list[tuple[list[str], list[Turn]]] = []
-    for turn in turns(episode):
+    for turn in get_turns(episode):
         if turn.role == "user" and (not found or found[-1][1]):
             found.append(([], []))
         if turn.role == "user":
@@ -41,24 +41,24 @@ def exchanges(episode: Episode) -> tuple[Exchange, ...]:
             if not found:
                 found.append(([], []))
             found[-1][1].append(turn)
-    return tuple(Exchange(tuple(said), tuple(did)) for said, did in found)
+    return tuple(EpisodeExchange(tuple(said), tuple(did)) for said, did in found)
 
 
-def turns(episode: Episode) -> tuple[Turn, ...]:
+def get_turns(episode: Episode) -> tuple[Turn, ...]:
     """Return the turns of an episode; none without a trajectory."""
     return episode.trajectory.turns if episode.trajectory else ()
 
 
-def calls(episode: Episode) -> tuple[ToolCall, ...]:
+def get_tool_calls(episode: Episode) -> tuple[ToolCall, ...]:
     """Return every tool call of an episode, in order."""
-    return tuple(call for turn in turns(episode) for call in turn.tool_calls)
+    return tuple(call for turn in get_turns(episode) for call in turn.tool_calls)
 
 
-def replies(episode: Episode) -> tuple[str, ...]:
+def get_replies(episode: Episode) -> tuple[str, ...]:
     """Return the agent's reply of each exchange; an empty text where it gave none."""
-    return tuple(exchange.reply for exchange in exchanges(episode))
+    return tuple(exchange.reply for exchange in split_exchanges(episode))
 
 
-def agent_texts(episode: Episode) -> tuple[str, ...]:
+def get_agent_texts(episode: Episode) -> tuple[str, ...]:
     """Return all the agent wrote, turn by turn, also what was no reply yet."""
-    return tuple(turn.content for turn in turns(episode) if turn.role == "assistant")
+    return tuple(turn.content for turn in get_turns(episode) if turn.role == "assistant")

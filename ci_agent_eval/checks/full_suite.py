@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ci_agent_eval.checks.base import Named, keep
-from ci_agent_eval.checks.exchanges import calls, turns
-from ci_agent_eval.checks.shown import listed
+from ci_agent_eval.checks.base import BaseCheck, set_fields
+from ci_agent_eval.checks.exchanges import get_tool_calls, get_turns
+from ci_agent_eval.checks.formatting import format_list
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.contract.wording import pluralize
@@ -22,7 +22,7 @@ _LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _FullSuiteRun:
     """A call that runs, or would have run, the whole suite."""
 
     turn: int
@@ -32,7 +32,7 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class NoFullSuiteRun(Named):
+class NoFullSuiteRun(BaseCheck):
     """The agent runs no whole pytest suite; what steering held back did not run.
 
     `attempts=True` forbids what was held back as well. `tools` says what tools of other names
@@ -51,7 +51,7 @@ class NoFullSuiteRun(Named):
             raise InputError(f"NoFullSuiteRun.rules: must be Rules, got {self.rules!r}")
         if not isinstance(self.tools, Mapping):
             raise InputError(f"NoFullSuiteRun.tools: must map names, got {self.tools!r}")
-        keep(self, tools=dict(self.tools))
+        set_fields(self, tools=dict(self.tools))
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion; its reason names turns and commands."""
@@ -60,9 +60,9 @@ class NoFullSuiteRun(Named):
         held = sum(run.steered for run in found)
         unseen = not self.optional and not self._judges_any(episode)
         if unseen:
-            reason = _nothing_judged(episode)
+            reason = _explain_no_commands(episode)
         elif wrong:
-            reason = "; ".join(map(_said, wrong[:_SHOWN]))
+            reason = "; ".join(map(_describe_run, wrong[:_SHOWN]))
             reason += f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         elif held:
             reason = f"no call ran it; {pluralize(held, 'attempt')} held back"
@@ -75,19 +75,20 @@ class NoFullSuiteRun(Named):
 
     def _judges_any(self, episode: Episode) -> bool:
         return any(
-            commands_of(self._known(call), self.rules.shell_tools) for call in calls(episode)
+            commands_of(self._known(call), self.rules.shell_tools)
+            for call in get_tool_calls(episode)
         )
 
     def _known(self, call: ToolCall) -> steering.ToolCall:
         return steering.ToolCall(self.tools.get(call.name, call.name), call.arguments)
 
-    def _runs(self, episode: Episode) -> Iterator[_Run]:
-        agents = (turn for turn in turns(episode) if turn.role == "assistant")
+    def _runs(self, episode: Episode) -> Iterator[_FullSuiteRun]:
+        agents = (turn for turn in get_turns(episode) if turn.role == "assistant")
         for number, turn in enumerate(agents, start=1):
             for call in turn.tool_calls:
                 finding = self._finding(call)
                 if finding.full_suite:
-                    yield _Run(number, finding, call.steered_by is not None)
+                    yield _FullSuiteRun(number, finding, call.steered_by is not None)
 
     def _finding(self, call: ToolCall) -> steering.Finding:
         try:
@@ -96,15 +97,15 @@ class NoFullSuiteRun(Named):
             raise missing_package_error("NoFullSuiteRun", str(error.name), "steering") from error
 
 
-def _nothing_judged(episode: Episode) -> str:
-    names = sorted({call.name for call in calls(episode)})
+def _explain_no_commands(episode: Episode) -> str:
+    names = sorted({call.name for call in get_tool_calls(episode)})
     return (
-        f"no call runs commands, so none could be judged (tools: {listed(names) or 'none'}); "
+        f"no call runs commands, so none could be judged (tools: {format_list(names) or 'none'}); "
         "name the agent's shell by rules=Rules(shell_tools={…}), or say optional=True"
     )
 
 
-def _said(run: _Run) -> str:
+def _describe_run(run: _FullSuiteRun) -> str:
     command = run.finding.command or ""
     shown = command if len(command) <= _LONGEST else f"{command[: _LONGEST - 1]}…"
     held = ", held back" if run.steered else ""

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _REFERENCES = ("$ref", "$dynamicRef")
 
 
-def schema_problems(owner: str, schema: Mapping[str, Any] | bool) -> Callable[[Any], list[str]]:
+def build_schema_validator(
+    owner: str, schema: Mapping[str, Any] | bool
+) -> Callable[[Any], list[str]]:
     """Return what lists the problems of a JSON value, each with its path.
 
     The draft is 2020-12 unless `$schema` names another. Raises InputError for a schema that
@@ -37,21 +39,21 @@ def schema_problems(owner: str, schema: Mapping[str, Any] | bool) -> Callable[[A
     try:
         draft.check_schema(own)
     except SchemaError as error:
-        raise InputError(f"{owner}: the schema is none: {_at(error)}") from error
-    validator = draft(own, registry=_registry(owner, own, draft.META_SCHEMA["$schema"]))
+        raise InputError(f"{owner}: the schema is none: {_describe_error(error)}") from error
+    validator = draft(own, registry=_build_registry(owner, own, draft.META_SCHEMA["$schema"]))
 
     def problems(value: Any) -> list[str]:
-        return sorted(map(_at, validator.iter_errors(value)))
+        return sorted(map(_describe_error, validator.iter_errors(value)))
 
     return problems
 
 
-def _at(error: Any) -> str:
+def _describe_error(error: Any) -> str:
     """Return where an error is and what it says."""
     return f"{error.json_path}: {error.message}"
 
 
-def _registry(owner: str, schema: Schema, dialect: str) -> SchemaRegistry:
+def _build_registry(owner: str, schema: Schema, dialect: str) -> SchemaRegistry:
     """Return what references are looked up in. Raises InputError for one that leads elsewhere."""
     from jsonschema_specifications import (  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
         REGISTRY,

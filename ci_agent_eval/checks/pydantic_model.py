@@ -13,7 +13,7 @@ from ci_agent_eval.contract.validation_errors import get_plain_message
 from ci_agent_eval.errors import InputError
 
 
-def model_problems(owner: str, model: Any) -> Callable[[Any], list[str]]:
+def build_model_validator(owner: str, model: Any) -> Callable[[Any], list[str]]:
     """Return what lists the problems of a JSON value, each with its path.
 
     Values are read as pydantic reads JSON: a text may be a date. Raises InputError for a
@@ -32,12 +32,14 @@ def model_problems(owner: str, model: Any) -> Callable[[Any], list[str]]:
             adapter.validate_json(json.dumps(value))
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
-            return [f"{_path(problem['loc'])}: {get_plain_message(problem)}" for problem in found]
+            return [
+                f"{_format_path(problem['loc'])}: {get_plain_message(problem)}" for problem in found
+            ]
         return []
 
     return problems
 
 
-def _path(parts: tuple[int | str, ...]) -> str:
+def _format_path(parts: tuple[int | str, ...]) -> str:
     """Return a path as JSON Schema's errors write theirs: `$.lines[0].price`."""
     return "$" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts)

@@ -6,9 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.checks.base import Named, Texts, keep, pattern, share, texts
-from ci_agent_eval.checks.exchanges import turns
-from ci_agent_eval.checks.shown import called, listed, shown
+from ci_agent_eval.checks.base import (
+    BaseCheck,
+    Texts,
+    compile_pattern,
+    compute_share,
+    normalize_texts,
+    set_fields,
+)
+from ci_agent_eval.checks.exchanges import get_turns
+from ci_agent_eval.checks.formatting import format_call, format_list, format_value
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall, Turn
 from ci_agent_eval.contract.wording import pluralize
@@ -23,7 +30,7 @@ SAYS_SO = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorRecovery(Named):
+class ErrorRecovery(BaseCheck):
     """After each error of a tool, that tool is called again and works, or the reply says so.
 
     `says_so` is what such a reply has to match. `tools` narrows it to some. The score is
@@ -34,29 +41,31 @@ class ErrorRecovery(Named):
     says_so: str | re.Pattern[str] = SAYS_SO
 
     def __post_init__(self) -> None:
-        keep(
+        set_fields(
             self,
-            tools=texts("ErrorRecovery", "tools", self.tools),
-            says_so=pattern("ErrorRecovery", "says_so", self.says_so),
+            tools=normalize_texts("ErrorRecovery", "tools", self.tools),
+            says_so=compile_pattern("ErrorRecovery", "says_so", self.says_so),
         )
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
         failed = list(self._errors(episode))
-        left = [f"{called(call)}: {shown(call.error)}" for call, good in failed if not good]
+        left = [
+            f"{format_call(call)}: {format_value(call.error)}" for call, good in failed if not good
+        ]
         reason = (
             f"made good: {pluralize(len(failed), 'error')}"
             if failed
             else "no tool reported an error"
         )
         if left:
-            reason = f"never made good, nor told: {listed(left)}"
-        score = share(len(failed) - len(left), len(failed))
+            reason = f"never made good, nor told: {format_list(left)}"
+        score = compute_share(len(failed) - len(left), len(failed))
         return (self._assertion("recovers from errors of tools", not left, reason, score=score),)
 
     def _errors(self, episode: Episode) -> Iterator[tuple[ToolCall, bool]]:
         """Yield each call that failed, and whether that was made good."""
-        every = turns(episode)
+        every = get_turns(episode)
         for at, turn in enumerate(every):
             for number, call in enumerate(turn.tool_calls, 1):
                 if call.error is None or (self.tools and call.name not in self.tools):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from ci_agent_eval.checks.base import Named, one_of, threshold
-from ci_agent_eval.checks.shown import cut
+from ci_agent_eval.checks.base import BaseCheck, require_known, require_threshold
+from ci_agent_eval.checks.formatting import truncate_text
 from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.errors import AgentEvalError, InputError
@@ -33,11 +33,11 @@ class JudgeVerdict:
     reason: str
 
 
-Judged = Literal["reply", "conversation"]
+RubricScope = Literal["reply", "conversation"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rubric(Named):
+class Rubric(BaseCheck):
     """What the agent wrote keeps a rubric, says a model: `await check(Rubric("…", model=…))`.
 
     The model is asked by the running episode's engine: within rate limits, from its
@@ -51,7 +51,7 @@ class Rubric(Named):
     rubric: str
     model: Any
     """A name (`openai:gpt-5-mini`), a Provider, or a model of PydanticAI."""
-    of: Judged = "reply"
+    of: RubricScope = "reply"
     expected: str | None = None
     threshold: float | None = None
     timeout_s: float | None = 60.0
@@ -59,17 +59,17 @@ class Rubric(Named):
 
     def __post_init__(self) -> None:
         fields.require_text("Rubric", "rubric", self.rubric)
-        one_of("Rubric", "of", self.of, get_args(Judged))
+        require_known("Rubric", "of", self.of, get_args(RubricScope))
         if self.threshold is not None:
-            threshold("Rubric", self.threshold)
+            require_threshold("Rubric", self.threshold)
         if self.timeout_s is not None:
             fields.require_seconds("Rubric", "timeout_s", self.timeout_s)
 
     async def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return the judge's verdict. Raises JudgeError where there is none."""
-        verdict = await running_engine("Rubric").judge(self, episode)
+        verdict = await get_running_engine("Rubric").judge(self, episode)
         passed = verdict.passed if self.threshold is None else verdict.score >= self.threshold
-        says = f"rubric: {cut(self.rubric)}"
+        says = f"rubric: {truncate_text(self.rubric)}"
         return (self._assertion(says, passed, verdict.reason, score=verdict.score),)
 
 
@@ -95,7 +95,7 @@ class EngineFixture(Protocol):
         """Return a judge's model, rate limited, replayed and counted. Raises InputError."""
 
 
-def running_engine(owner: str) -> EngineFixture:
+def get_running_engine(owner: str) -> EngineFixture:
     """Return the engine fixture of the running episode. Raises InputError if there is none."""
     running = get_active_episode()
     if running is None or running.fixture is None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from ci_agent_eval.checks.base import Named, keep, share
-from ci_agent_eval.checks.exchanges import calls, replies
-from ci_agent_eval.checks.shown import cut, listed, times
+from ci_agent_eval.checks.base import BaseCheck, compute_share, set_fields
+from ci_agent_eval.checks.exchanges import get_replies, get_tool_calls
+from ci_agent_eval.checks.formatting import format_list, format_times, truncate_text
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.errors import InputError
 
@@ -18,14 +18,14 @@ Shape = Any
 """A JSON Schema (draft 2020-12, unless its `$schema` says otherwise), a pydantic model, or
 any type that pydantic validates, such as a dataclass or `list[Order]`."""
 
-Problems = Callable[[Any], list[str]]
+Validator = Callable[[Any], list[str]]
 """Lists what is wrong with a JSON value, each with its path; nothing for one that conforms."""
 
 _FENCED = re.compile(r"\s*```(?:json)?[^\S\n]*\n(.*)\n\s*```\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyShape(Named):
+class ReplyShape(BaseCheck):
     """The agent's reply is JSON of this shape: the last one, every one, or the n-th (from 1).
 
     `fenced` also takes JSON in a Markdown code block. The score is the share of the replies
@@ -35,7 +35,7 @@ class ReplyShape(Named):
     shape: Shape
     which: Literal["last", "every"] | int = "last"
     fenced: bool = False
-    _problems: Problems = field(init=False, repr=False, compare=False)
+    _problems: Validator = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         is_number = isinstance(self.which, int) and not isinstance(self.which, bool)
@@ -43,22 +43,26 @@ class ReplyShape(Named):
             raise InputError(
                 f"ReplyShape.which: must be last, every or a number from 1, got {self.which!r}"
             )
-        keep(self, _problems=problems_of("ReplyShape", self.shape))
+        set_fields(self, _problems=build_validator("ReplyShape", self.shape))
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        every = list(enumerate(replies(episode), 1))
-        says = f"{self._whose()} {label_of(self.shape)}"
+        every = list(enumerate(get_replies(episode), 1))
+        says = f"{self._whose()} {describe_shape(self.shape)}"
         looked = every[-1:] if self.which == "last" else every
         if isinstance(self.which, int):
             looked = every[self.which - 1 : self.which]
         if not looked:
-            given = f"the agent replied {times(len(every))}" if every else "the agent never replied"
+            given = (
+                f"the agent replied {format_times(len(every))}"
+                if every
+                else "the agent never replied"
+            )
             return (self._assertion(says, False, given),)
         found = {number: self._wrong_with(text) for number, text in looked}
         wrong = [f"reply {number}: {what}" for number, what in found.items() if what]
         reason = "; ".join(wrong[:3]) if wrong else "it conforms"
-        score = share(len(looked) - len(wrong), len(looked))
+        score = compute_share(len(looked) - len(wrong), len(looked))
         return (self._assertion(says, not wrong, reason, score=score),)
 
     def _whose(self) -> str:
@@ -69,16 +73,16 @@ class ReplyShape(Named):
     def _wrong_with(self, text: str) -> str | None:
         fence = _FENCED.fullmatch(text) if self.fenced else None
         try:
-            value = json.loads(fence[1] if fence else text, parse_constant=_refuse)
-            return listed_problems(self._problems(value))
+            value = json.loads(fence[1] if fence else text, parse_constant=_reject_constant)
+            return format_problems(self._problems(value))
         except ValueError as error:
-            return f"no JSON ({error}): {cut(text, 60) or 'it is empty'}"
+            return f"no JSON ({error}): {truncate_text(text, 60) or 'it is empty'}"
         except RecursionError:
-            return f"nested too deeply to be read: {cut(text, 60)}"
+            return f"nested too deeply to be read: {truncate_text(text, 60)}"
 
 
 @dataclass(frozen=True, slots=True)
-class ArgumentShape(Named):
+class ArgumentShape(BaseCheck):
     """The arguments of every call of a tool are of this shape.
 
     The score is the share of calls that conform. A tool that was never called fails,
@@ -88,40 +92,40 @@ class ArgumentShape(Named):
     tool: str
     shape: Shape
     optional: bool = False
-    _problems: Problems = field(init=False, repr=False, compare=False)
+    _problems: Validator = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        keep(self, _problems=problems_of("ArgumentShape", self.shape))
+        set_fields(self, _problems=build_validator("ArgumentShape", self.shape))
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        made = [call.arguments for call in calls(episode) if call.name == self.tool]
-        says = f"arguments of {self.tool} are {label_of(self.shape)}"
+        made = [call.arguments for call in get_tool_calls(episode) if call.name == self.tool]
+        says = f"arguments of {self.tool} are {describe_shape(self.shape)}"
         if not made:
             return (self._assertion(says, self.optional, f"{self.tool} was never called"),)
         found = [(number, self._problems(given)) for number, given in enumerate(made, 1)]
-        wrong = [f"call {number}: {listed_problems(what)}" for number, what in found if what]
-        reason = "; ".join(wrong[:3]) if wrong else f"called {times(len(made))}, all conform"
-        score = share(len(made) - len(wrong), len(made))
+        wrong = [f"call {number}: {format_problems(what)}" for number, what in found if what]
+        reason = "; ".join(wrong[:3]) if wrong else f"called {format_times(len(made))}, all conform"
+        score = compute_share(len(made) - len(wrong), len(made))
         return (self._assertion(says, not wrong, reason, score=score),)
 
 
-def problems_of(owner: str, shape: Shape) -> Problems:
+def build_validator(owner: str, shape: Shape) -> Validator:
     """Return what finds the problems of a value. Raises InputError for a shape that is none."""
     if isinstance(shape, Mapping | bool):
         from ci_agent_eval.checks.json_schema import (  # noqa: PLC0415 - it brings jsonschema
-            schema_problems,
+            build_schema_validator,
         )
 
-        return schema_problems(owner, shape)
+        return build_schema_validator(owner, shape)
     from ci_agent_eval.checks.pydantic_model import (  # noqa: PLC0415 - used only for models
-        model_problems,
+        build_model_validator,
     )
 
-    return model_problems(owner, shape)
+    return build_model_validator(owner, shape)
 
 
-def label_of(shape: Shape) -> str:
+def describe_shape(shape: Shape) -> str:
     """Return what a reader calls a shape: its title, or its name."""
     if isinstance(shape, Mapping):
         title = shape.get("title")
@@ -131,10 +135,10 @@ def label_of(shape: Shape) -> str:
     return f"JSON of the type {shape.__name__ if isinstance(shape, type) else shape}"
 
 
-def listed_problems(problems: list[str]) -> str | None:
+def format_problems(problems: list[str]) -> str | None:
     """Return problems as one text; None where there is none."""
-    return listed(map(cut, problems)) if problems else None
+    return format_list(map(truncate_text, problems)) if problems else None
 
 
-def _refuse(constant: str) -> Any:
+def _reject_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON")

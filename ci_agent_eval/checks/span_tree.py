@@ -26,7 +26,7 @@ Attributes = dict[str, AttributeValue]
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _SpanSource:
     """What one span tells."""
 
     name: str
@@ -35,21 +35,21 @@ class _Step:
     failed: bool = False
 
 
-def span_tree(episode: Episode) -> SpanTree:
+def build_span_tree(episode: Episode) -> SpanTree:
     """Return the spans of an episode: its run, and below it turns and tool calls in order."""
     now = _EPOCH
     spans = []
-    for number, step in enumerate(_steps(episode), start=2):
+    for number, step in enumerate(_list_span_sources(episode), start=2):
         end = now + max(timedelta(milliseconds=step.duration_ms or 0), _SHORTEST)
-        spans.append(_span(step, number, now, end))
+        spans.append(_build_span(step, number, now, end))
         now = end
-    run = _Step("invoke_agent", {"gen_ai.operation.name": "invoke_agent"}, None)
+    run = _SpanSource("invoke_agent", {"gen_ai.operation.name": "invoke_agent"}, None)
     tree = SpanTree()
-    tree.add_spans([_span(run, 1, _EPOCH, now), *spans])
+    tree.add_spans([_build_span(run, 1, _EPOCH, now), *spans])
     return tree
 
 
-def metrics(episode: Episode) -> dict[str, int | float]:
+def compute_metrics(episode: Episode) -> dict[str, int | float]:
     """Return the figures that pydantic-evals takes from spans; only those that were measured."""
     trajectory = episode.trajectory
     turns = trajectory.agent_turns if trajectory is not None else ()
@@ -63,7 +63,7 @@ def metrics(episode: Episode) -> dict[str, int | float]:
     return found
 
 
-def _span(step: _Step, number: int, start: datetime, end: datetime) -> SpanNode:
+def _build_span(step: _SpanSource, number: int, start: datetime, end: datetime) -> SpanNode:
     return SpanNode(
         name=step.name,
         trace_id=1,
@@ -76,18 +76,18 @@ def _span(step: _Step, number: int, start: datetime, end: datetime) -> SpanNode:
     )
 
 
-def _steps(episode: Episode) -> Iterator[_Step]:
+def _list_span_sources(episode: Episode) -> Iterator[_SpanSource]:
     """Yield a step for each turn of the agent, and one for each call it made."""
     model = episode.model or "unknown"
     for turn in episode.trajectory.agent_turns if episode.trajectory else ():
-        yield _Step(f"chat {model}", _of_turn(turn, model), turn.latency_ms)
+        yield _SpanSource(f"chat {model}", _get_turn_attributes(turn, model), turn.latency_ms)
         for call in turn.tool_calls:
-            attributes = _of_call(call)
+            attributes = _get_call_attributes(call)
             failed = call.error is not None
-            yield _Step(f"execute_tool {call.name}", attributes, call.duration_ms, failed)
+            yield _SpanSource(f"execute_tool {call.name}", attributes, call.duration_ms, failed)
 
 
-def _of_turn(turn: Turn, model: str) -> Attributes:
+def _get_turn_attributes(turn: Turn, model: str) -> Attributes:
     found: Attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
     if turn.tokens is not None:
         found["gen_ai.usage.input_tokens"] = turn.tokens.input
@@ -97,7 +97,7 @@ def _of_turn(turn: Turn, model: str) -> Attributes:
     return found
 
 
-def _of_call(call: ToolCall) -> Attributes:
+def _get_call_attributes(call: ToolCall) -> Attributes:
     found: Attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.name,

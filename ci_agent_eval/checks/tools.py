@@ -6,57 +6,67 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ci_agent_eval.checks.alignment import aligned
-from ci_agent_eval.checks.base import Named, Texts, keep, not_empty, share, texts, whole
-from ci_agent_eval.checks.exchanges import calls
-from ci_agent_eval.checks.shown import listed, times
+from ci_agent_eval.checks.alignment import pair_in_order
+from ci_agent_eval.checks.base import (
+    BaseCheck,
+    Texts,
+    compute_share,
+    normalize_texts,
+    require_any,
+    require_whole_number,
+    set_fields,
+)
+from ci_agent_eval.checks.exchanges import get_tool_calls
+from ci_agent_eval.checks.formatting import format_list, format_times
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.wording import pluralize
 
 
-def _called(episode: Episode) -> list[str]:
-    return [call.name for call in calls(episode)]
+def _get_tool_names(episode: Episode) -> list[str]:
+    return [call.name for call in get_tool_calls(episode)]
 
 
 @dataclass(frozen=True, slots=True)
-class RequiredTools(Named):
+class RequiredTools(BaseCheck):
     """The agent calls each of these tools at least once; the score is the share it called."""
 
     tools: Texts
 
     def __post_init__(self) -> None:
-        keep(self, tools=texts("RequiredTools", "tools", self.tools))
-        not_empty("RequiredTools", self.tools)
+        set_fields(self, tools=normalize_texts("RequiredTools", "tools", self.tools))
+        require_any("RequiredTools", self.tools)
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        missing = [tool for tool in self.tools if tool not in set(_called(episode))]
-        reason = f"never called: {listed(missing)}" if missing else "all of them were called"
-        score = share(len(self.tools) - len(missing), len(self.tools))
-        says = f"calls {listed(self.tools)}"
+        missing = [tool for tool in self.tools if tool not in set(_get_tool_names(episode))]
+        reason = f"never called: {format_list(missing)}" if missing else "all of them were called"
+        score = compute_share(len(self.tools) - len(missing), len(self.tools))
+        says = f"calls {format_list(self.tools)}"
         return (self._assertion(says, not missing, reason, score=score),)
 
 
 @dataclass(frozen=True, slots=True)
-class ForbiddenTools(Named):
+class ForbiddenTools(BaseCheck):
     """The agent calls none of these tools."""
 
     tools: Texts
 
     def __post_init__(self) -> None:
-        keep(self, tools=texts("ForbiddenTools", "tools", self.tools))
-        not_empty("ForbiddenTools", self.tools)
+        set_fields(self, tools=normalize_texts("ForbiddenTools", "tools", self.tools))
+        require_any("ForbiddenTools", self.tools)
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        counts = Counter(_called(episode))
-        used = [f"{tool} was called {times(counts[tool])}" for tool in self.tools if counts[tool]]
-        reason = listed(used) if used else "none of them was called"
-        return (self._assertion(f"never calls {listed(self.tools)}", not used, reason),)
+        counts = Counter(_get_tool_names(episode))
+        used = [
+            f"{tool} was called {format_times(counts[tool])}" for tool in self.tools if counts[tool]
+        ]
+        reason = format_list(used) if used else "none of them was called"
+        return (self._assertion(f"never calls {format_list(self.tools)}", not used, reason),)
 
 
 @dataclass(frozen=True, slots=True)
-class OrderedTools(Named):
+class OrderedTools(BaseCheck):
     """The agent calls these tools in this order, with any others before, between and after.
 
     The score is the share of them that were called in order (longest common subsequence).
@@ -65,24 +75,24 @@ class OrderedTools(Named):
     tools: Texts
 
     def __post_init__(self) -> None:
-        keep(self, tools=texts("OrderedTools", "tools", self.tools))
-        not_empty("OrderedTools", self.tools)
+        set_fields(self, tools=normalize_texts("OrderedTools", "tools", self.tools))
+        require_any("OrderedTools", self.tools)
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        made = _called(episode)
-        held = {at for _, at in aligned(made, list(self.tools), lambda a, b: a == b)}
+        made = _get_tool_names(episode)
+        held = {at for _, at in pair_in_order(made, list(self.tools), lambda a, b: a == b)}
         missing = [tool for at, tool in enumerate(self.tools) if at not in held]
-        reason = f"it called {listed(made) or 'no tools'}"
+        reason = f"it called {format_list(made) or 'no tools'}"
         if missing:
-            reason = f"not in its place: {listed(missing)}; {reason}"
-        score = share(len(held), len(self.tools))
+            reason = f"not in its place: {format_list(missing)}; {reason}"
+        score = compute_share(len(held), len(self.tools))
         says = f"calls {' then '.join(self.tools)}"
         return (self._assertion(says, not missing, reason, score=score),)
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCallLimits(Named):
+class ToolCallLimits(BaseCheck):
     """The agent makes at most so many tool calls, in total and of each tool named.
 
     One assertion for each limit; over it, the score is the limit's share of the calls.
@@ -93,18 +103,18 @@ class ToolCallLimits(Named):
 
     def __post_init__(self) -> None:
         if self.total is not None:
-            whole("ToolCallLimits", "total", self.total)
+            require_whole_number("ToolCallLimits", "total", self.total)
         for tool, limit in self.per_tool.items():
-            whole("ToolCallLimits", f"per_tool[{tool!r}]", limit)
-        keep(self, per_tool=dict(self.per_tool))
-        not_empty("ToolCallLimits", () if self.total is None else (self.total,), [*self.per_tool])
+            require_whole_number("ToolCallLimits", f"per_tool[{tool!r}]", limit)
+        set_fields(self, per_tool=dict(self.per_tool))
+        require_any("ToolCallLimits", () if self.total is None else (self.total,), [*self.per_tool])
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion for each limit, the total first."""
-        made = _called(episode)
+        made = _get_tool_names(episode)
         counts = Counter(made)
         of_tools = [
-            self._held(_calls(tool, limit), counts[tool], limit)
+            self._held(_describe_limit(tool, limit), counts[tool], limit)
             for tool, limit in self.per_tool.items()
         ]
         if self.total is None:
@@ -113,12 +123,14 @@ class ToolCallLimits(Named):
         return (self._held(says, len(made), self.total), *of_tools)
 
     def _held(self, says: str, count: int, limit: int) -> Assertion:
-        made = f"called {times(count)}" if count else "never called"
+        made = f"called {format_times(count)}" if count else "never called"
         reason = f"{made}, the limit is {limit}"
         if self.name is not None:
             reason = f"{says}: {reason}"
-        return self._assertion(says, count <= limit, reason, score=min(1.0, share(limit, count)))
+        return self._assertion(
+            says, count <= limit, reason, score=min(1.0, compute_share(limit, count))
+        )
 
 
-def _calls(tool: str, limit: int) -> str:
-    return f"calls {tool} at most {times(limit)}" if limit else f"never calls {tool}"
+def _describe_limit(tool: str, limit: int) -> str:
+    return f"calls {tool} at most {format_times(limit)}" if limit else f"never calls {tool}"

@@ -6,11 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from ci_agent_eval.checks.alignment import Pairs, aligned, matched
-from ci_agent_eval.checks.arguments import ArgumentRule, checked_rule, fits
-from ci_agent_eval.checks.base import Named, keep, one_of, share, threshold
-from ci_agent_eval.checks.exchanges import calls
-from ci_agent_eval.checks.shown import called, listed
+from ci_agent_eval.checks.alignment import Pairs, pair_in_any_order, pair_in_order
+from ci_agent_eval.checks.arguments import ArgumentRule, arguments_match, validate_rule
+from ci_agent_eval.checks.base import (
+    BaseCheck,
+    compute_share,
+    require_known,
+    require_threshold,
+    set_fields,
+)
+from ci_agent_eval.checks.exchanges import get_tool_calls
+from ci_agent_eval.checks.formatting import format_call, format_list
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory
@@ -25,7 +31,7 @@ TrajectoryMode = Literal["strict", "unordered", "subset", "superset", "in_order"
 any order; `in_order`: all of the reference's calls in its order, others between them.
 """
 
-Reference = str | ToolCall | tuple[str, Mapping[str, Any]] | Mapping[str, Any]
+CallReference = str | ToolCall | tuple[str, Mapping[str, Any]] | Mapping[str, Any]
 """A call: a tool's name (any arguments), name and arguments, or a call as it is written down."""
 
 _SAYS: Mapping[TrajectoryMode, str] = {
@@ -38,18 +44,18 @@ _SAYS: Mapping[TrajectoryMode, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _ReferenceCall:
     """A call of the reference."""
 
     call: ToolCall
     any_arguments: bool = False
 
     def __str__(self) -> str:
-        return self.call.name if self.any_arguments else called(self.call)
+        return self.call.name if self.any_arguments else format_call(self.call)
 
 
 @dataclass(frozen=True, slots=True)
-class TrajectoryMatch(Named):
+class TrajectoryMatch(BaseCheck):
     """The tool calls match those of a reference, by a mode and a rule for their arguments.
 
     `overrides` gives single tools another rule. The score is the share of calls that pair
@@ -58,23 +64,23 @@ class TrajectoryMatch(Named):
     common subsequence) in `strict` and `in_order`. It passes from `threshold` on.
     """
 
-    reference: Sequence[Reference] | Trajectory | Episode
+    reference: Sequence[CallReference] | Trajectory | Episode
     mode: TrajectoryMode = "strict"
     arguments: ArgumentRule = "exact"
     overrides: Mapping[str, ArgumentRule] = field(default_factory=dict)
     threshold: float = 1.0
-    _steps: tuple[_Step, ...] = field(init=False, repr=False, compare=False)
+    _steps: tuple[_ReferenceCall, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         owner = "TrajectoryMatch"
-        one_of(owner, "mode", self.mode, get_args(TrajectoryMode))
-        threshold(owner, self.threshold)
+        require_known(owner, "mode", self.mode, get_args(TrajectoryMode))
+        require_threshold(owner, self.threshold)
         rules = {
-            tool: checked_rule(owner, f"overrides[{tool!r}]", rule)
+            tool: validate_rule(owner, f"overrides[{tool!r}]", rule)
             for tool, rule in self.overrides.items()
         }
-        rule = checked_rule(owner, "arguments", self.arguments)
-        keep(self, arguments=rule, overrides=rules, _steps=_steps(self.reference))
+        rule = validate_rule(owner, "arguments", self.arguments)
+        set_fields(self, arguments=rule, overrides=rules, _steps=_parse_reference(self.reference))
         if not self._steps and self.mode in ("superset", "in_order"):
             raise InputError(
                 f"{owner}.reference: it has no call, and every trajectory holds all of none; name "
@@ -83,25 +89,25 @@ class TrajectoryMatch(Named):
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        made, steps = calls(episode), self._steps
-        pair = aligned if self.mode in ("strict", "in_order") else matched
+        made, steps = get_tool_calls(episode), self._steps
+        pair = pair_in_order if self.mode in ("strict", "in_order") else pair_in_any_order
         pairs = pair(made, steps, self._fits)
         score = self._score(len(pairs), len(made), len(steps))
         reason = self._reason(made, pairs)
         return (self._assertion(_SAYS[self.mode], score >= self.threshold, reason, score=score),)
 
-    def _fits(self, call: ToolCall, step: _Step) -> bool:
+    def _fits(self, call: ToolCall, step: _ReferenceCall) -> bool:
         if call.name != step.call.name:
             return False
         rule = self.overrides.get(call.name, "ignore" if step.any_arguments else self.arguments)
-        return fits(call.arguments, step.call.arguments, rule)
+        return arguments_match(call.arguments, step.call.arguments, rule)
 
     def _score(self, pairs: int, made: int, wanted: int) -> float:
         if self.mode == "subset":
-            return share(pairs, made)
+            return compute_share(pairs, made)
         if self.mode in ("superset", "in_order"):
-            return share(pairs, wanted)
-        return share(2 * pairs, made + wanted)
+            return compute_share(pairs, wanted)
+        return compute_share(2 * pairs, made + wanted)
 
     def _reason(self, made: Sequence[ToolCall], pairs: Pairs) -> str:
         """Say how many calls pair up, and which do not, as far as the mode asks for them."""
@@ -110,40 +116,40 @@ class TrajectoryMatch(Named):
         extra = [call for i, call in enumerate(made) if i not in held]
         parts = [f"{len(pairs)} of the reference's {pluralize(len(self._steps), 'call')} made"]
         if missing and self.mode != "subset":
-            parts.append(f"missing: {listed(missing)}")
+            parts.append(f"missing: {format_list(missing)}")
         if extra and self.mode not in ("superset", "in_order"):
-            parts.append(f"not of the reference: {listed(map(called, extra))}")
-        if missing and len(matched(extra, missing, self._fits)) == len(missing):
+            parts.append(f"not of the reference: {format_list(map(format_call, extra))}")
+        if missing and len(pair_in_any_order(extra, missing, self._fits)) == len(missing):
             parts.append("the order differs")
         return "; ".join(parts)
 
 
-def _steps(reference: Any) -> tuple[_Step, ...]:
+def _parse_reference(reference: Any) -> tuple[_ReferenceCall, ...]:
     if isinstance(reference, Episode):
         reference = reference.trajectory or Trajectory()
     if isinstance(reference, Trajectory):
-        return tuple(_Step(call) for call in reference.tool_calls())
+        return tuple(_ReferenceCall(call) for call in reference.tool_calls())
     if isinstance(reference, str | Mapping) or not isinstance(reference, Iterable):
         raise InputError(
             "TrajectoryMatch.reference: must be a list of calls, a Trajectory or an Episode, "
             f"got {reference!r}"
         )
-    return tuple(_step(item) for item in reference)
+    return tuple(_parse_call(item) for item in reference)
 
 
-def _step(item: Any) -> _Step:
+def _parse_call(item: Any) -> _ReferenceCall:
     """Read one call of a reference. Raises InputError."""
     if isinstance(item, str) and item:
-        return _Step(ToolCall(name=item), any_arguments=True)
+        return _ReferenceCall(ToolCall(name=item), any_arguments=True)
     if isinstance(item, ToolCall):
-        return _Step(item)
+        return _ReferenceCall(item)
     if isinstance(item, Mapping) and isinstance(item.get("name"), str):
         given = to_jsonable(item.get("arguments"))
-        return _Step(
+        return _ReferenceCall(
             ToolCall(name=item["name"], arguments=given), any_arguments="arguments" not in item
         )
     if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str):
-        return _Step(ToolCall(name=item[0], arguments=to_jsonable(item[1])))
+        return _ReferenceCall(ToolCall(name=item[0], arguments=to_jsonable(item[1])))
     raise InputError(
         f"TrajectoryMatch.reference: {item!r} is no call; write a tool's name, "
         '("name", {arguments}) or {"name": …, "arguments": {…}}'

@@ -17,9 +17,9 @@ from pydantic_ai.exceptions import UserError
 from pydantic_evals.evaluators import llm_as_a_judge as judges
 from pydantic_evals.evaluators.llm_as_a_judge import GradingOutput
 
-from ci_agent_eval.checks.exchanges import exchanges
+from ci_agent_eval.checks.exchanges import split_exchanges
+from ci_agent_eval.checks.formatting import format_call, truncate_text
 from ci_agent_eval.checks.rubric import JudgeError, JudgeVerdict, Rubric
-from ci_agent_eval.checks.shown import called, cut
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.engine.judge_models import JudgeModels, judge_of, settings_of
@@ -72,7 +72,7 @@ async def _asked(
 
 def _judged(rubric: Rubric, episode: Episode) -> tuple[str, str]:
     """Return the user's words and what is judged. Raises InputError where there is nothing."""
-    every = exchanges(episode)
+    every = split_exchanges(episode)
     said = "\n\n".join(text for exchange in every for text in exchange.said)
     if not any(exchange.turns for exchange in every):
         raise InputError("Rubric: the agent has not said anything yet; let it reply first")
@@ -83,10 +83,13 @@ def _judged(rubric: Rubric, episode: Episode) -> tuple[str, str]:
 def conversation_text(episode: Episode) -> str:
     """Return a conversation as text: who said what, and the tool calls with their results."""
     lines: list[str] = []
-    for exchange in exchanges(episode):
+    for exchange in split_exchanges(episode):
         lines += [f"user: {text}" for text in exchange.said]
         for turn in exchange.turns:
-            lines += [f"agent calls {called(c)} -> {cut(str(_told(c)))}" for c in turn.tool_calls]
+            lines += [
+                f"agent calls {format_call(c)} -> {truncate_text(str(_told(c)))}"
+                for c in turn.tool_calls
+            ]
             lines += [f"agent: {turn.content}"] if turn.content.strip() else []
     return "\n".join(lines)
 

@@ -11,7 +11,7 @@ from ci_agent_eval.errors import create_lazy_getattr
 from ci_agent_eval.opik.decorators.decorators import llm_episode, llm_unit
 
 if TYPE_CHECKING:
-    from ci_agent_eval.opik.decorators.names import (
+    from ci_agent_eval.opik.decorators.contract_names import (
         EpisodeAssertion,
         EpisodeBudgetMetric,
         EpisodeBudgets,

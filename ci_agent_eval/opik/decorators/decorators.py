@@ -14,17 +14,17 @@ from typing import Any, TypeVar
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
-LINKED = "__agent_eval_linked__"
+LINKED_ATTRIBUTE = "__agent_eval_linked__"
 """Attribute of a test whose arguments are linked to an item of the data set."""
 
-RETURNING = "__agent_eval_returning__"
+RETURNING_ATTRIBUTE = "__agent_eval_returning__"
 """Attribute of a test that returns its episode."""
 
 Test = TypeVar("Test")
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class LinkedArguments:
     """Which of the test's arguments are its input, expected output and metadata."""
 
     input: str
@@ -33,7 +33,7 @@ class Linked:
 
 
 @dataclass(frozen=True, slots=True)
-class Returning:
+class FallbackArguments:
     """Which of the test's arguments name the episode, where what it returns does not."""
 
     scenario_id: str
@@ -49,10 +49,10 @@ def llm_unit(
 
     The keys name the test's arguments (parameters, fixtures, defaults) to be linked.
     """
-    linked = Linked(input_key, expected_output_key, metadata_key)
+    linked = LinkedArguments(input_key, expected_output_key, metadata_key)
 
     def decorate(test: Test) -> Test:
-        return _link("llm_unit", test, linked)
+        return _set_linked_arguments("llm_unit", test, linked)
 
     # `@llm_unit` without its brackets gives the test where the first key belongs.
     return llm_unit()(expected_output_key) if callable(expected_output_key) else decorate
@@ -71,53 +71,53 @@ def llm_episode(
     `to_dict`. The first two keys name arguments that stand in for a `scenario_id` and a
     `thread_id` it does not give; the others are those of `llm_unit`.
     """
-    linked = Linked(input_key, expected_output_key, metadata_key)
-    returning = Returning(scenario_id_key, thread_id_key)
+    linked = LinkedArguments(input_key, expected_output_key, metadata_key)
+    returning = FallbackArguments(scenario_id_key, thread_id_key)
 
     def decorate(test: Any) -> Any:
         if isinstance(test, staticmethod | classmethod):
             return type(test)(decorate(test.__func__))
-        wrapper = _delivering(_link("llm_episode", test, linked), returning)
-        setattr(wrapper, RETURNING, returning)
+        wrapper = _wrap_test(_set_linked_arguments("llm_episode", test, linked), returning)
+        setattr(wrapper, RETURNING_ATTRIBUTE, returning)
         return wrapper
 
     return llm_episode()(scenario_id_key) if callable(scenario_id_key) else decorate
 
 
-def _link(name: str, test: Test, linked: Linked) -> Test:
+def _set_linked_arguments(name: str, test: Test, linked: LinkedArguments) -> Test:
     function: Any = getattr(test, "__func__", test)
     if isinstance(function, type) or not callable(function):
         raise TypeError(f"@{name}: decorate a test function or method, not {test!r}")
-    setattr(function, LINKED, linked)
+    setattr(function, LINKED_ATTRIBUTE, linked)
     return test
 
 
-def _delivering(test: Callable[..., Any], names: Returning) -> Callable[..., Any]:
+def _wrap_test(test: Callable[..., Any], names: FallbackArguments) -> Callable[..., Any]:
     """Wrap a test, async if it is, so that what it returns goes to its episode."""
     if inspect.iscoroutinefunction(test):
 
         @functools.wraps(test)
         async def awaiting(*args: Any, **kwargs: Any) -> Any:
-            return _deliver(await test(*args, **kwargs), test, args, kwargs, names)
+            return _deliver_returned_value(await test(*args, **kwargs), test, args, kwargs, names)
 
         return awaiting
 
     @functools.wraps(test)
     def calling(*args: Any, **kwargs: Any) -> Any:
-        return _deliver(test(*args, **kwargs), test, args, kwargs, names)
+        return _deliver_returned_value(test(*args, **kwargs), test, args, kwargs, names)
 
     return calling
 
 
-def _deliver(
+def _deliver_returned_value(
     returned: object,
     test: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    names: Returning,
+    names: FallbackArguments,
 ) -> Any:
-    from ci_agent_eval.opik.decorators import returned as returns  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.opik.decorators import returned_episode as returns  # noqa: PLC0415 - inert until used
 
-    given = returns.arguments_of(test, args, kwargs)
+    given = returns.bind_arguments(test, args, kwargs)
     scenario_id, thread_id = given.get(names.scenario_id), given.get(names.thread_id)
-    return returns.deliver(returned, scenario_id=scenario_id, thread_id=thread_id)
+    return returns.deliver_episode(returned, scenario_id=scenario_id, thread_id=thread_id)

@@ -5,22 +5,22 @@ here first, and marked until it was sent.
 """
 
 from ci_agent_eval.opik.experiments.records import (
-    Content,
     Experiment,
-    Result,
+    ExperimentResult,
+    ItemContent,
     ScoreRow,
-    content_of,
-    uuid7,
+    build_content,
+    make_uuid7,
 )
 from ci_agent_eval.opik.experiments.store import DEFAULT_PATH, ExperimentStore
 
 __all__ = [
     "DEFAULT_PATH",
-    "Content",
     "Experiment",
+    "ExperimentResult",
     "ExperimentStore",
-    "Result",
+    "ItemContent",
     "ScoreRow",
-    "content_of",
-    "uuid7",
+    "build_content",
+    "make_uuid7",
 ]

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.opik.experiments.records import Experiment, Result
+from ci_agent_eval.opik.experiments.records import Experiment, ExperimentResult
 
 _LATEST = re.compile(r"latest(?:~([0-9]{1,6}))?")
 SHORTEST_ID = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ResultChange:
     """A test that came out otherwise: its outcomes and those scores that differ."""
 
     nodeid: str
@@ -28,33 +28,33 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ExperimentComparison:
     """What differs between a first and a second experiment."""
 
     base: Experiment
     other: Experiment
-    changes: tuple[Change, ...]
+    changes: tuple[ResultChange, ...]
     """By node id."""
     unchanged: int
     means: Mapping[str, tuple[float | None, float | None]]
     """The mean of each score in both, by its name."""
 
     @property
-    def worse(self) -> tuple[Change, ...]:
+    def worse(self) -> tuple[ResultChange, ...]:
         """Tests that passed and do not any more."""
         return tuple(
             c for c in self.changes if c.before == "passed" and c.after not in {"passed", None}
         )
 
     @property
-    def better(self) -> tuple[Change, ...]:
+    def better(self) -> tuple[ResultChange, ...]:
         """Tests that pass now and did not."""
         return tuple(
             c for c in self.changes if c.after == "passed" and c.before not in {"passed", None}
         )
 
 
-def chosen(experiments: Sequence[Experiment], named: str) -> Experiment:
+def find_experiment(experiments: Sequence[Experiment], named: str) -> Experiment:
     """Return the experiment that `named` means: a name, an id or its beginning, or `latest`.
 
     `latest~1` is the one before the latest.
@@ -77,27 +77,29 @@ def chosen(experiments: Sequence[Experiment], named: str) -> Experiment:
     )
 
 
-def compared(
+def compare_results(
     base: Experiment,
     other: Experiment,
-    base_results: Iterable[Result],
-    other_results: Iterable[Result],
-) -> Comparison:
+    base_results: Iterable[ExperimentResult],
+    other_results: Iterable[ExperimentResult],
+) -> ExperimentComparison:
     """Hold two experiments against each other."""
     before = {result.nodeid: result for result in base_results}
     after = {result.nodeid: result for result in other_results}
     nodeids = sorted({*before, *after})
-    found = [_change(nodeid, before.get(nodeid), after.get(nodeid)) for nodeid in nodeids]
+    found = [_compare_result(nodeid, before.get(nodeid), after.get(nodeid)) for nodeid in nodeids]
     changes = tuple(c for c in found if c.before != c.after or c.scores)
     names = sorted({s.name for r in (*before.values(), *after.values()) for s in r.scores})
-    means = {name: (_mean(before, name), _mean(after, name)) for name in names}
-    return Comparison(base, other, changes, len(found) - len(changes), means)
+    means = {name: (_compute_mean(before, name), _compute_mean(after, name)) for name in names}
+    return ExperimentComparison(base, other, changes, len(found) - len(changes), means)
 
 
-def _change(nodeid: str, before: Result | None, after: Result | None) -> Change:
-    old, new = _scores(before), _scores(after)
+def _compare_result(
+    nodeid: str, before: ExperimentResult | None, after: ExperimentResult | None
+) -> ResultChange:
+    old, new = _get_scores(before), _get_scores(after)
     pairs = {name: (old.get(name), new.get(name)) for name in sorted({*old, *new})}
-    return Change(
+    return ResultChange(
         nodeid=nodeid,
         before=None if before is None else before.outcome,
         after=None if after is None else after.outcome,
@@ -106,10 +108,10 @@ def _change(nodeid: str, before: Result | None, after: Result | None) -> Change:
     )
 
 
-def _scores(result: Result | None) -> dict[str, float]:
+def _get_scores(result: ExperimentResult | None) -> dict[str, float]:
     return {} if result is None else {score.name: score.value for score in result.scores}
 
 
-def _mean(results: Mapping[str, Result], name: str) -> float | None:
+def _compute_mean(results: Mapping[str, ExperimentResult], name: str) -> float | None:
     values = [s.value for r in results.values() for s in r.scores if s.name == name]
     return math.fsum(values) / len(values) if values else None

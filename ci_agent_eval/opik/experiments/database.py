@@ -72,11 +72,11 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
     """
     try:
         if create and not path.exists():
-            _make(path)
+            _create_file(path)
         elif path.is_file() and not path.stat().st_size:
-            _fill(path, create=create)
-        _look_at(path)
-        return _connect(path)
+            _create_tables(path, create=create)
+        _check_header(path)
+        return _open_connection(path)
     except FileNotFoundError:
         raise InputError(
             f"{path}: there is no experiment store; run tests that use @llm_unit first, or name "
@@ -84,11 +84,11 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
         ) from None
     except (OSError, sqlite3.Error) as error:
         raise InputError(
-            f"{path}: cannot be used as the experiment store ({_why(error)}); name another one"
+            f"{path}: cannot be used as the experiment store ({_describe_error(error)}); name another one"
         ) from None
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _open_connection(path: Path) -> sqlite3.Connection:
     """Open the file that is known to be ours. Raises sqlite3.Error and then leaves nothing open."""
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
@@ -102,11 +102,11 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _why(error: OSError | sqlite3.Error) -> str:
+def _describe_error(error: OSError | sqlite3.Error) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
-def _look_at(path: Path) -> None:
+def _check_header(path: Path) -> None:
     """Read the header: whose file it is, and of which version of the tables."""
     with open_regular(path, follow=True) as file:
         header = file.read(100)
@@ -122,7 +122,7 @@ def _look_at(path: Path) -> None:
         )
 
 
-def _make(path: Path) -> None:
+def _create_file(path: Path) -> None:
     """Make the file under another name and give it its own when it is whole.
 
     Of several processes that do so at once one wins, and the others use its file.
@@ -137,10 +137,10 @@ def _make(path: Path) -> None:
                 f"PRAGMA journal_mode = WAL;\nPRAGMA application_id = {APPLICATION_ID};\n"
                 f"BEGIN;\n{SCHEMA}\nPRAGMA user_version = {VERSION};\nCOMMIT;"
             )
-        _give_name(fresh, path)
+        _move_into_place(fresh, path)
 
 
-def _fill(path: Path, *, create: bool) -> None:
+def _create_tables(path: Path, *, create: bool) -> None:
     """Make an empty file ours: to SQLite it is a database, of which nothing is written yet.
 
     In place, and by one process at a time: another one may have it open. Raises
@@ -149,7 +149,7 @@ def _fill(path: Path, *, create: bool) -> None:
     if not create:
         raise FileNotFoundError(path)
     with closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as connection:
-        with writing(connection):
+        with open_transaction(connection):
             if connection.execute("PRAGMA application_id").fetchone() == (0,):
                 for statement in f"PRAGMA application_id = {APPLICATION_ID};{SCHEMA}".split(";"):
                     connection.execute(statement)
@@ -157,7 +157,7 @@ def _fill(path: Path, *, create: bool) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
 
 
-def _give_name(fresh: Path, path: Path) -> None:
+def _move_into_place(fresh: Path, path: Path) -> None:
     try:
         os.link(fresh, path)
     except OSError:
@@ -166,7 +166,7 @@ def _give_name(fresh: Path, path: Path) -> None:
 
 
 @contextmanager
-def writing(connection: sqlite3.Connection) -> Iterator[None]:
+def open_transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """Do all of the block or nothing, alone among the writers."""
     connection.execute("BEGIN IMMEDIATE")
     try:

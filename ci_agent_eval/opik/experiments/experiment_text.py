@@ -6,23 +6,23 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ci_agent_eval.opik.experiments.compare import Change, Comparison
-from ci_agent_eval.opik.experiments.records import Experiment, Result
+from ci_agent_eval.opik.experiments.compare import ExperimentComparison, ResultChange
+from ci_agent_eval.opik.experiments.records import Experiment, ExperimentResult
 
 _OUTCOMES = {"passed": "passed", "failed": "failed", "error": "errored", "skipped": "skipped"}
 _MARKS = {"passed": "PASSED ", "failed": "FAILED ", "error": "ERROR  ", "skipped": "SKIPPED"}
 
 
-def render_list(experiments: Sequence[Experiment]) -> str:
+def render_experiments(experiments: Sequence[Experiment]) -> str:
     """Render a table of experiments, in their order."""
     rows = [("EXPERIMENT", "DATA SET", "RESULTS", "COMMIT", "SERVER", "ID")]
     rows += [
         (
-            printable(e.name),
-            printable(e.dataset),
-            counted(e.outcomes),
-            printable((e.commit or "-")[:12]),
-            _server(e),
+            replace_control_characters(e.name),
+            replace_control_characters(e.dataset),
+            format_outcomes(e.outcomes),
+            replace_control_characters((e.commit or "-")[:12]),
+            _format_server(e),
             e.uid,
         )
         for e in experiments
@@ -35,57 +35,59 @@ def render_list(experiments: Sequence[Experiment]) -> str:
     return "\n".join(lines) + "\n" if experiments else "no experiments yet\n"
 
 
-def counted(outcomes: Mapping[str, int]) -> str:
+def format_outcomes(outcomes: Mapping[str, int]) -> str:
     """Return how many results there are of each outcome."""
     parts = [f"{outcomes[name]} {word}" for name, word in _OUTCOMES.items() if outcomes.get(name)]
     return ", ".join(parts) or "none"
 
 
-def _server(experiment: Experiment) -> str:
+def _format_server(experiment: Experiment) -> str:
     if experiment.sink is None:
         return "-"
     return f"{experiment.sink}: {'sent' if experiment.sent else 'not sent'}"
 
 
-def render_experiment(experiment: Experiment, results: Iterable[Result]) -> str:
+def render_experiment(experiment: Experiment, results: Iterable[ExperimentResult]) -> str:
     """Render one experiment: what it ran under, then each result."""
-    return "\n".join([*_head(experiment), "", *_result_lines(results)]).rstrip() + "\n"
+    return "\n".join([*_header_lines(experiment), "", *_result_lines(results)]).rstrip() + "\n"
 
 
-def _head(experiment: Experiment) -> Iterator[str]:
-    yield f"experiment  {printable(experiment.name)}"
+def _header_lines(experiment: Experiment) -> Iterator[str]:
+    yield f"experiment  {replace_control_characters(experiment.name)}"
     yield f"id          {experiment.uid}"
-    yield f"data set    {printable(experiment.dataset)}"
+    yield f"data set    {replace_control_characters(experiment.dataset)}"
     yield f"started     {experiment.started}"
     yield f"ended       {experiment.ended or 'not: the run did not come to its end'}"
-    yield f"commit      {printable(experiment.commit or '-')}"
-    yield f"server      {_server(experiment)}"
-    yield f"results     {counted(experiment.outcomes)}"
+    yield f"commit      {replace_control_characters(experiment.commit or '-')}"
+    yield f"server      {_format_server(experiment)}"
+    yield f"results     {format_outcomes(experiment.outcomes)}"
     for name, value in sorted(experiment.settings.items()):
-        yield f"setting     {printable(f'{name} = {_value(value)}')}"
+        yield f"setting     {replace_control_characters(f'{name} = {_format_setting(value)}')}"
 
 
-def _value(value: object) -> str:
+def _format_setting(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _result_lines(results: Iterable[Result]) -> Iterator[str]:
+def _result_lines(results: Iterable[ExperimentResult]) -> Iterator[str]:
     for result in results:
-        scores = "  ".join(f"{printable(s.name)} {number(s.value)}" for s in result.scores)
-        mark = _MARKS.get(result.outcome, printable(result.outcome))
-        yield f"{mark} {printable(result.nodeid)}{f'  [{scores}]' if scores else ''}"
+        scores = "  ".join(
+            f"{replace_control_characters(s.name)} {format_score(s.value)}" for s in result.scores
+        )
+        mark = _MARKS.get(result.outcome, replace_control_characters(result.outcome))
+        yield f"{mark} {replace_control_characters(result.nodeid)}{f'  [{scores}]' if scores else ''}"
         if result.outcome != "passed" and result.reason:
-            yield f"        {printable(result.reason.partition(chr(10))[0])}"
+            yield f"        {replace_control_characters(result.reason.partition(chr(10))[0])}"
 
 
-def render_comparison(comparison: Comparison) -> str:
+def render_comparison(comparison: ExperimentComparison) -> str:
     """Render what differs: first what got worse, then better, then the rest."""
     return "\n".join(_comparison_lines(comparison)).rstrip() + "\n"
 
 
-def _comparison_lines(comparison: Comparison) -> Iterator[str]:
+def _comparison_lines(comparison: ExperimentComparison) -> Iterator[str]:
     for word, experiment in (("base ", comparison.base), ("other", comparison.other)):
-        yield f"{word}  {printable(experiment.name)}: {counted(experiment.outcomes)}"
+        yield f"{word}  {replace_control_characters(experiment.name)}: {format_outcomes(experiment.outcomes)}"
     yield ""
     named = {id(change) for change in (*comparison.worse, *comparison.better)}
     rest = [change for change in comparison.changes if id(change) not in named]
@@ -98,44 +100,44 @@ def _comparison_lines(comparison: Comparison) -> Iterator[str]:
             yield f"{word} {_change_line(change)}"
     yield f"{comparison.unchanged} unchanged"
     for name, pair in comparison.means.items():
-        yield f"mean {printable(name)}: {_arrow(*map(_number_or_none, pair))}"
+        yield f"mean {replace_control_characters(name)}: {_format_change(*map(_format_optional_score, pair))}"
 
 
-def _change_line(change: Change) -> str:
+def _change_line(change: ResultChange) -> str:
     parts = []
     if change.before != change.after:
-        parts.append(_arrow(change.before, change.after))
+        parts.append(_format_change(change.before, change.after))
     parts += [
-        f"{printable(name)} {_arrow(*map(_number_or_none, pair))}"
+        f"{replace_control_characters(name)} {_format_change(*map(_format_optional_score, pair))}"
         for name, pair in change.scores.items()
     ]
-    return f"{printable(change.nodeid)}: {', '.join(parts)}"
+    return f"{replace_control_characters(change.nodeid)}: {', '.join(parts)}"
 
 
-def _arrow(before: str | None, after: str | None) -> str:
+def _format_change(before: str | None, after: str | None) -> str:
     return f"{before or 'not there'} -> {after or 'not there'}"
 
 
-def _number_or_none(value: float | None) -> str | None:
-    return None if value is None else number(value)
+def _format_optional_score(value: float | None) -> str | None:
+    return None if value is None else format_score(value)
 
 
-def number(value: float) -> str:
+def format_score(value: float) -> str:
     """Return a score as people write it: at most three places."""
     return f"{value:.3f}".rstrip("0").rstrip(".")
 
 
-def printable(text: str) -> str:
+def replace_control_characters(text: str) -> str:
     """Replace control characters: what tests are called must not steer the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def render_json(value: object) -> str:
+def format_json(value: object) -> str:
     """Render what `experiment_json` and its like return."""
     return json.dumps(value, ensure_ascii=True, indent=2, sort_keys=True) + "\n"
 
 
-def experiment_json(experiment: Experiment) -> dict[str, Any]:
+def encode_experiment(experiment: Experiment) -> dict[str, Any]:
     """Return an experiment, without its results, as JSON."""
     return {
         "id": experiment.uid,
@@ -151,7 +153,7 @@ def experiment_json(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def result_json(result: Result) -> dict[str, Any]:
+def encode_result(result: ExperimentResult) -> dict[str, Any]:
     """Return a result with its item as JSON."""
     return {
         "nodeid": result.nodeid,
@@ -167,11 +169,11 @@ def result_json(result: Result) -> dict[str, Any]:
     }
 
 
-def comparison_json(comparison: Comparison) -> dict[str, Any]:
+def encode_comparison(comparison: ExperimentComparison) -> dict[str, Any]:
     """Return a comparison as JSON."""
     return {
-        "base": experiment_json(comparison.base),
-        "other": experiment_json(comparison.other),
+        "base": encode_experiment(comparison.base),
+        "other": encode_experiment(comparison.other),
         "worse": [change.nodeid for change in comparison.worse],
         "better": [change.nodeid for change in comparison.better],
         "unchanged": comparison.unchanged,

@@ -40,31 +40,31 @@ def main(arguments: Sequence[str]) -> int:
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     try:
-        sink = _sink()
+        sink = _open_sink()
         with ExperimentStore.open(Path(path)) as store:
             for uid in uids:
-                _send(sink, store, uid)
+                _send_experiment(sink, store, uid)
     except BaseException as error:  # noqa: BLE001 - the boundary: told to whoever started it
-        _say(PROBLEM + _first_line(error))
+        _write_line(PROBLEM + _first_line(error))
         return 1
     return 0
 
 
-def _send(sink: OpikSink, store: ExperimentStore, uid: str) -> None:
+def _send_experiment(sink: OpikSink, store: ExperimentStore, uid: str) -> None:
     experiment = store.experiment(uid)
     if experiment is None:
         raise LookupError(f"experiment {uid} is not in the store")
-    sink.send(experiment, store.results(uid), lambda: _say(STEP))
+    sink.send(experiment, store.results(uid), lambda: _write_line(STEP))
     store.mark_sent(uid, datetime.now(UTC).isoformat(timespec="milliseconds"))
-    _say(SENT + uid)
+    _write_line(SENT + uid)
 
 
-def _sink() -> OpikSink:
+def _open_sink() -> OpikSink:
     opik = import_module("opik")  # here, for it takes seconds
     _limit_requests()
-    _say(STEP)
+    _write_line(STEP)
     client: Any = opik.Opik(_show_misconfiguration_message=False)
-    _say(STEP)
+    _write_line(STEP)
     return OpikSink(client, opik.ExperimentItemReferences)
 
 
@@ -80,7 +80,7 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:300]
 
 
-def _say(line: str) -> None:
+def _write_line(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 

@@ -26,7 +26,7 @@ PING_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class OpikServer:
     """The server that Opik is configured for."""
 
     url: str
@@ -55,16 +55,16 @@ def load_opik_file(environ: Mapping[str, str], home: Path) -> dict[str, str]:
         return {}
 
 
-def target_of(environ: Mapping[str, str], file: Mapping[str, str]) -> Target | None:
+def find_server(environ: Mapping[str, str], file: Mapping[str, str]) -> OpikServer | None:
     """Return the server, or None where neither a key nor an address is configured."""
     url = environ.get("OPIK_URL_OVERRIDE") or file.get("url_override")
     key = environ.get("OPIK_API_KEY") or file.get("api_key")
     if not url and not key:
         return None
-    return Target(url or _address_in(key or "") or CLOUD)
+    return OpikServer(url or _decode_address(key or "") or CLOUD)
 
 
-def _address_in(key: str) -> str | None:
+def _decode_address(key: str) -> str | None:
     """Return the address that a key carries after its `*`, as Opik's `opik_api_key.py` has it."""
     _, star, attributes = key.partition("*")
     try:
@@ -75,7 +75,7 @@ def _address_in(key: str) -> str | None:
         return None
 
 
-def why_unreachable(target: Target, timeout_s: float = PING_S) -> str | None:
+def find_connection_problem(target: OpikServer, timeout_s: float = PING_S) -> str | None:
     """Return why the server does not answer, or None where it answers anything at all."""
     if urlsplit(target.url).scheme not in {"http", "https"}:
         return "its address is neither http nor https"

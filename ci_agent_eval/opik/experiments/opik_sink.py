@@ -11,7 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from ci_agent_eval.opik.experiments.records import Experiment, Result, canonical, content_of
+from ci_agent_eval.opik.experiments.records import (
+    Experiment,
+    ExperimentResult,
+    build_content,
+    encode_canonical_json,
+)
 
 BATCH = 50
 """Traces that are flushed at once: after each the server has shown that it is alive."""
@@ -34,7 +39,7 @@ class OpikDataset(Protocol):
         """Add items that have their `id`."""
 
 
-class OpikExperiment(Protocol):
+class OpikExperimentClient(Protocol):
     """`opik.api_objects.experiment.experiment.Experiment`."""
 
     def get_items(self) -> list[Any]:
@@ -57,10 +62,10 @@ class OpikClient(Protocol):
         experiment_config: dict[str, Any],
         *,
         experiment_id: str,
-    ) -> OpikExperiment:
+    ) -> OpikExperimentClient:
         """Make an experiment."""
 
-    def get_experiment_by_id(self, id: str) -> OpikExperiment:  # noqa: A002 - its name there
+    def get_experiment_by_id(self, id: str) -> OpikExperimentClient:  # noqa: A002 - its name there
         """Return an experiment; raises where there is none of this id."""
 
     def trace(self, **fields: Any) -> Any:
@@ -79,7 +84,10 @@ class OpikSink:
         self._reference = reference
 
     def send(
-        self, experiment: Experiment, results: Sequence[Result], on_step: Callable[[], None]
+        self,
+        experiment: Experiment,
+        results: Sequence[ExperimentResult],
+        on_step: Callable[[], None],
     ) -> None:
         """Send an experiment whole; raises SinkError where not all of it arrived."""
         items = self._items(experiment.dataset, results)
@@ -88,34 +96,38 @@ class OpikSink:
         arrived = {item.trace_id for item in there.get_items()}
         on_step()
         missing = [result for result in results if result.trace_id not in arrived]
-        for batch in _batches(missing):
+        for batch in _split_batches(missing):
             for result in batch:
-                self._client.trace(**trace_fields(result))
+                self._client.trace(**build_trace_fields(result))
             self._flush()
             on_step()
             there.insert(
                 experiment_items_references=[
-                    self._reference(dataset_item_id=items[_key(result)], trace_id=result.trace_id)
+                    self._reference(
+                        dataset_item_id=items[_build_content_key(result)], trace_id=result.trace_id
+                    )
                     for result in batch
                 ]
             )
             self._flush()
             on_step()
 
-    def _items(self, name: str, results: Sequence[Result]) -> dict[str, str]:
+    def _items(self, name: str, results: Sequence[ExperimentResult]) -> dict[str, str]:
         """Return the ids of the results' items by content; those not there yet are put in."""
         dataset = self._client.get_or_create_dataset(name)
-        known = {canonical(_without_id(item)): str(item["id"]) for item in dataset.get_items()}
+        known = {
+            encode_canonical_json(_remove_id(item)): str(item["id"]) for item in dataset.get_items()
+        }
         fresh: dict[str, dict[str, Any]] = {}
         for result in results:
-            key = _key(result)
+            key = _build_content_key(result)
             if key not in known:
-                fresh[key] = {"id": result.item_id or result.trace_id, **_content(result)}
+                fresh[key] = {"id": result.item_id or result.trace_id, **_get_content(result)}
         if fresh:
             dataset.insert(list(fresh.values()))
         return known | {key: str(item["id"]) for key, item in fresh.items()}
 
-    def _experiment(self, experiment: Experiment) -> OpikExperiment:
+    def _experiment(self, experiment: Experiment) -> OpikExperimentClient:
         with contextlib.suppress(Exception):  # whatever it raises where there is none
             return self._client.get_experiment_by_id(experiment.uid)
         config = {**experiment.settings, "commit": experiment.commit}
@@ -131,9 +143,9 @@ class OpikSink:
             raise SinkError("not all of it arrived in time")
 
 
-def trace_fields(result: Result) -> dict[str, Any]:
+def build_trace_fields(result: ExperimentResult) -> dict[str, Any]:
     """Return the trace that stands for a test: its input, how it ended, its scores."""
-    content = _content(result)
+    content = _get_content(result)
     given = {key: value for key, value in content["input"].items() if key != "test_name"}
     return {
         "id": result.trace_id,
@@ -150,19 +162,19 @@ def trace_fields(result: Result) -> dict[str, Any]:
     }
 
 
-def _content(result: Result) -> dict[str, Any]:
+def _get_content(result: ExperimentResult) -> dict[str, Any]:
     """Return what is in a result's item; a test that never ran has but its name."""
-    return (result.content or content_of(result.nodeid, given={})).fields()
+    return (result.content or build_content(result.nodeid, given={})).fields()
 
 
-def _key(result: Result) -> str:
-    return canonical(_content(result))
+def _build_content_key(result: ExperimentResult) -> str:
+    return encode_canonical_json(_get_content(result))
 
 
-def _without_id(item: dict[str, Any]) -> dict[str, Any]:
+def _remove_id(item: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in item.items() if key != "id"}
 
 
-def _batches(results: Sequence[Result]) -> Iterator[Sequence[Result]]:
+def _split_batches(results: Sequence[ExperimentResult]) -> Iterator[Sequence[ExperimentResult]]:
     for start in range(0, len(results), BATCH):
         yield results[start : start + BATCH]

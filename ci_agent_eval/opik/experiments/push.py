@@ -16,10 +16,10 @@ from typing import IO
 
 from ci_agent_eval.opik.experiments.opik_process import PROBLEM, SENT
 from ci_agent_eval.opik.experiments.opik_settings import (
-    Target,
+    OpikServer,
+    find_connection_problem,
+    find_server,
     is_installed,
-    target_of,
-    why_unreachable,
 )
 
 SINK = "opik"
@@ -31,27 +31,29 @@ STALL_S = 6.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
+class PushResult:
     """What arrived, and what kept the rest from it."""
 
     sent: tuple[str, ...] = ()
     problem: str | None = None
 
 
-def server_of(environ: Mapping[str, str], file: Mapping[str, str]) -> Target | None:
+def find_usable_server(environ: Mapping[str, str], file: Mapping[str, str]) -> OpikServer | None:
     """Return Opik's server, where the package is installed and configured."""
-    return target_of(environ, file) if is_installed() else None
+    return find_server(environ, file) if is_installed() else None
 
 
-def push(store: Path, uids: Sequence[str], target: Target, environ: Mapping[str, str]) -> Pushed:
+def push_to_opik(
+    store: Path, uids: Sequence[str], target: OpikServer, environ: Mapping[str, str]
+) -> PushResult:
     """Send experiments to Opik, in a process that is ended where the server hangs.
 
     A server that does not answer costs the time of one ping.
     """
     if not uids:
-        return Pushed()
-    if (why := why_unreachable(target)) is not None:
-        return Pushed(problem=f"Opik at {target.host} does not answer ({why})")
+        return PushResult()
+    if (why := find_connection_problem(target)) is not None:
+        return PushResult(problem=f"Opik at {target.host} does not answer ({why})")
     command = [
         sys.executable,
         "-m",
@@ -70,40 +72,40 @@ def push(store: Path, uids: Sequence[str], target: Target, environ: Mapping[str,
         start_new_session=True,
     )
     try:
-        return _followed(process, target)
+        return _follow_process(process, target)
     finally:
-        _end(process)
+        _kill_process(process)
 
 
-def _followed(process: subprocess.Popen[str], target: Target) -> Pushed:
+def _follow_process(process: subprocess.Popen[str], target: OpikServer) -> PushResult:
     """Read the process's lines until it ends, or none comes in time."""
     lines: queue.Queue[str | None] = queue.Queue()
     assert process.stdout is not None  # noqa: S101 - it was asked for
-    threading.Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
+    threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True).start()
     sent: list[str] = []
     wait_s = IMPORT_S
     while True:
         try:
             line = lines.get(timeout=wait_s)
         except queue.Empty:
-            return Pushed(tuple(sent), f"Opik at {target.host} stopped answering")
+            return PushResult(tuple(sent), f"Opik at {target.host} stopped answering")
         if line is None:
-            return Pushed(tuple(sent))
+            return PushResult(tuple(sent))
         if line.startswith(PROBLEM):
-            return Pushed(tuple(sent), f"Opik at {target.host}: {line.removeprefix(PROBLEM)}")
+            return PushResult(tuple(sent), f"Opik at {target.host}: {line.removeprefix(PROBLEM)}")
         if line.startswith(SENT):
             sent.append(line.removeprefix(SENT))
         wait_s = STALL_S
 
 
-def _read(file: IO[str], lines: queue.Queue[str | None]) -> None:
+def _read_lines(file: IO[str], lines: queue.Queue[str | None]) -> None:
     with contextlib.suppress(ValueError):  # it was closed under us: the process has been ended
         for line in file:
             lines.put(line.rstrip("\n"))
     lines.put(None)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _kill_process(process: subprocess.Popen[str]) -> None:
     """End the process with whatever it started; it has its own group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -16,7 +16,7 @@ LOST = "the process ended before the test did"
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ItemContent:
     """What an item of a data set holds; two of the same content are one item."""
 
     input: Json
@@ -35,30 +35,30 @@ class Content:
     @property
     def hash(self) -> str:
         """The same for the same content, whatever the order of its keys."""
-        return hashlib.sha256(canonical(self.fields()).encode()).hexdigest()
+        return hashlib.sha256(encode_canonical_json(self.fields()).encode()).hexdigest()
 
 
-def canonical(value: object) -> str:
+def encode_canonical_json(value: object) -> str:
     """Return a JSON value as text that is the same for equal values."""
     return json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
 
-def content_of(
+def build_content(
     test_name: str, *, given: object, expected_output: object = None, metadata: object = None
-) -> Content:
+) -> ItemContent:
     """Return the content as Opik's plugin makes it: what is no object is put into one.
 
     The test's name is part of its input. All values must be JSON.
     """
     inputs = given if isinstance(given, Mapping) else {"input": given}
-    return Content(
+    return ItemContent(
         input={"test_name": test_name, **inputs},
-        expected_output=_wrapped("expected_output", expected_output),
-        metadata=_wrapped("metadata", metadata),
+        expected_output=_wrap_value("expected_output", expected_output),
+        metadata=_wrap_value("metadata", metadata),
     )
 
 
-def _wrapped(name: str, value: Any) -> Json | None:
+def _wrap_value(name: str, value: Any) -> Json | None:
     return value if value is None or isinstance(value, Mapping) else {name: value}
 
 
@@ -72,14 +72,14 @@ class ScoreRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ExperimentResult:
     """How one test came out."""
 
     nodeid: str
     outcome: str = "error"
     reason: str | None = LOST
     scores: tuple[ScoreRow, ...] = ()
-    content: Content | None = None
+    content: ItemContent | None = None
     item_id: str | None = None
     trace_id: str = ""
     """The id of its trace on a server; a UUID of version 7, as `item_id` is."""
@@ -109,7 +109,7 @@ class Experiment:
     """How many results there are of each outcome; filled in by the store."""
 
 
-def uuid7(milliseconds: int, random: bytes) -> str:
+def make_uuid7(milliseconds: int, random: bytes) -> str:
     """Return a UUID of version 7 (RFC 9562, 5.7) from Unix time and ten random bytes."""
     number = milliseconds << 80 | int.from_bytes(random, "big")
     number = number & ~(0xF << 76) | 0x7 << 76

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.opik.experiments.database import open_database, writing
+from ci_agent_eval.opik.experiments.database import open_database, open_transaction
 from ci_agent_eval.opik.experiments.records import (
     LOST,
-    Content,
     Experiment,
-    Result,
+    ExperimentResult,
+    ItemContent,
     ScoreRow,
-    canonical,
+    encode_canonical_json,
 )
 
 DEFAULT_PATH = ".agent-eval/experiments.sqlite3"
@@ -70,7 +70,7 @@ class ExperimentStore:
                 dataset,
                 experiment.started,
                 experiment.commit,
-                canonical(dict(experiment.settings)),
+                encode_canonical_json(dict(experiment.settings)),
                 experiment.sink,
             )
 
@@ -90,7 +90,7 @@ class ExperimentStore:
                 started,
             )
 
-    def link(self, uid: str, nodeid: str, content: Content, item_id: str) -> None:
+    def link(self, uid: str, nodeid: str, content: ItemContent, item_id: str) -> None:
         """Link a test to its item, which is there once for each content; `item_id` is a new id."""
         with self._writing():
             (dataset,) = self._one("SELECT dataset_id FROM experiments WHERE uid = ?", uid)
@@ -99,7 +99,7 @@ class ExperimentStore:
                 item_id,
                 dataset,
                 content.hash,
-                canonical(content.fields()),
+                encode_canonical_json(content.fields()),
             )
             self._run(
                 "UPDATE results SET item_id = (SELECT id FROM items WHERE dataset_id = ? "
@@ -110,7 +110,7 @@ class ExperimentStore:
                 nodeid,
             )
 
-    def end(self, uid: str, result: Result) -> None:
+    def end(self, uid: str, result: ExperimentResult) -> None:
         """Write how a test ended: outcome, reason, scores, time."""
         with self._writing():
             self._run(
@@ -118,7 +118,7 @@ class ExperimentStore:
                 "WHERE experiment = ? AND nodeid = ?",
                 result.outcome,
                 result.reason,
-                canonical([_score_fields(score) for score in result.scores]),
+                encode_canonical_json([_encode_score(score) for score in result.scores]),
                 result.ended,
                 uid,
                 result.nodeid,
@@ -148,20 +148,22 @@ class ExperimentStore:
                 "SELECT experiment, outcome, COUNT(*) FROM results GROUP BY 1, 2 ORDER BY 1, 2"
             ):
                 counts.setdefault(uid, {})[outcome] = count
-        return [replace(_experiment(row), outcomes=counts.get(row[0], {})) for row in rows]
+        return [
+            replace(_parse_experiment_row(row), outcomes=counts.get(row[0], {})) for row in rows
+        ]
 
     def experiment(self, uid: str) -> Experiment | None:
         """Return one experiment by its whole id, if it is there."""
         return next((e for e in self.experiments() if e.uid == uid), None)
 
-    def unsent(self, sink: str) -> list[Experiment]:
+    def find_unsent(self, sink: str) -> list[Experiment]:
         """Return what is meant for a server and was not sent there, the oldest first."""
         return [e for e in reversed(self.experiments()) if e.sink == sink and e.sent is None]
 
-    def results(self, uid: str) -> list[Result]:
+    def results(self, uid: str) -> list[ExperimentResult]:
         """Return the results of an experiment, by node id."""
         with self._reading():
-            return [_result(row) for row in self._all(_RESULTS, uid)]
+            return [_parse_result_row(row) for row in self._all(_RESULTS, uid)]
 
     def _dataset(self, name: str) -> int:
         self._run("INSERT OR IGNORE INTO datasets (name) VALUES (?)", name)
@@ -170,7 +172,7 @@ class ExperimentStore:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        with self._reading(), writing(self._connection):
+        with self._reading(), open_transaction(self._connection):
             yield
 
     @contextmanager
@@ -193,7 +195,7 @@ class ExperimentStore:
         return found
 
 
-def _experiment(row: Sequence[Any]) -> Experiment:
+def _parse_experiment_row(row: Sequence[Any]) -> Experiment:
     uid, name, dataset, started, ended, commit, settings, sink, sent = row
     return Experiment(
         uid=uid,
@@ -208,14 +210,14 @@ def _experiment(row: Sequence[Any]) -> Experiment:
     )
 
 
-def _result(row: Sequence[Any]) -> Result:
+def _parse_result_row(row: Sequence[Any]) -> ExperimentResult:
     nodeid, outcome, reason, scores, content, item_id, trace_id, attempts, started, ended = row
-    return Result(
+    return ExperimentResult(
         nodeid=nodeid,
         outcome=outcome,
         reason=reason,
         scores=tuple(ScoreRow(**score) for score in json.loads(scores)),
-        content=None if content is None else Content(**json.loads(content)),
+        content=None if content is None else ItemContent(**json.loads(content)),
         item_id=item_id,
         trace_id=trace_id,
         attempts=attempts,
@@ -224,5 +226,5 @@ def _result(row: Sequence[Any]) -> Result:
     )
 
 
-def _score_fields(score: ScoreRow) -> dict[str, Any]:
+def _encode_score(score: ScoreRow) -> dict[str, Any]:
     return {"name": score.name, "value": score.value, "reason": score.reason}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ci_agent_eval.opik.decorators.decorators import LINKED, RETURNING
+from ci_agent_eval.opik.decorators.decorators import LINKED_ATTRIBUTE, RETURNING_ATTRIBUTE
 from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
 from ci_agent_eval.pytest_plugin.options import MARKER_HELP
 
@@ -100,7 +100,7 @@ def is_episode(item: pytest.Item) -> bool:
 
 def returns_episode(item: pytest.Item) -> bool:
     """Say whether the item's test is decorated with `@llm_episode`."""
-    return hasattr(getattr(item, "obj", None), RETURNING)
+    return hasattr(getattr(item, "obj", None), RETURNING_ATTRIBUTE)
 
 
 def is_conversation(item: pytest.Item) -> bool:
@@ -110,7 +110,7 @@ def is_conversation(item: pytest.Item) -> bool:
 
 def is_linked(item: pytest.Item) -> bool:
     """Say whether the item's test is decorated with `@llm_unit` or `@llm_episode`."""
-    return hasattr(getattr(item, "obj", None), LINKED)
+    return hasattr(getattr(item, "obj", None), LINKED_ATTRIBUTE)
 
 
 def is_marked(node: pytest.Item | pytest.Collector) -> bool:

@@ -64,7 +64,7 @@ class ExperimentEnd:
 
     def _finish(self, config: pytest.Config, path: Path, *, is_complete: bool) -> None:
         from ci_agent_eval.opik.experiments import ExperimentStore  # noqa: PLC0415 - inert until used
-        from ci_agent_eval.opik.experiments.experiment_text import counted  # noqa: PLC0415 - as above
+        from ci_agent_eval.opik.experiments.experiment_text import format_outcomes  # noqa: PLC0415 - as above
 
         uid = experiment_options.identity(config).uid
         with ExperimentStore.open(path) as store:
@@ -74,20 +74,20 @@ class ExperimentEnd:
                 store.finish(uid, datetime.now(UTC).isoformat(timespec="milliseconds"))
             below = path.is_relative_to(config.rootpath)
             shown = path.relative_to(config.rootpath) if below else path
-            self._said.append(f"{experiment.name}: {counted(experiment.outcomes)}")
+            self._said.append(f"{experiment.name}: {format_outcomes(experiment.outcomes)}")
             self._said.append(f"kept in {shown}; agent-eval experiments show {uid}")
-            unsent = [found.uid for found in store.unsent("opik")] if is_complete else []
+            unsent = [found.uid for found in store.find_unsent("opik")] if is_complete else []
         if experiment.sink is not None and unsent:
             self._send(path, unsent)
 
     def _send(self, path: Path, uids: list[str]) -> None:
         from ci_agent_eval.opik.experiments.opik_settings import load_opik_file  # noqa: PLC0415 - above
-        from ci_agent_eval.opik.experiments.push import push, server_of  # noqa: PLC0415 - as above
+        from ci_agent_eval.opik.experiments.push import find_usable_server, push_to_opik  # noqa: PLC0415 - as above
 
-        target = server_of(os.environ, load_opik_file(os.environ, Path.home()))
+        target = find_usable_server(os.environ, load_opik_file(os.environ, Path.home()))
         if target is None:
             return
-        pushed = push(path, uids, target, os.environ)
+        pushed = push_to_opik(path, uids, target, os.environ)
         if pushed.sent:
             self._said.append(
                 f"sent to Opik at {target.host}: {pluralize(len(pushed.sent), 'experiment')}"

@@ -197,9 +197,9 @@ def identity(config: pytest.Config) -> Identity:
 
 
 def _new_identity(now: datetime) -> Identity:
-    from ci_agent_eval.opik.experiments import uuid7  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.opik.experiments import make_uuid7  # noqa: PLC0415 - inert until used
 
-    uid = uuid7(int(now.timestamp() * 1000), os.urandom(10))
+    uid = make_uuid7(int(now.timestamp() * 1000), os.urandom(10))
     return Identity(uid, now.isoformat(timespec="milliseconds"))
 
 

@@ -20,18 +20,18 @@ from ci_agent_eval import __version__
 from ci_agent_eval.contract.episode import Score
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.opik.decorators.decorators import LINKED, Linked
+from ci_agent_eval.opik.decorators.decorators import LINKED_ATTRIBUTE, LinkedArguments
 from ci_agent_eval.opik.experiments import (
-    Content,
     Experiment,
+    ExperimentResult,
     ExperimentStore,
-    Result,
+    ItemContent,
     ScoreRow,
-    content_of,
-    uuid7,
+    build_content,
+    make_uuid7,
 )
 from ci_agent_eval.opik.experiments.opik_settings import load_opik_file
-from ci_agent_eval.opik.experiments.push import SINK, server_of
+from ci_agent_eval.opik.experiments.push import SINK, find_usable_server
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection.detection import SHOWN
 from ci_agent_eval.pytest_plugin.episodes.endings import Ending, ending_of
@@ -42,7 +42,7 @@ from ci_agent_eval.recording import list_failure_reasons
 from ci_agent_eval.redaction import Redactor, distinct_names
 
 NAME = "ci_agent_eval_experiment"
-_DEFAULT = Linked("input", "expected_output", "metadata")
+_DEFAULT = LinkedArguments("input", "expected_output", "metadata")
 
 
 def watch(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
@@ -81,7 +81,7 @@ def _experiment(
         "suite": options.suite_name(config),
     }
     wants_server = settings.truth(experiment_options.SERVER) is not False
-    server = server_of(os.environ, settings.opik_file) if wants_server else None
+    server = find_usable_server(os.environ, settings.opik_file) if wants_server else None
     commit = config.option.episode_commit or os.environ.get("GITHUB_SHA") or None
     return Experiment(
         uid=identity.uid,
@@ -166,14 +166,14 @@ class LinkedTests:
         content, item_id = self._content(item, name), _new_id()
         self._kept.write(lambda store: store.link(self._kept.uid, name, content, item_id))
 
-    def _content(self, item: pytest.Item, name: str) -> Content:
-        linked: Linked = getattr(getattr(item, "obj", None), LINKED, _DEFAULT)
+    def _content(self, item: pytest.Item, name: str) -> ItemContent:
+        linked: LinkedArguments = getattr(getattr(item, "obj", None), LINKED_ATTRIBUTE, _DEFAULT)
         given = arguments_of(item)
 
         def clean(key: str, missing: object) -> Any:
             return self._redactor.value(to_jsonable(given.get(key, missing)))
 
-        return content_of(
+        return build_content(
             name,
             given=clean(linked.input, {}),
             expected_output=clean(linked.expected_output, None),
@@ -219,7 +219,7 @@ class LinkedTests:
                 "; ".join(list_failure_reasons(episode)) if is_over else episode.reason or reason
             )
         self._outcomes[item.nodeid] = outcome
-        result = Result(
+        result = ExperimentResult(
             nodeid=self._names[item.nodeid],
             outcome=outcome,
             reason=None if reason is None else self._redactor.text(reason),
@@ -252,4 +252,4 @@ def _now() -> str:
 
 
 def _new_id() -> str:
-    return uuid7(int(datetime.now(UTC).timestamp() * 1000), os.urandom(10))
+    return make_uuid7(int(datetime.now(UTC).timestamp() * 1000), os.urandom(10))

@@ -13,15 +13,15 @@ import pytest
 
 from ci_agent_eval.opik.experiments import (
     Experiment,
+    ExperimentResult,
     ExperimentStore,
-    Result,
     ScoreRow,
-    content_of,
-    uuid7,
+    build_content,
+    make_uuid7,
 )
-from ci_agent_eval.opik.experiments.opik_settings import Target, why_unreachable
+from ci_agent_eval.opik.experiments.opik_settings import OpikServer, find_connection_problem
 from ci_agent_eval.opik.experiments.opik_sink import BATCH
-from ci_agent_eval.opik.experiments.push import push
+from ci_agent_eval.opik.experiments.push import push_to_opik
 from tests.opik_server import opik_server
 
 
@@ -38,7 +38,7 @@ def path(tmp_path):
 
 def fill(path, number, results=3):
     """Put an experiment into the store that is meant for Opik."""
-    uid = uuid7(number, bytes(10))
+    uid = make_uuid7(number, bytes(10))
     with ExperimentStore.open(path, create=True) as store:
         started = f"2026-01-01T00:00:0{number}+00:00"
         store.begin(
@@ -54,12 +54,12 @@ def fill(path, number, results=3):
         )
         for index in range(results):
             name = f"t.py::test_{index}"
-            store.start(uid, name, uuid7(number, bytes([9, *[index] * 9])), started)
+            store.start(uid, name, make_uuid7(number, bytes([9, *[index] * 9])), started)
             if index:  # the first was killed before it was linked
-                content = content_of(name, given={"q": index}, expected_output="a")
-                store.link(uid, name, content, uuid7(number, bytes([8, *[index] * 9])))
+                content = build_content(name, given={"q": index}, expected_output="a")
+                store.link(uid, name, content, make_uuid7(number, bytes([8, *[index] * 9])))
                 scores = (ScoreRow("Passed", 1.0), ScoreRow("tone", 0.5, "dry"))
-                store.end(uid, Result(name, "passed", None, scores, ended=started))
+                store.end(uid, ExperimentResult(name, "passed", None, scores, ended=started))
     return uid
 
 
@@ -74,7 +74,7 @@ def sent_of(path):
 
 def test_everything_of_an_experiment_arrives(server, path):
     uid = fill(path, 1)
-    pushed = push(path, [uid], Target(server.url), environ(server))
+    pushed = push_to_opik(path, [uid], OpikServer(server.url), environ(server))
     assert (pushed.sent, pushed.problem) == ((uid,), None)
     assert sent_of(path) == {"e1": True}
     assert server.experiments[uid] == {
@@ -98,9 +98,9 @@ def test_everything_of_an_experiment_arrives(server, path):
 
 def test_items_that_opik_has_already_are_used(server, path):
     first, second = fill(path, 1), fill(path, 2)
-    push(path, [first], Target(server.url), environ(server))
+    push_to_opik(path, [first], OpikServer(server.url), environ(server))
     items = dict(server.items)
-    push(path, [second], Target(server.url), environ(server))
+    push_to_opik(path, [second], OpikServer(server.url), environ(server))
     assert server.items == items
     assert {link["dataset_item_id"] for link in server.links} == set(items)
     assert len(server.links) == 6
@@ -109,7 +109,7 @@ def test_items_that_opik_has_already_are_used(server, path):
 def test_sending_again_changes_nothing(server, path):
     uid = fill(path, 1, BATCH + 5)
     for _ in range(2):
-        assert push(path, [uid], Target(server.url), environ(server)).problem is None
+        assert push_to_opik(path, [uid], OpikServer(server.url), environ(server)).problem is None
     assert len(server.links) == len(server.traces) == BATCH + 5
     assert len(server.items) == BATCH + 5
 
@@ -119,14 +119,14 @@ def test_sending_again_changes_nothing(server, path):
 def test_a_server_that_fails_on_the_way_is_left_and_asked_again_later(server, path, at, how):
     first, second = fill(path, 1), fill(path, 2)
     setattr(server, how, at)
-    pushed = push(path, [first, second], Target(server.url), environ(server))
+    pushed = push_to_opik(path, [first, second], OpikServer(server.url), environ(server))
     assert pushed.sent == ()
-    assert pushed.problem.startswith(f"Opik at {Target(server.url).host}")
+    assert pushed.problem.startswith(f"Opik at {OpikServer(server.url).host}")
     # It ended by itself: requests are cut short, and nobody had to end the process.
     assert "stopped answering" not in pushed.problem
     assert sent_of(path) == {"e1": False, "e2": False}
     setattr(server, how, None)
-    pushed = push(path, [first, second], Target(server.url), environ(server))
+    pushed = push_to_opik(path, [first, second], OpikServer(server.url), environ(server))
     assert (pushed.sent, pushed.problem) == ((first, second), None)
     assert len(server.links) == 6
     assert len(server.items) == 3
@@ -134,24 +134,29 @@ def test_a_server_that_fails_on_the_way_is_left_and_asked_again_later(server, pa
 
 def test_a_server_that_refuses_is_reported_with_the_system_s_error(server, path):
     uid = fill(path, 1)
-    pushed = push(path, [uid], Target("http://127.0.0.1:9/"), environ(server))
+    pushed = push_to_opik(path, [uid], OpikServer("http://127.0.0.1:9/"), environ(server))
     assert pushed.problem == "Opik at 127.0.0.1:9 does not answer ([Errno 111] Connection refused)"
 
 
 def test_a_server_that_hangs_costs_one_ping(server):
     server.hangs_at = "is-alive/ping"
-    assert why_unreachable(Target(server.url), timeout_s=0.2) == "timed out"
+    assert find_connection_problem(OpikServer(server.url), timeout_s=0.2) == "timed out"
 
 
 def test_any_answer_is_one(server):
     server.breaks_at = "is-alive/ping"
-    assert why_unreachable(Target(server.url)) is None
-    assert why_unreachable(Target("file:///etc/hosts")) == "its address is neither http nor https"
+    assert find_connection_problem(OpikServer(server.url)) is None
+    assert (
+        find_connection_problem(OpikServer("file:///etc/hosts"))
+        == "its address is neither http nor https"
+    )
 
 
 def test_an_interpreter_without_opik_says_so_in_the_problem(server, path):
     uid = fill(path, 1)
-    pushed = push(path, [uid], Target(server.url), {**environ(server), "PYTHONPATH": ""})
+    pushed = push_to_opik(
+        path, [uid], OpikServer(server.url), {**environ(server), "PYTHONPATH": ""}
+    )
     assert "ModuleNotFoundError: No module named 'opik'" in pushed.problem
 
 
@@ -171,7 +176,7 @@ def test_the_command_sends_what_is_left(server, path):
     done = command(path, server)
     assert (done.returncode, done.stdout) == (
         0,
-        f"sent to Opik at {Target(server.url).host}: 2 of 2\n",
+        f"sent to Opik at {OpikServer(server.url).host}: 2 of 2\n",
     )
     assert command(path, server).stdout.endswith("0 of 0\n")
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.checks import ArgumentsHold
-from ci_agent_eval.checks.arguments import fits, same
+from ci_agent_eval.checks.arguments import arguments_match, is_equal_json
 from ci_agent_eval.errors import InputError
 from tests.builders import calling, tool_call
 
@@ -53,21 +53,21 @@ def of(check, *calls):
     ],
 )
 def test_rules(given_, reference, rule, fit):
-    assert fits(given_, reference, rule) is fit
+    assert arguments_match(given_, reference, rule) is fit
 
 
 @given(ARGUMENTS, ARGUMENTS)
 def test_subset_and_superset_are_each_other_s_mirror(one, other):
-    assert fits(one, other, "subset") == fits(other, one, "superset")
-    assert fits(one, other, "exact") == (
-        fits(one, other, "subset") and fits(one, other, "superset")
+    assert arguments_match(one, other, "subset") == arguments_match(other, one, "superset")
+    assert arguments_match(one, other, "exact") == (
+        arguments_match(one, other, "subset") and arguments_match(one, other, "superset")
     )
 
 
 @given(VALUES, VALUES)
 def test_sameness_is_symmetric_and_of_itself(one, other):
-    assert same(one, one)
-    assert same(one, other) == same(other, one)
+    assert is_equal_json(one, one)
+    assert is_equal_json(one, other) == is_equal_json(other, one)
 
 
 @pytest.mark.parametrize(

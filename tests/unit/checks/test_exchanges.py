@@ -3,7 +3,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.checks.exchanges import agent_texts, calls, exchanges, replies
+from ci_agent_eval.checks.exchanges import (
+    get_agent_texts,
+    get_replies,
+    get_tool_calls,
+    split_exchanges,
+)
 from ci_agent_eval.contract.episode import Episode
 from tests.builders import talk, tool_call, turn
 
@@ -19,7 +24,7 @@ TURNS = st.lists(
 
 
 def parts(*turns):
-    return [(e.said, tuple(t.content for t in e.turns)) for e in exchanges(talk(*turns))]
+    return [(e.said, tuple(t.content for t in e.turns)) for e in split_exchanges(talk(*turns))]
 
 
 def test_an_exchange_is_what_the_user_says_and_what_follows():
@@ -46,19 +51,24 @@ def test_what_the_loop_and_the_tools_say_is_neither_s():
 def test_replies_calls_and_texts():
     looks = turn("Let me look.", tool_calls=[tool_call("find")])
     episode = talk("a", looks, turn("Found."), turn(" "), "b", turn("", tool_calls=[tool_call()]))
-    assert replies(episode) == ("Found.", "")
-    assert [call.name for call in calls(episode)] == ["find", "lookup_order"]
-    assert agent_texts(episode) == ("Let me look.", "Found.", " ", "")
+    assert get_replies(episode) == ("Found.", "")
+    assert [call.name for call in get_tool_calls(episode)] == ["find", "lookup_order"]
+    assert get_agent_texts(episode) == ("Let me look.", "Found.", " ", "")
 
 
 def test_an_episode_without_a_trajectory_has_none():
     empty = Episode(scenario_id="x", outcome="passed")
-    assert (exchanges(empty), replies(empty), calls(empty), agent_texts(empty)) == ((),) * 4
+    assert (
+        split_exchanges(empty),
+        get_replies(empty),
+        get_tool_calls(empty),
+        get_agent_texts(empty),
+    ) == ((),) * 4
 
 
 @given(TURNS)
 def test_no_turn_is_lost(turns):
-    found = exchanges(talk(*turns))
+    found = split_exchanges(talk(*turns))
     assert [t for e in found for t in e.said] == [t for t in turns if isinstance(t, str)]
     agent = [t["content"] for t in turns if isinstance(t, dict) and t["role"] == "assistant"]
     assert [t.content for e in found for t in e.turns] == agent

@@ -10,7 +10,12 @@ import sys
 import pytest
 
 from ci_agent_eval.opik.decorators import llm_episode, llm_unit
-from ci_agent_eval.opik.decorators.decorators import LINKED, RETURNING, Linked, Returning
+from ci_agent_eval.opik.decorators.decorators import (
+    LINKED_ATTRIBUTE,
+    RETURNING_ATTRIBUTE,
+    FallbackArguments,
+    LinkedArguments,
+)
 
 
 def test_llm_unit_has_the_signature_it_had():
@@ -40,7 +45,9 @@ def test_llm_unit_returns_the_very_function():
     assert llm_unit()(test) is test
     assert llm_unit(test) is test
     assert test(1) == 2
-    assert getattr(test, LINKED) == Linked("input", "expected_output", "metadata")
+    assert getattr(test, LINKED_ATTRIBUTE) == LinkedArguments(
+        "input", "expected_output", "metadata"
+    )
 
 
 def test_its_keys_go_where_they_belong():
@@ -48,7 +55,7 @@ def test_its_keys_go_where_they_belong():
         pass
 
     llm_unit("want", "question", "about")(test)
-    assert getattr(test, LINKED) == Linked("question", "want", "about")
+    assert getattr(test, LINKED_ATTRIBUTE) == LinkedArguments("question", "want", "about")
 
 
 @pytest.mark.parametrize("decorator", [llm_unit(), llm_episode(), llm_unit, llm_episode])
@@ -67,7 +74,7 @@ def test_llm_episode_keeps_name_signature_and_marks():
     assert inspect.signature(wrapped) == inspect.signature(test_it)
     assert (wrapped.__name__, wrapped.__doc__) == ("test_it", "Say it.")
     assert wrapped.pytestmark == test_it.pytestmark
-    assert getattr(wrapped, RETURNING) == Returning("name", "thread")
+    assert getattr(wrapped, RETURNING_ATTRIBUTE) == FallbackArguments("name", "thread")
     assert wrapped(1, b=3) == (1, 3)
 
 
@@ -99,9 +106,9 @@ def test_methods_of_a_class_and_static_ones_stay_what_they_are():
     assert Group().static(1) == 1
     assert Group().of_class(1) == (Group, 1)
     assert Group.unit() == 1
-    assert hasattr(Group().static, RETURNING)
-    assert hasattr(Group().of_class, RETURNING)
-    assert hasattr(Group.unit, LINKED)
+    assert hasattr(Group().static, RETURNING_ATTRIBUTE)
+    assert hasattr(Group().of_class, RETURNING_ATTRIBUTE)
+    assert hasattr(Group.unit, LINKED_ATTRIBUTE)
 
 
 def test_a_decorator_on_top_keeps_what_was_said():
@@ -112,7 +119,7 @@ def test_a_decorator_on_top_keeps_what_was_said():
 
         return wrapper
 
-    assert hasattr(on_top(llm_unit()(lambda: None)), LINKED)
+    assert hasattr(on_top(llm_unit()(lambda: None)), LINKED_ATTRIBUTE)
 
 
 def test_importing_them_brings_no_more_than_python():

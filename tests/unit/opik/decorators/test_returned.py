@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.opik.decorators.returned import as_episode, deliver
+from ci_agent_eval.opik.decorators.returned_episode import as_episode, deliver_episode
 from tests.builders import failing
 
 FIELDS = {"scenario_id": "s", "assertions": [{"name": "a", "passed": True}]}
@@ -99,7 +99,7 @@ def test_a_coroutine_that_was_not_awaited_is_closed():
 
 
 def test_outside_of_an_episode_it_is_handed_back():
-    assert deliver(5) == 5
+    assert deliver_episode(5) == 5
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=8))

@@ -7,17 +7,22 @@ import json
 import pytest
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.opik.experiments.compare import chosen, compared
+from ci_agent_eval.opik.experiments.compare import compare_results, find_experiment
 from ci_agent_eval.opik.experiments.experiment_text import (
-    comparison_json,
-    experiment_json,
+    encode_comparison,
+    encode_experiment,
+    encode_result,
+    format_json,
     render_comparison,
     render_experiment,
-    render_json,
-    render_list,
-    result_json,
+    render_experiments,
 )
-from ci_agent_eval.opik.experiments.records import Experiment, Result, ScoreRow, content_of
+from ci_agent_eval.opik.experiments.records import (
+    Experiment,
+    ExperimentResult,
+    ScoreRow,
+    build_content,
+)
 
 
 def experiment(uid="0190aaaa-0000", **overrides):
@@ -34,7 +39,7 @@ def experiment(uid="0190aaaa-0000", **overrides):
 def result(nodeid, outcome="passed", **scores):
     rows = tuple(ScoreRow(name, value) for name, value in scores.items())
     reason = None if outcome == "passed" else "it did not"
-    return Result(nodeid, outcome, reason, rows, content_of(nodeid, given={}))
+    return ExperimentResult(nodeid, outcome, reason, rows, build_content(nodeid, given={}))
 
 
 BASE = [
@@ -59,7 +64,7 @@ OTHER = [
 
 @pytest.fixture
 def comparison():
-    return compared(experiment("base"), experiment("other"), BASE, OTHER)
+    return compare_results(experiment("base"), experiment("other"), BASE, OTHER)
 
 
 def test_worse_and_better_are_told_from_the_rest(comparison):
@@ -73,7 +78,7 @@ def test_worse_and_better_are_told_from_the_rest(comparison):
 
 
 def test_the_order_of_results_changes_nothing(comparison):
-    again = compared(experiment("base"), experiment("other"), BASE[::-1], OTHER[::-1])
+    again = compare_results(experiment("base"), experiment("other"), BASE[::-1], OTHER[::-1])
     assert render_comparison(again) == render_comparison(comparison)
 
 
@@ -95,7 +100,7 @@ def test_a_comparison_as_text(comparison):
 
 
 def test_a_comparison_as_json(comparison):
-    document = json.loads(render_json(comparison_json(comparison)))
+    document = json.loads(format_json(encode_comparison(comparison)))
     assert document["worse"] == ["t::skips", "t::worse"]
     assert document["changes"][-1] == {
         "nodeid": "t::worse",
@@ -107,7 +112,9 @@ def test_a_comparison_as_json(comparison):
 
 
 def test_a_list_as_text():
-    listed = render_list([experiment(commit="abcdef0123456789", sink="opik"), experiment("b")])
+    listed = render_experiments(
+        [experiment(commit="abcdef0123456789", sink="opik"), experiment("b")]
+    )
     assert listed.splitlines() == [
         "EXPERIMENT                DATA SET  RESULTS             COMMIT        SERVER          ID",
         (
@@ -116,7 +123,7 @@ def test_a_list_as_text():
         ),
         "Test-Suite-b              tests     2 passed, 1 failed  -             -               b",
     ]
-    assert render_list([]) == "no experiments yet\n"
+    assert render_experiments([]) == "no experiments yet\n"
 
 
 def test_an_experiment_as_text():
@@ -146,16 +153,19 @@ def test_hostile_names_do_not_steer_the_terminal():
     evil = "\x1b[2J\nPASSED"
     shown = render_experiment(
         experiment(name=evil, settings={evil: evil}),
-        [Result(evil, "failed", evil, (ScoreRow(evil, 1.0),))],
+        [ExperimentResult(evil, "failed", evil, (ScoreRow(evil, 1.0),))],
     )
-    listed = render_list([experiment(name=evil, dataset=evil, commit=evil)])
+    listed = render_experiments([experiment(name=evil, dataset=evil, commit=evil)])
     assert "\x1b" not in shown + listed
     assert len(listed.splitlines()) == 2
 
 
 def test_everything_of_a_result_is_in_the_json():
-    document = {**experiment_json(experiment()), "results": [result_json(result("t::a", tone=1))]}
-    found = json.loads(render_json(document))
+    document = {
+        **encode_experiment(experiment()),
+        "results": [encode_result(result("t::a", tone=1))],
+    }
+    found = json.loads(format_json(document))
     assert found["results"][0]["item"] == {"input": {"test_name": "t::a"}}
     assert found["results"][0]["scores"] == {"tone": 1}
     assert found["outcomes"] == {"passed": 2, "failed": 1}
@@ -164,15 +174,15 @@ def test_everything_of_a_result_is_in_the_json():
 def test_an_experiment_is_found_by_name_id_and_the_id_s_beginning():
     first, second = experiment("0190aaaa-0002"), experiment("0190aaaa-0001")
     found = [first, second]
-    assert chosen(found, "latest") is chosen(found, "latest~0") is first
-    assert chosen(found, "latest~1") is second
-    assert chosen(found, second.name) is second
-    assert chosen(found, "0190aaaa-0001") is second
-    assert chosen(found, "0190aaaa-0002") is first
+    assert find_experiment(found, "latest") is find_experiment(found, "latest~0") is first
+    assert find_experiment(found, "latest~1") is second
+    assert find_experiment(found, second.name) is second
+    assert find_experiment(found, "0190aaaa-0001") is second
+    assert find_experiment(found, "0190aaaa-0002") is first
     with pytest.raises(InputError, match="2 are called so; give its id: 0190aaaa-0002, 0190"):
-        chosen(found, "0190aaaa")
+        find_experiment(found, "0190aaaa")
     for named in ("0190", "nope", "", "latest~2", "latest~", "latest~-1"):
         with pytest.raises(InputError, match="there is none"):
-            chosen(found, named)
+            find_experiment(found, named)
     with pytest.raises(InputError, match="'latest': there is none"):
-        chosen([], "latest")
+        find_experiment([], "latest")

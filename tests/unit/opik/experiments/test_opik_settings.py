@@ -7,7 +7,12 @@ import json
 
 import pytest
 
-from ci_agent_eval.opik.experiments.opik_settings import CLOUD, Target, load_opik_file, target_of
+from ci_agent_eval.opik.experiments.opik_settings import (
+    CLOUD,
+    OpikServer,
+    find_server,
+    load_opik_file,
+)
 
 
 def key_with(attributes):
@@ -30,11 +35,11 @@ def key_with(attributes):
     ],
 )
 def test_the_server_is_the_one_that_opik_would_take(environ, file, url):
-    assert target_of(environ, file) == (None if url is None else Target(url))
+    assert find_server(environ, file) == (None if url is None else OpikServer(url))
 
 
 def test_the_host_is_shown_without_credentials():
-    assert Target("https://me:secret@host:5173/api/").host == "host:5173"
+    assert OpikServer("https://me:secret@host:5173/api/").host == "host:5173"
 
 
 def test_opik_s_file_is_read_where_it_is(tmp_path):

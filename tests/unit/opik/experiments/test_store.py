@@ -14,12 +14,12 @@ import pytest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.opik.experiments import (
     Experiment,
+    ExperimentResult,
     ExperimentStore,
-    Result,
     ScoreRow,
-    content_of,
+    build_content,
     database,
-    uuid7,
+    make_uuid7,
 )
 from ci_agent_eval.opik.experiments.database import APPLICATION_ID, VERSION
 from ci_agent_eval.opik.experiments.records import LOST
@@ -46,13 +46,13 @@ def test_a_result_is_an_error_until_it_has_ended(store):
     store.start("u1", "t.py::test_a", "trace", "2026-01-01T00:00:01")
     (started,) = store.results("u1")
     assert (started.outcome, started.reason, started.ended) == ("error", LOST, None)
-    content = content_of("t.py::test_a", given={"q": 1}, expected_output=5)
+    content = build_content("t.py::test_a", given={"q": 1}, expected_output=5)
     store.link("u1", "t.py::test_a", content, "item")
     scores = (ScoreRow("Passed", 1.0), ScoreRow("tone", 0.25, "dry"))
-    ended = Result("t.py::test_a", "passed", None, scores, ended="2026-01-01T00:00:02")
+    ended = ExperimentResult("t.py::test_a", "passed", None, scores, ended="2026-01-01T00:00:02")
     store.end("u1", ended)
     (result,) = store.results("u1")
-    assert result == Result(
+    assert result == ExperimentResult(
         nodeid="t.py::test_a",
         outcome="passed",
         reason=None,
@@ -71,14 +71,14 @@ def test_items_of_the_same_content_are_one_in_a_data_set(store):
     for number, uid in enumerate(["u2", "u1", "u1"]):
         store.start(uid, f"test_{number}", "", "")
         given = {"a": 1, "b": 2} if number else {"b": 2, "a": 1}
-        store.link(uid, f"test_{number}", content_of("t", given=given), f"item{number}")
+        store.link(uid, f"test_{number}", build_content("t", given=given), f"item{number}")
     assert [r.item_id for r in store.results("u1")] == ["item1", "item1"]
     assert [r.item_id for r in store.results("u2")] == ["item0"]
 
 
 def test_of_two_that_make_the_store_at_once_the_first_one_wins(path, store):
     store.begin(an_experiment())
-    database._make(path)  # it looked before the other one had made it
+    database._create_file(path)  # it looked before the other one had made it
     assert [e.uid for e in store.experiments()] == ["u1"]
     assert sorted(p.name for p in path.parent.iterdir() if p.is_dir()) == []
 
@@ -86,7 +86,9 @@ def test_of_two_that_make_the_store_at_once_the_first_one_wins(path, store):
 def test_another_attempt_starts_anew(store):
     store.begin(an_experiment())
     store.start("u1", "test_a", "first", "1")
-    store.end("u1", Result("test_a", "failed", "no", (ScoreRow("Passed", 0.0),), ended="1"))
+    store.end(
+        "u1", ExperimentResult("test_a", "failed", "no", (ScoreRow("Passed", 0.0),), ended="1")
+    )
     store.start("u1", "test_a", "second", "2")
     (result,) = store.results("u1")
     assert (result.outcome, result.reason, result.scores) == ("error", LOST, ())
@@ -110,10 +112,10 @@ def test_experiments_come_latest_first_with_their_counts(store):
 def test_what_is_meant_for_a_server_is_kept_until_it_was_sent(store):
     for uid in ("u1", "u2", "u3"):
         store.begin(an_experiment(uid, sink=None if uid == "u3" else "opik"))
-    assert [e.uid for e in store.unsent("opik")] == ["u1", "u2"]
+    assert [e.uid for e in store.find_unsent("opik")] == ["u1", "u2"]
     store.mark_sent("u1", "2026")
     store.claim("u3", "opik")
-    assert [e.uid for e in store.unsent("opik")] == ["u2", "u3"]
+    assert [e.uid for e in store.find_unsent("opik")] == ["u2", "u3"]
 
 
 def test_a_new_folder_is_kept_out_of_git_and_an_old_one_is_left_alone(path, tmp_path):
@@ -264,7 +266,7 @@ def test_a_killed_writer_loses_no_more_than_what_it_was_at(path):
 
 
 def test_uuids_are_of_version_7_and_begin_with_their_time():
-    uid = uuid7(0x017F22E279B0, bytes(range(10)))
+    uid = make_uuid7(0x017F22E279B0, bytes(range(10)))
     assert uid.startswith("017f22e2-79b0-7")
     assert uid[19] in "89ab"
-    assert uuid7(1, b"\xff" * 10) == "00000000-0001-7fff-bfff-ffffffffffff"
+    assert make_uuid7(1, b"\xff" * 10) == "00000000-0001-7fff-bfff-ffffffffffff"

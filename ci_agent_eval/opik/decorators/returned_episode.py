@@ -18,14 +18,14 @@ from ci_agent_eval.recording.active_episode import get_active_episode
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
-HOW = "return an Episode, a mapping, a JSON text, a dataclass, or an object with to_dict()"
+RETURN_HELP = "return an Episode, a mapping, a JSON text, a dataclass, or an object with to_dict()"
 
 
 class ReturnedEpisodeError(AgentEvalError):
     """The returned episode says that it ended in an error: the world's fault."""
 
 
-def arguments_of(
+def bind_arguments(
     test: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Return the arguments of a call by name, its defaults among them."""
@@ -34,7 +34,9 @@ def arguments_of(
     return bound.arguments
 
 
-def deliver(returned: object, *, scenario_id: object = None, thread_id: object = None) -> Any:
+def deliver_episode(
+    returned: object, *, scenario_id: object = None, thread_id: object = None
+) -> Any:
     """Put a returned episode into the one that is running, and return None to pytest.
 
     Outside of any episode, where the test is a function like another, it is handed back.
@@ -64,7 +66,7 @@ def as_episode(value: object, *, scenario_id: str, thread_id: str | None = None)
     """
     if isinstance(value, Episode):
         return value
-    given = {key: item for key, item in _fields_of(value).items() if item is not None}
+    given = {key: item for key, item in _read_fields(value).items() if item is not None}
     fallbacks = {"scenario_id": scenario_id, "thread_id": thread_id}
     fields = {**fallbacks, **{str(key): to_jsonable(item) for key, item in given.items()}}
     for key in fields:
@@ -77,17 +79,17 @@ def as_episode(value: object, *, scenario_id: str, thread_id: str | None = None)
         raise InputError(f"the returned episode: {describe_validation_error(error)}") from None
 
 
-def _fields_of(value: object) -> Mapping[Any, Any]:
+def _read_fields(value: object) -> Mapping[Any, Any]:
     if value is None:
-        raise InputError(f"@llm_episode: the test returned nothing; {HOW}")
+        raise InputError(f"@llm_episode: the test returned nothing; {RETURN_HELP}")
     if isinstance(value, str | bytes | bytearray):
-        return _parsed(value)
+        return _parse_json(value)
     found = _as_mapping(value)
     if found is None:
         if inspect.iscoroutine(value):
             value.close()
         kind = type(value).__name__
-        raise InputError(f"@llm_episode: the test returned no episode but {kind!r}; {HOW}")
+        raise InputError(f"@llm_episode: the test returned no episode but {kind!r}; {RETURN_HELP}")
     return found
 
 
@@ -105,7 +107,7 @@ def _as_mapping(value: Any) -> Mapping[Any, Any] | None:
     return {name: getattr(value, name) for name in names} or None
 
 
-def _parsed(text: str | bytes | bytearray) -> dict[str, Any]:
+def _parse_json(text: str | bytes | bytearray) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -113,5 +115,7 @@ def _parsed(text: str | bytes | bytearray) -> dict[str, Any]:
             f"@llm_episode: the text that the test returned is not JSON: {error}"
         ) from None
     if not isinstance(found, dict):
-        raise InputError(f"@llm_episode: the JSON that the test returned is no object; {HOW}")
+        raise InputError(
+            f"@llm_episode: the JSON that the test returned is no object; {RETURN_HELP}"
+        )
     return found

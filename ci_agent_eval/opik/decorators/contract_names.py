@@ -13,12 +13,12 @@ from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.episode import Assertion, Episode, Score
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import Trajectory, summarize_trajectory
-from ci_agent_eval.opik.decorators.returned import as_episode
+from ci_agent_eval.opik.decorators.returned_episode import as_episode
 
 EpisodeAssertion = Assertion
 EpisodeScore = Score
 
-Step = Mapping[str, Any]
+RecordedStep = Mapping[str, Any]
 """One step of an agent as its test noted it; a step with an `action` is a tool call."""
 
 
@@ -62,7 +62,7 @@ class EpisodeResult(Episode):
         )
 
 
-def build_trajectory_summary(trajectory: Sequence[Step] | Trajectory) -> dict[str, Any]:
+def build_trajectory_summary(trajectory: Sequence[RecordedStep] | Trajectory) -> dict[str, Any]:
     """Count the steps of an agent, and those that were tool calls."""
     if isinstance(trajectory, Trajectory):
         return dict(summarize_trajectory(trajectory))
@@ -88,7 +88,7 @@ def make_max_turns_assertion(
 
 
 def make_tool_call_budget(
-    trajectory: Sequence[Step] | Trajectory, limit: int
+    trajectory: Sequence[RecordedStep] | Trajectory, limit: int
 ) -> EpisodeBudgetMetric:
     """Make the budget of an agent's tool calls, measured from its steps."""
     used = build_trajectory_summary(trajectory)["tool_calls_count"]

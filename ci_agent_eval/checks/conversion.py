@@ -31,7 +31,7 @@ def as_check(value: object) -> Check | None:
     return wrapped
 
 
-def assertions_of(check: object, found: object) -> tuple[Assertion, ...]:
+def validate_assertions(check: object, found: object) -> tuple[Assertion, ...]:
     """Return the assertions that a check found, in whatever it gave them.
 
     Raises InputError for anything else, and for none at all: a check that looked at nothing
