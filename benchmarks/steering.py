@@ -17,7 +17,7 @@ from measure import ROOT, machine
 
 sys.path.insert(0, str(ROOT))
 
-from ci_agent_eval.steering.policy.detection import LONGEST, detect
+from ci_agent_eval.steering.policy.detection import MAX_TEXT_CHARACTERS, detect_in_text
 from ci_agent_eval.steering.policy.model import Shell
 from tests.unit.steering.policy.test_cases import cases
 
@@ -42,7 +42,7 @@ def rate(texts: list[Command]) -> float:
     for _ in range(ROUNDS + 1):
         started = process_time()
         for text, shell in texts:
-            detect(text, shell=shell)
+            detect_in_text(text, shell=shell)
         rounds.append(len(texts) / (process_time() - started))
     return statistics.median(rounds[1:])
 
@@ -84,18 +84,18 @@ def seconds(text: str) -> float:
     longest = 0.0
     for _ in range(3):
         started = perf_counter()
-        detect(text)
+        detect_in_text(text)
         longest = max(longest, perf_counter() - started)
     return longest
 
 
 def size_rows() -> Iterator[str]:
     """Render a row for each long command."""
-    for size in (LONGEST - 100, MEGABYTE):
+    for size in (MAX_TEXT_CHARACTERS - 100, MEGABYTE):
         for name, text in texts_of(size).items():
             figure = seconds(text)
             assert size < MEGABYTE or figure < MOST_SECONDS, f"{name}: {figure:.2f} s"
-            answer = detect(text)
+            answer = detect_in_text(text)
             said = "full run" if answer.full_suite else "let through"
             yield f"| {name} | {len(text) / 1000:,.0f} kB | {figure * 1000:.1f} ms | {said} |"
 
@@ -135,7 +135,7 @@ def page() -> str:
             "",
             "## Long commands",
             "",
-            f"A text that has more than {LONGEST:,} characters beside its here-documents is let",
+            f"A text that has more than {MAX_TEXT_CHARACTERS:,} characters beside its here-documents is let",
             "through unread, and so is what the grammar would take long for. Target: 1 MB under",
             f"{MOST_SECONDS:g} s. The longest of three.",
             "",

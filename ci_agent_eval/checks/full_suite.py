@@ -13,7 +13,7 @@ from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError, missing_package_error
 from ci_agent_eval.steering.policy import model as steering
-from ci_agent_eval.steering.policy.arguments import commands_of, find
+from ci_agent_eval.steering.policy.command_extraction import detect_full_suite, extract_commands
 
 _SHOWN = 5
 """Runs that a reason names; of more it says how many."""
@@ -27,7 +27,7 @@ class _FullSuiteRun:
 
     turn: int
     """Which turn of the agent, from 1."""
-    finding: steering.Finding
+    finding: steering.DetectionResult
     steered: bool
 
 
@@ -75,12 +75,12 @@ class NoFullSuiteRun(BaseCheck):
 
     def _judges_any(self, episode: Episode) -> bool:
         return any(
-            commands_of(self._known(call), self.rules.shell_tools)
+            extract_commands(self._known(call), self.rules.shell_tools)
             for call in get_tool_calls(episode)
         )
 
-    def _known(self, call: ToolCall) -> steering.ToolCall:
-        return steering.ToolCall(self.tools.get(call.name, call.name), call.arguments)
+    def _known(self, call: ToolCall) -> steering.ToolCallRequest:
+        return steering.ToolCallRequest(self.tools.get(call.name, call.name), call.arguments)
 
     def _runs(self, episode: Episode) -> Iterator[_FullSuiteRun]:
         agents = (turn for turn in get_turns(episode) if turn.role == "assistant")
@@ -90,9 +90,9 @@ class NoFullSuiteRun(BaseCheck):
                 if finding.full_suite:
                     yield _FullSuiteRun(number, finding, call.steered_by is not None)
 
-    def _finding(self, call: ToolCall) -> steering.Finding:
+    def _finding(self, call: ToolCall) -> steering.DetectionResult:
         try:
-            return find(self._known(call), self.rules)
+            return detect_full_suite(self._known(call), self.rules)
         except ModuleNotFoundError as error:
             raise missing_package_error("NoFullSuiteRun", str(error.name), "steering") from error
 

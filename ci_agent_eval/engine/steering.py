@@ -16,10 +16,10 @@ from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.record import Clock, RunRecord
 from ci_agent_eval.engine.servers.arguments import split_arguments
 from ci_agent_eval.errors import InputError, missing_package_error
-from ci_agent_eval.steering.policy.model import Steer, ToolCall
+from ci_agent_eval.steering.policy.model import Steer, ToolCallRequest
 from ci_agent_eval.steering.policy.reactor import Reactor
-from ci_agent_eval.steering.policy.sessions import InMemoryWarnedCommands, WarnedCommands
 from ci_agent_eval.steering.policy.settings import SteeringSettings
+from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands, WarnedCommands
 
 _GRAMMAR = ("tree_sitter", "tree_sitter_bash")
 
@@ -57,7 +57,7 @@ class Guard:
     session: str
     clock: Clock
 
-    def review(self, call: ToolCall, answer: object) -> Steer | None:
+    def review(self, call: ToolCallRequest, answer: object) -> Steer | None:
         """Say whether a call is held back; `answer` tells the response that asks for it."""
         self.warned.hear(answer)
         decision = self.reactor.review(call, self.session, self.clock())
@@ -74,10 +74,10 @@ def guard_for(settings: SteeringSettings, episode_id: str, clock: Clock) -> Guar
     missing = [module for module in _GRAMMAR if find_spec(module) is None]
     if missing:
         raise missing_package_error("steering", f"the package {missing[0]}", "steering")
-    from ci_agent_eval.steering.policy.build import reactor_of  # noqa: PLC0415 - most need none
+    from ci_agent_eval.steering.policy.build import build_reactor  # noqa: PLC0415 - most need none
 
     warned = WarnedOnceHeard(InMemoryWarnedCommands(settings.ttl))
-    return Guard(reactor_of(settings, warned), warned, episode_id, clock)
+    return Guard(build_reactor(settings, warned), warned, episode_id, clock)
 
 
 @dataclass
@@ -122,12 +122,12 @@ def steering_of(guard: Guard | None, record: RunRecord, agent: object) -> list[S
     return [Steering(guard, record, {server.tool_name: server.command for server in servers})]
 
 
-def as_call(name: str, args: Mapping[str, Any], programs: Mapping[str, str]) -> ToolCall:
+def as_call(name: str, args: Mapping[str, Any], programs: Mapping[str, str]) -> ToolCallRequest:
     """Return a call as steering knows it; of a command-line server, the program it starts."""
     if name not in programs:
-        return ToolCall(name, dict(args))
+        return ToolCallRequest(name, dict(args))
     try:
         words = [*shlex.split(programs[name]), *split_arguments(str(args.get("args", "")))]
     except InputError:
-        return ToolCall(name, dict(args))  # the tool itself refuses it
-    return ToolCall("shell", {"command": words})
+        return ToolCallRequest(name, dict(args))  # the tool itself refuses it
+    return ToolCallRequest("shell", {"command": words})

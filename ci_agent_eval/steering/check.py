@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Iterator
 
 from ci_agent_eval.contract.wording import one_line
-from ci_agent_eval.steering.policy.arguments import find
-from ci_agent_eval.steering.policy.model import Finding, Rules, ToolCall
+from ci_agent_eval.steering.policy.command_extraction import detect_full_suite
+from ci_agent_eval.steering.policy.model import DetectionResult, Rules, ToolCallRequest
 
 
-def render_finding(finding: Finding) -> str:
+def render_finding(finding: DetectionResult) -> str:
     """Explain an answer to a person."""
     if finding.full_suite:
         said = "full suite: it would be held back once in each session"
@@ -29,7 +29,7 @@ def answers(lines: Iterable[bytes], rules: Rules) -> Iterator[str]:
     """Answer each line of JSON with one; one that cannot be read, with an `error`."""
     for number, line in enumerate(lines, start=1):
         try:
-            answer = as_json(find(_call(line), rules))
+            answer = as_json(detect_full_suite(_call(line), rules))
         except (ValueError, RecursionError) as error:
             answer = {"error": f"line {number}: {_said(error)}"}
         yield json.dumps(answer) + "\n"
@@ -43,7 +43,7 @@ def _said(error: Exception) -> str:
     return one_line(str(error))
 
 
-def as_json(finding: Finding) -> dict[str, object]:
+def as_json(finding: DetectionResult) -> dict[str, object]:
     """Return an answer's fields."""
     return {
         "pytest": finding.pytest,
@@ -53,14 +53,14 @@ def as_json(finding: Finding) -> dict[str, object]:
     }
 
 
-def _call(line: bytes) -> ToolCall:
+def _call(line: bytes) -> ToolCallRequest:
     document = json.loads(line)
     if not isinstance(document, dict):
         raise ValueError("is no JSON object")  # noqa: TRY004 - caught as all that is wrong here
     tool = document.get("tool")
     if not isinstance(tool, str) or "arguments" not in document:
         raise ValueError('must have "tool", a text, and "arguments"')
-    return ToolCall(tool, document["arguments"])
+    return ToolCallRequest(tool, document["arguments"])
 
 
 def _printable(text: str) -> str:

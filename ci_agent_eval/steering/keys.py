@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ci_agent_eval.steering.located import Located, Wrong
-from ci_agent_eval.steering.policy.dangerous import DANGEROUS
+from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
 from ci_agent_eval.steering.policy.settings import GENERAL_PRIORITY, GeneralRule, SteeringSettings
 
 SECTION = "session"
@@ -109,8 +109,8 @@ def _texts(given: Located, name: str) -> tuple[str, ...]:
 def _sets(given: Located, name: str) -> tuple[str, ...]:
     names = _texts(given, name)
     for each in names:
-        if each not in DANGEROUS:
-            raise Wrong(given.line, f"{name}: unknown {each!r}; known: {', '.join(DANGEROUS)}")
+        if each not in DANGEROUS_SETS:
+            raise Wrong(given.line, f"{name}: unknown {each!r}; known: {', '.join(DANGEROUS_SETS)}")
     return names
 
 
@@ -157,7 +157,7 @@ def _dangerous(settings: SteeringSettings, given: Located, name: str) -> Steerin
     """Switch the sets on or off; which ones they are, another key says."""
     if not _bool(given, name):
         return replace(settings, dangerous=())
-    return replace(settings, dangerous=settings.dangerous or tuple(DANGEROUS))
+    return replace(settings, dangerous=settings.dangerous or tuple(DANGEROUS_SETS))
 
 
 def _shell_tools(given: Located, name: str) -> dict[str, tuple[str, ...]]:

@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.policy.sessions import DEFAULT_TTL, MAX_COMMANDS, MAX_SESSIONS, digest
+from ci_agent_eval.steering.policy.warned_commands import (
+    DEFAULT_TTL,
+    MAX_COMMANDS,
+    MAX_SESSIONS,
+    hash_text,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -72,7 +77,7 @@ class SqliteWarnedCommands:
         try:
             with self._writing() as connection:
                 self._prune(connection, now)
-                return self._remember(connection, digest(session), digest(normal), now)
+                return self._remember(connection, hash_text(session), hash_text(normal), now)
         except (OSError, sqlite3.Error) as error:
             raise InputError(
                 f"{self._path}: cannot be used to remember sessions ({error}); "

@@ -12,8 +12,8 @@ import pytest
 from ci_agent_eval.steering.file_settings import parse_steering
 from ci_agent_eval.steering.hook.agents import AGENTS
 from ci_agent_eval.steering.keys import KEYS
-from ci_agent_eval.steering.policy.arguments import SHELL_TOOLS
-from ci_agent_eval.steering.policy.dangerous import DANGEROUS
+from ci_agent_eval.steering.policy.command_extraction import SHELL_TOOLS
+from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
 from tests.processes import run_agent_eval, run_python
 
@@ -67,7 +67,7 @@ def test_the_file_is_read_and_names_every_key_with_its_default(tmp_path):
     shown, default = parse_steering(text, "page"), SteeringSettings()
     assert (shown.ttl, shown.priority) == (default.ttl, default.priority)
     assert shown.rules.bare_directory_is_full is default.rules.bare_directory_is_full is False
-    assert shown.dangerous == tuple(DANGEROUS)
+    assert shown.dangerous == tuple(DANGEROUS_SETS)
     (rule,) = shown.general
     plain = GeneralRule("a", "b", "c")
     assert (rule.priority, rule.once) == (plain.priority, plain.once)

@@ -86,9 +86,9 @@ def check(command: str | None, shell: Any, config: Path | None, *, jsonl: bool) 
     if command is None:
         return _answer_lines(rules)
     from ci_agent_eval.steering.check import render_finding
-    from ci_agent_eval.steering.policy.detection import detect
+    from ci_agent_eval.steering.policy.detection import detect_in_text
 
-    finding = detect(command, shell=shell, rules=rules)
+    finding = detect_in_text(command, shell=shell, rules=rules)
     click.echo(render_finding(finding), nl=False)
     return 1 if finding.full_suite else 0
 

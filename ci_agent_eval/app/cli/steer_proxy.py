@@ -131,15 +131,15 @@ def _warning_of(settings: SteeringSettings) -> str | None:
 def _review(settings: SteeringSettings, store: Path | None) -> Review:
     import time
 
-    from ci_agent_eval.steering.policy.build import reactor_of
-    from ci_agent_eval.steering.policy.sessions import InMemoryWarnedCommands
+    from ci_agent_eval.steering.policy.build import build_reactor
+    from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
     from ci_agent_eval.steering.proxy.reviewing import Review
     from ci_agent_eval.steering.proxy.tool_filter import concerns_of
     from ci_agent_eval.steering.store import SqliteWarnedCommands
 
     ttl = settings.ttl
     memory = InMemoryWarnedCommands(ttl) if store is None else SqliteWarnedCommands(store, ttl)
-    return Review(reactor_of(settings, memory), concerns_of(settings), time.time)
+    return Review(build_reactor(settings, memory), concerns_of(settings), time.time)
 
 
 def _said_goodbye(ended_by: int | None) -> int:

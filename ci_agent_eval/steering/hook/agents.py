@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ci_agent_eval.steering.policy.model import Steer, ToolCall
+from ci_agent_eval.steering.policy.model import Steer, ToolCallRequest
 
 Event = Mapping[str, Any]
 
@@ -29,7 +29,7 @@ Event = Mapping[str, Any]
 class Asked:
     """The call that an event asks about, and whose it is."""
 
-    call: ToolCall
+    call: ToolCallRequest
     session: str | None
     """None where the event names none."""
 
@@ -82,7 +82,7 @@ def _plain(event: Event, event_name: str) -> Asked | None:
     tool = _text(event.get("tool_name"))
     if event.get("hook_event_name") != event_name or tool is None:
         return None
-    return Asked(ToolCall(tool, event.get("tool_input")), _text(event.get("session_id")))
+    return Asked(ToolCallRequest(tool, event.get("tool_input")), _text(event.get("session_id")))
 
 
 def _pre_tool_use(event: Event) -> Asked | None:
@@ -100,11 +100,11 @@ def _cursor(event: Event) -> Asked | None:
     session = _text(event.get("conversation_id"))
     name = event.get("hook_event_name")
     if name == "beforeShellExecution":
-        return Asked(ToolCall("shell", {"command": event.get("command")}), session)
+        return Asked(ToolCallRequest("shell", {"command": event.get("command")}), session)
     tool = _text(event.get("tool_name"))
     if name not in _CURSOR_EVENTS or tool is None:
         return None
-    return Asked(ToolCall(tool, event.get("tool_input")), session)
+    return Asked(ToolCallRequest(tool, event.get("tool_input")), session)
 
 
 def _copilot(event: Event) -> Asked | None:
@@ -112,7 +112,7 @@ def _copilot(event: Event) -> Asked | None:
     tool = _text(event.get("toolName"))
     if tool is None:
         return _pre_tool_use(event)
-    return Asked(ToolCall(tool, event.get("toolArgs")), _text(event.get("sessionId")))
+    return Asked(ToolCallRequest(tool, event.get("toolArgs")), _text(event.get("sessionId")))
 
 
 def _deny_pre_tool_use(steer: Steer) -> Mapping[str, object]:

@@ -21,7 +21,7 @@ from typing import IO
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.agents import Agent, Asked, Event
 from ci_agent_eval.steering.hook.run import answer_event
-from ci_agent_eval.steering.policy.model import Count, Decision
+from ci_agent_eval.steering.policy.model import Decision, SuiteCounter
 
 ENABLE = "--enable-pytest-full-suite-steering"
 DISABLE = "--disable-pytest-full-suite-steering"
@@ -130,7 +130,7 @@ def _root(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
 
 
-def _counter(folder: Path) -> Count:
+def _counter(folder: Path) -> SuiteCounter:
     from ci_agent_eval.steering.collect import suite_counter
 
     return suite_counter(folder, os.environ)

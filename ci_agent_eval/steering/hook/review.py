@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ci_agent_eval.steering.hook.agents import Agent, Asked, Event
-from ci_agent_eval.steering.policy.build import reactor_of
-from ci_agent_eval.steering.policy.model import Count, Decision
+from ci_agent_eval.steering.policy.build import build_reactor
+from ci_agent_eval.steering.policy.model import Decision, SuiteCounter
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 from ci_agent_eval.steering.store import SqliteWarnedCommands
 
@@ -16,7 +16,7 @@ def reviewer(
     settings: SteeringSettings,
     store: Path,
     clock: Callable[[], float],
-    counter: Callable[[Path], Count],
+    counter: Callable[[Path], SuiteCounter],
 ) -> Callable[[Asked, Agent, Event], Decision]:
     """Return what decides on events; `counter` makes what counts the tests of a folder.
 
@@ -28,7 +28,7 @@ def reviewer(
         counts = settings.enabled and settings.rules.max_collected is not None
         count = counter(_folder(event)) if counts else None
         session = f"{agent.name}\n{asked.session}" if asked.session else None
-        return reactor_of(settings, memory, count=count).review(asked.call, session, clock())
+        return build_reactor(settings, memory, count=count).review(asked.call, session, clock())
 
     return review
 

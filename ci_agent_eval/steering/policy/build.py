@@ -7,34 +7,34 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ci_agent_eval.steering.policy.handlers import (
-    DangerousHandler,
+    DangerousCommandHandler,
     FullSuiteHandler,
-    GeneralHandler,
+    RuleHandler,
 )
-from ci_agent_eval.steering.policy.model import Count
+from ci_agent_eval.steering.policy.model import SuiteCounter
 from ci_agent_eval.steering.policy.reactor import Handler, Reactor
-from ci_agent_eval.steering.policy.sessions import WarnedCommands
 from ci_agent_eval.steering.policy.settings import SteeringSettings
+from ci_agent_eval.steering.policy.warned_commands import WarnedCommands
 
 
-def reactor_of(
-    settings: SteeringSettings, memory: WarnedCommands, *, count: Count | None = None
+def build_reactor(
+    settings: SteeringSettings, memory: WarnedCommands, *, count: SuiteCounter | None = None
 ) -> Reactor:
     """Return the chain that the settings describe.
 
     `count` says how many tests a targeted run has; without it `max_collected` has no effect.
     """
-    return Reactor(_handlers(settings, memory, count))
+    return Reactor(_build_handlers(settings, memory, count))
 
 
-def _handlers(
-    settings: SteeringSettings, memory: WarnedCommands, count: Count | None
+def _build_handlers(
+    settings: SteeringSettings, memory: WarnedCommands, count: SuiteCounter | None
 ) -> Iterator[Handler]:
     tools = settings.rules.shell_tools
     if settings.dangerous:
-        yield DangerousHandler(settings.dangerous, tools)
+        yield DangerousCommandHandler(settings.dangerous, tools)
     if settings.enabled:
         rules = replace(settings.rules, count=count) if count else settings.rules
         yield FullSuiteHandler(settings.message, settings.priority, rules, memory)
     for rule in settings.general:
-        yield GeneralHandler(rule, re.compile(rule.pattern), memory, tools)
+        yield RuleHandler(rule, re.compile(rule.pattern), memory, tools)

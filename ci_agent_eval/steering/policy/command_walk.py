@@ -4,42 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ci_agent_eval.steering.policy.arguments import Found, ShellText, text_of
-from ci_agent_eval.steering.policy.detection import LONGEST, plain_of
+from ci_agent_eval.steering.policy.command_extraction import (
+    CommandLine,
+    ExtractedCommand,
+    render_command,
+)
+from ci_agent_eval.steering.policy.detection import MAX_TEXT_CHARACTERS, drop_invalid_characters
 from ci_agent_eval.steering.policy.option_parser import Layer
-from ci_agent_eval.steering.policy.unwrap import unwrap
-from ci_agent_eval.steering.policy.words import Code, Command, Scope, Text, known
-from ci_agent_eval.steering.shells import reader_of
+from ci_agent_eval.steering.policy.unwrap import unwrap_command
+from ci_agent_eval.steering.policy.words import (
+    PythonCode,
+    ShellCommand,
+    ShellScope,
+    ShellScript,
+    make_words,
+)
+from ci_agent_eval.steering.shells import get_command_parser
 
-_LAYERS = 40
+_MAX_LAYERS = 40
 
 
-def commands_started(found: Found) -> Iterator[Command]:
+def walk_commands(found: ExtractedCommand) -> Iterator[ShellCommand]:
     """Yield the commands in the order in which they stand, a wrapper before what it starts."""
-    if len(text_of(found)) > LONGEST:
+    if len(render_command(found)) > MAX_TEXT_CHARACTERS:
         return
     first: Layer
-    if isinstance(found, ShellText):
-        first = Text(plain_of(found.text), found.shell, same_shell=True)
+    if isinstance(found, CommandLine):
+        first = ShellScript(drop_invalid_characters(found.text), found.shell, same_shell=True)
     else:
-        first = Command(known(*map(plain_of, found.words)))
-    yield from _of([first], Scope(), _LAYERS)
+        first = ShellCommand(make_words(*map(drop_invalid_characters, found.words)))
+    yield from _walk_layers([first], ShellScope(), _MAX_LAYERS)
 
 
-def _of(layers: Iterable[Layer], scope: Scope, depth: int) -> Iterator[Command]:
+def _walk_layers(layers: Iterable[Layer], scope: ShellScope, depth: int) -> Iterator[ShellCommand]:
     for layer in layers if depth else ():
-        if isinstance(layer, Text):
-            yield from _of_text(layer, scope, depth)
-        elif not isinstance(layer, Code) and layer.words:
+        if isinstance(layer, ShellScript):
+            yield from _walk_script(layer, scope, depth)
+        elif not isinstance(layer, PythonCode) and layer.words:
             yield layer
-            yield from _of(unwrap(layer, scope) or (), scope, depth - 1)
+            yield from _walk_layers(unwrap_command(layer, scope) or (), scope, depth - 1)
 
 
-def _of_text(text: Text, scope: Scope, depth: int) -> Iterator[Command]:
-    effort = scope.effort
+def _walk_script(text: ShellScript, scope: ShellScope, depth: int) -> Iterator[ShellCommand]:
+    effort = scope.limits
     effort.calls -= 1
     effort.characters -= len(text.text)
     if effort.calls < 0 or effort.characters < 0:
         return
     inner = scope if text.same_shell else scope.inner(text)
-    yield from _of(reader_of(text.shell)(text.text, inner), inner, depth - 1)
+    yield from _walk_layers(get_command_parser(text.shell)(text.text, inner), inner, depth - 1)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.steering.policy.arguments import Found, text_of
+from ci_agent_eval.steering.policy.command_extraction import ExtractedCommand, render_command
 
 _NAMES = re.compile(
     r"\b(?:rm|rd|rmdir|del|ri|remove-item|git|dd|mkfs|wipefs|shred|fdisk|sfdisk|parted|format"
@@ -24,7 +24,7 @@ _ROOTS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Danger:
+class DangerousCommand:
     """A dangerous command, and what the agent is told of it."""
 
     command: str
@@ -32,27 +32,27 @@ class Danger:
     message: str
 
 
-def danger_in(found: Found, sets: Iterable[str]) -> Danger | None:
+def find_danger(found: ExtractedCommand, sets: Iterable[str]) -> DangerousCommand | None:
     """Return the first dangerous command of the sets; None where there is none."""
-    if not _NAMES.search(text_of(found)):
+    if not _NAMES.search(render_command(found)):
         return None
-    from ci_agent_eval.steering.policy.command_walk import commands_started  # noqa: PLC0415 - the grammar
+    from ci_agent_eval.steering.policy.command_walk import walk_commands  # noqa: PLC0415 - the grammar
 
-    chosen = [(name, DANGEROUS[name]) for name in sets if name in DANGEROUS]
-    for command in commands_started(found):
+    chosen = [(name, DANGEROUS_SETS[name]) for name in sets if name in DANGEROUS_SETS]
+    for command in walk_commands(found):
         words = tuple(word.text for word in command.words)
         for name, (is_dangerous, advice) in chosen:
             if words and is_dangerous(words):
-                return _danger(command.shown, name, advice)
+                return _describe_danger(command.shown, name, advice)
     return None
 
 
-def _danger(command: str, name: str, advice: str) -> Danger:
+def _describe_danger(command: str, name: str, advice: str) -> DangerousCommand:
     reason = f"it is one of the dangerous commands {name!r}"
-    return Danger(command, reason, f"This command is held back: {advice} It was not run.")
+    return DangerousCommand(command, reason, f"This command is held back: {advice} It was not run.")
 
 
-def _program(words: Sequence[str]) -> str:
+def _get_program(words: Sequence[str]) -> str:
     name = words[0].replace("\\", "/").rsplit("/", 1)[-1].lower()
     return name.removesuffix(".exe")
 
@@ -66,7 +66,7 @@ def _has_flag(words: Sequence[str], letters: str, *names: str) -> bool:
 
 
 def _deletes_root(words: Sequence[str]) -> bool:
-    program = _program(words)
+    program = _get_program(words)
     if program == "rm":
         recursive = _has_flag(words, "rR", "--recursive")
     elif program in {"rd", "rmdir", "del"}:
@@ -78,9 +78,9 @@ def _deletes_root(words: Sequence[str]) -> bool:
     return recursive and any(_ROOTS.fullmatch(word) for word in words[1:] if word.lower() != "/s")
 
 
-def _git(words: Sequence[str], command: str) -> Sequence[str] | None:
+def _get_git_arguments(words: Sequence[str], command: str) -> Sequence[str] | None:
     """Return what follows `git COMMAND`; None where it is another command."""
-    if _program(words) != "git":
+    if _get_program(words) != "git":
         return None
     rest = list(words[1:])
     while rest and rest[0].startswith("-"):
@@ -89,7 +89,7 @@ def _git(words: Sequence[str], command: str) -> Sequence[str] | None:
 
 
 def _forces_push(words: Sequence[str]) -> bool:
-    rest = _git(words, "push")
+    rest = _get_git_arguments(words, "push")
     if rest is None:
         return False
     return _has_flag(rest, "f", "--force", "--mirror") or any(
@@ -98,7 +98,7 @@ def _forces_push(words: Sequence[str]) -> bool:
 
 
 def _discards_work(words: Sequence[str]) -> bool:
-    reset, clean = _git(words, "reset"), _git(words, "clean")
+    reset, clean = _get_git_arguments(words, "reset"), _get_git_arguments(words, "clean")
     if reset is not None:
         return "--hard" in reset
     dry = clean is not None and _has_flag(clean, "n", "--dry-run")
@@ -106,7 +106,7 @@ def _discards_work(words: Sequence[str]) -> bool:
 
 
 def _writes_disk(words: Sequence[str]) -> bool:
-    program = _program(words)
+    program = _get_program(words)
     if program == "dd":
         return any(word.startswith("of=") and _DISK.search(word) for word in words[1:])
     if program in {"wipefs", "shred", "fdisk", "parted", "sfdisk"}:
@@ -129,7 +129,7 @@ _FORCES_PUSH = (
 _WRITES_DISK = "it writes to a disk past its file system. Write to a file instead."
 _DISCARDS_WORK = "it throws away changes that are not committed. Commit or stash them first."
 
-DANGEROUS: Mapping[str, tuple[Predicate, str]] = {
+DANGEROUS_SETS: Mapping[str, tuple[Predicate, str]] = {
     "delete-root": (_deletes_root, _DELETES_ROOT),
     "force-push": (_forces_push, _FORCES_PUSH),
     "disk-write": (_writes_disk, _WRITES_DISK),

@@ -7,17 +7,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ci_agent_eval.steering.policy.arguments import (
-    commands_of,
-    find,
+from ci_agent_eval.steering.policy.command_extraction import (
+    detect_full_suite,
+    extract_commands,
+    normalize_tool_name,
+    render_command,
     runs_commands,
-    text_of,
-    tool_name,
 )
-from ci_agent_eval.steering.policy.dangerous import danger_in
-from ci_agent_eval.steering.policy.model import Rules, ShellTools, Steer, ToolCall
-from ci_agent_eval.steering.policy.sessions import WarnedCommands
+from ci_agent_eval.steering.policy.dangerous import find_danger
+from ci_agent_eval.steering.policy.model import Rules, ShellTools, Steer, ToolCallRequest
 from ci_agent_eval.steering.policy.settings import DANGEROUS_PRIORITY, RESEND, GeneralRule
+from ci_agent_eval.steering.policy.warned_commands import WarnedCommands
 
 FULL_SUITE = "pytest-full-suite"
 DANGEROUS_COMMANDS = "dangerous-commands"
@@ -33,19 +33,21 @@ class FullSuiteHandler:
     memory: WarnedCommands
     name: str = FULL_SUITE
 
-    def review(self, call: ToolCall, session: str | None, now: float) -> Steer | None:
+    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:
         """Steer the first full run of a command in a session; every one without a session."""
-        finding = find(call, self.rules)
+        finding = detect_full_suite(call, self.rules)
         if not finding.full_suite:
             return None
-        if not _is_first(self.memory, session, f"{self.name}\n{finding.normal}", now):
+        if not _is_first_time(self.memory, session, f"{self.name}\n{finding.normal_form}", now):
             return None
         message = self.message if session is not None else self.message.replace(RESEND, "")
-        return Steer(message, _reason(finding.reason, session), self.name, finding.command)
+        return Steer(
+            message, _explain_steering(finding.reason, session), self.name, finding.command
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class DangerousHandler:
+class DangerousCommandHandler:
     """Holds dangerous commands back, however often they come."""
 
     sets: tuple[str, ...]
@@ -53,17 +55,17 @@ class DangerousHandler:
     priority: int = DANGEROUS_PRIORITY
     name: str = DANGEROUS_COMMANDS
 
-    def review(self, call: ToolCall, session: str | None, now: float) -> Steer | None:  # noqa: ARG002 - the chain's
+    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:  # noqa: ARG002 - the chain's
         """Steer a call with a command of one of the sets."""
-        for found in commands_of(call, self.shell_tools):
-            danger = danger_in(found, self.sets)
+        for found in extract_commands(call, self.shell_tools):
+            danger = find_danger(found, self.sets)
             if danger is not None:
                 return Steer(danger.message, danger.reason, self.name, danger.command)
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class GeneralHandler:
+class RuleHandler:
     """Holds back what a rule of the user's matches."""
 
     rule: GeneralRule
@@ -81,47 +83,52 @@ class GeneralHandler:
         """The rule's priority."""
         return self.rule.priority
 
-    def review(self, call: ToolCall, session: str | None, now: float) -> Steer | None:
+    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:
         """Steer a call whose text matches; once in a session where the rule says so."""
         if not self._is_meant(call.tool):
             return None
         text = next(
-            (text for text in _texts(call, self.shell_tools) if self.pattern.search(text)), None
+            (
+                text
+                for text in _get_searched_texts(call, self.shell_tools)
+                if self.pattern.search(text)
+            ),
+            None,
         )
         if text is None:
             return None
         key = f"{self.name}\n{' '.join(text.split())}"
-        if self.rule.once and not _is_first(self.memory, session, key, now):
+        if self.rule.once and not _is_first_time(self.memory, session, key, now):
             return None
         reason = f"the rule {self.name!r} matches"
         return Steer(self.rule.message, reason, self.name, text)
 
     def _is_meant(self, tool: str) -> bool:
-        names = {tool_name(name) for name in self.rule.tools}
+        names = {normalize_tool_name(name) for name in self.rule.tools}
         if not names:
             return runs_commands(tool, self.shell_tools)
-        return "*" in names or tool_name(tool) in names
+        return "*" in names or normalize_tool_name(tool) in names
 
 
-def _is_first(memory: WarnedCommands, session: str | None, key: str, now: float) -> bool:
+def _is_first_time(memory: WarnedCommands, session: str | None, key: str, now: float) -> bool:
     return session is None or memory.first_time(session, key, now)
 
 
-def _reason(reason: str, session: str | None) -> str:
+def _explain_steering(reason: str, session: str | None) -> str:
     if session is None:
         return f"{reason}; the call names no session, so it is held back each time"
     return f"{reason}; the same call again in this session goes through"
 
 
-def _texts(call: ToolCall, shell_tools: ShellTools) -> Iterator[str]:
+def _get_searched_texts(call: ToolCallRequest, shell_tools: ShellTools) -> Iterator[str]:
     """Yield the commands of a call, or its arguments as JSON where it has none."""
-    commands = commands_of(call, shell_tools)
-    yield from map(text_of, commands)
+    commands = extract_commands(call, shell_tools)
+    yield from map(render_command, commands)
     if not commands:
-        yield _as_json(call.arguments)
+        yield _render_arguments(call.arguments)
 
 
-def _as_json(arguments: object) -> str:
+def _render_arguments(arguments: object) -> str:
     if isinstance(arguments, str):
         return arguments
     try:

@@ -8,7 +8,7 @@ from typing import Literal
 
 Shell = Literal["bash", "powershell", "cmd"]
 
-Count = Callable[[tuple[str, ...]], int | None]
+SuiteCounter = Callable[[tuple[str, ...]], int | None]
 """How many tests pytest would collect with these arguments; None: not known."""
 
 
@@ -17,7 +17,7 @@ ShellTools = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCallRequest:
     """A call of a tool by an agent, as it came: nothing in it can be trusted.
 
     `arguments` is whatever JSON gives: a string (perhaps itself JSON), an object, a list; or a
@@ -29,7 +29,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DetectionResult:
     """What a command would do, and why we say so.
 
     `full_suite` implies `pytest`. `command` is the one command that decided, as it was
@@ -42,7 +42,7 @@ class Finding:
     full_suite: bool
     reason: str
     command: str | None = None
-    normal: str = ""
+    normal_form: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Rules:
     bare_directory_is_full: bool = False
     aliases: tuple[str, ...] = ()
     max_collected: int | None = None
-    count: Count | None = None
+    count: SuiteCounter | None = None
     shell_tools: ShellTools = field(default_factory=dict, hash=False)
 
 

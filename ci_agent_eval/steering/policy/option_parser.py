@@ -6,17 +6,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ci_agent_eval.steering.policy.words import Code, Command, Text, Word
+from ci_agent_eval.steering.policy.words import PythonCode, ShellCommand, ShellScript, Word
 from ci_agent_eval.steering.policy.wrappers import WRAPPERS, Wrapper
 
-Layer = Command | Text | Code
+Layer = ShellCommand | ShellScript | PythonCode
 """What a command runs in turn."""
 
 _ASSIGNMENT = re.compile(r"^\w+=")
 
 
 @dataclass(slots=True)
-class Taken:
+class ParsedWrapper:
     """What a wrapper's words held."""
 
     wrapper: Wrapper
@@ -27,31 +27,31 @@ class Taken:
     environment: tuple[tuple[str, Word], ...] = ()
 
 
-def layers_of(taken: Taken, command: Command) -> list[Layer]:
+def build_layers(taken: ParsedWrapper, command: ShellCommand) -> list[Layer]:
     """Return what the command with these words runs."""
     environment = (*command.environment, *taken.environment)
     if taken.script is not None:
-        return [Text(taken.script.text, parameters=taken.rest[1:], stdin=command.stdin)]
+        return [ShellScript(taken.script.text, parameters=taken.rest[1:], stdin=command.stdin)]
     rest = taken.rest
     if taken.module is not None:
         rest = (taken.module, *rest)
     if taken.program is not None:
         rest = (taken.program, *rest)
     if taken.wrapper.runs:
-        rest = (Word(taken.wrapper.runs), *_after_dashes(rest))
+        rest = (Word(taken.wrapper.runs), *_drop_dashes(rest))
     if taken.wrapper.joined:
         text = " ".join(word.text for word in rest) or command.stdin or ""
-        return [Text(text, stdin=command.stdin)]
+        return [ShellScript(text, stdin=command.stdin)]
     return [replace(command, words=rest, environment=environment)] if rest else []
 
 
-def _after_dashes(words: tuple[Word, ...]) -> tuple[Word, ...]:
+def _drop_dashes(words: tuple[Word, ...]) -> tuple[Word, ...]:
     return words[1:] if words and words[0].text == "--" else words
 
 
-def take(wrapper: Wrapper, key: str, words: tuple[Word, ...]) -> Taken | None:
+def parse_wrapper(wrapper: Wrapper, key: str, words: tuple[Word, ...]) -> ParsedWrapper | None:
     """Go through a wrapper's options; None if its subcommand runs nothing."""
-    taken = Taken(wrapper)
+    taken = ParsedWrapper(wrapper)
     at, skipped, options = 0, 0, True
     while at < len(words):
         word, at = words[at], at + 1
@@ -62,7 +62,7 @@ def take(wrapper: Wrapper, key: str, words: tuple[Word, ...]) -> Taken | None:
             if text in wrapper.start:
                 taken.rest = words[at:]
                 return taken
-            at = _option(taken, words, at)
+            at = _parse_option(taken, words, at)
             if taken.script is not None or taken.module is not None:
                 break
         elif wrapper.group:
@@ -83,13 +83,13 @@ def take(wrapper: Wrapper, key: str, words: tuple[Word, ...]) -> Taken | None:
     return None if wrapper.group else taken
 
 
-def _option(taken: Taken, words: Sequence[Word], at: int) -> int:
+def _parse_option(taken: ParsedWrapper, words: Sequence[Word], at: int) -> int:
     """Read the option that ends before `at`; return where the next word starts."""
     word, wrapper = words[at - 1], taken.wrapper
     name, equals, value = word.text.partition("=")
     found: Word | None = Word(value, word.known) if equals else None
     if name not in wrapper.valued and not name.startswith("--"):
-        name, found = _short(word, wrapper)
+        name, found = _parse_short_options(word, wrapper)
     if name not in wrapper.valued:
         return at
     if found is None:
@@ -104,7 +104,7 @@ def _option(taken: Taken, words: Sequence[Word], at: int) -> int:
     return at
 
 
-def _short(word: Word, wrapper: Wrapper) -> tuple[str, Word | None]:
+def _parse_short_options(word: Word, wrapper: Wrapper) -> tuple[str, Word | None]:
     """Find the option with a value in short options written as one word, such as `-lc`."""
     for index, letter in enumerate(word.text[1:], 2):
         if f"-{letter}" in wrapper.valued:

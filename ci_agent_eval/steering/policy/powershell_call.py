@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 
-from ci_agent_eval.steering.policy.words import Command, Text, Word
+from ci_agent_eval.steering.policy.words import ShellCommand, ShellScript, Word
 
 _VALUED = ("configurationname", "custompipename", "executionpolicy", "ep", "ex", "inputformat",
            "outputformat", "of", "if", "psconsolefile", "settingsfile", "version", "windowstyle",
@@ -13,7 +13,7 @@ _VALUED = ("configurationname", "custompipename", "executionpolicy", "ep", "ex",
 _ENCODED = ("e", "ec", "en", "enc", "enco", "encod", "encode", "encoded", "encodedcommand")
 
 
-def text_of(command: Command) -> list[Text]:
+def unwrap_powershell(command: ShellCommand) -> list[ShellScript]:
     """Return the text that a call of PowerShell runs, if it says it in words."""
     words = command.words[1:]
     at = 0
@@ -24,7 +24,11 @@ def text_of(command: Command) -> list[Text]:
         name = name.lstrip("-/")
         at += 1
         if name in _ENCODED:
-            return [Text(_decoded(words[at].text), "powershell")] if at < len(words) else []
+            return (
+                [ShellScript(_decode_command(words[at].text), "powershell")]
+                if at < len(words)
+                else []
+            )
         if "command".startswith(name) or name == "commandwithargs":
             break
         if "file".startswith(name):
@@ -33,24 +37,24 @@ def text_of(command: Command) -> list[Text]:
     text = " ".join(word.text for word in words[at:])
     if text in {"", "-"}:
         text = command.stdin or ""
-    return [Text(text, "powershell")]
+    return [ShellScript(text, "powershell")]
 
 
-def _decoded(text: str) -> str:
+def _decode_command(text: str) -> str:
     try:
         return base64.b64decode(text).decode("utf-16-le", "replace")
     except (binascii.Error, ValueError):
         return ""
 
 
-def invoked(command: Command) -> list[Text]:
+def unwrap_invoke_expression(command: ShellCommand) -> list[ShellScript]:
     """Return the text of `Invoke-Expression`, from its words or its input."""
     words = [word for word in command.words[1:] if word.text.casefold() != "-command"]
     text = " ".join(word.text for word in words) or command.stdin or ""
-    return [Text(text, "powershell", same_shell=True)]
+    return [ShellScript(text, "powershell", same_shell=True)]
 
 
-def started(command: Command) -> list[Command]:
+def unwrap_start_process(command: ShellCommand) -> list[ShellCommand]:
     """Return the command of `Start-Process`, whose arguments may be one text or a list."""
     words = list(command.words[1:])
     program: Word | None = None
@@ -61,18 +65,18 @@ def started(command: Command) -> list[Command]:
         if name in {"-filepath", "-path"} and words:
             program = words.pop(0)
         elif "-argumentlist".startswith(name) and len(name) > 1 and words:
-            arguments = _list(words)
+            arguments = _take_list(words)
         elif name in {"-workingdirectory", "-redirectstandardoutput", "-redirectstandarderror"}:
             del words[:1]
         elif not name.startswith("-"):
             if program is None:
                 program = word
             else:
-                arguments = _list([word, *words])
+                arguments = _take_list([word, *words])
     return [command.running((program, *arguments))] if program is not None else []
 
 
-def _list(words: list[Word]) -> list[Word]:
+def _take_list(words: list[Word]) -> list[Word]:
     """Take the values `a, b,c` off the words."""
     taken: list[Word] = []
     while words:

@@ -11,11 +11,11 @@ from typing import Literal
 from ci_agent_eval.steering.policy.model import Rules
 from ci_agent_eval.steering.policy.pytest_options import (
     ARITY,
-    CANCELS,
-    EXPRESSIONS,
-    NARROWING,
-    RUNS_NOTHING,
-    WIDE,
+    CANCELLED_BY,
+    EXPRESSION_OPTIONS,
+    INFO_OPTIONS,
+    NARROWING_OPTIONS,
+    UNNARROWED_VALUES,
 )
 from ci_agent_eval.steering.policy.words import Word
 
@@ -28,7 +28,7 @@ _DRIVE = re.compile(r"^[A-Za-z]:(?=/)")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SuiteSelection:
     """How much of the suite runs, and why we say so."""
 
     reach: Reach
@@ -36,65 +36,77 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class _Arguments:
+class _ParsedArguments:
     """What pytest's parser makes of its words."""
 
     options: dict[str, Word | None] = field(default_factory=dict)
     targets: list[Word] = field(default_factory=list)
 
 
-def classify(words: Sequence[Word], directory: str | None, rules: Rules) -> Verdict:
+def classify_pytest_arguments(
+    words: Sequence[Word], directory: str | None, rules: Rules
+) -> SuiteSelection:
     """Say what pytest does with these words; `directory` is where it runs, None if not known."""
-    arguments = _parse(words)
-    idle = next((name for name in arguments.options if name in RUNS_NOTHING), None)
+    arguments = _parse_arguments(words)
+    idle = next((name for name in arguments.options if name in INFO_OPTIONS), None)
     if idle:
-        return Verdict("nothing", f"{idle} runs no test")
-    narrowed = _narrowed(arguments)
+        return SuiteSelection("nothing", f"{idle} runs no test")
+    narrowed = _explain_narrowing(arguments)
     if narrowed:
-        return _limited(Verdict("targeted", narrowed), words, rules)
-    return _by_targets(arguments, words, directory, rules)
+        return _apply_collect_limit(SuiteSelection("targeted", narrowed), words, rules)
+    return _classify_targets(arguments, words, directory, rules)
 
 
-def _by_targets(
-    arguments: _Arguments, words: Sequence[Word], directory: str | None, rules: Rules
-) -> Verdict:
+def _classify_targets(
+    arguments: _ParsedArguments, words: Sequence[Word], directory: str | None, rules: Rules
+) -> SuiteSelection:
     root = next((word for word in arguments.targets if _is_root(word, directory)), None)
     if root is not None:
-        return Verdict("full", f"{root.shown} is the whole project, so every test runs")
+        return SuiteSelection("full", f"{root.shown} is the whole project, so every test runs")
     if not arguments.targets:
-        return Verdict("full", "no path, node id, -k, -m or --lf narrows it, so every test runs")
+        return SuiteSelection(
+            "full", "no path, node id, -k, -m or --lf narrows it, so every test runs"
+        )
     if rules.bare_directory_is_full and all(map(_is_directory, arguments.targets)):
         shown = arguments.targets[0].shown
-        return Verdict("full", f"{shown} is a bare directory, which counts as a full run here")
+        return SuiteSelection(
+            "full", f"{shown} is a bare directory, which counts as a full run here"
+        )
     target = next((word for word in arguments.targets if word.known), arguments.targets[0])
     says = "names what to run" if target.known else "is taken to name what to run"
-    return _limited(Verdict("targeted", f"{target.shown} {says}"), words, rules)
+    return _apply_collect_limit(SuiteSelection("targeted", f"{target.shown} {says}"), words, rules)
 
 
-def _limited(verdict: Verdict, words: Sequence[Word], rules: Rules) -> Verdict:
+def _apply_collect_limit(
+    verdict: SuiteSelection, words: Sequence[Word], rules: Rules
+) -> SuiteSelection:
     if rules.max_collected is None or rules.count is None or not all(w.known for w in words):
         return verdict
     collected = rules.count(tuple(word.text for word in words))
     if collected is None or collected <= rules.max_collected:
         return verdict
-    return Verdict("full", f"it collects {collected} tests, more than {rules.max_collected}")
+    return SuiteSelection("full", f"it collects {collected} tests, more than {rules.max_collected}")
 
 
-def _narrowed(arguments: _Arguments) -> str | None:
+def _explain_narrowing(arguments: _ParsedArguments) -> str | None:
     """Return the reason why the options narrow the run; None if they do not."""
     options = arguments.options
-    for name in sorted(EXPRESSIONS & options.keys()):
+    for name in sorted(EXPRESSION_OPTIONS & options.keys()):
         value = options[name]
         if value is not None and (value.text.strip() if name == "-k" else value.text):
             return f"{name} {value.shown} selects tests"
-    cancelled = {CANCELS[name] for name in options if name in CANCELS}
-    cancelled |= {name for name, value in options.items() if value and value.text == WIDE.get(name)}
-    parts = [name for name in options if name in NARROWING and name not in cancelled]
+    cancelled = {CANCELLED_BY[name] for name in options if name in CANCELLED_BY}
+    cancelled |= {
+        name
+        for name, value in options.items()
+        if value and value.text == UNNARROWED_VALUES.get(name)
+    }
+    parts = [name for name in options if name in NARROWING_OPTIONS and name not in cancelled]
     return f"{parts[0]} runs a part of the tests" if parts else None
 
 
-def _parse(words: Sequence[Word]) -> _Arguments:
-    arguments = _Arguments()
+def _parse_arguments(words: Sequence[Word]) -> _ParsedArguments:
+    arguments = _ParsedArguments()
     at = 0
     while at < len(words):
         word = words[at]
@@ -109,7 +121,7 @@ def _parse(words: Sequence[Word]) -> _Arguments:
     return arguments
 
 
-def _take_option(arguments: _Arguments, words: Sequence[Word], at: int) -> int:
+def _take_option(arguments: _ParsedArguments, words: Sequence[Word], at: int) -> int:
     """Read the option that ends before `at`; return where the next argument starts."""
     word = words[at - 1]
     name, equals, value = word.text.partition("=")
@@ -119,7 +131,7 @@ def _take_option(arguments: _Arguments, words: Sequence[Word], at: int) -> int:
     return _take_cluster(arguments, words, at)
 
 
-def _take_cluster(arguments: _Arguments, words: Sequence[Word], at: int) -> int:
+def _take_cluster(arguments: _ParsedArguments, words: Sequence[Word], at: int) -> int:
     """Read short options written as one word, such as `-xvk name` and `-n4`."""
     word = words[at - 1]
     for index, letter in enumerate(word.text[1:], 2):
@@ -134,7 +146,7 @@ def _take_cluster(arguments: _Arguments, words: Sequence[Word], at: int) -> int:
     return at
 
 
-def _take_values(arguments: _Arguments, name: str, words: Sequence[Word], at: int) -> int:
+def _take_values(arguments: _ParsedArguments, name: str, words: Sequence[Word], at: int) -> int:
     most = {"0": 0, "1": 1, "2": 2, "?": 1, "+": len(words), None: 1}[ARITY.get(name)]
     end = at
     while end < len(words) and end - at < most and not _is_option(words[end]):

@@ -183,10 +183,10 @@ def _parse_table(table: str) -> dict[str, Arity]:
 ARITY = _parse_table(_TABLE)
 """Of each option, by its spelling."""
 
-EXPRESSIONS = frozenset({"-k", "-m"})
+EXPRESSION_OPTIONS = frozenset({"-k", "-m"})
 """They narrow the run, unless their last value is empty."""
 
-NARROWING = frozenset(
+NARROWING_OPTIONS = frozenset(
     {
         "--lf",
         "--last-failed",
@@ -202,16 +202,16 @@ NARROWING = frozenset(
 )
 """They run a part of the suite by themselves."""
 
-CANCELS = {
+CANCELLED_BY = {
     "--testmon-noselect": "--testmon",
     "--no-testmon": "--testmon",
 }
 """Options that take back what another one narrowed."""
 
-WIDE = {"--picked": "first"}
+UNNARROWED_VALUES = {"--picked": "first"}
 """Values with which such an option only orders the run."""
 
-RUNS_NOTHING = frozenset(
+INFO_OPTIONS = frozenset(
     {
         "--co",
         "--collect-only",

@@ -6,22 +6,22 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping
 
-from ci_agent_eval.steering.policy.words import Code, Command, Text, Word
+from ci_agent_eval.steering.policy.words import PythonCode, ShellCommand, ShellScript, Word
 
 _STARTERS = frozenset(
     {"run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput"}
 )
 _TEXT_STARTERS = frozenset({"os.system", "os.popen"})
-_LONGEST = 20_000
+_MAX_CHARACTERS = 20_000
 """Characters of a source that is read."""
-_DEEPEST = 50
+_MAX_DEPTH = 50
 """Lists that are added one to another."""
 
 
-def layers_of_code(code: Code) -> Iterator[Command | Text]:
+def unwrap_python(code: PythonCode) -> Iterator[ShellCommand | ShellScript]:
     """Yield what Python source runs, as far as it is written out; nothing for broken source."""
     text = code.text
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_CHARACTERS:
         return
     try:
         with warnings.catch_warnings():
@@ -32,13 +32,13 @@ def layers_of_code(code: Code) -> Iterator[Command | Text]:
     names: dict[str, str] = {}
     values: dict[str, ast.expr] = {}
     for node in ast.walk(tree):
-        _remember(node, names, values)
+        _record_names(node, names, values)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            yield from _call(node, names, values, code.parameters)
+            yield from _unwrap_call(node, names, values, code.parameters)
 
 
-def _remember(node: ast.AST, names: dict[str, str], values: dict[str, ast.expr]) -> None:
+def _record_names(node: ast.AST, names: dict[str, str], values: dict[str, ast.expr]) -> None:
     """Keep what names stand for: imports, and values assigned once or more."""
     if isinstance(node, ast.Import):
         names |= {each.asname: each.name for each in node.names if each.asname}
@@ -51,13 +51,13 @@ def _remember(node: ast.AST, names: dict[str, str], values: dict[str, ast.expr])
         values[node.target.id] = ast.BinOp(before, node.op, node.value)
 
 
-def _call(
+def _unwrap_call(
     node: ast.Call,
     names: Mapping[str, str],
     values: Mapping[str, ast.expr],
     parameters: tuple[Word, ...],
-) -> Iterator[Command | Text]:
-    called = _dotted(node.func)
+) -> Iterator[ShellCommand | ShellScript]:
+    called = _get_dotted_name(node.func)
     head, dot, rest = called.partition(".")
     called = f"{names.get(head, head)}{dot}{rest}"
     argument = node.args[0] if node.args else None
@@ -66,25 +66,25 @@ def _call(
     if isinstance(argument, ast.Name):
         argument = values.get(argument.id, argument)
     if called in {"pytest.main", "pytest.cmdline.main", "pytest.console_main"}:
-        own = parameters if argument is None or _is_argv(argument) else _words(argument)
-        yield Command((Word("pytest"), *own))
+        own = parameters if argument is None or _is_argv(argument) else _read_words(argument)
+        yield ShellCommand((Word("pytest"), *own))
     elif called == "runpy.run_module":
-        yield Command(tuple(_words(argument)))
-    elif called in _TEXT_STARTERS or (called.startswith("subprocess.") and _starts(called)):
-        yield _started(argument)
+        yield ShellCommand(tuple(_read_words(argument)))
+    elif called in _TEXT_STARTERS or (called.startswith("subprocess.") and _starts_process(called)):
+        yield _read_command(argument)
 
 
-def _starts(called: str) -> bool:
+def _starts_process(called: str) -> bool:
     return called.removeprefix("subprocess.") in _STARTERS
 
 
-def _started(argument: ast.expr | None) -> Command | Text:
+def _read_command(argument: ast.expr | None) -> ShellCommand | ShellScript:
     if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-        return Text(argument.value)
-    return Command(tuple(_words(argument)))
+        return ShellScript(argument.value)
+    return ShellCommand(tuple(_read_words(argument)))
 
 
-def _dotted(node: ast.expr) -> str:
+def _get_dotted_name(node: ast.expr) -> str:
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -92,21 +92,21 @@ def _dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
-def _words(node: ast.expr | None, depth: int = 0) -> list[Word]:
+def _read_words(node: ast.expr | None, depth: int = 0) -> list[Word]:
     """Return the words of a list that is written out; one unknown word for what is not."""
     if node is None:
         return []
     if isinstance(node, ast.List | ast.Tuple):
-        return [_word(each) for each in node.elts]
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth < _DEEPEST:
-        return [*_words(node.left, depth + 1), *_words(node.right, depth + 1)]
-    text = _split_text(node)
+        return [_read_word(each) for each in node.elts]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth < _MAX_DEPTH:
+        return [*_read_words(node.left, depth + 1), *_read_words(node.right, depth + 1)]
+    text = _unwrap_split(node)
     if isinstance(text, ast.Constant):
         return [Word(part) for part in str(text.value or "").split()]
     return [Word("{…}", known=False)]
 
 
-def _split_text(node: ast.expr) -> ast.expr:
+def _unwrap_split(node: ast.expr) -> ast.expr:
     """Return `"a b"` of `"a b".split()`, and any other node itself."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return node.func.value if node.func.attr == "split" else node
@@ -121,12 +121,12 @@ def _is_argv(node: ast.expr) -> bool:
         return False
     lower, upper = node.slice.lower, node.slice.upper
     from_first = isinstance(lower, ast.Constant) and lower.value == 1 and upper is None
-    return from_first and _dotted(node.value) == "sys.argv"
+    return from_first and _get_dotted_name(node.value) == "sys.argv"
 
 
-def _word(node: ast.expr) -> Word:
+def _read_word(node: ast.expr) -> Word:
     if isinstance(node, ast.Constant):
         return Word(str(node.value))
-    if isinstance(node, ast.Attribute) and _dotted(node) == "sys.executable":
+    if isinstance(node, ast.Attribute) and _get_dotted_name(node) == "sys.executable":
         return Word("python")
     return Word("{…}", known=False)

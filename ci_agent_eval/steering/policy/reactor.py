@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from ci_agent_eval.steering.policy.model import Allow, Decision, ToolCall
+from ci_agent_eval.steering.policy.model import Allow, Decision, ToolCallRequest
 
 
 class Handler(Protocol):
@@ -19,7 +19,7 @@ class Handler(Protocol):
     def priority(self) -> int:
         """Its place in the chain: higher is earlier."""
 
-    def review(self, call: ToolCall, session: str | None, now: float) -> Decision | None:
+    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Decision | None:
         """Decide, or leave it to the handlers that follow (None). Must not raise."""
 
 
@@ -30,7 +30,7 @@ class Reactor:
         # Sorting is stable: of equal priorities, the one named first is asked first.
         self.handlers = tuple(sorted(handlers, key=lambda handler: -handler.priority))
 
-    def review(self, call: ToolCall, session: str | None, now: float) -> Decision:
+    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Decision:
         """Say whether a call may run.
 
         `session` is None where nobody knows it: then nothing is remembered, and a call is held

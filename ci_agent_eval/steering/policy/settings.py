@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ci_agent_eval.steering.policy.model import Rules
-from ci_agent_eval.steering.policy.sessions import DEFAULT_TTL
+from ci_agent_eval.steering.policy.warned_commands import DEFAULT_TTL
 
 RESEND = (
     " If you still believe you need to run the whole test suite, please re-send your tool call "

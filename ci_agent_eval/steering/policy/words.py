@@ -29,14 +29,14 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ShellCommand:
     """One simple command: its words, its own assignments, and the text it gets to read."""
 
     words: tuple[Word, ...]
     environment: tuple[tuple[str, Word], ...] = ()
     stdin: str | None = None
 
-    def running(self, words: tuple[Word, ...]) -> Command:
+    def running(self, words: tuple[Word, ...]) -> ShellCommand:
         """Return the command that this one starts."""
         return replace(self, words=words)
 
@@ -47,7 +47,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ShellScript:
     """Shell text that a command runs, with the parameters it gets."""
 
     text: str
@@ -59,7 +59,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class PythonCode:
     """Python source that a command runs, with the arguments it gets."""
 
     text: str
@@ -67,7 +67,7 @@ class Code:
 
 
 @dataclass(slots=True)
-class Effort:
+class ReadingLimits:
     """How much may still be read, so that no text, however made, takes long."""
 
     steps: int = 20_000
@@ -79,20 +79,20 @@ class Effort:
     """Rounds of loops that are read one by one; further values are read in one round."""
     broken: int = 4
     """Texts with errors of syntax, which are slow to read."""
-    unread: bool = False
+    is_incomplete: bool = False
     """A text was too long for its grammar."""
 
     @property
     def spent(self) -> bool:
         """Say whether something was left unread."""
-        return self.unread or min(self.steps, self.characters, self.calls, self.broken) <= 0
+        return self.is_incomplete or min(self.steps, self.characters, self.calls, self.broken) <= 0
 
 
 @dataclass(slots=True)
-class Scope:
+class ShellScope:
     """What a shell knows while it reads: the only thing here that changes."""
 
-    effort: Effort = field(default_factory=Effort)
+    limits: ReadingLimits = field(default_factory=ReadingLimits)
     variables: dict[str, tuple[Word, ...]] = field(default_factory=dict)
     functions: dict[str, object] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
@@ -107,20 +107,20 @@ class Scope:
         """Remember what a file holds that the text itself wrote."""
         self.files[name.removeprefix("./")] = text
 
-    def written(self, name: str) -> str | None:
+    def get_file(self, name: str) -> str | None:
         """Return what a file holds that the text itself wrote."""
         return self.files.get(name.removeprefix("./"))
 
     def value(self, name: str) -> tuple[Word, ...] | None:
         """Return what a variable holds; None if nobody knows, or if it has grown too long."""
         found = self.variables.get(name)
-        self.effort.characters -= sum(len(word.text) + 1 for word in found or ())
-        return found if self.effort.characters > 0 else None
+        self.limits.characters -= sum(len(word.text) + 1 for word in found or ())
+        return found if self.limits.characters > 0 else None
 
-    def inner(self, text: Text) -> Scope:
+    def inner(self, text: ShellScript) -> ShellScope:
         """Return the scope of a shell started by this one."""
-        return Scope(
-            self.effort,
+        return ShellScope(
+            self.limits,
             dict(self.variables),
             dict(self.functions),
             dict(self.aliases),
@@ -131,11 +131,11 @@ class Scope:
         )
 
 
-def program_of(word: Word) -> str:
+def get_program_name(word: Word) -> str:
     """Return the name of the program that a word names, without folder and `.exe`."""
     return _SUFFIX.sub("", word.text.replace("\\", "/").rsplit("/", 1)[-1].casefold())
 
 
-def known(*texts: str) -> tuple[Word, ...]:
+def make_words(*texts: str) -> tuple[Word, ...]:
     """Return words that are known."""
     return tuple(Word(text) for text in texts)

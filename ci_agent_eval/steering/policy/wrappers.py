@@ -35,7 +35,7 @@ class Wrapper:
     """The program it runs with all words that are left."""
 
 
-def _options(text: str) -> frozenset[str]:
+def _split_options(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
@@ -53,12 +53,12 @@ def _wrapper(
     runs: str = "",
 ) -> Wrapper:
     return Wrapper(
-        _options(f"{valued} {script} {module} {program}"),
+        _split_options(f"{valued} {script} {module} {program}"),
         skip,
-        _options(script),
-        _options(module),
-        _options(start),
-        _options(program),
+        _split_options(script),
+        _split_options(module),
+        _split_options(start),
+        _split_options(program),
         assignments,
         joined,
         group,
@@ -342,7 +342,7 @@ WRAPPERS: dict[str, Wrapper] = {
 }
 
 
-def _renamed(old: str, new: str) -> dict[str, Wrapper]:
+def _copy_entries(old: str, new: str) -> dict[str, Wrapper]:
     """Return the entries of a program for another one with the same options."""
     return {
         f"{new}{key.removeprefix(old)}": entry
@@ -351,5 +351,5 @@ def _renamed(old: str, new: str) -> dict[str, Wrapper]:
     }
 
 
-WRAPPERS |= _renamed("docker", "podman") | _renamed("docker", "nerdctl")
-WRAPPERS |= _renamed("docker-compose", "podman-compose") | _renamed("kubectl", "oc")
+WRAPPERS |= _copy_entries("docker", "podman") | _copy_entries("docker", "nerdctl")
+WRAPPERS |= _copy_entries("docker-compose", "podman-compose") | _copy_entries("kubectl", "oc")

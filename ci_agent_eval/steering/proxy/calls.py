@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ci_agent_eval.steering.policy.model import Decision, Steer, ToolCall
+from ci_agent_eval.steering.policy.model import Decision, Steer, ToolCallRequest
 from ci_agent_eval.steering.proxy.sse import render_json
 
 
@@ -13,7 +13,7 @@ from ci_agent_eval.steering.proxy.sse import render_json
 class Gate:
     """Whom the rewriting asks."""
 
-    review: Callable[[ToolCall], Decision]
+    review: Callable[[ToolCallRequest], Decision]
     concerns: Callable[[str], bool] = lambda _tool: True
     """May a call of this tool be steered at all? Calls of other tools are not held."""
 
@@ -39,10 +39,10 @@ class Calls:
             return None
         key = (tool, render_json(arguments))
         if key not in self._known:
-            self._known[key] = self._asked(ToolCall(tool, arguments))
+            self._known[key] = self._asked(ToolCallRequest(tool, arguments))
         return self._known[key]
 
-    def _asked(self, call: ToolCall) -> str | None:
+    def _asked(self, call: ToolCallRequest) -> str | None:
         decision = self.gate.review(call)
         if not isinstance(decision, Steer):
             return None

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.steering.policy.handlers import FULL_SUITE
-from ci_agent_eval.steering.policy.model import Allow, Decision, Steer, ToolCall
+from ci_agent_eval.steering.policy.model import Allow, Decision, Steer, ToolCallRequest
 from ci_agent_eval.steering.proxy.calls import Gate
 
 logger = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ _NAME_LENGTH = 64
 class Reviewer(Protocol):
     """Who decides: the reactor."""
 
-    def review(self, call: ToolCall, session: str | None, now: float) -> Decision:
+    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Decision:
         """Say whether a call may run; `now` in seconds."""
 
 
@@ -36,7 +36,7 @@ class Review:
         """Return what the rewriting of one answer asks."""
         return Gate(lambda call: self._decision(call, session), self.concerns)
 
-    def _decision(self, call: ToolCall, session: str | None) -> Decision:
+    def _decision(self, call: ToolCallRequest, session: str | None) -> Decision:
         try:
             decision = self.reviewer.review(call, session, self.clock())
         except Exception as error:  # noqa: BLE001 - a fault in steering stops nobody's work
@@ -50,7 +50,7 @@ class Review:
         return decision
 
 
-def _note(decision: Steer, call: ToolCall, session: str | None) -> None:
+def _note(decision: Steer, call: ToolCallRequest, session: str | None) -> None:
     """Say what was held back: not the command, which may hold secrets."""
     full = decision.handler == FULL_SUITE
     what = "full-suite pytest command" if full else f"call ({decision.handler})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ci_agent_eval.steering.policy.arguments import runs_commands, tool_name
+from ci_agent_eval.steering.policy.command_extraction import normalize_tool_name, runs_commands
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 
@@ -13,10 +13,10 @@ def concerns_of(settings: SteeringSettings) -> Callable[[str], bool]:
     on_commands = settings.enabled or bool(settings.dangerous)
     tools = {"pytest"} if on_commands else set[str]()
     for rule in settings.general:
-        tools |= {tool_name(name) for name in rule.tools}
+        tools |= {normalize_tool_name(name) for name in rule.tools}
         on_commands |= not rule.tools
     return lambda tool: (
         "*" in tools
-        or tool_name(tool) in tools
+        or normalize_tool_name(tool) in tools
         or (on_commands and runs_commands(tool, settings.rules.shell_tools))
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ci_agent_eval.steering.policy.model import Shell
-from ci_agent_eval.steering.policy.words import Command, Scope
+from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope
 
-Reader = Callable[[str, Scope], Iterator[Command]]
+CommandParser = Callable[[str, ShellScope], Iterator[ShellCommand]]
 
 
-def reader_of(shell: Shell) -> Reader:
+def get_command_parser(shell: Shell) -> CommandParser:
     """Return the reader of a shell's text; loads its grammar at the first call."""
     if shell == "powershell":
         from ci_agent_eval.steering.shells.powershell import commands_in  # noqa: PLC0415 - lazy

@@ -8,38 +8,38 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ci_agent_eval.steering.policy.words import Command, Scope, Word
-from ci_agent_eval.steering.shells.bash_words import Expansion, source
-from ci_agent_eval.steering.shells.documents import without_documents
+from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope, Word
+from ci_agent_eval.steering.shells.bash_words import WordExpander, decode_node
+from ci_agent_eval.steering.shells.command_output import predict_output
 from ci_agent_eval.steering.shells.grammar import parse_tree
-from ci_agent_eval.steering.shells.output import output_of
-from ci_agent_eval.steering.shells.shielding import shielded, unshielded
+from ci_agent_eval.steering.shells.grammar_encoding import decode_from_grammar, encode_for_grammar
+from ci_agent_eval.steering.shells.heredocs import extract_heredocs
 
 _GRAMMAR = "tree_sitter_bash"
-_CONTINUED = re.compile(r"(?<=[\w'\"])\\\n(?=[\w'\"])")
+_LINE_CONTINUATION = re.compile(r"(?<=[\w'\"])\\\n(?=[\w'\"])")
 """A line continued within a word, which the grammar takes for two words."""
-_PRINTED_WITHIN = 4
+_MAX_SUBSTITUTION_DEPTH = 4
 """Substitutions within substitutions whose output is followed."""
-_TIMED = re.compile(r"(?:(?<=[;&|({\n])|\A)([ \t]*)time[ \t]+(?:-p[ \t]+)?(?=[({!])")
+_TIME_KEYWORD = re.compile(r"(?:(?<=[;&|({\n])|\A)([ \t]*)time[ \t]+(?:-p[ \t]+)?(?=[({!])")
 """`time` before what is no simple command, which the grammar does not know."""
-_SILENT = frozenset({"comment", "word", "heredoc_start", "heredoc_end", "regex"})
+_SKIPPED_NODES = frozenset({"comment", "word", "heredoc_start", "heredoc_end", "regex"})
 
 
-def commands_in(text: str, scope: Scope) -> Iterator[Command]:
+def commands_in(text: str, scope: ShellScope) -> Iterator[ShellCommand]:
     """Yield the commands of a text in the order they start, and keep `scope` up to date.
 
     Both branches of an `if` count, and a loop's body for each value of its variable.
     """
-    walk = _Walk(scope)
-    plain = _TIMED.sub(r"\1", _CONTINUED.sub("", text.replace("\r\n", "\n")))
-    plain, walk.documents = without_documents(plain)
+    walk = _BashWalker(scope)
+    plain = _TIME_KEYWORD.sub(r"\1", _LINE_CONTINUATION.sub("", text.replace("\r\n", "\n")))
+    plain, walk.documents = extract_heredocs(plain)
     root = walk.parse(plain)
     if root is not None:
-        yield from walk.run([_Visit(root, scope.stdin)])
+        yield from walk.run([_NodeVisit(root, scope.stdin)])
 
 
 @dataclass(frozen=True, slots=True)
-class _Visit:
+class _NodeVisit:
     """A node still to be read, with the text it gets and words that belong to its command."""
 
     node: Node
@@ -48,60 +48,60 @@ class _Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Leave:
+class _FunctionEnd:
     """The end of a function: its caller's parameters are back."""
 
     parameters: tuple[Word, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Assign:
+class _LoopRound:
     """The start of a loop's round: its variable holds the next value."""
 
     name: str
     words: tuple[Word, ...]
 
 
-_Step = _Visit | _Leave | _Assign | Command
+_WalkStep = _NodeVisit | _FunctionEnd | _LoopRound | ShellCommand
 
 
-class _Walk:
+class _BashWalker:
     """Walks the tree with a stack of its own: no depth of nesting can overflow it."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: ShellScope) -> None:
         self.scope = scope
-        self.steps: list[_Step] = []
+        self.steps: list[_WalkStep] = []
         self.printing = 0
         self.documents: dict[str, str] = {}
 
     def parse(self, text: str) -> Node | None:
         """Parse a text, unless too many before it were broken."""
-        if self.scope.effort.broken <= 0:
+        if self.scope.limits.broken <= 0:
             return None
-        root = parse_tree(shielded(text), _GRAMMAR)
+        root = parse_tree(encode_for_grammar(text), _GRAMMAR)
         if root is None or root.has_error:
-            self.scope.effort.broken -= 1
-        self.scope.effort.unread |= root is None
+            self.scope.limits.broken -= 1
+        self.scope.limits.is_incomplete |= root is None
         return root
 
-    def run(self, steps: list[_Step]) -> Iterator[Command]:
+    def run(self, steps: list[_WalkStep]) -> Iterator[ShellCommand]:
         self.steps = steps
-        while self.steps and self.scope.effort.steps > 0:
-            self.scope.effort.steps -= 1
+        while self.steps and self.scope.limits.steps > 0:
+            self.scope.limits.steps -= 1
             step = self.steps.pop()
-            if isinstance(step, Command):
+            if isinstance(step, ShellCommand):
                 yield step
-            elif isinstance(step, _Leave):
+            elif isinstance(step, _FunctionEnd):
                 self.scope.parameters = step.parameters
-            elif isinstance(step, _Assign):
+            elif isinstance(step, _LoopRound):
                 self.scope.variables[step.name] = step.words
             else:
                 self._visit(step)
 
-    def _then(self, steps: Sequence[_Step]) -> None:
+    def _then(self, steps: Sequence[_WalkStep]) -> None:
         self.steps.extend(reversed(steps))
 
-    def _visit(self, visit: _Visit) -> None:
+    def _visit(self, visit: _NodeVisit) -> None:
         match visit.node.type:
             case "command":
                 self._command(visit)
@@ -115,25 +115,25 @@ class _Walk:
                 self._function(visit.node)
             case "for_statement":
                 self._loop(visit)
-            case kind if kind not in _SILENT:
+            case kind if kind not in _SKIPPED_NODES:
                 self._children(visit)
 
-    def _children(self, visit: _Visit) -> None:
+    def _children(self, visit: _NodeVisit) -> None:
         children = [child for child in visit.node.children if child.is_named]
         if not children:
             return
-        first = [_Visit(child, visit.stdin) for child in children[:-1]]
-        self._then([*first, _Visit(children[-1], visit.stdin, visit.extra)])
+        first = [_NodeVisit(child, visit.stdin) for child in children[:-1]]
+        self._then([*first, _NodeVisit(children[-1], visit.stdin, visit.extra)])
 
-    def _command(self, visit: _Visit) -> None:
+    def _command(self, visit: _NodeVisit) -> None:
         expansion = self._expansion()
         command = self._read(visit, expansion)
-        self._then([*(_Visit(node) for node in expansion.substitutions), *self._calls(command)])
+        self._then([*(_NodeVisit(node) for node in expansion.substitutions), *self._calls(command)])
 
-    def _expansion(self) -> Expansion:
-        return Expansion(self.scope, self._printed)
+    def _expansion(self) -> WordExpander:
+        return WordExpander(self.scope, self._printed)
 
-    def _read(self, visit: _Visit, expansion: Expansion) -> Command:
+    def _read(self, visit: _NodeVisit, expansion: WordExpander) -> ShellCommand:
         words: list[Word] = []
         environment: list[tuple[str, Word]] = []
         stdin = visit.stdin
@@ -142,16 +142,16 @@ class _Walk:
                 case "command_name":
                     words.extend(expansion.words(child.children[0]) if child.children else ())
                 case "variable_assignment":
-                    environment.append(_assigned(child, expansion))
+                    environment.append(_read_assignment(child, expansion))
                 case "herestring_redirect":
                     stdin = expansion.one(child.children[-1]).text
                 case "file_redirect":
-                    words.extend(_behind_redirect(child, expansion))
+                    words.extend(_read_extra_words(child, expansion))
                 case _ if child.is_named:
                     words.extend(expansion.words(child))
-        return Command((*words, *visit.extra), tuple(environment), stdin)
+        return ShellCommand((*words, *visit.extra), tuple(environment), stdin)
 
-    def _calls(self, command: Command) -> list[_Step]:
+    def _calls(self, command: ShellCommand) -> list[_WalkStep]:
         """Return the body of the function that a command calls, or the command itself."""
         name = command.words[0].text if command.words else ""
         if name in {"read", "mapfile", "readarray"}:
@@ -161,14 +161,14 @@ class _Walk:
             for word in command.words[1:]:
                 self.scope.variables.pop(word.text, None)
         body = self.scope.functions.get(name)
-        if not isinstance(body, Node) or self.scope.effort.calls <= 0:
+        if not isinstance(body, Node) or self.scope.limits.calls <= 0:
             return [command]
-        self.scope.effort.calls -= 1
-        leave = _Leave(self.scope.parameters)
+        self.scope.limits.calls -= 1
+        leave = _FunctionEnd(self.scope.parameters)
         self.scope.parameters = command.words[1:]
-        return [_Visit(body, command.stdin), leave]
+        return [_NodeVisit(body, command.stdin), leave]
 
-    def _redirected(self, visit: _Visit) -> None:
+    def _redirected(self, visit: _NodeVisit) -> None:
         body = visit.node.child_by_field_name("body")
         redirects = visit.node.children_by_field_name("redirect")
         document = next((each for each in redirects if each.type == "heredoc_redirect"), None)
@@ -176,16 +176,16 @@ class _Walk:
             self._document(visit, document)
             return
         expansion = self._expansion()
-        extra = [word for each in redirects for word in _behind_redirect(each, expansion)]
+        extra = [word for each in redirects for word in _read_extra_words(each, expansion)]
         strings = [each for each in redirects if each.type == "herestring_redirect"]
         stdin = expansion.one(strings[-1].children[-1]).text if strings else visit.stdin
-        self._then([_Visit(node) for node in expansion.substitutions])
+        self._then([_NodeVisit(node) for node in expansion.substitutions])
         if body is not None:
-            inner = _Visit(body, stdin, (*extra, *visit.extra))
+            inner = _NodeVisit(body, stdin, (*extra, *visit.extra))
             self._writes(inner, redirects)
             self._then([inner])
 
-    def _document(self, visit: _Visit, document: Node) -> None:
+    def _document(self, visit: _NodeVisit, document: Node) -> None:
         """Read the line of a here-document anew without it: the grammar stumbles over its rest."""
         start = document.child(1)
         body = next((child for child in document.children if child.type == "heredoc_body"), None)
@@ -199,13 +199,13 @@ class _Walk:
             + b" "
             + text[start.end_byte - offset : line_end if line_end >= 0 else None]
         )
-        again = self.parse(unshielded(line))
-        steps: list[_Step] = [_Visit(child) for child in body.children if child.is_named]
+        again = self.parse(decode_from_grammar(line))
+        steps: list[_WalkStep] = [_NodeVisit(child) for child in body.children if child.is_named]
         if again is not None:
-            steps.append(_Visit(again, self._given(visit.node, None), visit.extra))
+            steps.append(_NodeVisit(again, self._given(visit.node, None), visit.extra))
         self._then(steps)
 
-    def _writes(self, visit: _Visit, redirects: Sequence[Node]) -> None:
+    def _writes(self, visit: _NodeVisit, redirects: Sequence[Node]) -> None:
         """Remember what a command writes into a file, which may be run later."""
         if visit.node.type != "command":
             return
@@ -214,17 +214,17 @@ class _Walk:
             if redirect.type != "file_redirect" or target is None:
                 continue
             if redirect.children[0].type in {">", ">>", ">|"}:
-                printed = output_of(self._read(visit, self._expansion()), self.scope.files)
+                printed = predict_output(self._read(visit, self._expansion()), self.scope.files)
                 if printed is not None:
                     self.scope.write(self._expansion().one(target).text, printed)
 
-    def _pipeline(self, visit: _Visit) -> None:
+    def _pipeline(self, visit: _NodeVisit) -> None:
         children = [child for child in visit.node.children if child.is_named]
         text = visit.stdin
-        steps: list[_Step] = []
+        steps: list[_WalkStep] = []
         for child in children:
             extra = visit.extra if child is children[-1] else ()
-            steps.append(_Visit(child, text, extra))
+            steps.append(_NodeVisit(child, text, extra))
             text = self._output(child, text)
         self._then(steps)
 
@@ -234,20 +234,22 @@ class _Walk:
             return self._output(body, self._given(node, stdin)) if body is not None else None
         if node.type != "command":
             return None
-        return output_of(self._read(_Visit(node, stdin), self._expansion()), self.scope.files)
+        return predict_output(
+            self._read(_NodeVisit(node, stdin), self._expansion()), self.scope.files
+        )
 
     def _given(self, node: Node, stdin: str | None) -> str | None:
         """Return the text of a here-document, which takes the place of other input."""
         for redirect in node.children_by_field_name("redirect"):
             for child in redirect.children:
                 if child.type == "heredoc_body":
-                    held = source(child)
+                    held = decode_node(child)
                     return self.documents.get(held.strip(), held)
         return stdin
 
     def _printed(self, substitution: Node) -> str | None:
         inner = [child for child in substitution.children if child.is_named]
-        if len(inner) != 1 or self.printing >= _PRINTED_WITHIN:
+        if len(inner) != 1 or self.printing >= _MAX_SUBSTITUTION_DEPTH:
             return None
         self.printing += 1
         printed = self._output(inner[0], None)
@@ -258,43 +260,43 @@ class _Walk:
         expansion = self._expansion()
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is not None:
-            words = _values(value, expansion)
+            words = _read_values(value, expansion)
             added = "+=" in [child.type for child in node.children]
-            before = self.scope.variables.get(source(name), ()) if added else ()
-            self.scope.variables[source(name)] = (*before, *words)
-        self._then([_Visit(each) for each in expansion.substitutions])
+            before = self.scope.variables.get(decode_node(name), ()) if added else ()
+            self.scope.variables[decode_node(name)] = (*before, *words)
+        self._then([_NodeVisit(each) for each in expansion.substitutions])
 
     def _function(self, node: Node) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is not None and body is not None:
-            self.scope.functions[source(name)] = body
+            self.scope.functions[decode_node(name)] = body
 
-    def _loop(self, visit: _Visit) -> None:
+    def _loop(self, visit: _NodeVisit) -> None:
         expansion = self._expansion()
         name = visit.node.child_by_field_name("variable")
         values = visit.node.children_by_field_name("value")
         words = tuple(word for value in values for word in expansion.words(value))
         body = visit.node.child_by_field_name("body")
-        steps: list[_Step] = [_Visit(each) for each in expansion.substitutions]
+        steps: list[_WalkStep] = [_NodeVisit(each) for each in expansion.substitutions]
         if name is not None and body is not None:
             for held in self._rounds(words):
-                steps += [_Assign(source(name), held), _Visit(body, visit.stdin)]
+                steps += [_LoopRound(decode_node(name), held), _NodeVisit(body, visit.stdin)]
         self._then(steps)
 
     def _rounds(self, words: tuple[Word, ...]) -> list[tuple[Word, ...]]:
         """Return what a loop's variable holds in each round; in the last one, all that is left."""
-        single = max(0, min(len(words) - 1, self.scope.effort.rounds))
-        self.scope.effort.rounds -= single
+        single = max(0, min(len(words) - 1, self.scope.limits.rounds))
+        self.scope.limits.rounds -= single
         return [*((word,) for word in words[:single]), words[single:]]
 
 
-def _assigned(node: Node, expansion: Expansion) -> tuple[str, Word]:
+def _read_assignment(node: Node, expansion: WordExpander) -> tuple[str, Word]:
     name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     word = expansion.one(value) if value is not None else Word("")
-    return (source(name) if name is not None else ""), word
+    return (decode_node(name) if name is not None else ""), word
 
 
-def _values(node: Node | None, expansion: Expansion) -> tuple[Word, ...]:
+def _read_values(node: Node | None, expansion: WordExpander) -> tuple[Word, ...]:
     if node is None:
         return (Word(""),)
     if node.type == "array":
@@ -304,7 +306,7 @@ def _values(node: Node | None, expansion: Expansion) -> tuple[Word, ...]:
     return (expansion.one(node),)
 
 
-def _behind_redirect(node: Node, expansion: Expansion) -> list[Word]:
+def _read_extra_words(node: Node, expansion: WordExpander) -> list[Word]:
     """Return the arguments that the grammar takes for further destinations of a redirection."""
     if node.type != "file_redirect":
         return []

@@ -8,15 +8,15 @@ from itertools import islice, product
 
 from tree_sitter import Node
 
-from ci_agent_eval.steering.policy.words import Scope, Word
-from ci_agent_eval.steering.shells.shielding import unshielded
+from ci_agent_eval.steering.policy.words import ShellScope, Word
+from ci_agent_eval.steering.shells.grammar_encoding import decode_from_grammar
 
-Printed = Callable[[Node], str | None]
+OutputPredictor = Callable[[Node], str | None]
 """What the command in a substitution prints, if that can be known."""
 
-_MOST_WORDS = 200
-_DEEPEST = 40
-_TOO_DEEP = "{…}"
+_MAX_WORDS = 200
+_MAX_DEPTH = 40
+_UNKNOWN_TEXT = "{…}"
 _ESCAPED = re.compile(r"\\(\n|.)", re.DOTALL)
 _ESCAPED_IN_STRING = re.compile(r'\\([$`"\\\n])')
 _ANSI = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|u[0-9a-fA-F]{1,4}|.)", re.DOTALL)
@@ -24,10 +24,10 @@ _ANSI_NAMES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b
 _BRACES = re.compile(r"^(.*?)\{([^{}]*,[^{}]*)\}(.*)$", re.DOTALL)
 
 
-class Expansion:
+class WordExpander:
     """Expands words within a scope, and keeps the substitutions it meets, which run as well."""
 
-    def __init__(self, scope: Scope, printed: Printed) -> None:
+    def __init__(self, scope: ShellScope, printed: OutputPredictor) -> None:
         self.scope = scope
         self.printed = printed
         self.substitutions: list[Node] = []
@@ -35,9 +35,9 @@ class Expansion:
 
     def words(self, node: Node) -> list[Word]:
         """Return the words that a node becomes: none, one, or many."""
-        self.scope.effort.steps -= 1
-        if self.depth > _DEEPEST or self.scope.effort.steps < 0:
-            return [Word(_TOO_DEEP, known=False)]
+        self.scope.limits.steps -= 1
+        if self.depth > _MAX_DEPTH or self.scope.limits.steps < 0:
+            return [Word(_UNKNOWN_TEXT, known=False)]
         self.depth += 1
         words = self._words(node)
         self.depth -= 1
@@ -46,27 +46,27 @@ class Expansion:
     def _words(self, node: Node) -> list[Word]:
         kind = node.type
         if kind in {"word", "number"} and not node.child_count:
-            return [Word(_unescaped(source(node)))]
+            return [Word(_unescape_word(decode_node(node)))]
         if kind == "concatenation":
             return self._concatenated(node)
         if kind in {"simple_expansion", "expansion"}:
-            return [part for word in self._value(node) for part in _split(word)]
+            return [part for word in self._value(node) for part in _split_word(word)]
         if kind == "command_substitution":
-            return _split(self._printed(node))
+            return _split_word(self._printed(node))
         return self._quoted(node)
 
     def one(self, node: Node) -> Word:
         """Return the words of a node as one, as in an assignment."""
-        return _joined(self.words(node), " ")
+        return _join_words(self.words(node), " ")
 
     def _quoted(self, node: Node) -> list[Word]:
-        kind, text = node.type, source(node)
+        kind, text = node.type, decode_node(node)
         if kind == "string":
             return self._string(node)
         if kind == "raw_string":
             return [Word(text[1:-1])]
         if kind == "ansi_c_string":
-            return [Word(_ANSI.sub(_ansi, text[2:-1]))]
+            return [Word(_ANSI.sub(_decode_ansi_escape, text[2:-1]))]
         if kind == "translated_string":
             return [word for child in node.named_children for word in self.words(child)]
         self._note(node)
@@ -78,19 +78,19 @@ class Expansion:
 
     def _concatenated(self, node: Node) -> list[Word]:
         parts = [self.words(child) for child in node.children]
-        choices = islice(product(*(part for part in parts)), _MOST_WORDS)
-        words = [_joined(choice, "") for choice in choices]
-        bare = any(source(child) == "{" for child in node.children)
-        return [each for word in words for each in _braces(word)] if bare else words
+        choices = islice(product(*(part for part in parts)), _MAX_WORDS)
+        words = [_join_words(choice, "") for choice in choices]
+        bare = any(decode_node(child) == "{" for child in node.children)
+        return [each for word in words for each in _expand_braces(word)] if bare else words
 
     def _string(self, node: Node) -> list[Word]:
         inner = [child for child in node.children if child.is_named]
-        if len(inner) == 1 and inner[0].end_byte - inner[0].start_byte == _length(node) - 2:
+        if len(inner) == 1 and inner[0].end_byte - inner[0].start_byte == _count_bytes(node) - 2:
             if inner[0].type == "string_content":
-                return [Word(_ESCAPED_IN_STRING.sub(_in_string, source(inner[0])))]
-            if _is_list(inner[0]):
+                return [Word(_ESCAPED_IN_STRING.sub(_unescape_in_string, decode_node(inner[0])))]
+            if _is_list_expansion(inner[0]):
                 return self._value(inner[0])
-        return [_joined(self._pieces(node, inner), "")]
+        return [_join_words(self._pieces(node, inner), "")]
 
     def _pieces(self, node: Node, inner: Sequence[Node]) -> Iterable[Word]:
         """Cut a string at its expansions; blanks between them belong to no node of the tree."""
@@ -98,14 +98,14 @@ class Expansion:
         for child in inner:
             if child.type == "string_content":
                 continue
-            yield _literal(text[at : child.start_byte - start])
+            yield _unescape_literal(text[at : child.start_byte - start])
             yield self._embedded(child)
             at = child.end_byte - start
-        yield _literal(text[at : -1 if text.endswith(b'"') else None])
+        yield _unescape_literal(text[at : -1 if text.endswith(b'"') else None])
 
     def _embedded(self, node: Node) -> Word:
         if node.type in {"simple_expansion", "expansion"}:
-            return _joined(self._value(node), " ")
+            return _join_words(self._value(node), " ")
         if node.type == "command_substitution":
             return self._printed(node)
         return self.one(node)
@@ -113,14 +113,16 @@ class Expansion:
     def _printed(self, node: Node) -> Word:
         self.substitutions.append(node)
         printed = self.printed(node)
-        return Word(source(node), known=False) if printed is None else Word(printed.rstrip("\n"))
+        return (
+            Word(decode_node(node), known=False) if printed is None else Word(printed.rstrip("\n"))
+        )
 
     def _value(self, node: Node) -> list[Word]:
         """Return what a variable holds, or the expansion as it is written."""
-        name = _name(node)
+        name = _get_variable_name(node)
         operator = node.child_by_field_name("operator")
         found = self._lookup(name)
-        default = source(operator) if operator else ""
+        default = decode_node(operator) if operator else ""
         if default in {":-", "-", ":=", "="} and not any(word.text for word in found or ()):
             return [
                 word
@@ -128,7 +130,7 @@ class Expansion:
                 for word in self._after(child)
             ]
         if found is None or (default and default not in {":-", "-", ":=", "="}):
-            return [Word(source(node), known=False)]
+            return [Word(decode_node(node), known=False)]
         return list(found)
 
     def _after(self, operator: Node) -> list[Word]:
@@ -139,7 +141,7 @@ class Expansion:
 
     def _lookup(self, name: str) -> tuple[Word, ...] | None:
         if name in {"@", "*"}:
-            effort = self.scope.effort
+            effort = self.scope.limits
             effort.characters -= sum(len(word.text) + 1 for word in self.scope.parameters)
             return self.scope.parameters if effort.characters > 0 else None
         if name.isascii() and name.isdigit() and name != "0":
@@ -149,42 +151,44 @@ class Expansion:
         return self.scope.value(name)
 
 
-def source(node: Node) -> str:
+def decode_node(node: Node) -> str:
     """Return the text of a node."""
-    return unshielded(node.text or b"")
+    return decode_from_grammar(node.text or b"")
 
 
-def _length(node: Node) -> int:
+def _count_bytes(node: Node) -> int:
     return node.end_byte - node.start_byte
 
 
-def _name(node: Node) -> str:
+def _get_variable_name(node: Node) -> str:
     """Return the name in `$name`, `${name…}` and `${name[@]}`; "" for what is something else."""
     child = node.child(1)
     if child is None or child.type not in {"variable_name", "special_variable_name", "subscript"}:
         return ""
-    return source(child).partition("[")[0]
+    return decode_node(child).partition("[")[0]
 
 
-def _is_list(node: Node) -> bool:
-    return node.type.endswith("expansion") and re.search(r"@|\[[@*]\]", source(node)) is not None
+def _is_list_expansion(node: Node) -> bool:
+    return (
+        node.type.endswith("expansion") and re.search(r"@|\[[@*]\]", decode_node(node)) is not None
+    )
 
 
-def _literal(text: bytes) -> Word:
-    return Word(_ESCAPED_IN_STRING.sub(_in_string, unshielded(text)))
+def _unescape_literal(text: bytes) -> Word:
+    return Word(_ESCAPED_IN_STRING.sub(_unescape_in_string, decode_from_grammar(text)))
 
 
-def _joined(words: Iterable[Word], between: str) -> Word:
+def _join_words(words: Iterable[Word], between: str) -> Word:
     parts = tuple(words)
     return Word(between.join(part.text for part in parts), all(part.known for part in parts))
 
 
-def _split(word: Word) -> list[Word]:
+def _split_word(word: Word) -> list[Word]:
     """Split a value that stood without quotes."""
     return [Word(part) for part in word.text.split()] if word.known else [word]
 
 
-def _braces(word: Word) -> list[Word]:
+def _expand_braces(word: Word) -> list[Word]:
     found = _BRACES.match(word.text)
     if not found:
         return [word]
@@ -192,15 +196,15 @@ def _braces(word: Word) -> list[Word]:
     return [Word(f"{before}{each}{after}", word.known) for each in inside.split(",")]
 
 
-def _unescaped(text: str) -> str:
+def _unescape_word(text: str) -> str:
     return _ESCAPED.sub(lambda match: match[1].strip("\n"), text) if "\\" in text else text
 
 
-def _in_string(match: re.Match[str]) -> str:
+def _unescape_in_string(match: re.Match[str]) -> str:
     return match[1].strip("\n")
 
 
-def _ansi(match: re.Match[str]) -> str:
+def _decode_ansi_escape(match: re.Match[str]) -> str:
     code = match[1]
     if code[0] in "xu" and len(code) > 1:
         return chr(int(code[1:], 16))

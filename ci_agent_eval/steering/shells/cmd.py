@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ci_agent_eval.steering.policy.words import Command, Scope, Word
-from ci_agent_eval.steering.shells.output import output_of
+from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope, Word
+from ci_agent_eval.steering.shells.command_output import predict_output
 
 _TOKEN = re.compile(
     r"(?P<blank>(?:[ \t,;=\r]|\^\n)+)"
@@ -24,26 +24,26 @@ _VARIABLE = re.compile(r"%(?:(\w+)(?::[^%]*)?%|~?[a-z]*([0-9*]))|%%?~?\w|!(\w+)!
 _COMPARISON = re.compile(r"==|^(equ|neq|lss|leq|gtr|geq)$", re.IGNORECASE)
 
 
-def commands_in(text: str, scope: Scope) -> Iterator[Command]:
+def commands_in(text: str, scope: ShellScope) -> Iterator[ShellCommand]:
     """Yield the commands of a text in the order they start, and keep `scope` up to date."""
     stdin: str | None = None
-    for words, operator in _statements(text.replace("\r\n", "\n"), scope):
-        inner = _inner(words)
-        command = Command(tuple(inner), stdin=stdin)
-        stdin = output_of(command, scope.files) if operator == "|" else None
+    for words, operator in _split_statements(text.replace("\r\n", "\n"), scope):
+        inner = _strip_prefixes(words)
+        command = ShellCommand(tuple(inner), stdin=stdin)
+        stdin = predict_output(command, scope.files) if operator == "|" else None
         if inner and inner[0].text.casefold() == "set":
-            _set(inner, scope)
+            _set_variable(inner, scope)
         elif inner:
             yield command
 
 
-def _statements(text: str, scope: Scope) -> Iterator[tuple[list[Word], str]]:
+def _split_statements(text: str, scope: ShellScope) -> Iterator[tuple[list[Word], str]]:
     """Cut a text at its operators."""
     words: list[Word] = []
     target = False
     for match in _TOKEN.finditer(text):
-        scope.effort.steps -= 1
-        if scope.effort.steps < 0:
+        scope.limits.steps -= 1
+        if scope.limits.steps < 0:
             return
         if match["operator"]:
             if words:
@@ -52,19 +52,19 @@ def _statements(text: str, scope: Scope) -> Iterator[tuple[list[Word], str]]:
         elif match["redirection"]:
             target = "&" not in match["redirection"]
         elif match["word"]:
-            if not target and not _is_title(words, match["word"]):
-                words.append(_word(match["word"], scope))
+            if not target and not _is_window_title(words, match["word"]):
+                words.append(_expand_word(match["word"], scope))
             target = False
     if words:
         yield words, ""
 
 
-def _is_title(words: list[Word], text: str) -> bool:
+def _is_window_title(words: list[Word], text: str) -> bool:
     """Say whether it is the title of a window, which `start` takes only in quotes."""
     return text.startswith('"') and bool(words) and words[-1].text.casefold() == "start"
 
 
-def _word(text: str, scope: Scope) -> Word:
+def _expand_word(text: str, scope: ShellScope) -> Word:
     known = True
 
     def value(match: re.Match[str]) -> str:
@@ -84,7 +84,7 @@ def _word(text: str, scope: Scope) -> Word:
     return Word(re.sub(r'\^(.)|"', lambda match: match[1] or "", expanded), known)
 
 
-def _inner(words: list[Word]) -> list[Word]:
+def _strip_prefixes(words: list[Word]) -> list[Word]:
     """Take off what may stand before a command: `@`, `call`, `start`, `if …`, `for … do`."""
     while words:
         name = words[0].text.casefold()
@@ -93,9 +93,9 @@ def _inner(words: list[Word]) -> list[Word]:
         elif name in {"call", "else", "@", "do"}:
             words = words[1:]
         elif name == "if":
-            words = words[_condition(words) :]
+            words = words[_count_condition_words(words) :]
         elif name == "start":
-            words = _started(words[1:])
+            words = _strip_start_options(words[1:])
         elif name == "rem" or name.startswith(":") or name == "for":
             return []
         else:
@@ -103,7 +103,7 @@ def _inner(words: list[Word]) -> list[Word]:
     return words
 
 
-def _condition(words: list[Word]) -> int:
+def _count_condition_words(words: list[Word]) -> int:
     """Return how many words `if` and its condition take."""
     at = 1
     while at < len(words) and words[at].text.casefold() in {"not", "/i"}:
@@ -118,14 +118,14 @@ def _condition(words: list[Word]) -> int:
     return at + 1
 
 
-def _started(words: list[Word]) -> list[Word]:
+def _strip_start_options(words: list[Word]) -> list[Word]:
     while words and (words[0].text.startswith("/") or not words[0].text.strip()):
         takes_folder = words[0].text.casefold() == "/d"
         words = words[2:] if takes_folder else words[1:]
     return words
 
 
-def _set(words: list[Word], scope: Scope) -> None:
+def _set_variable(words: list[Word], scope: ShellScope) -> None:
     text = " ".join(word.text for word in words[1:] if not word.text.startswith("/"))
     name, equals, value = text.partition("=")
     if equals:

@@ -9,13 +9,13 @@ from tree_sitter import Language, Node, Parser
 
 
 @cache
-def _language(module: str) -> Language:
+def _load_language(module: str) -> Language:
     return Language(import_module(module).language())
 
 
-_LONGEST = 10_000
+_MAX_BYTES = 10_000
 """Bytes; repairing errors takes time by the square of the length, here up to a quarter second."""
-_ERRORS_AFFORDED = 4_000
+_MAX_BYTES_WITH_ERRORS = 4_000
 """Bytes of a source in which errors that the parser notices early are repaired."""
 
 
@@ -25,10 +25,10 @@ def parse_tree(source: bytes, module: str) -> Node | None:
     A parser holds state and is made anew each time: that costs microseconds, and threads share
     nothing.
     """
-    parser = Parser(_language(module))
-    if len(source) <= _ERRORS_AFFORDED:
+    parser = Parser(_load_language(module))
+    if len(source) <= _MAX_BYTES_WITH_ERRORS:
         return parser.parse(source).root_node
-    if len(source) > _LONGEST:
+    if len(source) > _MAX_BYTES:
         return None
     try:
         tree = parser.parse(

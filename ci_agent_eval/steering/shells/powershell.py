@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ci_agent_eval.steering.policy.words import Command, Scope, Word
-from ci_agent_eval.steering.shells.output import output_of
+from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope, Word
+from ci_agent_eval.steering.shells.command_output import predict_output
 
 _ASSIGNMENT = re.compile(r"\$(?:\{?(?:\w+:)?(\w+)\}?)[ \t]*[-+*/]?=(?!=)[ \t]*", re.ASCII)
 _BREAK = re.compile(r"&&|\|\||[|;\n]")
@@ -27,16 +27,16 @@ _SPLAT = re.compile(r"@(\w+)(?=[\s;|&)}]|$)")
 _VERBATIM = re.compile(r"--%([^\n|]*)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": ""}
 _BODIED = frozenset({"function", "filter"})
-_HELD = "{…}"
+_UNKNOWN_TEXT = "{…}"
 
 
-def commands_in(text: str, scope: Scope) -> Iterator[Command]:
+def commands_in(text: str, scope: ShellScope) -> Iterator[ShellCommand]:
     """Yield the commands of a text in the order they start, and keep `scope` up to date."""
     yield from _Lexer(text.replace("\r\n", "\n"), scope).commands()
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenCommand:
     """A command of which not all words are read, and what it is part of."""
 
     words: list[Word] = field(default_factory=list)
@@ -46,11 +46,11 @@ class _Open:
     target: str = ""
     """The variable that gets its result."""
     stdin: str | None = None
-    found: list[Command] = field(default_factory=list)
+    found: list[ShellCommand] = field(default_factory=list)
     """The commands of the block it stands in."""
 
 
-def _listed(block: _Open) -> Word | None:
+def _join_list(block: _OpenCommand) -> Word | None:
     """Return the list `'a', 'b'` of a block as one word with commas; None if it is another."""
     words = block.words
     pairs = pairwise(words)
@@ -62,18 +62,18 @@ def _listed(block: _Open) -> Word | None:
 
 
 class _Lexer:
-    def __init__(self, text: str, scope: Scope) -> None:
+    def __init__(self, text: str, scope: ShellScope) -> None:
         self.text = text
         self.at = 0
         self.scope = scope
-        self.open = _Open()
-        self.outer: list[_Open] = []
+        self.open = _OpenCommand()
+        self.outer: list[_OpenCommand] = []
         self.endless: set[str] = set()
         """The quotes of here-strings that are known not to end."""
 
-    def commands(self) -> list[Command]:
-        while self.at < len(self.text) and self.scope.effort.steps > 0:
-            self.scope.effort.steps -= 1
+    def commands(self) -> list[ShellCommand]:
+        while self.at < len(self.text) and self.scope.limits.steps > 0:
+            self.scope.limits.steps -= 1
             self._step()
         while self.outer:
             self._close()
@@ -105,7 +105,9 @@ class _Lexer:
     def _brackets(self) -> bool:
         if self._take(_OPEN):
             self.outer.append(self.open)
-            self.open = _Open() if self._starts_body() else _Open(found=self.open.found)
+            self.open = (
+                _OpenCommand() if self._starts_body() else _OpenCommand(found=self.open.found)
+            )
             return True
         if self.text[self.at] in ")}":
             self.at += 1
@@ -119,7 +121,7 @@ class _Lexer:
 
     def _close(self) -> None:
         """End a block: what was found in it runs, or is kept as a function's body."""
-        values = _listed(self.open)
+        values = _join_list(self.open)
         self._end("")
         inner = self.open.found
         if not self.outer:
@@ -131,7 +133,7 @@ class _Lexer:
             self.open.words = []
             return
         self.open.expression |= not words
-        words.append(values or Word(_HELD, known=False))
+        words.append(values or Word(_UNKNOWN_TEXT, known=False))
 
     def _argument(self) -> None:
         if self._take(_REDIRECTION):
@@ -255,15 +257,15 @@ class _Lexer:
 
     def _end(self, separator: str) -> None:
         """End a command at a separator; behind `|` its output is known if it is a text."""
-        done, self.open = self.open, _Open(found=self.open.found)
+        done, self.open = self.open, _OpenCommand(found=self.open.found)
         if not done.words:
             return
-        command = Command(tuple(done.words), stdin=done.stdin)
+        command = ShellCommand(tuple(done.words), stdin=done.stdin)
         if done.expression:
             printed = done.words[0].text if done.words[0].known else None
         else:
             done.found.extend(self._called(command))
-            printed = output_of(command, self.scope.files)
+            printed = predict_output(command, self.scope.files)
         if done.target:
             self.scope.variables[done.target] = (
                 (Word(printed),) if printed is not None else (Word(f"${done.target}", known=False),)
@@ -272,6 +274,6 @@ class _Lexer:
                 self.scope.variables["PYTEST_ADDOPTS"] = self.scope.variables[done.target]
         self.open.stdin = printed if separator == "|" else None
 
-    def _called(self, command: Command) -> tuple[Command, ...]:
+    def _called(self, command: ShellCommand) -> tuple[ShellCommand, ...]:
         body = self.scope.functions.get(command.words[0].text.casefold())
         return body if isinstance(body, tuple) else (command,)

@@ -8,9 +8,9 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 
-from ci_agent_eval.steering.policy.build import reactor_of
-from ci_agent_eval.steering.policy.sessions import InMemoryWarnedCommands
+from ci_agent_eval.steering.policy.build import build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, SteeringSettings
+from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.proxy.answering import Answering, Limits
 from ci_agent_eval.steering.proxy.app import SteeringProxy
 from ci_agent_eval.steering.proxy.reviewing import Review
@@ -114,7 +114,7 @@ class Rig:
         self._listeners = [bound("127.0.0.1", 0) for _ in range(2)]
         provider, self.url = map(address_of, self._listeners)
         self.upstream = parse_upstream(upstream or provider + prefix)
-        reactor = reviewer or reactor_of(settings, InMemoryWarnedCommands())
+        reactor = reviewer or build_reactor(settings, InMemoryWarnedCommands())
         self._review = Review(reactor, concerns_of(settings), lambda: 0.0)
         self._session_header = session_header
         self._limits = limits or Limits()

@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.steering.policy.arguments import MAX_DEPTH, Argv, ShellText, commands_of, find
-from ci_agent_eval.steering.policy.model import Rules, ToolCall
+from ci_agent_eval.steering.policy.command_extraction import (
+    MAX_DEPTH,
+    Argv,
+    CommandLine,
+    detect_full_suite,
+    extract_commands,
+)
+from ci_agent_eval.steering.policy.model import Rules, ToolCallRequest
 
 # The list of the document, as it stands there.
 DOCUMENTED_TOOLS = [
@@ -22,7 +28,7 @@ DOCUMENTED_TOOLS = [
 
 
 def is_full(tool: str, arguments: object) -> bool:
-    return find(ToolCall(tool, arguments), Rules()).full_suite
+    return detect_full_suite(ToolCallRequest(tool, arguments), Rules()).full_suite
 
 
 @pytest.mark.parametrize("tool", DOCUMENTED_TOOLS)
@@ -54,7 +60,7 @@ def test_source_for_the_tool_python_is_read(arguments):
 
 @pytest.mark.parametrize("tool", ["write_file", "grep", "bash_history", "", "edit", "x.edit"])
 def test_other_tools_are_left_alone(tool):
-    found = find(ToolCall(tool, {"command": "pytest"}), Rules())
+    found = detect_full_suite(ToolCallRequest(tool, {"command": "pytest"}), Rules())
 
     assert (found.pytest, found.full_suite) == (False, False)
     assert found.reason == "the tool runs no commands"
@@ -174,18 +180,26 @@ def test_a_tool_that_is_itself_called_pytest(arguments, expected):
 
 
 def test_the_tool_says_whose_language_the_text_is_in():
-    assert commands_of(ToolCall("pwsh", "pytest")) == (ShellText("pytest", "powershell"),)
-    assert commands_of(ToolCall("cmd", "pytest")) == (ShellText("pytest", "cmd"),)
-    assert commands_of(ToolCall("terminal", "pytest")) == (ShellText("pytest", "bash"),)
+    assert extract_commands(ToolCallRequest("pwsh", "pytest")) == (
+        CommandLine("pytest", "powershell"),
+    )
+    assert extract_commands(ToolCallRequest("cmd", "pytest")) == (CommandLine("pytest", "cmd"),)
+    assert extract_commands(ToolCallRequest("terminal", "pytest")) == (
+        CommandLine("pytest", "bash"),
+    )
 
 
 def test_a_list_is_words_that_no_shell_reads():
-    assert commands_of(ToolCall("exec", ["echo", "a; pytest"])) == (Argv(("echo", "a; pytest")),)
+    assert extract_commands(ToolCallRequest("exec", ["echo", "a; pytest"])) == (
+        Argv(("echo", "a; pytest")),
+    )
     assert not is_full("exec", ["echo", "a; pytest"])
 
 
 def test_of_several_commands_one_full_run_is_enough_and_is_the_one_named():
-    found = find(ToolCall("bash", {"commands": ["pytest tests/a.py", "pytest -q"]}), Rules())
+    found = detect_full_suite(
+        ToolCallRequest("bash", {"commands": ["pytest tests/a.py", "pytest -q"]}), Rules()
+    )
 
     assert found.full_suite
     assert found.command == "pytest -q"
@@ -193,11 +207,14 @@ def test_of_several_commands_one_full_run_is_enough_and_is_the_one_named():
 
 @pytest.mark.parametrize("other", ["pytest   -q", "'pytest' \"-q\"", ["pytest", "-q"]], ids=repr)
 def test_the_same_command_is_the_same_whatever_its_spacing_quoting_and_form(other):
-    normal = find(ToolCall("bash", "pytest -q"), Rules()).normal
+    normal = detect_full_suite(ToolCallRequest("bash", "pytest -q"), Rules()).normal_form
 
     assert normal
-    assert find(ToolCall("shell", {"command": other}), Rules()).normal == normal
-    assert find(ToolCall("bash", "pytest -x"), Rules()).normal != normal
+    assert (
+        detect_full_suite(ToolCallRequest("shell", {"command": other}), Rules()).normal_form
+        == normal
+    )
+    assert detect_full_suite(ToolCallRequest("bash", "pytest -x"), Rules()).normal_form != normal
 
 
 def test_what_is_nested_without_end_is_given_up():
@@ -211,12 +228,18 @@ def test_what_is_nested_without_end_is_given_up():
 
 
 def test_a_call_of_more_commands_than_are_looked_at_says_so():
-    many = find(ToolCall("bash", {"commands": ["ls"] * 300 + ["pytest"]}), Rules())
-    long = find(
-        ToolCall("bash", {"commands": ["ls " + "x" * 60_000, "ls " + "y" * 6_000, "pytest"]}),
+    many = detect_full_suite(
+        ToolCallRequest("bash", {"commands": ["ls"] * 300 + ["pytest"]}), Rules()
+    )
+    long = detect_full_suite(
+        ToolCallRequest(
+            "bash", {"commands": ["ls " + "x" * 60_000, "ls " + "y" * 6_000, "pytest"]}
+        ),
         Rules(),
     )
-    enough = find(ToolCall("bash", {"commands": ["ls"] * 255 + ["pytest"]}), Rules())
+    enough = detect_full_suite(
+        ToolCallRequest("bash", {"commands": ["ls"] * 255 + ["pytest"]}), Rules()
+    )
 
     assert (many.full_suite, long.full_suite, enough.full_suite) == (False, False, True)
     assert many.reason.endswith("; the call holds more than is looked at")
@@ -239,13 +262,13 @@ JSON = st.recursive(
 @settings(max_examples=2 * settings.default.max_examples)
 @given(st.sampled_from([*DOCUMENTED_TOOLS, "pytest", "other"]) | st.text(max_size=5), JSON)
 def test_no_arguments_raise(tool, arguments):
-    found = find(ToolCall(tool, arguments), Rules())
+    found = detect_full_suite(ToolCallRequest(tool, arguments), Rules())
 
     assert found.reason
     assert found.pytest or not found.full_suite
     # JSON in a string means what the JSON means.
     if not isinstance(arguments, str) and "nan" not in repr(arguments):
-        sent = find(ToolCall(tool, json.dumps(arguments)), Rules())
+        sent = detect_full_suite(ToolCallRequest(tool, json.dumps(arguments)), Rules())
         assert sent.full_suite == found.full_suite or not isinstance(arguments, dict | list)
 
 
@@ -262,11 +285,13 @@ def test_no_arguments_raise(tool, arguments):
 )
 def test_the_user_s_shell_tools_are_looked_at(tool, arguments):
     named = {"Execute_bash": (), "do_it": ("line", "code")}
-    assert find(ToolCall(tool, arguments), Rules(shell_tools=named)).full_suite
+    assert detect_full_suite(ToolCallRequest(tool, arguments), Rules(shell_tools=named)).full_suite
     assert not is_full(tool, arguments)
 
 
 def test_only_the_named_arguments_of_a_shell_tool_are_commands():
     rules = Rules(shell_tools={"do_it": ("line",)})
-    assert not find(ToolCall("do_it", {"command": "pytest"}), rules).full_suite
-    assert not find(ToolCall("do_it", {"line": "ls", "code": "pytest"}), rules).full_suite
+    assert not detect_full_suite(ToolCallRequest("do_it", {"command": "pytest"}), rules).full_suite
+    assert not detect_full_suite(
+        ToolCallRequest("do_it", {"line": "ls", "code": "pytest"}), rules
+    ).full_suite

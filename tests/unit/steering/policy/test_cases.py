@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.steering.policy.detection import detect
-from ci_agent_eval.steering.policy.model import Finding
+from ci_agent_eval.steering.policy.detection import detect_in_text
+from ci_agent_eval.steering.policy.model import DetectionResult
 
 CASES = Path(__file__).parent / "cases"
 
 
-def answer(finding: Finding) -> str:
+def answer(finding: DetectionResult) -> str:
     if not finding.pytest:
         return "no"
     if finding.full_suite:
@@ -43,7 +43,7 @@ def cases() -> Iterator[object]:
 
 @pytest.mark.parametrize(("expected", "command", "shell", "reason"), list(cases()))
 def test_a_command_gets_the_answer_of_its_case(expected, command, shell, reason):
-    finding = detect(command, shell=shell)
+    finding = detect_in_text(command, shell=shell)
 
     assert answer(finding) == expected, f"{reason}; but: {finding.reason}"
     assert (finding.command is not None) == finding.pytest

@@ -11,7 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.steering.policy.detection import LONGEST, detect, detect_argv
+from ci_agent_eval.steering.policy.detection import (
+    MAX_TEXT_CHARACTERS,
+    detect_in_argv,
+    detect_in_text,
+)
 from ci_agent_eval.steering.policy.model import Rules
 from tests.call_count import count_calls
 from tests.unit.steering.policy.test_cases import answer, cases
@@ -78,7 +82,7 @@ WRAPPERS = (
 
 
 def of(text: str, **rules: object) -> str:
-    return answer(detect(text, rules=Rules(**rules)))
+    return answer(detect_in_text(text, rules=Rules(**rules)))
 
 
 @st.composite
@@ -125,7 +129,7 @@ def test_what_runs_it_and_what_stands_around_it_change_no_answer(case, wrappers)
 def test_words_get_the_answer_of_their_text(case):
     expected, words = case
 
-    assert answer(detect_argv(words)) == expected
+    assert answer(detect_in_argv(words)) == expected
 
 
 @given(st.data(), st.sampled_from(COMMANDS))
@@ -135,15 +139,15 @@ def test_spacing_and_quoting_change_no_normal_form(data, case):
     others = [draw for draw in QUOTES if "$'" not in draw("x")]
     text = "".join(data.draw(st.sampled_from(others))(word) + data.draw(blanks) for word in words)
 
-    assert detect(text).normal == detect(shlex.join(words)).normal
-    assert detect(text + "\n").normal == detect_argv(words).normal
+    assert detect_in_text(text).normal_form == detect_in_text(shlex.join(words)).normal_form
+    assert detect_in_text(text + "\n").normal_form == detect_in_argv(words).normal_form
 
 
 @pytest.mark.parametrize(
     "other", ["pytest -q -x", "pytest", "pytest '-q -x'", "pytest -q | cat", "pytest; -q", "ls"]
 )
 def test_another_command_has_another_normal_form(other):
-    assert detect(other).normal != detect("pytest -q").normal
+    assert detect_in_text(other).normal_form != detect_in_text("pytest -q").normal_form
 
 
 PIECES = st.sampled_from(
@@ -166,7 +170,9 @@ SHELLS = st.sampled_from(["bash", "powershell", "cmd"])
 @given(st.one_of(FRAGMENTS, ANY_TEXT), SHELLS)
 def test_no_text_raises(text, shell):
     for each in (text, f"pytest {text}", f"bash -c {shlex.quote(text)} # pytest"):
-        finding = detect(each, shell=shell, rules=Rules(aliases=("make test", ""), max_collected=1))
+        finding = detect_in_text(
+            each, shell=shell, rules=Rules(aliases=("make test", ""), max_collected=1)
+        )
 
         assert finding.pytest or not finding.full_suite
         assert finding.reason
@@ -175,7 +181,7 @@ def test_no_text_raises(text, shell):
 @settings(max_examples=2 * settings.default.max_examples)
 @given(st.lists(st.one_of(PIECES, FRAGMENTS, ANY_TEXT), max_size=8))
 def test_no_words_raise(words):
-    finding = detect_argv(words)
+    finding = detect_in_argv(words)
 
     assert finding.pytest or not finding.full_suite
 
@@ -183,7 +189,7 @@ def test_no_words_raise(words):
 @settings(max_examples=settings.default.max_examples // 2)
 @given(FRAGMENTS, SHELLS)
 def test_the_same_text_gets_the_same_finding(text, shell):
-    assert detect(text, shell=shell) == detect(text, shell=shell)
+    assert detect_in_text(text, shell=shell) == detect_in_text(text, shell=shell)
 
 
 @pytest.mark.parametrize(
@@ -205,27 +211,27 @@ def test_the_same_text_gets_the_same_finding(text, shell):
 def test_no_python_source_raises(source, call):
     code = "import pytest, subprocess\n" + call.format(source)
 
-    detect(f"python - <<'EOF'\n{code}\nEOF")
-    detect_argv(["python", "-c", code])
-    detect_argv(
+    detect_in_text(f"python - <<'EOF'\n{code}\nEOF")
+    detect_in_argv(["python", "-c", code])
+    detect_in_argv(
         ["python", "-c", "a = []\n" + "a += ['x']\n" * 1500 + "import pytest;pytest.main(a)"]
     )
 
 
 @given(ANY_TEXT)
 def test_no_python_text_raises(text):
-    detect_argv(["python", "-c", f"import pytest; pytest.main({text}"])
-    detect_argv(["python", "-c", f"import pytest; pytest.main({text!r})"])
+    detect_in_argv(["python", "-c", f"import pytest; pytest.main({text}"])
+    detect_in_argv(["python", "-c", f"import pytest; pytest.main({text!r})"])
 
 
-@pytest.mark.parametrize("size", [LONGEST + 1, 1_000_000])
+@pytest.mark.parametrize("size", [MAX_TEXT_CHARACTERS + 1, 1_000_000])
 def test_a_very_long_command_is_let_through_unread(size):
     command = "pytest " * (size // 7 + 1)
-    finding = detect(command)
+    finding = detect_in_text(command)
 
     assert not finding.pytest
     assert "not read" in finding.reason
-    assert count_calls(lambda: detect(command)) < 100
+    assert count_calls(lambda: detect_in_text(command)) < 100
 
 
 GROWING = [
@@ -250,16 +256,16 @@ GROWING = [
 @pytest.mark.parametrize("shell", ["bash", "powershell", "cmd"])
 @pytest.mark.parametrize("unit", GROWING)
 def test_the_work_grows_no_faster_than_the_text(unit, shell):
-    text = "X=ab;A=(a b);pytest;" + unit * (LONGEST // len(unit) - 20)
+    text = "X=ab;A=(a b);pytest;" + unit * (MAX_TEXT_CHARACTERS // len(unit) - 20)
 
     # The most that any of these takes is 21 calls a character.
-    assert count_calls(lambda: detect(text, shell=shell)) < 32 * len(text)
+    assert count_calls(lambda: detect_in_text(text, shell=shell)) < 32 * len(text)
 
 
 def test_threads_share_nothing():
     texts = [shlex.join(words) for _, words in COMMANDS] * 2
     random.Random(1).shuffle(texts)
-    alone = [detect(text) for text in texts]
+    alone = [detect_in_text(text) for text in texts]
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(detect, texts)) == alone
+        assert list(pool.map(detect_in_text, texts)) == alone

@@ -11,9 +11,14 @@ from pathlib import Path
 
 from ci_agent_eval.steering.policy import pytest_options
 from ci_agent_eval.steering.policy.model import Rules
-from ci_agent_eval.steering.policy.pytest_arguments import classify
-from ci_agent_eval.steering.policy.pytest_options import ARITY, CANCELS, NARROWING, RUNS_NOTHING
-from ci_agent_eval.steering.policy.words import known
+from ci_agent_eval.steering.policy.pytest_arguments import classify_pytest_arguments
+from ci_agent_eval.steering.policy.pytest_options import (
+    ARITY,
+    CANCELLED_BY,
+    INFO_OPTIONS,
+    NARROWING_OPTIONS,
+)
+from ci_agent_eval.steering.policy.words import make_words
 
 ARITIES = {0: "0", None: "1", 2: "2", "?": "?", "+": "+"}
 CORE = frozenset(
@@ -160,7 +165,9 @@ def test_each_installed_option_takes_as_many_words_as_the_table_says(pytestconfi
 
 
 def test_options_with_a_meaning_are_in_the_table():
-    assert (RUNS_NOTHING | NARROWING | CANCELS.keys() | set(CANCELS.values())) <= ARITY.keys()
+    assert (
+        INFO_OPTIONS | NARROWING_OPTIONS | CANCELLED_BY.keys() | set(CANCELLED_BY.values())
+    ) <= ARITY.keys()
 
 
 def tried() -> list[list[str]]:
@@ -213,7 +220,7 @@ def expected(words: tuple[str, ...], ran: int) -> str:
 def test_the_real_pytest_does_what_we_say(tmp_path):
     wrong = []
     for words, (code, ran) in outcomes(tmp_path).items():
-        verdict = classify(known(*words), ".", Rules())
+        verdict = classify_pytest_arguments(make_words(*words), ".", Rules())
         if code not in {0, 1, 2, 5} or verdict.reach != expected(words, ran):
             wrong.append((words, verdict, {"code": code, "ran": ran}))
 

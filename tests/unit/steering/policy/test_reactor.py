@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.steering.policy.build import reactor_of
-from ci_agent_eval.steering.policy.dangerous import DANGEROUS
-from ci_agent_eval.steering.policy.model import Allow, Rules, Steer, ToolCall
+from ci_agent_eval.steering.policy.build import build_reactor
+from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
+from ci_agent_eval.steering.policy.model import Allow, Rules, Steer, ToolCallRequest
 from ci_agent_eval.steering.policy.reactor import Reactor
-from ci_agent_eval.steering.policy.sessions import InMemoryWarnedCommands
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
+from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from tests.call_count import count_calls
 
 ON = SteeringSettings(enabled=True)
@@ -25,10 +25,10 @@ class Chat:
 
     def __init__(self, settings=ON, memory=None, **named):
         self.memory = memory or InMemoryWarnedCommands()
-        self.reactor = reactor_of(settings, self.memory, **named)
+        self.reactor = build_reactor(settings, self.memory, **named)
 
     def send(self, command, session="s", now=0.0, tool="bash"):
-        return self.reactor.review(ToolCall(tool, {"command": command}), session, now)
+        return self.reactor.review(ToolCallRequest(tool, {"command": command}), session, now)
 
     def steers(self, *commands, **named):
         return [isinstance(self.send(command, **named), Steer) for command in commands]
@@ -152,7 +152,7 @@ def test_the_highest_priority_decides_and_of_equals_the_first():
     allow, steer = Allow("yes"), Steer("no", "r", "h")
 
     def decide(*handlers):
-        return Reactor(handlers).review(ToolCall("x", None), None, 0)
+        return Reactor(handlers).review(ToolCallRequest("x", None), None, 0)
 
     assert decide(Says("a", 1, allow), Says("b", 2, steer)) is steer
     assert decide(Says("a", 2, allow), Says("b", 1, steer)) is allow
@@ -166,7 +166,7 @@ RULE = GeneralRule(name="no-curl", pattern=r"\bcurl\b", message="Use the client.
 
 def test_dangerous_commands_come_before_full_runs_and_these_before_the_users_rules():
     rule = GeneralRule(name="any", pattern="pytest", message="mine")
-    chat = Chat(SteeringSettings(enabled=True, dangerous=tuple(DANGEROUS), general=(rule,)))
+    chat = Chat(SteeringSettings(enabled=True, dangerous=tuple(DANGEROUS_SETS), general=(rule,)))
 
     assert [handler.priority for handler in chat.reactor.handlers] == [100, 95, 50]
     assert chat.send("pytest; rm -rf /").handler == "dangerous-commands"
@@ -196,10 +196,10 @@ def test_a_rule_of_the_users_holds_back_each_time_or_once():
 
 def test_a_rule_is_about_the_tools_it_names():
     rule = GeneralRule("r", r"/etc/passwd", "m", tools=("Write_File",))
-    reactor = reactor_of(SteeringSettings(general=(rule,)), InMemoryWarnedCommands())
+    reactor = build_reactor(SteeringSettings(general=(rule,)), InMemoryWarnedCommands())
 
     def review(tool, arguments):
-        return isinstance(reactor.review(ToolCall(tool, arguments), "s", 0), Steer)
+        return isinstance(reactor.review(ToolCallRequest(tool, arguments), "s", 0), Steer)
 
     assert review("write_file", {"path": "/etc/passwd", "content": "x"})
     assert review("WRITE_FILE", '{"path": "/etc/passwd"}')
@@ -209,15 +209,15 @@ def test_a_rule_is_about_the_tools_it_names():
 
 def test_a_rule_may_be_about_all_tools():
     rule = GeneralRule("r", "secret", "m", tools=("*",))
-    reactor = reactor_of(SteeringSettings(general=(rule,)), InMemoryWarnedCommands())
+    reactor = build_reactor(SteeringSettings(general=(rule,)), InMemoryWarnedCommands())
 
     for call in (
-        ToolCall("bash", "cat secret"),
-        ToolCall("x", ["secret"]),
-        ToolCall("y", "secret"),
+        ToolCallRequest("bash", "cat secret"),
+        ToolCallRequest("x", ["secret"]),
+        ToolCallRequest("y", "secret"),
     ):
         assert isinstance(reactor.review(call, "s", 0), Steer)
-    assert isinstance(reactor.review(ToolCall("x", {1: float("nan")}), "s", 0), Allow)
+    assert isinstance(reactor.review(ToolCallRequest("x", {1: float("nan")}), "s", 0), Allow)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_dangerous_commands_are_held_back_however_often_they_come(command, name)
     decision = chat.send(command)
     assert name in decision.reason
     assert decision.message.startswith("This command is held back: it ")
-    others = tuple(each for each in DANGEROUS if each != name)
+    others = tuple(each for each in DANGEROUS_SETS if each != name)
     assert Chat(SteeringSettings(dangerous=others)).steers(command) == [False]
 
 
@@ -275,7 +275,7 @@ def test_dangerous_commands_are_held_back_however_often_they_come(command, name)
     ],
 )
 def test_what_only_looks_dangerous_goes_through(command):
-    assert Chat(SteeringSettings(dangerous=tuple(DANGEROUS))).steers(command) == [False]
+    assert Chat(SteeringSettings(dangerous=tuple(DANGEROUS_SETS))).steers(command) == [False]
 
 
 DANGEROUS_WORDS = st.sampled_from(
@@ -292,7 +292,7 @@ DANGEROUS_WORDS = st.sampled_from(
 )
 def test_no_command_raises(command, tool, as_list):
     rule = GeneralRule("r", "secret", "m", tools=("*",))
-    chat = Chat(SteeringSettings(enabled=True, dangerous=tuple(DANGEROUS), general=(rule,)))
+    chat = Chat(SteeringSettings(enabled=True, dangerous=tuple(DANGEROUS_SETS), general=(rule,)))
 
     decision = chat.send(command.split() if as_list else command, tool=tool)
 
@@ -312,9 +312,9 @@ def test_no_command_raises(command, tool, as_list):
     ids=range(5),
 )
 def test_the_work_for_a_call_of_a_megabyte_is_bounded(arguments):
-    chat = Chat(SteeringSettings(enabled=True, dangerous=tuple(DANGEROUS)))
+    chat = Chat(SteeringSettings(enabled=True, dangerous=tuple(DANGEROUS_SETS)))
 
-    calls = count_calls(lambda: chat.reactor.review(ToolCall("bash", arguments), "s", 0))
+    calls = count_calls(lambda: chat.reactor.review(ToolCallRequest("bash", arguments), "s", 0))
 
     # The most that any of these takes is 0.72 million; benchmarks/STEERING.md has the times.
     assert calls < 2_000_000
@@ -326,4 +326,6 @@ def test_the_work_for_a_call_of_a_megabyte_is_bounded(arguments):
 def test_windows_has_dangers_of_its_own(command):
     tool = "cmd" if command.startswith("rd") else "powershell"
 
-    assert Chat(SteeringSettings(dangerous=tuple(DANGEROUS))).steers(command, tool=tool) == [True]
+    assert Chat(SteeringSettings(dangerous=tuple(DANGEROUS_SETS))).steers(command, tool=tool) == [
+        True
+    ]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.steering.policy.detection import detect, detect_argv
-from ci_agent_eval.steering.policy.model import Finding, Rules
+from ci_agent_eval.steering.policy.detection import detect_in_argv, detect_in_text
+from ci_agent_eval.steering.policy.model import DetectionResult, Rules
 from tests.unit.steering.policy.test_cases import answer
 
 ALIASES = Rules(aliases=("make test", "tox", "nox", "npm test", "just check"))
 
 
 def of(command: str, rules: Rules) -> str:
-    return answer(detect(command, rules=rules))
+    return answer(detect_in_text(command, rules=rules))
 
 
 @pytest.mark.parametrize(
@@ -136,22 +136,22 @@ def test_only_targeted_runs_whose_words_are_known_are_counted(command):
     ],
 )
 def test_a_finding_names_the_command_that_decided_and_why(text, command, reason):
-    finding = detect(text)
+    finding = detect_in_text(text)
 
     assert finding.command == command
     assert reason in finding.reason
 
 
 def test_words_need_no_quotes():
-    assert detect_argv(["bash", "-lc", "cd x && pytest"]).full_suite
-    assert detect_argv(["pytest", "-k", "a and b"]) == Finding(
+    assert detect_in_argv(["bash", "-lc", "cd x && pytest"]).full_suite
+    assert detect_in_argv(["pytest", "-k", "a and b"]) == DetectionResult(
         pytest=True,
         full_suite=False,
         reason="-k 'a and b' selects tests",
         command="pytest -k 'a and b'",
-        normal="pytest -k 'a and b'",
+        normal_form="pytest -k 'a and b'",
     )
-    assert not detect_argv(["echo", "x; pytest"]).pytest
-    assert not detect_argv([]).pytest
-    assert detect_argv(["pytest -q"]).full_suite
-    assert not detect_argv(["pytest", "x" * 100_000]).pytest
+    assert not detect_in_argv(["echo", "x; pytest"]).pytest
+    assert not detect_in_argv([]).pytest
+    assert detect_in_argv(["pytest -q"]).full_suite
+    assert not detect_in_argv(["pytest", "x" * 100_000]).pytest

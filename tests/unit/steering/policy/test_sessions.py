@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.policy import sessions
-from ci_agent_eval.steering.policy.sessions import InMemoryWarnedCommands
+from ci_agent_eval.steering.policy import warned_commands
+from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.store import SqliteWarnedCommands, default_store
 
 
@@ -86,7 +86,7 @@ def test_of_more_than_1024_sessions_the_one_used_longest_ago_goes(memory_of):
 
 def test_commands_of_a_session_do_not_grow_without_end(memory_of, monkeypatch):
     memory = memory_of()
-    for number in range(sessions.MAX_COMMANDS + 1):
+    for number in range(warned_commands.MAX_COMMANDS + 1):
         memory.first_time("s", f"command {number}", 0)
 
     assert not memory.first_time("s", "command 1", 0)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.file_settings import load_steering, parse_steering
-from ci_agent_eval.steering.policy.build import reactor_of
-from ci_agent_eval.steering.policy.dangerous import DANGEROUS
-from ci_agent_eval.steering.policy.model import Rules, Steer, ToolCall
-from ci_agent_eval.steering.policy.sessions import InMemoryWarnedCommands
+from ci_agent_eval.steering.policy.build import build_reactor
+from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
+from ci_agent_eval.steering.policy.model import Rules, Steer, ToolCallRequest
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
+from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.proxy.tool_filter import concerns_of
 
 ENABLED = "PYTEST_FULL_SUITE_STEERING_ENABLED"
@@ -88,7 +88,7 @@ session:
     assert settings.rules.bare_directory_is_full
     assert settings.rules.aliases == ("make test", "tox")
     assert settings.rules.max_collected == 200
-    assert settings.dangerous == tuple(DANGEROUS)
+    assert settings.dangerous == tuple(DANGEROUS_SETS)
     assert settings.general == (
         GeneralRule("no-curl", r"\bcurl\b", "Use the client."),
         GeneralRule("b", "x", "m", ("write_file",), 101, once=True),
@@ -273,10 +273,12 @@ def test_shell_tools_that_name_no_tools_are_refused(given):
     ],
 )
 def test_shell_tools_count_for_every_handler_and_for_the_proxy(settings):
-    call = ToolCall("execute_bash", {"command": "pytest; rm -rf /"})
-    reactor = reactor_of(settings, InMemoryWarnedCommands())
+    call = ToolCallRequest("execute_bash", {"command": "pytest; rm -rf /"})
+    reactor = build_reactor(settings, InMemoryWarnedCommands())
     assert isinstance(reactor.review(call, "s", 0), Steer)
     assert concerns_of(settings)("execute_bash")
     unnamed = replace(settings, rules=Rules())
-    assert not isinstance(reactor_of(unnamed, InMemoryWarnedCommands()).review(call, "s", 0), Steer)
+    assert not isinstance(
+        build_reactor(unnamed, InMemoryWarnedCommands()).review(call, "s", 0), Steer
+    )
     assert not concerns_of(unnamed)("execute_bash")

@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.steering.policy.detection import detect
-from ci_agent_eval.steering.shells.shielding import shielded, unshielded
+from ci_agent_eval.steering.policy.detection import detect_in_text
+from ci_agent_eval.steering.shells.grammar_encoding import decode_from_grammar, encode_for_grammar
 from tests.processes import run_python
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_what_was_shielded_comes_back(text):
-    source = shielded(text)
-    assert unshielded(source) == text
+    source = encode_for_grammar(text)
+    assert decode_from_grammar(source) == text
     assert all(ord(character) < 256 for character in source.decode())
 
 
 def test_ascii_stays_as_it_is():
     text = "".join(map(chr, range(128)))
-    assert shielded(text) == text.encode()
+    assert encode_for_grammar(text) == text.encode()
 
 
 @pytest.mark.parametrize("before", ["{", "${", "$", "<<", "", "a="])
@@ -39,7 +39,7 @@ def test_no_character_ends_the_process(before, tmp_path):
 
 
 def test_a_word_beyond_ascii_is_read_as_written():
-    found = detect("cd häuser && PRÜFUNG=ja pytest 'tests/größe_🎈.py'")
+    found = detect_in_text("cd häuser && PRÜFUNG=ja pytest 'tests/größe_🎈.py'")
     assert found.pytest
     assert not found.full_suite
     assert "tests/größe_🎈.py" in (found.command or "")

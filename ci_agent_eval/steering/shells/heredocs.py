@@ -12,7 +12,7 @@ from collections import defaultdict
 _HEADER = re.compile(r"<<-?[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)")
 
 
-def without_documents(text: str) -> tuple[str, dict[str, str]]:
+def extract_heredocs(text: str) -> tuple[str, dict[str, str]]:
     """Put a short line in place of each here-document in which nothing is expanded.
 
     Returns the text, and what each of those lines stands for.
@@ -20,7 +20,7 @@ def without_documents(text: str) -> tuple[str, dict[str, str]]:
     if "<<" not in text:
         return text, {}
     lines = text.split("\n")
-    ends = _places(lines)
+    ends = _index_lines(lines)
     kept: list[str] = []
     documents: dict[str, str] = {}
     at = 0
@@ -29,7 +29,7 @@ def without_documents(text: str) -> tuple[str, dict[str, str]]:
         kept.append(line)
         at += 1
         header = _HEADER.search(line)
-        end = _next(ends.get(header["end"], []), at - 1) if header else None
+        end = _find_next(ends.get(header["end"], []), at - 1) if header else None
         if header is None or end is None:
             continue
         body = "\n".join(lines[at:end])
@@ -41,13 +41,13 @@ def without_documents(text: str) -> tuple[str, dict[str, str]]:
     return "\n".join(kept), documents
 
 
-def _places(lines: list[str]) -> dict[str, list[int]]:
+def _index_lines(lines: list[str]) -> dict[str, list[int]]:
     places: dict[str, list[int]] = defaultdict(list)
     for number, line in enumerate(lines):
         places[line.strip("\t ")].append(number)
     return places
 
 
-def _next(places: list[int], after: int) -> int | None:
+def _find_next(places: list[int], after: int) -> int | None:
     index = bisect_right(places, after)
     return places[index] if index < len(places) else None

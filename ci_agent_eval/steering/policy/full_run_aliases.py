@@ -5,38 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ci_agent_eval.steering.policy.model import Rules
-from ci_agent_eval.steering.policy.pytest_arguments import Verdict, classify
-from ci_agent_eval.steering.policy.words import Command, Word, program_of
+from ci_agent_eval.steering.policy.pytest_arguments import SuiteSelection, classify_pytest_arguments
+from ci_agent_eval.steering.policy.words import ShellCommand, Word, get_program_name
 
 _ANY_ORDER = frozenset({"make", "gmake", "just", "task", "rake"})
 """They take several targets at once."""
 _SCRIPT_RUNNERS = frozenset({"npm", "yarn", "pnpm", "bun"})
 """`npm test` is short for `npm run test`."""
-_IDLE = frozenset({"-h", "--help", "--version", "-l", "--list", "--dry-run", "--just-print"})
+_INFO_OPTIONS = frozenset(
+    {"-h", "--help", "--version", "-l", "--list", "--dry-run", "--just-print"}
+)
 
 
-def verdict_of_alias(command: Command, directory: str | None, rules: Rules) -> Verdict | None:
+def classify_alias(
+    command: ShellCommand, directory: str | None, rules: Rules
+) -> SuiteSelection | None:
     """Say what a command does that the user named; None if he named no such command.
 
     What stands behind `--`, or in a value such as `ARGS="-k name"`, may narrow it as it would
     narrow pytest.
     """
     for alias in rules.aliases:
-        if not _is_alias(command.words, alias.split()):
+        if not _matches_alias(command.words, alias.split()):
             continue
-        idle = next((word.text for word in command.words[1:] if word.text in _IDLE), None)
+        idle = next((word.text for word in command.words[1:] if word.text in _INFO_OPTIONS), None)
         if idle:
-            return Verdict("nothing", f"{idle} runs no test")
-        for passed_on in _passed_on(command.words):
-            verdict = classify(passed_on, directory, rules)
+            return SuiteSelection("nothing", f"{idle} runs no test")
+        for passed_on in _get_passed_arguments(command.words):
+            verdict = classify_pytest_arguments(passed_on, directory, rules)
             if verdict.reach != "full":
                 return verdict
-        return Verdict("full", f"{alias} counts as a full run here")
+        return SuiteSelection("full", f"{alias} counts as a full run here")
     return None
 
 
-def _is_alias(words: Sequence[Word], names: Sequence[str]) -> bool:
-    if not words or not names or program_of(words[0]) != names[0].casefold():
+def _matches_alias(words: Sequence[Word], names: Sequence[str]) -> bool:
+    if not words or not names or get_program_name(words[0]) != names[0].casefold():
         return False
     left = list(names[1:])
     after_option = False
@@ -57,7 +61,7 @@ def _may_skip(word: Word, *, after_option: bool) -> bool:
     return word.text.startswith("-") or "=" in word.text or after_option
 
 
-def _passed_on(words: Sequence[Word]) -> list[list[Word]]:
+def _get_passed_arguments(words: Sequence[Word]) -> list[list[Word]]:
     """Return the arguments that the command passes on to pytest."""
     found = [
         [Word(part) for part in word.text.partition("=")[2].split()]

@@ -11,7 +11,7 @@ _ESCAPE: dict[Shell, str] = {"bash": r"\\", "powershell": "`", "cmd": r"\^"}
 _SEPARATOR = ";"
 
 
-def _pattern(escape: str, single: str) -> re.Pattern[str]:
+def _compile_pattern(escape: str, single: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?P<continued>{escape}\n)"
         rf"|(?P<escaped>{escape}.)"
@@ -26,12 +26,12 @@ def _pattern(escape: str, single: str) -> re.Pattern[str]:
 
 
 _PATTERNS = {
-    shell: _pattern(escape, "(?!)" if shell == "cmd" else r"'(?P<single>[^']*)'")
+    shell: _compile_pattern(escape, "(?!)" if shell == "cmd" else r"'(?P<single>[^']*)'")
     for shell, escape in _ESCAPE.items()
 }
 
 
-def normal_form(text: str, shell: Shell = "bash") -> str:
+def normalize_command(text: str, shell: Shell = "bash") -> str:
     """Return the words and operators of a text, quoted alike and with single blanks."""
     tokens: list[str] = []
     word: str | None = None
@@ -42,7 +42,7 @@ def normal_form(text: str, shell: Shell = "bash") -> str:
                 tokens.append(shlex.quote(word))
             word = None
             if kind == "operator":
-                _separate(tokens, value)
+                _append_operator(tokens, value)
         elif kind == "escaped":
             word = (word or "") + value[1:]
         elif kind != "continued":
@@ -54,7 +54,7 @@ def normal_form(text: str, shell: Shell = "bash") -> str:
     return " ".join(tokens)
 
 
-def _separate(tokens: list[str], operator: str) -> None:
+def _append_operator(tokens: list[str], operator: str) -> None:
     """Add an operator; a new line is the same as `;`, and several are one."""
     shown = _SEPARATOR if operator == "\n" else operator
     if shown != _SEPARATOR or (tokens and tokens[-1] != _SEPARATOR):

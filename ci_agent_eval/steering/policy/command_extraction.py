@@ -13,7 +13,13 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.steering.policy.model import Finding, Rules, Shell, ShellTools, ToolCall
+from ci_agent_eval.steering.policy.model import (
+    DetectionResult,
+    Rules,
+    Shell,
+    ShellTools,
+    ToolCallRequest,
+)
 
 SHELL_TOOLS = frozenset(
     {
@@ -50,7 +56,7 @@ _NESTING_KEYS = (
 
 
 @dataclass(frozen=True, slots=True)
-class ShellText:
+class CommandLine:
     """A command line, as a shell would read it."""
 
     text: str
@@ -64,37 +70,44 @@ class Argv:
     words: tuple[str, ...]
 
 
-Found = ShellText | Argv
+ExtractedCommand = CommandLine | Argv
 
 
 _NO_TOOLS: ShellTools = {}
 
 
-def commands_of(call: ToolCall, shell_tools: ShellTools = _NO_TOOLS) -> tuple[Found, ...]:
+def extract_commands(
+    call: ToolCallRequest, shell_tools: ShellTools = _NO_TOOLS
+) -> tuple[ExtractedCommand, ...]:
     """Return the commands in a call; none where the tool runs no commands. Never raises."""
-    return _commands(_as_known(call, shell_tools))[0]
+    return _extract_limited(_as_bash_call(call, shell_tools))[0]
 
 
 def runs_commands(tool: object, shell_tools: ShellTools) -> bool:
     """Return whether a tool of this name runs commands."""
-    return tool_name(tool) in SHELL_TOOLS or _keys_of(tool, shell_tools) is not None
+    return (
+        normalize_tool_name(tool) in SHELL_TOOLS
+        or _find_argument_names(tool, shell_tools) is not None
+    )
 
 
-def _as_known(call: ToolCall, shell_tools: ShellTools) -> ToolCall:
+def _as_bash_call(call: ToolCallRequest, shell_tools: ShellTools) -> ToolCallRequest:
     """Return a call of a tool that the user named as one of `bash`; any other as it is."""
-    keys = _keys_of(call.tool, shell_tools)
+    keys = _find_argument_names(call.tool, shell_tools)
     if keys is None:
         return call
     arguments: object = call.arguments
     if isinstance(arguments, str):
-        arguments = _json_in(arguments) or arguments
+        arguments = _parse_json(arguments) or arguments
     if not keys or not isinstance(arguments, Mapping):
-        return ToolCall("bash", arguments)
-    fields = _lowered(arguments)
-    return ToolCall("bash", [fields[key.lower()] for key in keys if fields.get(key.lower())][:1])
+        return ToolCallRequest("bash", arguments)
+    fields = _lower_keys(arguments)
+    return ToolCallRequest(
+        "bash", [fields[key.lower()] for key in keys if fields.get(key.lower())][:1]
+    )
 
 
-def _keys_of(tool: object, shell_tools: ShellTools) -> tuple[str, ...] | None:
+def _find_argument_names(tool: object, shell_tools: ShellTools) -> tuple[str, ...] | None:
     """Return the argument names that the user gave for a tool; None for a tool not named."""
     named = {name.strip().lower(): keys for name, keys in shell_tools.items()}
     whole = str(tool).strip().lower()
@@ -103,31 +116,33 @@ def _keys_of(tool: object, shell_tools: ShellTools) -> tuple[str, ...] | None:
     return next((named[name] for name in candidates if name in named), None)
 
 
-def _commands(call: ToolCall) -> tuple[tuple[Found, ...], bool]:
+def _extract_limited(call: ToolCallRequest) -> tuple[tuple[ExtractedCommand, ...], bool]:
     """Return the commands in a call, and whether there are more than are looked at."""
-    tool = tool_name(call.tool)
+    tool = normalize_tool_name(call.tool)
     if tool == "pytest":
-        return _bounded(_of_pytest(call.arguments))
+        return _limit_commands(_read_pytest_call(call.arguments))
     if tool not in SHELL_TOOLS:
         return (), False
-    if tool == "python" and (code := _code_in(call.arguments)) is not None:
+    if tool == "python" and (code := _get_python_code(call.arguments)) is not None:
         return (Argv(("python", "-c", code)),), False
-    found = _Reader(_SHELLS.get(tool, "bash")).of(call.arguments, 0)
-    return _bounded(map(_completed, found) if tool == "python" else found)
+    found = _ArgumentReader(_SHELLS.get(tool, "bash")).of(call.arguments, 0)
+    return _limit_commands(map(_prepend_python, found) if tool == "python" else found)
 
 
-def _bounded(commands: Iterable[Found]) -> tuple[tuple[Found, ...], bool]:
-    kept: list[Found] = []
+def _limit_commands(
+    commands: Iterable[ExtractedCommand],
+) -> tuple[tuple[ExtractedCommand, ...], bool]:
+    kept: list[ExtractedCommand] = []
     left = MAX_CHARACTERS
     for found in commands:
-        left -= len(text_of(found))
+        left -= len(render_command(found))
         if kept and (left < 0 or len(kept) == MAX_COMMANDS):
             return tuple(kept), True
         kept.append(found)
     return tuple(kept), False
 
 
-def tool_name(name: object) -> str:
+def normalize_tool_name(name: object) -> str:
     """Return a tool's name as it is compared: in lower case, without what it belongs to.
 
     That stands before it with `__`, as of an MCP server, or with a dot: `functions.bash`.
@@ -137,71 +152,71 @@ def tool_name(name: object) -> str:
     return last if plain not in SHELL_TOOLS and last in {*SHELL_TOOLS, "pytest"} else plain
 
 
-def text_of(found: Found) -> str:
+def render_command(found: ExtractedCommand) -> str:
     """Return a command as one line of text."""
-    return found.text if isinstance(found, ShellText) else shlex.join(found.words)
+    return found.text if isinstance(found, CommandLine) else shlex.join(found.words)
 
 
-def find(call: ToolCall, rules: Rules) -> Finding:
+def detect_full_suite(call: ToolCallRequest, rules: Rules) -> DetectionResult:
     """Say what a call would do: one command that runs the full suite is enough. Never raises."""
     # The grammar is loaded only for calls that hold commands.
-    from ci_agent_eval.steering.policy.detection import detect, detect_argv  # noqa: PLC0415 - as said
+    from ci_agent_eval.steering.policy.detection import detect_in_argv, detect_in_text  # noqa: PLC0415 - as said
 
-    call = _as_known(call, rules.shell_tools)
-    commands, more = _commands(call)
+    call = _as_bash_call(call, rules.shell_tools)
+    commands, more = _extract_limited(call)
     if not commands:
-        return Finding(pytest=False, full_suite=False, reason=_why_none(call))
+        return DetectionResult(pytest=False, full_suite=False, reason=_explain_no_command(call))
     findings = [
-        detect(found.text, shell=found.shell, rules=rules)
-        if isinstance(found, ShellText)
-        else detect_argv(found.words, rules=rules)
+        detect_in_text(found.text, shell=found.shell, rules=rules)
+        if isinstance(found, CommandLine)
+        else detect_in_argv(found.words, rules=rules)
         for found in commands
     ]
     deciding = max(findings, key=lambda finding: (finding.full_suite, finding.pytest))
-    return Finding(
+    return DetectionResult(
         pytest=deciding.pytest,
         full_suite=deciding.full_suite,
         reason=f"{deciding.reason}; the call holds more than is looked at"
         if more
         else deciding.reason,
         command=deciding.command,
-        normal="\n".join(finding.normal for finding in findings),
+        normal_form="\n".join(finding.normal_form for finding in findings),
     )
 
 
-def _why_none(call: ToolCall) -> str:
-    tool = tool_name(call.tool)
+def _explain_no_command(call: ToolCallRequest) -> str:
+    tool = normalize_tool_name(call.tool)
     if tool in SHELL_TOOLS or tool == "pytest":
         return "no command is in the arguments"
     return "the tool runs no commands"
 
 
-class _Reader:
+class _ArgumentReader:
     """Walks through arguments of one tool."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell: Shell = shell
 
-    def of(self, value: object, depth: int) -> Iterator[Found]:
+    def of(self, value: object, depth: int) -> Iterator[ExtractedCommand]:
         """Yield the commands in any value."""
         if depth > MAX_DEPTH:
             return
         if isinstance(value, str):
             yield from self._of_text(value, depth)
         elif isinstance(value, Mapping):
-            yield from self._of_object(_lowered(value), depth)
+            yield from self._of_object(_lower_keys(value), depth)
         elif isinstance(value, list | tuple):
             yield from self._of_list(value, depth)
 
-    def _of_text(self, text: str, depth: int) -> Iterator[Found]:
-        inner = _json_in(text)
+    def _of_text(self, text: str, depth: int) -> Iterator[ExtractedCommand]:
+        inner = _parse_json(text)
         if inner is not None:
             yield from self.of(inner, depth + 1)
         elif text.strip():
-            yield ShellText(text, self.shell)
+            yield CommandLine(text, self.shell)
 
-    def _of_list(self, items: Sequence[object], depth: int) -> Iterator[Found]:
-        words = _words(items)
+    def _of_list(self, items: Sequence[object], depth: int) -> Iterator[ExtractedCommand]:
+        words = _convert_words(items)
         if words is None:
             for item in items:
                 yield from self.of(item, depth + 1)
@@ -210,7 +225,7 @@ class _Reader:
         elif words:
             yield Argv(words)
 
-    def _of_object(self, fields: Mapping[str, object], depth: int) -> Iterator[Found]:
+    def _of_object(self, fields: Mapping[str, object], depth: int) -> Iterator[ExtractedCommand]:
         for key in _COMMAND_KEYS:
             if fields.get(key):
                 yield from self._of_command(key, fields, depth)
@@ -219,57 +234,59 @@ class _Reader:
         for value in nested:
             yield from self.of(value, depth + 1)
 
-    def _of_command(self, key: str, fields: Mapping[str, object], depth: int) -> Iterator[Found]:
+    def _of_command(
+        self, key: str, fields: Mapping[str, object], depth: int
+    ) -> Iterator[ExtractedCommand]:
         command, args = fields[key], fields.get("args")
         if key == "commands" and isinstance(command, list | tuple):
             for each in command:
                 yield from self.of(each, depth + 1)
             return
         commands = tuple(self.of(command, depth + 1))
-        yield from (_with_args(found, args) for found in commands) if args else commands
+        yield from (_append_args(found, args) for found in commands) if args else commands
 
 
-def _with_args(found: Found, args: object) -> Found:
+def _append_args(found: ExtractedCommand, args: object) -> ExtractedCommand:
     """Put the arguments that stand beside a command behind it."""
-    words = _words(args) if isinstance(args, list | tuple) else None
+    words = _convert_words(args) if isinstance(args, list | tuple) else None
     if isinstance(found, Argv):
-        return Argv((*found.words, *(words or _split(args))))
+        return Argv((*found.words, *(words or _split_words(args))))
     if isinstance(args, str):
-        return ShellText(f"{found.text} {args}", found.shell)
-    return ShellText(f"{found.text} {shlex.join(words or ())}", found.shell)
+        return CommandLine(f"{found.text} {args}", found.shell)
+    return CommandLine(f"{found.text} {shlex.join(words or ())}", found.shell)
 
 
-def _code_in(arguments: object) -> str | None:
+def _get_python_code(arguments: object) -> str | None:
     """Return the source that the tool `python` is to run, where it is given as such."""
     if isinstance(arguments, str):
-        arguments = _json_in(arguments)
-    fields = _lowered(arguments) if isinstance(arguments, Mapping) else {}
+        arguments = _parse_json(arguments)
+    fields = _lower_keys(arguments) if isinstance(arguments, Mapping) else {}
     code = fields.get("code")
     return code if isinstance(code, str) else None
 
 
-def _completed(found: Found) -> Found:
+def _prepend_python(found: ExtractedCommand) -> ExtractedCommand:
     """Put the interpreter before what the tool `python` gets only the arguments of."""
     if isinstance(found, Argv):
         return Argv(("python", *found.words)) if found.words[0].startswith("-") else found
     starts = found.text.lstrip().startswith("-")
-    return ShellText(f"python {found.text}", found.shell) if starts else found
+    return CommandLine(f"python {found.text}", found.shell) if starts else found
 
 
-def _of_pytest(arguments: object) -> Iterable[Found]:
+def _read_pytest_call(arguments: object) -> Iterable[ExtractedCommand]:
     """Read the call of a tool that is pytest itself: its arguments are pytest's."""
-    while isinstance(arguments, str) and (inner := _json_in(arguments)) is not None:
+    while isinstance(arguments, str) and (inner := _parse_json(arguments)) is not None:
         arguments = inner
     if not arguments or (isinstance(arguments, Mapping) and not any(arguments.values())):
         return (Argv(("pytest",)),)
-    return map(_prefixed, _Reader("bash").of(arguments, 0))
+    return map(_prepend_pytest, _ArgumentReader("bash").of(arguments, 0))
 
 
-def _prefixed(found: Found) -> Found:
+def _prepend_pytest(found: ExtractedCommand) -> ExtractedCommand:
     if isinstance(found, Argv):
         return found if _names_runner(found.words[0]) else Argv(("pytest", *found.words))
     first = found.text.split(maxsplit=1)[0]
-    return found if _names_runner(first) else ShellText(f"pytest {found.text}", found.shell)
+    return found if _names_runner(first) else CommandLine(f"pytest {found.text}", found.shell)
 
 
 def _names_runner(word: str) -> bool:
@@ -277,25 +294,25 @@ def _names_runner(word: str) -> bool:
     return re.fullmatch(r"(pytest|py\.test|python[0-9.]*|py)(\.exe)?", name) is not None
 
 
-def _lowered(fields: Mapping[object, object]) -> dict[str, object]:
+def _lower_keys(fields: Mapping[object, object]) -> dict[str, object]:
     return {str(key).lower(): value for key, value in fields.items()}
 
 
-def _words(items: Sequence[object]) -> tuple[str, ...] | None:
+def _convert_words(items: Sequence[object]) -> tuple[str, ...] | None:
     """Return a list of words as texts; None where something else is in it."""
     if any(not isinstance(item, str | int | float) for item in items):
         return None
     return tuple(map(str, items))
 
 
-def _split(args: object) -> tuple[str, ...]:
+def _split_words(args: object) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(args)) if isinstance(args, str) else ()
     except ValueError:
         return tuple(str(args).split())
 
 
-def _json_in(text: str) -> object | None:
+def _parse_json(text: str) -> object | None:
     """Return the object, list or text that a text holds as JSON; None where it is no JSON."""
     if text.lstrip()[:1] not in ("{", "[", '"'):
         return None

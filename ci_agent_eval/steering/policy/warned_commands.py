@@ -26,7 +26,7 @@ class WarnedCommands(Protocol):
         """
 
 
-def digest(text: str) -> str:
+def hash_text(text: str) -> str:
     """Return what is kept in place of a session's name or a command: they may hold secrets."""
     # It loads OpenSSL, which a hook does not need for most commands.
     from hashlib import sha256  # noqa: PLC0415 - as said
@@ -55,15 +55,15 @@ class InMemoryWarnedCommands:
 
     def first_time(self, session: str, normal: str, now: float) -> bool:
         """Say whether the session meets this command for the first time, and remember it."""
-        command = digest(normal)
+        command = hash_text(normal)
         with self._lock:
             self._prune(now)
-            commands = self._commands_of(digest(session), now)
+            commands = self._commands_of(hash_text(session), now)
             is_first = command not in commands
             commands[command] = None
-            _keep_youngest(commands, MAX_COMMANDS)
-            self._sessions[digest(session)] = (now, commands)
-            _keep_youngest(self._sessions, self._max_sessions)
+            _drop_oldest(commands, MAX_COMMANDS)
+            self._sessions[hash_text(session)] = (now, commands)
+            _drop_oldest(self._sessions, self._max_sessions)
         return is_first
 
     def _commands_of(self, name: str, now: float) -> dict[str, None]:
@@ -79,6 +79,6 @@ class InMemoryWarnedCommands:
             del self._sessions[name]
 
 
-def _keep_youngest(entries: dict[str, Any], most: int) -> None:
+def _drop_oldest(entries: dict[str, Any], most: int) -> None:
     while len(entries) > most:
         del entries[next(iter(entries))]

@@ -1,0 +1,177 @@
+"""The runs of pytest in a command, a text or Python source, through all that wraps them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ci_agent_eval.steering.policy.full_run_aliases import classify_alias
+from ci_agent_eval.steering.policy.model import Rules
+from ci_agent_eval.steering.policy.option_parser import Layer
+from ci_agent_eval.steering.policy.pytest_arguments import SuiteSelection, classify_pytest_arguments
+from ci_agent_eval.steering.policy.unwrap import unwrap_command
+from ci_agent_eval.steering.policy.words import (
+    PythonCode,
+    ShellCommand,
+    ShellScope,
+    ShellScript,
+    Word,
+    get_program_name,
+)
+from ci_agent_eval.steering.shells import get_command_parser
+
+_MAX_LAYERS = 40
+"""Wrappers around wrappers that are taken off one command."""
+_PYTEST = re.compile(r"^(pytest|py\.test)(-?\d[\d.]*)?([@=~<>!\[].*)?$")
+_PYTEST_VARIABLE = re.compile(
+    r"^(pytest|py\.test)$|^\$\{?(\w+_)?pytest(_(cmd|bin|exe|command|path))?\}?$"
+)
+"""What a program that only the shell knows is by its name: `$VENV/bin/pytest`, `$PYTEST`."""
+_CD_COMMANDS = frozenset({"cd", "pushd", "chdir", "set-location", "sl", "push-location"})
+
+
+@dataclass(frozen=True, slots=True)
+class PytestRun:
+    """A command that runs pytest, or counts as if it did."""
+
+    command: str
+    verdict: SuiteSelection
+
+
+def find_pytest_runs(
+    layers: Iterable[Layer], scope: ShellScope, rules: Rules
+) -> Iterator[PytestRun]:
+    """Yield the runs in what a shell or a program is given, in the order they start."""
+    for layer in layers:
+        if isinstance(layer, ShellCommand):
+            yield from _find_in_command(layer, scope, rules)
+        elif isinstance(layer, ShellScript):
+            yield from _find_in_script(layer, scope, rules)
+        else:
+            yield from _find_in_code(layer, scope, rules)
+
+
+def _spend_limits(text: str, scope: ShellScope) -> bool:
+    scope.limits.calls -= 1
+    scope.limits.characters -= len(text)
+    return scope.limits.calls >= 0 and scope.limits.characters >= 0
+
+
+def _find_in_script(text: ShellScript, scope: ShellScope, rules: Rules) -> Iterator[PytestRun]:
+    if not _spend_limits(text.text, scope):
+        return
+    inner = scope if text.same_shell else scope.inner(text)
+    for command in get_command_parser(text.shell)(text.text, inner):
+        yield from _find_in_command(command, inner, rules)
+
+
+def _find_in_code(code: PythonCode, scope: ShellScope, rules: Rules) -> Iterator[PytestRun]:
+    if _spend_limits(code.text, scope):
+        from ci_agent_eval.steering.policy.python_code import unwrap_python  # noqa: PLC0415 - seldom
+
+        yield from find_pytest_runs(unwrap_python(code), scope, rules)
+
+
+def _find_in_command(command: ShellCommand, scope: ShellScope, rules: Rules) -> Iterator[PytestRun]:
+    aliased = _find_in_alias(command, scope, rules)
+    if aliased is not None:
+        yield from aliased
+        return
+    shown = command
+    for _ in range(_MAX_LAYERS):
+        verdict = _classify_command(command, scope, rules)
+        if verdict is not None:
+            yield PytestRun(shown.shown, verdict)
+            return
+        layers = unwrap_command(command, scope)
+        if layers is None:
+            _update_scope(command, scope)
+            return
+        if len(layers) != 1 or not isinstance(layers[0], ShellCommand):
+            yield from find_pytest_runs(layers, scope, rules)
+            return
+        command = layers[0]
+
+
+def _classify_command(
+    command: ShellCommand, scope: ShellScope, rules: Rules
+) -> SuiteSelection | None:
+    if not command.words:
+        return None
+    if rules.aliases:
+        verdict = classify_alias(command, scope.directory, rules)
+        if verdict is not None:
+            return verdict
+    if not _is_pytest(command.words[0]):
+        return None
+    return classify_pytest_arguments(
+        (*_get_addopts(command, scope), *command.words[1:]), scope.directory, rules
+    )
+
+
+def _is_pytest(word: Word) -> bool:
+    return bool((_PYTEST if word.known else _PYTEST_VARIABLE).match(get_program_name(word)))
+
+
+def _get_addopts(command: ShellCommand, scope: ShellScope) -> tuple[Word, ...]:
+    """Return the words that `PYTEST_ADDOPTS` puts before pytest's own."""
+    own = dict(command.environment).get("PYTEST_ADDOPTS")
+    values = (own,) if own is not None else scope.variables.get("PYTEST_ADDOPTS", ())
+    return tuple(Word(text, value.known) for value in values for text in value.text.split())
+
+
+def _find_in_alias(
+    command: ShellCommand, scope: ShellScope, rules: Rules
+) -> Iterator[PytestRun] | None:
+    """Return the runs of the shell's alias that a command begins with; None if it is none."""
+    name = command.words[0].text if command.words else ""
+    text = scope.aliases.get(name)
+    if text is None or not _spend_limits(text, scope):
+        return None
+    rest = " ".join(word.shown for word in command.words[1:])
+    layer = ShellScript(f"{text} {rest}", same_shell=True, stdin=command.stdin)
+    return _find_in_alias_text(name, layer, scope, rules)
+
+
+def _find_in_alias_text(
+    name: str, layer: ShellScript, scope: ShellScope, rules: Rules
+) -> Iterator[PytestRun]:
+    """Read an alias's text, within which it does not expand itself."""
+    text = scope.aliases.pop(name)
+    yield from find_pytest_runs([layer], scope, rules)
+    scope.aliases.setdefault(name, text)
+
+
+def _update_scope(command: ShellCommand, scope: ShellScope) -> None:
+    """Follow a command that changes what later words mean."""
+    name = get_program_name(command.words[0])
+    if name in _CD_COMMANDS:
+        _change_directory(command, scope)
+    elif name == "popd":
+        scope.directory = None
+    elif name in {"alias", "set-alias", "new-alias"}:
+        _define_alias(command, scope)
+    elif name == "set" and "--" in [word.text for word in command.words]:
+        start = [word.text for word in command.words].index("--")
+        scope.parameters = command.words[start + 1 :]
+
+
+def _define_alias(command: ShellCommand, scope: ShellScope) -> None:
+    words = [word for word in command.words[1:] if not word.text.startswith("-")]
+    if "=" not in "".join(word.text for word in words) and len(words) == 2:
+        scope.aliases[words[0].text] = words[1].text
+    for word in words:
+        name, equals, text = word.text.partition("=")
+        if equals and word.known:
+            scope.aliases[name] = text
+
+
+def _change_directory(command: ShellCommand, scope: ShellScope) -> None:
+    targets = [word for word in command.words[1:] if not word.text.startswith(("-", "/d"))]
+    if not targets or not targets[-1].known or scope.directory is None:
+        scope.directory = None
+        return
+    target = targets[-1].text.replace("\\", "/")
+    scope.directory = posixpath.normpath(posixpath.join(scope.directory, target))
