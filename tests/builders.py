@@ -19,7 +19,7 @@ from ci_agent_eval.contract.scenario_manifest import ScenarioManifest, parse_man
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.gate import GatePolicy
 from ci_agent_eval.gate.report import Report, build_report
-from ci_agent_eval.results.join import pytest_address
+from ci_agent_eval.results.join import build_pytest_address
 
 COST_STOP = SuiteStop("total_cost_usd", used=5.02, limit=5.0)
 """The budget of a suite at which a run was stopped."""
@@ -188,7 +188,7 @@ def junit_xml(*cases: str, **attributes: str) -> str:
 
 def junit_case_of(item: Episode, body: str = "") -> str:
     """The `<testcase>` that pytest and our plugin write for an episode."""
-    classname, name = pytest_address(item.nodeid or "")
+    classname, name = build_pytest_address(item.nodeid or "")
     node = f'<properties><property name="agent_eval.nodeid" value="{item.nodeid}"/></properties>'
     return junit_case(node + body, classname=classname, name=name)
 

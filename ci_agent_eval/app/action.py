@@ -46,7 +46,7 @@ from ci_agent_eval.github.signals import terminations_raised
 from ci_agent_eval.github.waiting import Log
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.render.terminal.report import render_terminal
-from ci_agent_eval.results.baselines.artifact import artifact_source
+from ci_agent_eval.results.baselines.artifact import build_artifact_source
 from ci_agent_eval.results.baselines.load import ARTIFACT
 from ci_agent_eval.runner import Progress, suite_environ
 
@@ -144,7 +144,7 @@ def _job(inputs: Inputs, event: Event, environ: Mapping[str, str], log: Log, tod
     config = root / inputs.config if inputs.config else None
     settings = load_settings(root=root, environ=environ, flags=inputs.options, config=config)
     github = github_of(event, inputs.token, log)
-    sources = {ARTIFACT: artifact_source(github, event, name=settings.compare.artifact)}
+    sources = {ARTIFACT: build_artifact_source(github, event, name=settings.compare.artifact)}
     agreed = load_agreed(root, settings, today, config)
     return Job(
         settings,

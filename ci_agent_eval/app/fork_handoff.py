@@ -30,7 +30,7 @@ from ci_agent_eval.render.links import quoted_url
 from ci_agent_eval.render.markdown.blocks import link
 from ci_agent_eval.render.markdown.report import marker
 from ci_agent_eval.render.sentences import finding_sentence
-from ci_agent_eval.results.episodes import parsed
+from ci_agent_eval.results.episodes import parse_json
 
 _LARGEST_SESSION = 16 * 1024 * 1024
 _TITLE = "The results were refused"
@@ -159,7 +159,7 @@ def _read_session(file: Path, shown: str) -> Session:
     with file.open("rb") as opened:
         text = opened.read(_LARGEST_SESSION)
     try:
-        return Session.model_validate(parsed(text))
+        return Session.model_validate(parse_json(text))
     except ValueError as error:  # pydantic's errors are such
         raise InputError(f"{shown}: {printable_line(describe_validation_error(error))}") from None
 

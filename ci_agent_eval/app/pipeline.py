@@ -31,12 +31,12 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report, build_report
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.render.links import Links
-from ci_agent_eval.results.baselines.found import Found, Source, Wanted
 from ci_agent_eval.results.baselines.load import load_baseline
-from ci_agent_eval.results.baselines.runs import of_another_suite
-from ci_agent_eval.results.load import load
-from ci_agent_eval.results.redacted import Redact
-from ci_agent_eval.results.spool import Spool, write_results
+from ci_agent_eval.results.baselines.request import BaselineRequest, BaselineSource, FoundBaseline
+from ci_agent_eval.results.baselines.runs import describe_other_suite
+from ci_agent_eval.results.load import load_results
+from ci_agent_eval.results.loaded_redaction import Redact
+from ci_agent_eval.results.spool import EpisodeSpool, write_results
 from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
 from ci_agent_eval.storage.run_folder import ReportFolder
 
@@ -57,7 +57,7 @@ class Job:
     """The folder that patterns and paths are relative to."""
     environ: Mapping[str, str]
     links: Links = Links()  # noqa: RUF009 - frozen
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    sources: Mapping[str, BaselineSource] = field(default_factory=dict)
     """Sources of baselines that are no files, by the setting that asks for them."""
     agreed: ReportWaivers = ReportWaivers()  # noqa: RUF009 - frozen
     """Quarantine, and regressions that were accepted."""
@@ -87,7 +87,7 @@ def report_files(
         return _report(
             job,
             find_baseline(job),
-            lambda spool, redact: load(
+            lambda spool, redact: load_results(
                 results,
                 junit,
                 root=root or job.root,
@@ -108,23 +108,25 @@ def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
     if found is not None and isinstance(found.baseline, NoBaseline) and not found.findings:
         raise InputError(f"{base}: {found.baseline.reason}; name what a run has left")
     redact = Redactor.from_environ(job.environ).text
-    loaded = load(results, (), root=job.root, redact=redact)
+    loaded = load_results(results, (), root=job.root, redact=redact)
     named = loaded.suites or _suites_of(found)
     for other in _suites_of(found) if named else ():
         if other != named[0]:
-            raise InputError(f"{base}: {of_another_suite(other, named[0])}; compare runs of one")
+            raise InputError(
+                f"{base}: {describe_other_suite(other, named[0])}; compare runs of one"
+            )
     loaded = _with_foreign_suites(loaded, named[0]) if named else loaded
     return _judged(job, loaded, found)
 
 
-def _suites_of(found: Found | None) -> tuple[str, ...]:
+def _suites_of(found: FoundBaseline | None) -> tuple[str, ...]:
     """Return the suites that the runs of a baseline say they are of."""
     if found is None or isinstance(found.baseline, NoBaseline):
         return ()
     return tuple(sorted({suite for run in found.baseline.runs for suite in run.suites}))
 
 
-def find_baseline(job: Job, *, is_own: bool = True) -> Found | None:
+def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
     """Return the baseline that the settings ask for; None: they ask for none.
 
     `is_own`: the report folder is that of the run that is compared. Raises InputError for
@@ -134,7 +136,7 @@ def find_baseline(job: Job, *, is_own: bool = True) -> Found | None:
     if compare.baseline is None:
         return None
     require_numpy()
-    wanted = Wanted(
+    wanted = BaselineRequest(
         compare.baseline,
         job.root,
         runs=compare.runs,
@@ -147,7 +149,7 @@ def find_baseline(job: Job, *, is_own: bool = True) -> Found | None:
     return load_baseline(wanted, job.sources)
 
 
-def _judged(job: Job, loaded: LoadedResults, base: Found | None) -> Report:
+def _judged(job: Job, loaded: LoadedResults, base: FoundBaseline | None) -> Report:
     baseline = None if base is None else _applicable(base.baseline, loaded)
     findings = loaded.findings if base is None else (*loaded.findings, *base.findings)
     settings = _settings_for(job, loaded)
@@ -184,9 +186,11 @@ def _applicable(baseline: Baseline | NoBaseline, loaded: LoadedResults) -> Basel
     return baseline
 
 
-def _report(job: Job, base: Found | None, read: Callable[[Spool, Redact], LoadedResults]) -> Report:
+def _report(
+    job: Job, base: FoundBaseline | None, read: Callable[[EpisodeSpool, Redact], LoadedResults]
+) -> Report:
     redactor = Redactor.from_environ(job.environ)
-    with Spool(redactor.text) as spool:
+    with EpisodeSpool(redactor.text) as spool:
         loaded = _with_foreign_suites(read(spool, redactor.text), job.settings.suite)
         report = report_loaded(job, loaded, spool.lines(), base)
         _write_evaluations(job, loaded, spool)
@@ -199,7 +203,7 @@ def _report(job: Job, base: Found | None, read: Callable[[Spool, Redact], Loaded
     return report
 
 
-def _write_evaluations(job: Job, loaded: LoadedResults, spool: Spool) -> None:
+def _write_evaluations(job: Job, loaded: LoadedResults, spool: EpisodeSpool) -> None:
     """Write the evaluations of what was loaded; a run's own stay where there are none."""
     if any(facts.evaluated for facts in loaded.episodes):
         write_evaluation(job.folder, build_report_from_lines(spool.lines()))
@@ -208,7 +212,7 @@ def _write_evaluations(job: Job, loaded: LoadedResults, spool: Spool) -> None:
 
 
 def report_loaded(
-    job: Job, loaded: LoadedResults, lines: Iterable[str] = (), base: Found | None = None
+    job: Job, loaded: LoadedResults, lines: Iterable[str] = (), base: FoundBaseline | None = None
 ) -> Report:
     """Judge what was loaded and write the report folder.
 
@@ -237,13 +241,13 @@ def _with_foreign_suites(loaded: LoadedResults, suite: str) -> LoadedResults:
     others = [other for other in loaded.suites if other != suite]
     advice = "give each suite a report of its own, or set `suite` to the results' own"
     found = [
-        Finding("disagreement", f"suite {other}", f"{of_another_suite(other, suite)}; {advice}")
+        Finding("disagreement", f"suite {other}", f"{describe_other_suite(other, suite)}; {advice}")
         for other in others
     ]
     return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
 
 
-def _samples(base: Found | None) -> Sequence[ConversationSample]:
+def _samples(base: FoundBaseline | None) -> Sequence[ConversationSample]:
     """Return the conversations that the latest run of the base lends to the page."""
     found = None if base is None else base.baseline
     return found.runs[0].samples if isinstance(found, Baseline) and found.runs else ()
@@ -313,7 +317,7 @@ def _run_and_report(
     return run, _report(
         job,
         base,
-        lambda spool, redact: load(
+        lambda spool, redact: load_results(
             (),
             (),
             root=job.root,

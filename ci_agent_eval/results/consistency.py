@@ -8,15 +8,15 @@ from pathlib import Path
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.findings import Finding, SourceFile
-from ci_agent_eval.results.runs import Read
+from ci_agent_eval.results.runs import LoadedRun
 
-_MOST_SHARED = 20
-_MOST_TESTS = 3
+_MAX_SHARED = 20
+_MAX_TESTS = 3
 
 
-def _runs_with_junit(
-    runs: Iterable[Read], junit: Mapping[Path, SourceFile], holds: Callable[[SourceFile], bool]
-) -> Iterator[tuple[Read, bool]]:
+def _check_junit_of_runs(
+    runs: Iterable[LoadedRun], junit: Mapping[Path, SourceFile], holds: Callable[[SourceFile], bool]
+) -> Iterator[tuple[LoadedRun, bool]]:
     """Yield each run with whether something holds for its JUnit file.
 
     For a run without a JUnit file of its own it is looked for in those that belong to no run.
@@ -29,12 +29,12 @@ def _runs_with_junit(
         yield read, elsewhere if own is None else holds(own)
 
 
-def unexplained_failures(
-    runs: Iterable[Read], junit: Mapping[Path, SourceFile]
+def find_unexplained_failures(
+    runs: Iterable[LoadedRun], junit: Mapping[Path, SourceFile]
 ) -> Iterable[Finding]:
     """List the runs that pytest ended with status 1 and in which nothing failed."""
-    for read, explained in _runs_with_junit(runs, junit, _is_bad):
-        if not explained and _failed_without_failure(read):
+    for read, explained in _check_junit_of_runs(runs, junit, _is_bad):
+        if not explained and _has_unexplained_status(read):
             advice = (
                 "something besides the tests failed it, its output says what"
                 if read.junit in junit
@@ -44,21 +44,21 @@ def unexplained_failures(
             yield Finding("disagreement", read.where, message)
 
 
-def _failed_without_failure(read: Read) -> bool:
+def _has_unexplained_status(read: LoadedRun) -> bool:
     session = read.session
     if session is None or session.state != "finished" or session.exit_status != 1:
         return False
     if session.collection_errors:
         return False
-    last = {key[:3]: entry.facts for key, entry in sorted(read.entries.items(), key=_key)}
-    return not any(map(_failed, last.values()))
+    last = {key[:3]: entry.facts for key, entry in sorted(read.entries.items(), key=_get_key)}
+    return not any(map(_has_failed, last.values()))
 
 
-def _key(item: tuple[tuple[str, str, int, int], object]) -> tuple[str, str, int, int]:
+def _get_key(item: tuple[tuple[str, str, int, int], object]) -> tuple[str, str, int, int]:
     return item[0]
 
 
-def _failed(facts: EpisodeRecord) -> bool:
+def _has_failed(facts: EpisodeRecord) -> bool:
     if facts.evaluated is not None:
         return facts.outcome == "error"  # what fails in an evaluation fails no test
     return facts.outcome in {"failed", "error"} or any(v.hard for v in facts.violations)
@@ -68,24 +68,26 @@ def _is_bad(source: SourceFile) -> bool:
     return bool(source.failures or source.errors)
 
 
-def shared_scenarios(episodes: Iterable[EpisodeRecord]) -> list[Finding]:
+def find_shared_scenarios(episodes: Iterable[EpisodeRecord]) -> list[Finding]:
     """List the scenarios of several test functions; parametrizations of one are its iterations."""
     tests: dict[tuple[str, str], set[str]] = defaultdict(set)
     for facts in episodes:
         if facts.nodeid is not None:
             # Two agents at one scenario are held apart, whatever tests run them.
-            tests[facts.scenario_id, facts.agent or ""].add(_function(facts.nodeid))
+            tests[facts.scenario_id, facts.agent or ""].add(_strip_parameters(facts.nodeid))
     shared = sorted((name, sorted(found)) for (name, _), found in tests.items() if len(found) > 1)
-    findings = [_shared(scenario, functions) for scenario, functions in shared[:_MOST_SHARED]]
-    if len(shared) > _MOST_SHARED:
-        more = f"and {len(shared) - _MOST_SHARED} more scenarios of several tests"
+    findings = [
+        _build_shared_finding(scenario, functions) for scenario, functions in shared[:_MAX_SHARED]
+    ]
+    if len(shared) > _MAX_SHARED:
+        more = f"and {len(shared) - _MAX_SHARED} more scenarios of several tests"
         findings.append(Finding("shared_scenario", "", more, blocking=False))
     return findings
 
 
-def _shared(scenario: str, functions: Sequence[str]) -> Finding:
-    rest = len(functions) - _MOST_TESTS
-    named = ", ".join(functions[:_MOST_TESTS]) + (f" and {rest} more" if rest > 0 else "")
+def _build_shared_finding(scenario: str, functions: Sequence[str]) -> Finding:
+    rest = len(functions) - _MAX_TESTS
+    named = ", ".join(functions[:_MAX_TESTS]) + (f" and {rest} more" if rest > 0 else "")
     message = (
         f"scenario {scenario!r} is run by {len(functions)} tests ({named}); they count as its "
         "iterations; give each its own scenario_id unless that is meant"
@@ -93,7 +95,7 @@ def _shared(scenario: str, functions: Sequence[str]) -> Finding:
     return Finding("shared_scenario", functions[0], message, blocking=False)
 
 
-def _function(nodeid: str) -> str:
+def _strip_parameters(nodeid: str) -> str:
     """Return a node id without its parameters."""
     path, colons, tail = nodeid.partition("::")
     return f"{path}{colons}{tail.partition('[')[0]}"
@@ -105,14 +107,16 @@ _NO_TESTS = 5
 _ADVICE = "check which tests it selects, or leave its files out of the report"
 
 
-def unproven_runs(runs: Iterable[Read], junit: Mapping[Path, SourceFile]) -> Iterator[Finding]:
+def find_unproven_runs(
+    runs: Iterable[LoadedRun], junit: Mapping[Path, SourceFile]
+) -> Iterator[Finding]:
     """List the finished runs in which no episode and no test passed or failed."""
-    for read, tests_judged in _runs_with_junit(runs, junit, _judged):
-        if (reason := _why_unproven(read, tests_judged=tests_judged)) is not None:
+    for read, tests_judged in _check_junit_of_runs(runs, junit, _has_judged_tests):
+        if (reason := _explain_unproven(read, tests_judged=tests_judged)) is not None:
             yield Finding("no_results", read.where, f"{reason}; {_ADVICE}")
 
 
-def _why_unproven(read: Read, *, tests_judged: bool) -> str | None:
+def _explain_unproven(read: LoadedRun, *, tests_judged: bool) -> str | None:
     session = read.session
     if session is None or session.state != "finished" or session.collection_errors:
         return None  # said elsewhere, where it needs saying
@@ -126,5 +130,5 @@ def _why_unproven(read: Read, *, tests_judged: bool) -> str | None:
     return "no episode and no test of this run passed or failed, so it proves nothing"
 
 
-def _judged(source: SourceFile) -> bool:
+def _has_judged_tests(source: SourceFile) -> bool:
     return bool(source.passed or source.failures)

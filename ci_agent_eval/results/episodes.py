@@ -19,25 +19,25 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import FindingKind
 from ci_agent_eval.contract.results import JournalLine, Results
 from ci_agent_eval.contract.validation_errors import describe_validation_error
-from ci_agent_eval.results.importers.protocol import Complaint, Importer
-from ci_agent_eval.results.importers.registry import TOOLS, importer_of
+from ci_agent_eval.results.importers.protocol import Importer, ImportProblem
+from ci_agent_eval.results.importers.registry import TOOLS, find_importer
 
-LARGEST_PIECE = 64 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024 * 1024
 """Bytes of the longest line, and of the largest file that is read as a whole."""
 
 LIST_END = b"]}"
 """The last line of `results.json`."""
 
 _Model = TypeVar("_Model", Episode, JournalLine, Results)
-_Found = TypeVar("_Found")
-_LONGEST_PROBLEM = 300
+_Item = TypeVar("_Item")
+_MAX_PROBLEM = 300
 _LINES_SUFFIXES = (".jsonl", ".ndjson")
 _POSITION = re.compile(r" at line (\d+) column (\d+)$")
 _DUPLICATE = ("it is not JSON: Detected duplicate key", "it has the duplicate key")
 _BOM = b"\xef\xbb\xbf"
 
 
-class Lines(Protocol):
+class LineFile(Protocol):
     """The two methods of a binary file that are needed here."""
 
     def read(self, size: int, /) -> bytes:
@@ -49,7 +49,7 @@ class Lines(Protocol):
         ...
 
 
-class Record(NamedTuple):
+class ParsedEpisode(NamedTuple):
     """One episode as it was read."""
 
     episode: Episode
@@ -64,7 +64,7 @@ class Record(NamedTuple):
     """The suite that its file is of, where it says one."""
 
 
-class Head(NamedTuple):
+class EpisodeIdentity(NamedTuple):
     """What tells an episode that was read from others."""
 
     key: tuple[str, str, int, int]
@@ -74,12 +74,12 @@ class Head(NamedTuple):
     suite: str | None
 
 
-def head_of(record: Record) -> Head:
+def identify_episode(record: ParsedEpisode) -> EpisodeIdentity:
     """Return what a record is told from others by."""
-    return Head(record.episode.key, record.event, record.started_key, record.suite)
+    return EpisodeIdentity(record.episode.key, record.event, record.started_key, record.suite)
 
 
-class Problem(NamedTuple):
+class FileProblem(NamedTuple):
     """Something that is wrong in the file; reading goes on after it where it can."""
 
     message: str
@@ -89,10 +89,10 @@ class Problem(NamedTuple):
     kind: FindingKind = "unreadable_file"
 
 
-INCOMPLETE = Problem(
+INCOMPLETE = FileProblem(
     "it says that it is not complete: its run did not finish, or its files were not whole", 1
 )
-_TOO_LONG = Problem("its episode is longer than 64 MiB")
+_TOO_LONG = FileProblem("its episode is longer than 64 MiB")
 
 
 class MalformedError(ValueError):
@@ -103,21 +103,21 @@ class MalformedError(ValueError):
         self.line = line
 
 
-class Part(NamedTuple, Generic[_Found]):
+class LineBlock(NamedTuple, Generic[_Item]):
     """Lines in the middle of a file that were read in another way."""
 
-    found: Sequence[_Found | Problem]
+    found: Sequence[_Item | FileProblem]
     lines: int
 
 
-def _nothing_ahead(suite: str | None, *, is_list: bool) -> Part[Any]:  # noqa: ARG001 - a stand-in
-    return Part((), 0)
+def _read_no_block(suite: str | None, *, is_list: bool) -> LineBlock[Any]:  # noqa: ARG001 - a stand-in
+    return LineBlock((), 0)
 
 
-class Ahead(Protocol[_Found]):
+class BlockReader(Protocol[_Item]):
     """Reads what it can of a file's whole lines, one episode each, from where the file stands."""
 
-    def __call__(self, suite: str | None, *, is_list: bool) -> Part[_Found]:
+    def __call__(self, suite: str | None, *, is_list: bool) -> LineBlock[_Item]:
         """Return it and move the file behind it; the lines after it are still to be read.
 
         With `is_list` lines may end with a comma.
@@ -126,14 +126,14 @@ class Ahead(Protocol[_Found]):
 
 
 def read_episodes(
-    file: Lines, name: str, ahead: Ahead[_Found] = _nothing_ahead
-) -> Iterator[Record | Problem | _Found]:
+    file: LineFile, name: str, ahead: BlockReader[_Item] = _read_no_block
+) -> Iterator[ParsedEpisode | FileProblem | _Item]:
     """Read every episode of a file; the layout is told by its first line and its name."""
-    first = file.readline(LARGEST_PIECE).removeprefix(_BOM)
+    first = file.readline(MAX_LINE_BYTES).removeprefix(_BOM)
     if not first.strip():
         rest = file.read(1)
         if not rest:
-            yield Problem("it is empty")
+            yield FileProblem("it is empty")
             return
         first += rest
     if first.rstrip().endswith(HEADER_END.encode()):
@@ -145,123 +145,127 @@ def read_episodes(
 
 
 def _read_canonical(
-    header: bytes, file: Lines, ahead: Ahead[_Found]
-) -> Iterator[Record | Problem | _Found]:
+    header: bytes, file: LineFile, ahead: BlockReader[_Item]
+) -> Iterator[ParsedEpisode | FileProblem | _Item]:
     try:
-        results = _validated(Results, parsed(header.rstrip() + b"]}"))
+        results = _validate_model(Results, parse_json(header.rstrip() + b"]}"))
     except MalformedError as error:
-        yield Problem(str(error), 1)
+        yield FileProblem(str(error), 1)
         return
     if not results.complete:
         yield INCOMPLETE
     part = ahead(results.suite, is_list=True)
     yield from part.found
     number, closed = 1 + part.lines, False
-    for number, line in numbered_lines(file, 2 + part.lines):
+    for number, line in iterate_lines(file, 2 + part.lines):
         if line is not None and line.strip() == LIST_END:
             closed = True
             break
         if line is None or line.endswith(b"\n"):  # else it is cut off in the middle: said below
-            yield line_of_list(line, number, results.suite)
+            yield parse_list_line(line, number, results.suite)
     if not closed:
-        yield Problem("it is cut off before its list of episodes ends", number)
-    elif file.read(LARGEST_PIECE).strip():
-        yield Problem("it goes on after its end", number + 1)
+        yield FileProblem("it is cut off before its list of episodes ends", number)
+    elif file.read(MAX_LINE_BYTES).strip():
+        yield FileProblem("it goes on after its end", number + 1)
 
 
-def line_of_list(line: bytes | None, number: int, suite: str | None) -> Record | Problem:
+def parse_list_line(
+    line: bytes | None, number: int, suite: str | None
+) -> ParsedEpisode | FileProblem:
     """Read an entry of a list, which a comma may follow; None is a line that was too long."""
     if line is None:
         return _TOO_LONG._replace(line=number)
-    return _record_or_problem(line.strip().removesuffix(b","), number, suite)
+    return _parse_line_text(line.strip().removesuffix(b","), number, suite)
 
 
 def _read_lines(
-    first: bytes, file: Lines, ahead: Ahead[_Found]
-) -> Iterator[Record | Problem | _Found]:
-    yield from read_line(first, 1)
+    first: bytes, file: LineFile, ahead: BlockReader[_Item]
+) -> Iterator[ParsedEpisode | FileProblem | _Item]:
+    yield from parse_line(first, 1)
     part = ahead(None, is_list=False)
     yield from part.found
-    for number, line in numbered_lines(file, 2 + part.lines):
-        yield from read_line(line, number)
+    for number, line in iterate_lines(file, 2 + part.lines):
+        yield from parse_line(line, number)
 
 
-def read_line(line: bytes | None, number: int) -> Iterator[Record | Problem]:
+def parse_line(line: bytes | None, number: int) -> Iterator[ParsedEpisode | FileProblem]:
     """Read a line that is an episode for itself, or blank; None is one that was too long."""
     if line is None:
         yield _TOO_LONG._replace(line=number)
         return
     if not line.strip():
         return
-    found = _record_or_problem(line.strip(), number)
-    if isinstance(found, Problem) and not line.endswith(b"\n"):
-        found = Problem("its last line is cut off", number, cut=True)
+    found = _parse_line_text(line.strip(), number)
+    if isinstance(found, FileProblem) and not line.endswith(b"\n"):
+        found = FileProblem("its last line is cut off", number, cut=True)
     yield found
 
 
-def numbered_lines(file: Lines, start: int) -> Iterator[tuple[int, bytes | None]]:
+def iterate_lines(file: LineFile, start: int) -> Iterator[tuple[int, bytes | None]]:
     """Yield lines with their numbers; None for one over the limit, which is not kept."""
     number = start
-    while line := file.readline(LARGEST_PIECE):
-        if len(line) == LARGEST_PIECE and not line.endswith(b"\n"):
+    while line := file.readline(MAX_LINE_BYTES):
+        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
             while line and not line.endswith(b"\n"):
-                line = file.readline(LARGEST_PIECE)
+                line = file.readline(MAX_LINE_BYTES)
             yield number, None
         else:
             yield number, line
         number += 1
 
 
-def _read_whole(first: bytes, file: Lines) -> Iterator[Record | Problem]:
-    data = first + file.read(LARGEST_PIECE + 1 - len(first))
-    if len(data) > LARGEST_PIECE:
-        yield Problem(
+def _read_whole(first: bytes, file: LineFile) -> Iterator[ParsedEpisode | FileProblem]:
+    data = first + file.read(MAX_LINE_BYTES + 1 - len(first))
+    if len(data) > MAX_LINE_BYTES:
+        yield FileProblem(
             "it is larger than 64 MiB and not in the layout of one episode a line; "
             "write its episodes as .jsonl"
         )
         return
     try:
-        value = parsed(data)
-        importer = importer_of(value)
-        items = _items(value) if importer is None else []
+        value = parse_json(data)
+        importer = find_importer(value)
+        items = _find_items(value) if importer is None else []
     except MalformedError as error:
-        yield Problem(str(error), error.line)
+        yield FileProblem(str(error), error.line)
         return
     if importer is not None:
-        yield from imported(importer, value)
+        yield from import_episodes(importer, value)
         return
     if isinstance(value, dict) and value.get("complete") is False:
         yield INCOMPLETE
     suite = value.get("suite") if isinstance(value, dict) else None
     for place, item in items:
         try:
-            yield _record(item)._replace(suite=suite)
+            yield _build_parsed_episode(item)._replace(suite=suite)
         except MalformedError as error:
-            yield Problem(f"{place}{error}")
+            yield FileProblem(f"{place}{error}")
 
 
-def imported(importer: Importer, document: dict[str, Any]) -> Iterator[Record | Problem]:
+def import_episodes(
+    importer: Importer, document: dict[str, Any]
+) -> Iterator[ParsedEpisode | FileProblem]:
     """Read what another tool wrote; a file of it that proves nothing says so."""
     found = False
     for number, item in enumerate(importer.episodes(document)):
         found = True
-        if isinstance(item, Complaint):
+        if isinstance(item, ImportProblem):
             told = f"it is a file of {importer.tool} and {item.message}"
-            yield Problem(_clipped(told), kind=item.kind)
+            yield FileProblem(_shorten(told), kind=item.kind)
             continue
         try:
-            yield Record(_validated(Episode, item))
+            yield ParsedEpisode(_validate_model(Episode, item))
         except MalformedError as error:
-            yield Problem(f"it is a file of {importer.tool}; result {number}: {error}")
+            yield FileProblem(f"it is a file of {importer.tool}; result {number}: {error}")
     if not found:
         told = f"it is a file of {importer.tool} and holds no results; run the tool again"
-        yield Problem(told, kind="no_results")
+        yield FileProblem(told, kind="no_results")
 
 
-def _items(value: Any) -> list[tuple[str, Any]]:
+def _find_items(value: Any) -> list[tuple[str, Any]]:
     """Find the episodes in a document, each with the place that a problem in it is named by."""
     if isinstance(value, dict) and "episodes" in value:
-        _validated(Results, {**value, "episodes": ()})
+        _validate_model(Results, {**value, "episodes": ()})
         value, prefix = value["episodes"], "episodes"
     else:
         prefix = ""
@@ -275,23 +279,25 @@ def _items(value: Any) -> list[tuple[str, Any]]:
     )
 
 
-def _record_or_problem(text: bytes, number: int, suite: str | None = None) -> Record | Problem:
+def _parse_line_text(
+    text: bytes, number: int, suite: str | None = None
+) -> ParsedEpisode | FileProblem:
     try:
-        return _record(parsed(text), number)._replace(suite=suite)
+        return _build_parsed_episode(parse_json(text), number)._replace(suite=suite)
     except MalformedError as error:
-        return Problem(str(error), number)
+        return FileProblem(str(error), number)
 
 
-def _record(value: Any, line: int = 0) -> Record:
+def _build_parsed_episode(value: Any, line: int = 0) -> ParsedEpisode:
     if isinstance(value, dict) and "event" in value and "episode" in value:
-        entry = _validated(JournalLine, value)
-        return Record(entry.episode, line, entry.event, started_key=entry.started_key)
-    episode = _validated(Episode, value)
+        entry = _validate_model(JournalLine, value)
+        return ParsedEpisode(entry.episode, line, entry.event, started_key=entry.started_key)
+    episode = _validate_model(Episode, value)
     unnumbered = episode.nodeid is None and "iteration" not in episode.model_fields_set
-    return Record(episode, line, unnumbered=unnumbered)
+    return ParsedEpisode(episode, line, unnumbered=unnumbered)
 
 
-def parsed(text: bytes) -> Any:
+def parse_json(text: bytes) -> Any:
     """Parse JSON without duplicate keys.
 
     Raises MalformedError with the column, and the line where there are several.
@@ -302,21 +308,21 @@ def parsed(text: bytes) -> Any:
         position = _POSITION.search(str(error))
         reason = f"it is not JSON: {_POSITION.sub('', str(error))}".replace(*_DUPLICATE)
         if position is None:
-            raise MalformedError(_clipped(reason)) from error
+            raise MalformedError(_shorten(reason)) from error
         line, column = int(position[1]), position[2]
-        sentence = _clipped(f"{reason} at column {column}")
+        sentence = _shorten(f"{reason} at column {column}")
         raise MalformedError(sentence, line) from error
 
 
-def _validated(kind: type[_Model], value: Any) -> _Model:
+def _validate_model(kind: type[_Model], value: Any) -> _Model:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
         sentence = describe_validation_error(error).removeprefix("episode.")
         more = error.error_count() - 1
         rest = f" (and {more} more in this episode)" if more else ""
-        raise MalformedError(_clipped(sentence) + rest) from error
+        raise MalformedError(_shorten(sentence) + rest) from error
 
 
-def _clipped(text: str) -> str:
-    return text if len(text) <= _LONGEST_PROBLEM else f"{text[:_LONGEST_PROBLEM]}…"
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_PROBLEM else f"{text[:_MAX_PROBLEM]}…"

@@ -11,12 +11,12 @@ from typing import Literal
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, JUnitCase
 from ci_agent_eval.contract.findings import Finding
 
-MOST_LISTED = 100
+MAX_LISTED = 100
 """Disagreements that are listed one by one; the rest is one finding with their number."""
 
-State = Literal["passing", "failing", "skipped"]
+CaseState = Literal["passing", "failing", "skipped"]
 
-Group = tuple[tuple[EpisodeRecord, ...], ...]
+AttemptGroup = tuple[tuple[EpisodeRecord, ...], ...]
 """The episodes of one node id: of each scenario and iteration the attempts, the last one last."""
 
 _ADVICE = "the files are not of one run, or one was changed: run the suite again"
@@ -24,7 +24,7 @@ _SEVERITY = {"passed": 0, "skipped": 1, "failed": 2, "error": 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinResult:
     """What came of the join."""
 
     plain: tuple[JUnitCase, ...]
@@ -32,7 +32,7 @@ class Joined:
     findings: tuple[Finding, ...]
 
 
-def pytest_address(nodeid: str) -> tuple[str, str]:
+def build_pytest_address(nodeid: str) -> tuple[str, str]:
     """Return the classname and name under which pytest writes a node id into JUnit XML.
 
     The rule is `mangle_test_address` of pytest's `_pytest/junitxml.py`; control
@@ -42,38 +42,40 @@ def pytest_address(nodeid: str) -> tuple[str, str]:
     names, bracket, params = tail.partition("[")
     parts = [re.sub(r"\.py$", "", path.replace("/", ".")), *names.split("::")]
     params = f"[{params.removesuffix(']')}]" if bracket else ""
-    return ".".join(parts[:-1]), _escaped(parts[-1] + params)
+    return ".".join(parts[:-1]), _escape_text(parts[-1] + params)
 
 
-def join(
+def join_cases(
     episodes: Sequence[tuple[int, EpisodeRecord]],
     cases: Iterable[JUnitCase],
     *,
     complete: bool,
     cut_short: Container[int] = (),
-) -> Joined:
+) -> JoinResult:
     """Hold the cases against the episodes, each given with the number of its run.
 
     `complete` is False where a JUnit file could not be read to its end: then an episode
     without a case says nothing. The runs in `cut_short` did not end by themselves: what
     pytest could still write of them need not agree, but no failure may get lost in them.
     """
-    by_nodeid = _attempts(episodes)
+    by_nodeid = _group_attempts(episodes)
     unsure = {facts.nodeid for run, facts in episodes if run in cut_short}
-    claims, plain = _claims(by_nodeid, cases)
-    findings = [_without_episode(case.nodeid) for case in plain if case.nodeid is not None]
+    claims, plain = _assign_cases(by_nodeid, cases)
+    findings = [
+        _build_missing_episode_finding(case.nodeid) for case in plain if case.nodeid is not None
+    ]
     findings += [
         finding
         for nodeid, claimed in claims.items()
-        if (finding := _compared(nodeid, by_nodeid[nodeid], claimed, unsure=nodeid in unsure))
+        if (finding := _compare_cases(nodeid, by_nodeid[nodeid], claimed, unsure=nodeid in unsure))
     ]
     if complete:
         ended = [(run, facts) for run, facts in episodes if run not in cut_short]
-        findings += _without_case(ended, claims)
-    return Joined(tuple(plain), _capped(sorted(findings)))
+        findings += _find_missing_cases(ended, claims)
+    return JoinResult(tuple(plain), _cap_findings(sorted(findings)))
 
 
-def _attempts(episodes: Iterable[tuple[int, EpisodeRecord]]) -> dict[str, Group]:
+def _group_attempts(episodes: Iterable[tuple[int, EpisodeRecord]]) -> dict[str, AttemptGroup]:
     """Group by node id, then by scenario and iteration: the attempts at it, the last one last."""
     grouped: dict[str, dict[tuple[str, int], list[EpisodeRecord]]] = defaultdict(
         lambda: defaultdict(list)
@@ -87,14 +89,14 @@ def _attempts(episodes: Iterable[tuple[int, EpisodeRecord]]) -> dict[str, Group]
     return {nodeid: tuple(map(tuple, group.values())) for nodeid, group in grouped.items()}
 
 
-def _claims(
+def _assign_cases(
     by_nodeid: Mapping[str, object], cases: Iterable[JUnitCase]
 ) -> tuple[dict[str, list[JUnitCase]], list[JUnitCase]]:
     """Give each case to the node id it bears or stands for; the second part found none."""
     names = sorted(by_nodeid, reverse=True)
-    addresses = {pytest_address(nodeid): nodeid for nodeid in names}
+    addresses = {build_pytest_address(nodeid): nodeid for nodeid in names}
     # pytest writes a property with its control characters escaped, as it does a name.
-    written = {_escaped(nodeid): nodeid for nodeid in names}
+    written = {_escape_text(nodeid): nodeid for nodeid in names}
     claims: dict[str, list[JUnitCase]] = defaultdict(list)
     plain = []
     for case in cases:
@@ -102,7 +104,7 @@ def _claims(
         if not nodeid:
             nodeid = addresses.get((case.classname, case.name))
         elif nodeid not in by_nodeid:
-            nodeid = written.get(_escaped(nodeid))
+            nodeid = written.get(_escape_text(nodeid))
         if nodeid is not None:
             claims[nodeid].append(case)
         else:
@@ -110,55 +112,55 @@ def _claims(
     return claims, plain
 
 
-def _compared(
-    nodeid: str, group: Group, cases: Sequence[JUnitCase], *, unsure: bool
+def _compare_cases(
+    nodeid: str, group: AttemptGroup, cases: Sequence[JUnitCase], *, unsure: bool
 ) -> Finding | None:
     last = [tries[-1] for tries in group]
-    found = _case_state(group, cases)
-    if not unsure and found not in _possible(last):
-        told = f"{_told(last)} in the JSON, and its JUnit case is {found}"
-    elif _exceed(cases, group):
-        told = f"it has {_counted(cases)}, more than its episodes in the JSON explain"
+    found = _find_case_state(group, cases)
+    if not unsure and found not in _list_possible_states(last):
+        told = f"{_describe_episodes(last)} in the JSON, and its JUnit case is {found}"
+    elif _has_unexplained_cases(cases, group):
+        told = f"it has {_count_cases(cases)}, more than its episodes in the JSON explain"
     else:
         return None
     return Finding("disagreement", nodeid, f"{told}; {_ADVICE}")
 
 
-def _exceed(cases: Sequence[JUnitCase], group: Group) -> bool:
+def _has_unexplained_cases(cases: Sequence[JUnitCase], group: AttemptGroup) -> bool:
     """Say whether some cases are of no attempt at an episode: one of them may hide a failure.
 
     Where a test failed and its teardown broke, pytest writes a second case, an error.
     """
     attempts = [facts for tries in group for facts in tries]
-    failing = sum("failing" in _case_states(facts) for facts in attempts)
+    failing = sum("failing" in _list_case_states(facts) for facts in attempts)
     failed = sum(case.outcome == "failed" for case in cases)
     errors = sum(case.outcome == "error" for case in cases)
     return len(cases) - errors > len(attempts) or failed > failing or errors > failing
 
 
-def _counted(cases: Sequence[JUnitCase]) -> str:
+def _count_cases(cases: Sequence[JUnitCase]) -> str:
     bad = sum(case.outcome in {"failed", "error"} for case in cases)
     return f"{len(cases)} JUnit cases, {bad} of them failing"
 
 
-def _told(group: Iterable[EpisodeRecord]) -> str:
+def _describe_episodes(group: Iterable[EpisodeRecord]) -> str:
     ordered = sorted(group, key=lambda facts: (facts.scenario_id, facts.iteration))
-    bad = [facts for facts in ordered if _episode_state(facts) == "failing"]
+    bad = [facts for facts in ordered if _find_episode_state(facts) == "failing"]
     first = (bad or ordered)[0]
     more = f" and {len(ordered) - 1} more" if len(ordered) > 1 else ""
-    states = {_episode_state(facts) for facts in ordered}
+    states = {_find_episode_state(facts) for facts in ordered}
     state = "failing" if bad else " or ".join(sorted(states))
     return f"episode {first.scenario_id!r}{more} is {state}"
 
 
-def _possible(group: Iterable[EpisodeRecord]) -> set[State]:
+def _list_possible_states(group: Iterable[EpisodeRecord]) -> set[CaseState]:
     """Say what a test with these episodes may come out as."""
-    states = [_case_states(facts) for facts in group]
+    states = [_list_case_states(facts) for facts in group]
     must_fail = any(possible == {"failing"} for possible in states)
     return {"failing"} if must_fail else set().union(*states)
 
 
-def _case_states(facts: EpisodeRecord) -> set[State]:
+def _list_case_states(facts: EpisodeRecord) -> set[CaseState]:
     """Say what the test of an episode may come out as.
 
     What fails in an evaluation is recorded and its test passes, unless something else than
@@ -167,10 +169,10 @@ def _case_states(facts: EpisodeRecord) -> set[State]:
     # A test whose episode lacks evidence passes where the plugin is older than the rule.
     if facts.missing_evidence or (facts.evaluated is not None and facts.outcome == "failed"):
         return {"passing", "failing"}
-    return {_episode_state(facts)}
+    return {_find_episode_state(facts)}
 
 
-def _episode_state(facts: EpisodeRecord) -> State:
+def _find_episode_state(facts: EpisodeRecord) -> CaseState:
     if facts.outcome == "skipped":
         return "skipped"
     # The hard budgets of an evaluation are measured, as its assertions are.
@@ -178,7 +180,7 @@ def _episode_state(facts: EpisodeRecord) -> State:
     return "passing" if facts.outcome == "passed" and not hard else "failing"
 
 
-def _case_state(group: Group, cases: Sequence[JUnitCase]) -> State:
+def _find_case_state(group: AttemptGroup, cases: Sequence[JUnitCase]) -> CaseState:
     """Read the worst of the cases, or the last where the test was retried."""
     retried = any(len(tries) > 1 or tries[-1].attempt > 1 for tries in group)
     case = cases[-1] if retried else max(cases, key=lambda case: _SEVERITY[case.outcome])
@@ -187,13 +189,13 @@ def _case_state(group: Group, cases: Sequence[JUnitCase]) -> State:
     return "passing" if case.outcome == "passed" else "failing"
 
 
-def _without_episode(nodeid: str) -> Finding:
+def _build_missing_episode_finding(nodeid: str) -> Finding:
     return Finding(
         "disagreement", nodeid, f"its JUnit case is an episode that the JSON lacks; {_ADVICE}"
     )
 
 
-def _without_case(
+def _find_missing_cases(
     episodes: Sequence[tuple[int, EpisodeRecord]], claims: Mapping[str, object]
 ) -> list[Finding]:
     """List episodes without a case, of the runs whose other episodes have one."""
@@ -207,22 +209,22 @@ def _without_case(
     return [Finding("disagreement", nodeid, message) for nodeid in missing]
 
 
-def _capped(findings: list[Finding]) -> tuple[Finding, ...]:
-    if len(findings) <= MOST_LISTED:
+def _cap_findings(findings: list[Finding]) -> tuple[Finding, ...]:
+    if len(findings) <= MAX_LISTED:
         return tuple(findings)
-    rest = len(findings) - MOST_LISTED
+    rest = len(findings) - MAX_LISTED
     more = Finding("disagreement", "", f"and {rest} more disagreements of JSON and JUnit")
-    return (*findings[:MOST_LISTED], more)
+    return (*findings[:MAX_LISTED], more)
 
 
-_NOT_WRITTEN = re.compile(
+_FORBIDDEN_IN_XML = re.compile(
     "[^\\u0009\\u000a\\u000d\\u0020-\\u007e\\u0080-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]"
 )
 
 
-def _escaped(text: str) -> str:
-    return _NOT_WRITTEN.sub(lambda match: _code(ord(match.group())), text)
+def _escape_text(text: str) -> str:
+    return _FORBIDDEN_IN_XML.sub(lambda match: _format_code(ord(match.group())), text)
 
 
-def _code(number: int) -> str:
+def _format_code(number: int) -> str:
     return f"#x{number:02X}" if number <= 0xFF else f"#x{number:04X}"

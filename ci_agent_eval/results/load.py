@@ -11,31 +11,41 @@ from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.results import UNNAMED_SUITE, Session
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.results.consistency import shared_scenarios, unexplained_failures, unproven_runs
-from ci_agent_eval.results.join import join, pytest_address
-from ci_agent_eval.results.redacted import Redact, redacted
-from ci_agent_eval.results.runs import Entry, Read, duplicate, read_loose, read_run
-from ci_agent_eval.results.shards import (
-    current_attempts,
-    incomplete_findings,
-    is_shard,
-    one_session,
-    one_source_each,
-    replaced_attempt,
-    shard_findings,
-    with_one_name,
+from ci_agent_eval.results.consistency import (
+    find_shared_scenarios,
+    find_unexplained_failures,
+    find_unproven_runs,
 )
-from ci_agent_eval.results.sources import Input, Run, find_sources
-from ci_agent_eval.results.spool import EpisodeKey, Keeper
+from ci_agent_eval.results.file_search import ResultFile, RunFolder, find_result_files
+from ci_agent_eval.results.join import build_pytest_address, join_cases
+from ci_agent_eval.results.loaded_redaction import Redact, redact_results
+from ci_agent_eval.results.runs import (
+    LoadedEpisode,
+    LoadedRun,
+    build_duplicate_finding,
+    read_loose_file,
+    read_run,
+)
+from ci_agent_eval.results.shards import (
+    build_replaced_finding,
+    check_shards,
+    find_current_attempts,
+    is_shard,
+    list_incomplete_runs,
+    merge_sessions,
+    merge_sources,
+    unify_session_names,
+)
+from ci_agent_eval.results.spool import EpisodeKey, EpisodeSink
 
 
-def load(
+def load_results(
     results: Sequence[str],
     junit: Sequence[str],
     *,
     root: Path,
     runs: Sequence[Path] = (),
-    spool: Keeper | None = None,
+    spool: EpisodeSink | None = None,
     redact: Redact | None = None,
     passed_on_retry: PassedOnRetry = "flaky",
 ) -> LoadedResults:
@@ -51,29 +61,29 @@ def load(
     """
     if not results and not junit and not runs:
         raise InputError("no result files were named; give --results, --junit, or both")
-    sources = find_sources(results, junit, root, runs)
-    loading = _Loading(passed_on_retry)
+    sources = find_result_files(results, junit, root, runs)
+    loading = _ResultsLoader(passed_on_retry)
     loading.findings += sources.findings
     replaced = loading.add_runs(sources.runs, [read_run(run, spool) for run in sources.runs])
     loading.is_part = bool(runs)
     if not loading.is_part:
-        loading.findings += shard_findings(loading.runs)
+        loading.findings += check_shards(loading.runs)
     junit_files = [file for file in sources.junit if file.path not in replaced]
     for number, file in enumerate(sources.episodes, len(sources.runs)):
-        loading.add(read_loose(file, spool), number)
+        loading.add(read_loose_file(file, spool), number)
     loading.add_junit(junit_files, with_json=bool(results or runs))
     if spool is not None:
         loading.keep_in(spool)
-    return loading.loaded() if redact is None else redacted(loading.loaded(), redact)
+    return loading.loaded() if redact is None else redact_results(loading.loaded(), redact)
 
 
 @dataclass(slots=True)
-class _Loading:
+class _ResultsLoader:
     """What was read so far."""
 
     passed_on_retry: PassedOnRetry
-    entries: dict[EpisodeKey, tuple[int, Entry]] = field(default_factory=dict)
-    runs: dict[int, Read] = field(default_factory=dict)
+    entries: dict[EpisodeKey, tuple[int, LoadedEpisode]] = field(default_factory=dict)
+    runs: dict[int, LoadedRun] = field(default_factory=dict)
     """Those of our plugin, by their number."""
     is_part: bool = False
     """It is one run that has just been made, which may be a shard of a whole."""
@@ -85,30 +95,30 @@ class _Loading:
     suites: set[str] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
 
-    def add_runs(self, runs: Sequence[Run], reads: Sequence[Read]) -> set[Path]:
+    def add_runs(self, runs: Sequence[RunFolder], reads: Sequence[LoadedRun]) -> set[Path]:
         """Take over the runs of ours; return the JUnit files of those that another replaces."""
-        current = current_attempts(dict(enumerate(reads)))
+        current = find_current_attempts(dict(enumerate(reads)))
         replaced = set()
         for number, (run, read) in enumerate(zip(runs, reads, strict=True)):
             if number in current:
                 self._add_run(run, read, number)
             else:
-                self.findings.append(replaced_attempt(read))
+                self.findings.append(build_replaced_finding(read))
                 replaced |= {run.junit_path} if run.junit_path is not None else set()
         return replaced
 
-    def _add_run(self, run: Run, read: Read, number: int) -> None:
+    def _add_run(self, run: RunFolder, read: LoadedRun, number: int) -> None:
         self.runs[number] = read
         if run.junit_path is not None:
             self.junit_of[number] = run.junit_path
         self.add(read, number)
 
-    def add(self, read: Read, run: int) -> None:
+    def add(self, read: LoadedRun, run: int) -> None:
         """Take over a run or file; an episode that is there already is a finding."""
         for key, entry in read.entries.items():
             if key in self.entries:
                 first = self.entries[key][1].source.where
-                self.findings.append(duplicate(key, first, entry.source.where))
+                self.findings.append(build_duplicate_finding(key, first, entry.source.where))
             else:
                 self.entries[key] = (run, entry)
         self.sources += read.sources
@@ -117,7 +127,7 @@ class _Loading:
         if read.session is not None:
             self.sessions.append(read.session)
 
-    def add_junit(self, files: Sequence[Input], *, with_json: bool) -> None:
+    def add_junit(self, files: Sequence[ResultFile], *, with_json: bool) -> None:
         """Read JUnit files and join their cases to the episodes read before.
 
         Where no JSON was asked for, a case cannot disagree with it.
@@ -126,16 +136,18 @@ class _Loading:
             self._judge_runs({})
             return
         # junitparser is not worth its start-up time to a user who has no JUnit file.
-        from ci_agent_eval.results.junit.plain import read_tests  # noqa: PLC0415 - as said
+        from ci_agent_eval.results.junit.plain_tests import read_junit_tests  # noqa: PLC0415 - as said
 
         of_runs = {read.junit for read in self.runs.values() if read.junit is not None}
         shards = [read.junit for read in self.runs.values() if is_shard(read)]
         of_shards = {path for path in shards if path is not None}
-        tests = read_tests(
+        tests = read_junit_tests(
             files, self._addresses(), of_runs, of_shards, passed_on_retry=self.passed_on_retry
         )
         cut_short = {number for number, read in self.runs.items() if read.was_cut_short}
-        joined = join(self.episodes(), tests.joined, complete=tests.complete, cut_short=cut_short)
+        joined = join_cases(
+            self.episodes(), tests.joined, complete=tests.complete, cut_short=cut_short
+        )
         by_path = {file.path: source for file, source in zip(files, tests.sources, strict=True)}
         self._judge_runs(by_path)
         self.tests = tests.plain_with(joined.plain)
@@ -144,23 +156,25 @@ class _Loading:
 
     def _judge_runs(self, junit: Mapping[Path, SourceFile]) -> None:
         """Hold each run against its JUnit file, now that all are read."""
-        self.findings += unexplained_failures(self.runs.values(), junit)
+        self.findings += find_unexplained_failures(self.runs.values(), junit)
         if self.entries or any(source.cases for source in junit.values()):
-            self.findings += unproven_runs(self.runs.values(), junit)
+            self.findings += find_unproven_runs(self.runs.values(), junit)
 
     def _addresses(self) -> dict[Path, set[tuple[str, str]]]:
         """Return where the cases of episodes stand: each in its own run's JUnit file."""
         addresses: dict[Path, set[tuple[str, str]]] = {p: set() for p in self.junit_of.values()}
         for (_, nodeid, _, _), (run, _) in self.entries.items():
             if nodeid and run in self.junit_of:
-                addresses[self.junit_of[run]].add(pytest_address(nodeid))
+                addresses[self.junit_of[run]].add(build_pytest_address(nodeid))
         return addresses
 
     def episodes(self) -> list[tuple[int, EpisodeRecord]]:
         """Every episode with the number of its run, by key."""
-        return [(run, entry.facts) for _, (run, entry) in sorted(self.entries.items(), key=_key)]
+        return [
+            (run, entry.facts) for _, (run, entry) in sorted(self.entries.items(), key=_get_key)
+        ]
 
-    def keep_in(self, spool: Keeper) -> None:
+    def keep_in(self, spool: EpisodeSink) -> None:
         """Tell the spool which lines count."""
         for key, (_, entry) in self.entries.items():
             if entry.place is not None:
@@ -169,15 +183,17 @@ class _Loading:
     def loaded(self) -> LoadedResults:
         """Sort everything, and say so where there is nothing."""
         if not self.entries and not any(source.cases for source in self.sources):
-            self.findings += [] if self._is_empty_shard() else [_nothing(self.sources)]
-        self.findings += shared_scenarios(entry.facts for _, entry in self.entries.values())
-        self.findings += incomplete_findings(self.runs)
+            self.findings += (
+                [] if self._is_empty_shard() else [_build_nothing_finding(self.sources)]
+            )
+        self.findings += find_shared_scenarios(entry.facts for _, entry in self.entries.values())
+        self.findings += list_incomplete_runs(self.runs)
         return LoadedResults(
             episodes=tuple(facts for _, facts in self.episodes()),
             tests=self.tests,
-            sessions=tuple(self.sessions) if self.is_part else one_session(self.sessions),
+            sessions=tuple(self.sessions) if self.is_part else merge_sessions(self.sessions),
             sources=tuple(sorted(self._named_sources())),
-            findings=tuple(sorted(set(with_one_name(self.findings, self.runs)))),
+            findings=tuple(sorted(set(unify_session_names(self.findings, self.runs)))),
             suites=tuple(sorted(self.suites)),
         )
 
@@ -191,14 +207,14 @@ class _Loading:
         shards = [read for read in self.runs.values() if is_shard(read)]
         if len(self.runs) > 1 and len(shards) < len(self.runs):
             return self.sources
-        return one_source_each(self.sources)
+        return merge_sources(self.sources)
 
 
-def _key(item: tuple[EpisodeKey, tuple[int, Entry]]) -> EpisodeKey:
+def _get_key(item: tuple[EpisodeKey, tuple[int, LoadedEpisode]]) -> EpisodeKey:
     return item[0]
 
 
-def _nothing(sources: Sequence[SourceFile]) -> Finding:
+def _build_nothing_finding(sources: Sequence[SourceFile]) -> Finding:
     files = f"{len(sources)} file{'s' if len(sources) != 1 else ''} read"
     return Finding(
         "no_results",

@@ -17,61 +17,63 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-FEWEST = 3
+MIN_ITEMS = 3
 """Things for which a process of its own is worth its start."""
 
 
-def processors() -> int:
+def count_processors() -> int:
     """Return how many processes may work at once; 1 where forking is a risk.
 
     A fork takes no other thread along, and the locks that one holds stay locked. Nor does one
     of these processes start more of them.
     """
-    if sys.platform != "linux" or threading.active_count() > 1 or _is_one_of_them():
+    if sys.platform != "linux" or threading.active_count() > 1 or _is_worker_process():
         return 1
     return len(os.sched_getaffinity(0))
 
 
-def _is_one_of_them() -> bool:
+def _is_worker_process() -> bool:
     from multiprocessing import current_process  # noqa: PLC0415 - as said above
 
     return current_process().daemon
 
 
-def mapped(
+def map_parallel(
     work: Callable[[_Item], _Result], items: Sequence[_Item], *, processes: int
 ) -> list[_Result]:
     """Return what `work` makes of each item, in order; it must be fit to be sent between processes.
 
     What a process of ours does not bring back, because it failed or was killed, is done here.
     """
-    shares = min(processes, len(items)) if len(items) >= FEWEST else 1
-    started = [_start(work, items[share::shares]) for share in range(1, shares)]
+    shares = min(processes, len(items)) if len(items) >= MIN_ITEMS else 1
+    started = [_start_process(work, items[share::shares]) for share in range(1, shares)]
     results: dict[int, _Result] = {}
     results |= zip(range(0, len(items), shares), map(work, items[::shares]), strict=True)
     for share, (process, receiver) in enumerate(started, start=1):
         own = items[share::shares]
-        found: list[_Result] | None = _received(receiver)
+        found: list[_Result] | None = _receive_results(receiver)
         process.join()
         done = list(map(work, own)) if found is None else found
         results |= zip(range(share, len(items), shares), done, strict=True)
     return [results[place] for place in range(len(items))]
 
 
-def _start(
+def _start_process(
     work: Callable[[_Item], _Result], items: Sequence[_Item]
 ) -> tuple[BaseProcess, Connection]:
     from multiprocessing import get_context  # noqa: PLC0415 - as said above
 
     fork = get_context("fork")
     receiver, sender = fork.Pipe(duplex=False)
-    process = fork.Process(target=_work, args=(work, items, sender), daemon=True)
+    process = fork.Process(target=_run_worker, args=(work, items, sender), daemon=True)
     process.start()
     sender.close()
     return process, receiver
 
 
-def _work(work: Callable[[_Item], _Result], items: Sequence[_Item], sender: Connection) -> None:
+def _run_worker(
+    work: Callable[[_Item], _Result], items: Sequence[_Item], sender: Connection
+) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)  # what the parent does at them is not ours to do
     try:
@@ -81,7 +83,7 @@ def _work(work: Callable[[_Item], _Result], items: Sequence[_Item], sender: Conn
     sender.send(found)
 
 
-def _received(receiver: Connection) -> Any:
+def _receive_results(receiver: Connection) -> Any:
     with receiver:
         try:
             return receiver.recv()

@@ -16,35 +16,35 @@ from typing import BinaryIO, NamedTuple
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, build_episode_record
 from ci_agent_eval.results.episodes import (
-    LARGEST_PIECE,
     LIST_END,
-    Head,
-    Part,
-    Problem,
-    Record,
-    head_of,
-    line_of_list,
-    numbered_lines,
-    read_line,
+    MAX_LINE_BYTES,
+    EpisodeIdentity,
+    FileProblem,
+    LineBlock,
+    ParsedEpisode,
+    identify_episode,
+    iterate_lines,
+    parse_line,
+    parse_list_line,
 )
-from ci_agent_eval.results.parallel import FEWEST, mapped, processors
-from ci_agent_eval.results.spool import Keeper, Place, Writer
+from ci_agent_eval.results.parallel import MIN_ITEMS, count_processors, map_parallel
+from ci_agent_eval.results.spool import EpisodeSink, EpisodeWriter, SpoolPosition
 
-PIECE = 512 * 1024
+PIECE_BYTES = 512 * 1024
 """Bytes that are read at once; a file of fewer than three pieces is not worth a process."""
-_AT_END = 8
+_TAIL_DIVISOR = 8
 """Of a piece this part, at the end of a file, is left to one process."""
 
 
-class Line(NamedTuple):
+class ParsedLine(NamedTuple):
     """An episode as another process has read it."""
 
-    head: Head
+    head: EpisodeIdentity
     facts: EpisodeRecord
-    place: Place | None
+    place: SpoolPosition | None
 
 
-class _Piece(NamedTuple):
+class _FilePiece(NamedTuple):
     offset: int
     size: int
     writer: int
@@ -52,42 +52,46 @@ class _Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class ParallelLineReader:
     """Reads a file in pieces; fit to be `ahead` of `read_episodes`."""
 
     file: BinaryIO
-    keeper: Keeper | None
+    keeper: EpisodeSink | None
     processes: int | None = None
     """None: as many as may work at once."""
-    piece: int = PIECE
+    piece: int = PIECE_BYTES
 
-    def __call__(self, suite: str | None, *, is_list: bool) -> Part[Line]:
+    def __call__(self, suite: str | None, *, is_list: bool) -> LineBlock[ParsedLine]:
         """Read what one process need not read, unless it is too little or not as usual."""
         start = self.file.tell()
         bounds = self._bounds(start)
-        processes = self.processes or (processors() if len(bounds) > FEWEST else 1)
+        processes = self.processes or (count_processors() if len(bounds) > MIN_ITEMS else 1)
         writers = self._writers(min(processes, len(bounds) - 1))
         if not writers:
             return self._given_up(start)
         pieces = [
-            _Piece(low, high - low, number % len(writers))
+            _FilePiece(low, high - low, number % len(writers))
             for number, (low, high) in enumerate(pairwise(bounds))
         ]
         read = partial(
-            _read, descriptor=self.file.fileno(), writers=writers, suite=suite, is_list=is_list
+            _read_piece,
+            descriptor=self.file.fileno(),
+            writers=writers,
+            suite=suite,
+            is_list=is_list,
         )
-        parts = mapped(read, pieces, processes=processes)
+        parts = map_parallel(read, pieces, processes=processes)
         whole = [part for part in parts if part is not None]
         if len(whole) < len(parts):
             return self._given_up(start)
         self.file.seek(bounds[-1])
-        return _joined(whole)
+        return _join_blocks(whole)
 
-    def _given_up(self, start: int) -> Part[Line]:
+    def _given_up(self, start: int) -> LineBlock[ParsedLine]:
         self.file.seek(start)
-        return Part((), 0)
+        return LineBlock((), 0)
 
-    def _writers(self, processes: int) -> Sequence[Writer | None]:
+    def _writers(self, processes: int) -> Sequence[EpisodeWriter | None]:
         """Return what each process keeps episodes in; nothing where one process has to read."""
         if processes <= 1:
             return ()
@@ -96,66 +100,66 @@ class Pieces:
     def _bounds(self, start: int) -> list[int]:
         """Return where pieces begin and end: behind line ends, and well before the file's end."""
         size = os.fstat(self.file.fileno()).st_size
-        if size - start < FEWEST * self.piece:
+        if size - start < MIN_ITEMS * self.piece:
             return []
-        bounds, end = [start], size - self.piece // _AT_END
+        bounds, end = [start], size - self.piece // _TAIL_DIVISOR
         for wanted in (*range(start + self.piece, end, self.piece), end):
             self.file.seek(wanted)
-            if not self.file.readline(LARGEST_PIECE).endswith(b"\n"):
+            if not self.file.readline(MAX_LINE_BYTES).endswith(b"\n"):
                 return []
             if bounds[-1] < self.file.tell() < size:
                 bounds.append(self.file.tell())
         return bounds
 
 
-def _read(
-    piece: _Piece,
+def _read_piece(
+    piece: _FilePiece,
     *,
     descriptor: int,
-    writers: Sequence[Writer | None],
+    writers: Sequence[EpisodeWriter | None],
     suite: str | None,
     is_list: bool,
-) -> Part[Line] | None:
+) -> LineBlock[ParsedLine] | None:
     """Read the lines of a piece, counted from 0; None where one process has to read the file."""
     data = os.pread(descriptor, piece.size, piece.offset)
     if len(data) < piece.size:
         return None
     writer, found, number = writers[piece.writer], [], -1
-    for number, line in numbered_lines(BytesIO(data), 0):
+    for number, line in iterate_lines(BytesIO(data), 0):
         if is_list and line is not None and line.strip() == LIST_END:
             return None
-        for one in _of_line(line, number, suite, is_list=is_list):
-            if isinstance(one, Record) and one.unnumbered:
+        for one in _parse_piece_line(line, number, suite, is_list=is_list):
+            if isinstance(one, ParsedEpisode) and one.unnumbered:
                 return None  # its place among all of the file is its iteration
-            found.append(_line(one, writer) if isinstance(one, Record) else one)
+            found.append(_build_line(one, writer) if isinstance(one, ParsedEpisode) else one)
     if writer is not None:
         writer.flush()
-    return Part(found, number + 1)
+    return LineBlock(found, number + 1)
 
 
-def _of_line(
+def _parse_piece_line(
     line: bytes | None, number: int, suite: str | None, *, is_list: bool
-) -> Iterator[Record | Problem]:
+) -> Iterator[ParsedEpisode | FileProblem]:
     if is_list:
-        yield line_of_list(line, number, suite)
+        yield parse_list_line(line, number, suite)
     else:
-        yield from read_line(line, number)
+        yield from parse_line(line, number)
 
 
-def _line(record: Record, writer: Writer | None) -> Line:
+def _build_line(record: ParsedEpisode, writer: EpisodeWriter | None) -> ParsedLine:
     place = None if writer is None else writer.put(record.episode)
-    return Line(head_of(record), build_episode_record(record.episode), place)
+    return ParsedLine(identify_episode(record), build_episode_record(record.episode), place)
 
 
-def _joined(parts: Sequence[Part[Line]]) -> Part[Line]:
+def _join_blocks(parts: Sequence[LineBlock[ParsedLine]]) -> LineBlock[ParsedLine]:
     """Put the pieces together, with the numbers that lines have in the file after its first."""
-    found: list[Line | Problem] = []
+    found: list[ParsedLine | FileProblem] = []
     lines = 0
     for part in parts:
-        found += (_further(one, 2 + lines) for one in part.found)
+        found += (_shift_line(one, 2 + lines) for one in part.found)
         lines += part.lines
-    return Part(found, lines)
+    return LineBlock(found, lines)
 
 
-def _further(one: Line | Problem, by: int) -> Line | Problem:
-    return one._replace(line=one.line + by) if isinstance(one, Problem) else one
+def _shift_line(one: ParsedLine | FileProblem, by: int) -> ParsedLine | FileProblem:
+    return one._replace(line=one.line + by) if isinstance(one, FileProblem) else one

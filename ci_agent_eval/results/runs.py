@@ -15,21 +15,21 @@ from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.results.episodes import (
     INCOMPLETE,
-    Head,
-    Problem,
-    Record,
-    head_of,
-    parsed,
+    EpisodeIdentity,
+    FileProblem,
+    ParsedEpisode,
+    identify_episode,
+    parse_json,
     read_episodes,
 )
-from ci_agent_eval.results.importers.eval_archive import ZIP_BEGINNING, read_eval_archive
-from ci_agent_eval.results.parallel_jsonl import Line, Pieces
-from ci_agent_eval.results.sources import Input, Run
-from ci_agent_eval.results.spool import EpisodeKey, Keeper, Place
+from ci_agent_eval.results.file_search import ResultFile, RunFolder
+from ci_agent_eval.results.importers.eval_archive import ZIP_MAGIC, read_eval_archive
+from ci_agent_eval.results.parallel_jsonl import ParallelLineReader, ParsedLine
+from ci_agent_eval.results.spool import EpisodeKey, EpisodeSink, SpoolPosition
 from ci_agent_eval.storage.regular_file import open_regular
 
-_MOST_PROBLEMS = 20
-_LARGEST_SESSION = 16 * 1024 * 1024
+_MAX_PROBLEMS = 20
+_MAX_SESSION_BYTES = 16 * 1024 * 1024
 _INTERRUPTED = 2
 _STOPPED = {
     _INTERRUPTED: "it was interrupted",
@@ -39,25 +39,25 @@ _STOPPED = {
 """pytest's exit statuses after which not everything ran (its `ExitCode`)."""
 _ORDINARY = (0, 1, 5)
 """Those that other findings judge: all passed, some failed, nothing to run."""
-_UNSEEN = Finding(
+_UNKNOWN_STATUS = Finding(
     "interrupted",
     "pytest",
     "how pytest's process ended is not known: what ran it was ended before; run the suite again",
 )
 
 
-class Entry(NamedTuple):
+class LoadedEpisode(NamedTuple):
     """One episode that was read, and from where."""
 
     facts: EpisodeRecord
-    source: Input
-    place: Place | None
+    source: ResultFile
+    place: SpoolPosition | None
     is_over: bool
     """False for a journal's `started` line that no `ended` line followed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Incomplete:
+class IncompleteRun:
     """That a run did not come to its end."""
 
     where: str
@@ -85,13 +85,13 @@ class Incomplete:
 
 
 @dataclass(slots=True)
-class Read:
+class LoadedRun:
     """What was read of one run or file."""
 
-    entries: dict[EpisodeKey, Entry] = field(default_factory=dict)
+    entries: dict[EpisodeKey, LoadedEpisode] = field(default_factory=dict)
     sources: list[SourceFile] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    incomplete: Incomplete | None = None
+    incomplete: IncompleteRun | None = None
     session: Session | None = None
     where: str = ""
     """How reports name the session's file."""
@@ -111,9 +111,9 @@ class Read:
         return session.state != "finished" or at_limit
 
 
-def read_run(run: Run, spool: Keeper | None) -> Read:
+def read_run(run: RunFolder, spool: EpisodeSink | None) -> LoadedRun:
     """Read a run: `results.json` of a finished one, the journal of any other."""
-    read = Read()
+    read = LoadedRun()
     if run.session is not None:
         read.where = run.session.where
         read.session = _read_session(run.session, read)
@@ -121,21 +121,21 @@ def read_run(run: Run, spool: Keeper | None) -> Read:
             read.junit = run.session.path.with_name(JUNIT_NAME)
     finished = read.session is not None and read.session.state == "finished"
     if run.results is not None and (finished or not run.journal):
-        files: tuple[Input, ...] = (run.results,)
+        files: tuple[ResultFile, ...] = (run.results,)
     else:
         files = run.journal
     for file in files:
         _read_file(file, read, spool, is_journal=file is not run.results)
-    _judge_run(run, read)
+    _check_completeness(run, read)
     if read.session is not None:
-        read.findings += status_findings(read.session)
+        read.findings += check_exit_status(read.session)
     if run.lacks_junit and read.session is not None and read.session.state == "finished":
-        read.findings.append(_without_junit(read.where))
+        read.findings.append(_build_missing_junit_finding(read.where))
     _count_sources(files, read)
     return read
 
 
-def status_findings(session: Session) -> tuple[Finding, ...]:
+def check_exit_status(session: Session) -> tuple[Finding, ...]:
     """Hold what the process of pytest ended with against what its session says of itself.
 
     What an unfinished session, its collection errors or its own status say already is
@@ -143,7 +143,7 @@ def status_findings(session: Session) -> tuple[Finding, ...]:
     """
     exit_status = session.process_status
     if exit_status is None:
-        return (_UNSEEN,) if session.watched and session.state == "finished" else ()
+        return (_UNKNOWN_STATUS,) if session.watched and session.state == "finished" else ()
     if session.exit_status is not None and session.exit_status != exit_status:
         message = (
             f"pytest ended with status {exit_status}, but its session says "
@@ -158,7 +158,7 @@ def status_findings(session: Session) -> tuple[Finding, ...]:
     return (Finding("interrupted", "pytest", message),)
 
 
-def _without_junit(where: str) -> Finding:
+def _build_missing_junit_finding(where: str) -> Finding:
     message = (
         f"pytest finished and left no {JUNIT_NAME} beside this file, although it was asked to; "
         "remove what takes the file away from the suite's conftest.py and options"
@@ -166,9 +166,9 @@ def _without_junit(where: str) -> Finding:
     return Finding("no_results", where, message)
 
 
-def read_loose(file: Input, spool: Keeper | None) -> Read:
+def read_loose_file(file: ResultFile, spool: EpisodeSink | None) -> LoadedRun:
     """Read an episode file that belongs to no run of ours."""
-    read = Read()
+    read = LoadedRun()
     _read_file(file, read, spool, is_journal=False)
     started = sum(1 for entry in read.entries.values() if not entry.is_over)
     if started:
@@ -178,15 +178,19 @@ def read_loose(file: Input, spool: Keeper | None) -> Read:
     return read
 
 
-def _read_session(file: Input, read: Read) -> Session | None:
+def _read_session(file: ResultFile, read: LoadedRun) -> Session | None:
     try:
         with open_regular(file.path, follow=True) as opened:
-            session = Session.model_validate(parsed(opened.read(_LARGEST_SESSION)))
+            session = Session.model_validate(parse_json(opened.read(_MAX_SESSION_BYTES)))
     except ValueError as error:  # pydantic's errors are such
-        read.findings.append(_unreadable(file, describe_validation_error(error)[:300]))
+        read.findings.append(
+            _build_unreadable_finding(file, describe_validation_error(error)[:300])
+        )
         return None
     except OSError as error:
-        read.findings.append(_unreadable(file, f"it cannot be read: {error.strerror}"))
+        read.findings.append(
+            _build_unreadable_finding(file, f"it cannot be read: {error.strerror}")
+        )
         return None
     read.findings += [
         Finding("collection_error", failure.nodeid, failure.message)
@@ -196,34 +200,38 @@ def _read_session(file: Input, read: Read) -> Session | None:
     return session
 
 
-def _read_file(file: Input, read: Read, spool: Keeper | None, *, is_journal: bool) -> None:
-    problems: list[Problem] = []
-    merging = _Merging(file, read, spool)
+def _read_file(
+    file: ResultFile, read: LoadedRun, spool: EpisodeSink | None, *, is_journal: bool
+) -> None:
+    problems: list[FileProblem] = []
+    merging = _EpisodeMerger(file, read, spool)
     try:
         with open_regular(file.path, follow=True) as opened:
-            for found in _records(opened, file.path, spool):
-                if isinstance(found, Record):
+            for found in _read_records(opened, file.path, spool):
+                if isinstance(found, ParsedEpisode):
                     merging.add(found)
-                elif isinstance(found, Line):
+                elif isinstance(found, ParsedLine):
                     merging.add_line(found)
-                elif not _is_told_otherwise(found, read.session, is_journal=is_journal):
+                elif not _is_reported_elsewhere(found, read.session, is_journal=is_journal):
                     problems.append(found)
     except OSError as error:
-        problems.append(Problem(f"it cannot be read: {error.strerror}"))
-    read.findings += _problem_findings(file, problems)
+        problems.append(FileProblem(f"it cannot be read: {error.strerror}"))
+    read.findings += _build_problem_findings(file, problems)
 
 
-def _records(
-    opened: BinaryIO, path: Path, spool: Keeper | None
-) -> Iterator[Record | Line | Problem]:
-    is_archive = opened.read(len(ZIP_BEGINNING)) == ZIP_BEGINNING
+def _read_records(
+    opened: BinaryIO, path: Path, spool: EpisodeSink | None
+) -> Iterator[ParsedEpisode | ParsedLine | FileProblem]:
+    is_archive = opened.read(len(ZIP_MAGIC)) == ZIP_MAGIC
     opened.seek(0)
     if is_archive:
         return read_eval_archive(path)
-    return read_episodes(opened, path.name, Pieces(opened, spool))
+    return read_episodes(opened, path.name, ParallelLineReader(opened, spool))
 
 
-def _is_told_otherwise(problem: Problem, session: Session | None, *, is_journal: bool) -> bool:
+def _is_reported_elsewhere(
+    problem: FileProblem, session: Session | None, *, is_journal: bool
+) -> bool:
     """Say whether another finding says it better: the session's, or that of unfinished episodes."""
     if problem != INCOMPLETE or session is None:
         return problem.cut and is_journal
@@ -231,29 +239,29 @@ def _is_told_otherwise(problem: Problem, session: Session | None, *, is_journal:
 
 
 @dataclass(slots=True)
-class _Merging:
+class _EpisodeMerger:
     """Adds a file's episodes to a run; a line that ended one replaces the line that began it."""
 
-    file: Input
-    read: Read
-    spool: Keeper | None
+    file: ResultFile
+    read: LoadedRun
+    spool: EpisodeSink | None
     _seen: dict[str, int] = field(default_factory=dict)
     """How many repeats of a scenario named neither test nor iteration."""
 
-    def add(self, record: Record) -> None:
+    def add(self, record: ParsedEpisode) -> None:
         """Add an episode that was read here."""
         record = self._numbered(record)
-        head = head_of(record)
+        head = identify_episode(record)
         if self._counts(head):
             place = None if self.spool is None else self.spool.put(record.episode)
             self._enter(head, build_episode_record(record.episode), place)
 
-    def add_line(self, line: Line) -> None:
+    def add_line(self, line: ParsedLine) -> None:
         """Add an episode that another process has read."""
         if self._counts(line.head):
             self._enter(line.head, line.facts, line.place)
 
-    def _numbered(self, record: Record) -> Record:
+    def _numbered(self, record: ParsedEpisode) -> ParsedEpisode:
         """Make the place of a repeat its iteration, where it names neither test nor iteration."""
         if not record.unnumbered:
             return record
@@ -262,7 +270,7 @@ class _Merging:
         episode = record.episode.model_copy(update={"iteration": self._seen[scenario]})
         return record._replace(episode=episode)
 
-    def _counts(self, head: Head) -> bool:
+    def _counts(self, head: EpisodeIdentity) -> bool:
         """Say whether an episode is to be entered: the first that ended is the one that counts."""
         read = self.read
         if head.suite is not None:
@@ -273,14 +281,18 @@ class _Merging:
         if known is None or not known.is_over:
             return True
         if head.event == "ended":
-            read.findings.append(duplicate(head.key, known.source.where, self.file.where))
+            read.findings.append(
+                build_duplicate_finding(head.key, known.source.where, self.file.where)
+            )
         return False
 
-    def _enter(self, head: Head, facts: EpisodeRecord, place: Place | None) -> None:
-        self.read.entries[head.key] = Entry(facts, self.file, place, head.event == "ended")
+    def _enter(
+        self, head: EpisodeIdentity, facts: EpisodeRecord, place: SpoolPosition | None
+    ) -> None:
+        self.read.entries[head.key] = LoadedEpisode(facts, self.file, place, head.event == "ended")
 
 
-def duplicate(key: EpisodeKey, first: str, second: str) -> Finding:
+def build_duplicate_finding(key: EpisodeKey, first: str, second: str) -> Finding:
     """Make the finding for an episode that is there twice."""
     scenario, nodeid, iteration, attempt = key
     name = f"episode {scenario!r} (iteration {iteration}, attempt {attempt})"
@@ -293,22 +305,22 @@ def duplicate(key: EpisodeKey, first: str, second: str) -> Finding:
     )
 
 
-def _judge_run(run: Run, read: Read) -> None:
+def _check_completeness(run: RunFolder, read: LoadedRun) -> None:
     """Note that a run did not come to its end, where it did not."""
-    reason = _why_incomplete(run, read)
+    reason = _explain_incomplete(run, read)
     if reason is not None:
-        read.incomplete = Incomplete(
+        read.incomplete = IncompleteRun(
             where=(run.session or run.results or run.journal[0]).where,
             reason=reason,
-            over=len(_iterations(read, only_over=True)),
+            over=len(_collect_iterations(read, only_over=True)),
             selected=None if read.session is None else read.session.selected,
-            advice=_advice(read),
-            begun=len(_iterations(read)),
-            stop=_suite_stop(read.session),
+            advice=_find_advice(read),
+            begun=len(_collect_iterations(read)),
+            stop=_find_suite_stop(read.session),
         )
 
 
-def _advice(read: Read) -> str:
+def _find_advice(read: LoadedRun) -> str:
     if read.session is not None and _is_at_limit(read.session):
         return "to judge the others, run without that limit"
     return "run the suite again"
@@ -318,12 +330,12 @@ def _is_at_limit(session: Session) -> bool:
     return session.state == "finished" and session.stopped is not None
 
 
-def _suite_stop(session: Session | None) -> SuiteStop | None:
+def _find_suite_stop(session: Session | None) -> SuiteStop | None:
     """Return the budget of its suite at which the run was stopped, if it knows of one."""
     return session.suite_stop if session is not None and _is_at_limit(session) else None
 
 
-def _why_incomplete(run: Run, read: Read) -> str | None:
+def _explain_incomplete(run: RunFolder, read: LoadedRun) -> str | None:
     session = read.session
     if session is None:
         return "the run did not get as far as its results" if run.journal else None
@@ -331,7 +343,7 @@ def _why_incomplete(run: Run, read: Read) -> str | None:
         return "the run was interrupted"
     if run.results is None:
         return "the run left no results.json"
-    missing = session.selected is not None and len(_iterations(read)) < session.selected
+    missing = session.selected is not None and len(_collect_iterations(read)) < session.selected
     if _is_at_limit(session):
         # Episodes are counted and other tests are not: even where every episode ran, a test
         # that is none may have been left out, and what did not run did not pass.
@@ -341,28 +353,28 @@ def _why_incomplete(run: Run, read: Read) -> str | None:
     return "episodes are missing" if missing else None
 
 
-def _iterations(read: Read, *, only_over: bool = False) -> set[tuple[str, str, int]]:
+def _collect_iterations(read: LoadedRun, *, only_over: bool = False) -> set[tuple[str, str, int]]:
     return {key[:3] for key, entry in read.entries.items() if entry.is_over or not only_over}
 
 
-def _problem_findings(file: Input, problems: Iterable[Problem]) -> list[Finding]:
+def _build_problem_findings(file: ResultFile, problems: Iterable[FileProblem]) -> list[Finding]:
     listed = list(problems)
     findings = [
-        replace(_unreadable(file, problem.message, problem.line), kind=problem.kind)
+        replace(_build_unreadable_finding(file, problem.message, problem.line), kind=problem.kind)
         for problem in listed
     ]
-    if len(findings) <= _MOST_PROBLEMS:
+    if len(findings) <= _MAX_PROBLEMS:
         return findings
-    more = f"and {len(findings) - _MOST_PROBLEMS} more episodes that cannot be read"
-    return [*findings[:_MOST_PROBLEMS], _unreadable(file, more)]
+    more = f"and {len(findings) - _MAX_PROBLEMS} more episodes that cannot be read"
+    return [*findings[:_MAX_PROBLEMS], _build_unreadable_finding(file, more)]
 
 
-def _unreadable(file: Input, message: str, line: int = 0) -> Finding:
+def _build_unreadable_finding(file: ResultFile, message: str, line: int = 0) -> Finding:
     where = f"{file.where}:{line}" if line else file.where
     return Finding("unreadable_file", where, message)
 
 
-def _count_sources(files: Iterable[Input], read: Read) -> None:
+def _count_sources(files: Iterable[ResultFile], read: LoadedRun) -> None:
     """Count each file's episodes by outcome."""
     unread = {finding.where for finding in read.findings if finding.kind == "unreadable_file"}
     outcomes: dict[str, list[Outcome]] = {file.where: [] for file in files}

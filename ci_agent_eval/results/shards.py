@@ -14,33 +14,33 @@ from ci_agent_eval.contract.findings import (
     SourceFile,
 )
 from ci_agent_eval.contract.results import JUNIT_NAME, RESULTS_NAME, SESSION_NAME, Session, Shard
-from ci_agent_eval.results.runs import Read
+from ci_agent_eval.results.runs import LoadedRun
 
 
-def current_attempts(runs: Mapping[int, Read]) -> set[int]:
+def find_current_attempts(runs: Mapping[int, LoadedRun]) -> set[int]:
     """Return the numbers of the runs to read: of a shard that was run again, the last attempt.
 
     Two folders of the same attempt both stay: they are a finding.
     """
     latest: dict[tuple[int, int, str | None], int] = {}
-    for _, shard in _shards(runs):
+    for _, shard in _iterate_shards(runs):
         key = (shard.index, shard.count, shard.run)
         latest[key] = max(latest.get(key, 0), shard.attempt)
     old = {
         number
-        for number, shard in _shards(runs)
+        for number, shard in _iterate_shards(runs)
         if shard.attempt < latest[shard.index, shard.count, shard.run]
     }
     return set(runs) - old
 
 
-def shard_findings(runs: Mapping[int, Read]) -> Iterator[Finding]:
+def check_shards(runs: Mapping[int, LoadedRun]) -> Iterator[Finding]:
     """List what keeps the shards that were read from being one whole run of the suite."""
-    shards = dict(_shards(runs))
+    shards = dict(_iterate_shards(runs))
     if not shards:
         return
     where = {number: runs[number].where for number in shards}
-    for reason, differing in _differing(runs, shards):
+    for reason, differing in _find_disagreements(runs, shards):
         places = ", ".join(sorted({where[number] for number in differing})[:5])
         yield Finding("shards", places, f"{reason}; {UPLOAD_ALL_SHARDS}")
     count = max(shard.count for shard in shards.values())
@@ -54,16 +54,18 @@ def shard_findings(runs: Mapping[int, Read]) -> Iterator[Finding]:
         if len(numbers) > 1:
             places = ", ".join(sorted(where[number] for number in numbers))
             yield Finding("shards", places, RepeatedShard(index, count, len(numbers)))
-    if len(shards) < len(runs) and not all(_is_alone(run) for run in _others(runs, shards)):
+    if len(shards) < len(runs) and not all(
+        _has_no_session(run) for run in _iterate_other_runs(runs, shards)
+    ):
         yield Finding("shards", "", f"shards and runs that are none are mixed; {UPLOAD_ALL_SHARDS}")
 
 
-def incomplete_findings(runs: Mapping[int, Read]) -> Iterator[Finding]:
+def list_incomplete_runs(runs: Mapping[int, LoadedRun]) -> Iterator[Finding]:
     """List the runs that did not come to their end; of a split that did not, once for all.
 
     A shard for which the split left nothing has nothing to say.
     """
-    told = [run for run in runs.values() if not (is_shard(run) and _session(run).selected == 0)]
+    told = [run for run in runs.values() if not (is_shard(run) and _get_session(run).selected == 0)]
     found = [run.incomplete for run in told if run.incomplete is not None]
     is_of_all = len(found) == len(told) and all(map(is_shard, told))
     if is_of_all and len({(one.reason, one.advice) for one in found}) == 1:
@@ -77,7 +79,9 @@ def incomplete_findings(runs: Mapping[int, Read]) -> Iterator[Finding]:
             yield run.incomplete.finding
 
 
-def with_one_name(findings: Iterable[Finding], runs: Mapping[int, Read]) -> Iterator[Finding]:
+def unify_session_names(
+    findings: Iterable[Finding], runs: Mapping[int, LoadedRun]
+) -> Iterator[Finding]:
     """Name what all runs of one split say of their sessions by the one name they all have.
 
     So does the one run of ours. Where some say it and others do not, each keeps its place,
@@ -93,24 +97,26 @@ def with_one_name(findings: Iterable[Finding], runs: Mapping[int, Read]) -> Iter
         yield replace(finding, where=SESSION_NAME) if shared else finding
 
 
-def _others(runs: Mapping[int, Read], shards: Mapping[int, Shard]) -> Iterator[Read]:
+def _iterate_other_runs(
+    runs: Mapping[int, LoadedRun], shards: Mapping[int, Shard]
+) -> Iterator[LoadedRun]:
     return (run for number, run in runs.items() if number not in shards)
 
 
-def _is_alone(run: Read) -> bool:
+def _has_no_session(run: LoadedRun) -> bool:
     """Say whether a folder holds no session of ours: results of another producer."""
     return run.session is None
 
 
-def _differing(
-    runs: Mapping[int, Read], shards: Mapping[int, Shard]
+def _find_disagreements(
+    runs: Mapping[int, LoadedRun], shards: Mapping[int, Shard]
 ) -> Iterator[tuple[str, Iterable[int]]]:
     """Yield what the shards do not agree on, and where."""
     said: Sequence[tuple[str, Mapping[int, object]]] = (
         ("the shards are of splits of different sizes", {n: s.count for n, s in shards.items()}),
         ("the shards are of different workflow runs", {n: s.run for n, s in shards.items()}),
-        ("the shards are of different suites", {n: _session(runs[n]).suite for n in shards}),
-        ("the shards are of different commits", {n: _session(runs[n]).commit for n in shards}),
+        ("the shards are of different suites", {n: _get_session(runs[n]).suite for n in shards}),
+        ("the shards are of different commits", {n: _get_session(runs[n]).commit for n in shards}),
         (
             "the shards did not see the same tests or durations, so that the split differs",
             {n: s.plan for n, s in shards.items()},
@@ -121,29 +127,29 @@ def _differing(
             yield reason, values
 
 
-def replaced_attempt(read: Read) -> Finding:
+def build_replaced_finding(read: LoadedRun) -> Finding:
     """Say that a shard was run again, and that its first results are not counted."""
     message = "a later attempt at the same shard replaces these results; nothing of them counts"
     return Finding("shards", read.where, message, blocking=False)
 
 
-def is_shard(read: Read) -> bool:
+def is_shard(read: LoadedRun) -> bool:
     """Say whether a run was a shard."""
     return read.session is not None and read.session.shard is not None
 
 
-def _shards(runs: Mapping[int, Read]) -> Iterator[tuple[int, Shard]]:
+def _iterate_shards(runs: Mapping[int, LoadedRun]) -> Iterator[tuple[int, Shard]]:
     for number, read in runs.items():
         if read.session is not None and read.session.shard is not None:
             yield number, read.session.shard
 
 
-def _session(read: Read) -> Session:
+def _get_session(read: LoadedRun) -> Session:
     assert read.session is not None, "a shard has a session"  # noqa: S101 - see _shards
     return read.session
 
 
-def one_session(sessions: Sequence[Session]) -> tuple[Session, ...]:
+def merge_sessions(sessions: Sequence[Session]) -> tuple[Session, ...]:
     """Return the sessions with those of shards made one: every shard leaves out the same."""
     shards = [session for session in sessions if session.shard is not None]
     if not shards:
@@ -153,20 +159,20 @@ def one_session(sessions: Sequence[Session]) -> tuple[Session, ...]:
             "shard": None,
             "selected": sum(session.selected or 0 for session in shards),
             "deselected": max(session.deselected for session in shards),
-            "wall_time_s": _longest(shards),
+            "wall_time_s": _max_wall_time(shards),
         }
     )
     return (whole, *(session for session in sessions if session.shard is None))
 
 
-def _longest(sessions: Iterable[Session]) -> float | None:
+def _max_wall_time(sessions: Iterable[Session]) -> float | None:
     """Return the wall time of runs side by side; None where one did not measure it."""
     times = [session.wall_time_s for session in sessions]
     known = [time for time in times if time is not None]
     return max(known) if len(known) == len(times) else None
 
 
-def one_source_each(sources: Iterable[SourceFile]) -> list[SourceFile]:
+def merge_sources(sources: Iterable[SourceFile]) -> list[SourceFile]:
     """Add up the files of one run of ours, or of all its shards, under the names they all have.
 
     However a suite was split, its report names the same files. Others stay as they are.
@@ -176,17 +182,21 @@ def one_source_each(sources: Iterable[SourceFile]) -> list[SourceFile]:
     for source in sources:
         name = source.path.rpartition("/")[2]
         if name in (RESULTS_NAME, JUNIT_NAME):
-            merged[name] = _added(merged[name], source) if name in merged else _named(source, name)
+            merged[name] = (
+                _add_sources(merged[name], source)
+                if name in merged
+                else _rename_source(source, name)
+            )
         else:
             rest.append(source)
     return [*merged.values(), *rest]
 
 
-def _named(source: SourceFile, name: str) -> SourceFile:
+def _rename_source(source: SourceFile, name: str) -> SourceFile:
     return replace(source, path=name)
 
 
-def _added(first: SourceFile, second: SourceFile) -> SourceFile:
+def _add_sources(first: SourceFile, second: SourceFile) -> SourceFile:
     return SourceFile(
         path=first.path,
         kind=first.kind,

@@ -15,7 +15,7 @@ from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.results import Results, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
-from ci_agent_eval.results.load import load
+from ci_agent_eval.results.load import load_results
 from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
 from ci_agent_eval.runner.interpreter import Interpreter, plugin_path, probe
 from ci_agent_eval.runner.progress import JournalTail
@@ -269,7 +269,7 @@ def test_a_pipe_in_place_of_a_file_holds_nobody(run):
     assert ran.exit_status == 0, run.output
     assert ran.progress.finished == 1
     assert (run.folder / "junit.xml").is_fifo()
-    found = load([], [], root=run.folder.parent, runs=[run.folder])
+    found = load_results([], [], root=run.folder.parent, runs=[run.folder])
     assert [(f.kind, f.where, f.message) for f in found.findings] == [
         ("unreadable_file", f"report/{name}", "it is not a regular file")
         for name in ("episodes/zz.jsonl", "junit.xml")

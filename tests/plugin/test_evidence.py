@@ -11,7 +11,7 @@ from ci_agent_eval.render.formats.document import render_verdict
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.terminal.report import render_terminal
-from ci_agent_eval.results.load import load
+from ci_agent_eval.results.load import load_results
 
 NO_TURN = "no completed turn or tool call"
 NO_ASSERTION = "no assertion"
@@ -90,7 +90,7 @@ CASES = {
 
 def reported(ran, **policy):
     """Report on the files of a run, as another process would."""
-    found = load(["report"], [], root=ran.folder.parent)
+    found = load_results(["report"], [], root=ran.folder.parent)
     return build_report(found, suite="default", budgets=SuiteBudgets(), policy=GatePolicy(**policy))
 
 

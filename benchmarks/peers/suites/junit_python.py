@@ -28,9 +28,9 @@ def expat(files: Sequence[str]) -> Counts:
 
 def ours(files: Sequence[str]) -> Counts:
     """Load as the reporter does: every check and finding, cases kept as the report needs them."""
-    from ci_agent_eval.results.load import load  # noqa: PLC0415 - each parser is imported alone
+    from ci_agent_eval.results.load import load_results  # noqa: PLC0415 - each parser is imported alone
 
-    tests = load((), files, root=Path.cwd()).tests.tally
+    tests = load_results((), files, root=Path.cwd()).tests.tally
     return tests.total, tests.failed
 
 

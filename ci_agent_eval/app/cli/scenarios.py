@@ -106,10 +106,10 @@ def _told(update: ManifestUpdate) -> tuple[str, ...]:
 def _of_results(results: tuple[str, ...], root: Path, environ: Mapping[str, str]) -> FoundScenarios:
     from ci_agent_eval.app.scenario_update import scenarios_of_results
     from ci_agent_eval.redaction import Redactor
-    from ci_agent_eval.results.load import load
+    from ci_agent_eval.results.load import load_results
 
     redact = Redactor.from_environ(environ).text
-    return scenarios_of_results(load(results, (), root=root, redact=redact))
+    return scenarios_of_results(load_results(results, (), root=root, redact=redact))
 
 
 def _of_collection(

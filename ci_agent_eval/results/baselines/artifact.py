@@ -26,81 +26,93 @@ from ci_agent_eval.github.failures import GoneError, NotAllowedError
 from ci_agent_eval.github.publish import pulls_of
 from ci_agent_eval.github.runs import RunsApi, WorkflowRun
 from ci_agent_eval.render.sentences import finding_sentence
-from ci_agent_eval.results.baselines.found import Found, Source, Wanted, broken, nothing
+from ci_agent_eval.results.baselines.request import (
+    BaselineRequest,
+    BaselineSource,
+    FoundBaseline,
+    build_missing_baseline,
+    build_unreadable_baseline,
+)
 from ci_agent_eval.results.baselines.runs import SHORT_SHA, RunFiles, load_baseline_runs
-from ci_agent_eval.results.parallel import mapped, processors
+from ci_agent_eval.results.parallel import count_processors, map_parallel
 
 OpenApi = Callable[[], AbstractContextManager[RunsApi]]
 """Opens GitHub; called only where a baseline is asked for."""
 
-MOST_RUNS = 100
+MAX_LISTED_RUNS = 100
 """Runs of the branch that are looked at."""
 
-MOST_MISSES = 10
+MAX_MISSES = 10
 """Runs without a usable artifact after which no older one is looked at: they expire in order."""
 
-_ENDED = frozenset({"success", "failure"})
+_FINISHED_CONCLUSIONS = frozenset({"success", "failure"})
 """Conclusions of runs that came to their end; whose results are whole, is asked of themselves."""
 
-_OF_THE_BRANCH = frozenset({"push", "schedule", "workflow_dispatch"})
+_BRANCH_EVENTS = frozenset({"push", "schedule", "workflow_dispatch"})
 """Events whose runs are of a branch itself."""
 
 
-def artifact_source(connect: OpenApi | None, event: Event, *, name: str) -> Source:
+def build_artifact_source(connect: OpenApi | None, event: Event, *, name: str) -> BaselineSource:
     """Return the source of `baseline: artifact`; `connect` is None without a token.
 
     `name` is the artifacts' name, or a pattern where each shard left one.
     """
 
-    def source(wanted: Wanted) -> Found:
+    def source(wanted: BaselineRequest) -> FoundBaseline:
         if connect is None:
-            return nothing("there is no token to read artifacts with; pass `github-token`")
+            return build_missing_baseline(
+                "there is no token to read artifacts with; pass `github-token`"
+            )
         try:
             with connect() as api, tempfile.TemporaryDirectory(prefix="agent-eval-") as folder:
                 return load_artifact_baseline(api, event, wanted, name=name, into=Path(folder))
         except NotAllowedError as error:
-            return nothing(f"{_reason(error)}; add `permissions: actions: read` to the job")
+            return build_missing_baseline(
+                f"{_format_reason(error)}; add `permissions: actions: read` to the job"
+            )
         except PublishError as error:
-            return broken(wanted.name, _reason(error))
+            return build_unreadable_baseline(wanted.name, _format_reason(error))
 
     return source
 
 
 def load_artifact_baseline(
-    api: RunsApi, event: Event, wanted: Wanted, *, name: str, into: Path
-) -> Found:
+    api: RunsApi, event: Event, wanted: BaselineRequest, *, name: str, into: Path
+) -> FoundBaseline:
     """Find and read the baseline; `into` is an empty folder of nobody else's.
 
     An artifact that is refused is said, and its run left out. Raises PublishError.
     """
-    workflow = _workflow(api, event)
+    workflow = _find_workflow(api, event)
     if workflow is None:
-        return nothing("this is no workflow run, so it has no earlier ones")
-    branch = _base_branch(api, event)
+        return build_missing_baseline("this is no workflow run, so it has no earlier ones")
+    branch = _find_base_branch(api, event)
     if branch is None:
-        return nothing("the base branch is not known for this event")
-    listed = api.completed_runs(workflow, branch, limit=MOST_RUNS)
-    candidates = [run for run in listed if _counts(run, branch, event)]
+        return build_missing_baseline("the base branch is not known for this event")
+    listed = api.completed_runs(workflow, branch, limit=MAX_LISTED_RUNS)
+    candidates = [run for run in listed if _is_candidate(run, branch, event)]
     if not candidates:
-        return nothing(f"no run of this workflow on {branch} has come to its end yet")
+        return build_missing_baseline(
+            f"no run of this workflow on {branch} has come to its end yet"
+        )
     tries = _read_all(api, candidates, wanted, name, into)
-    return _found(tries, branch, name)
+    return _build_baseline(tries, branch, name)
 
 
-def _reason(error: PublishError) -> str:
+def _format_reason(error: PublishError) -> str:
     """Return an error's sentence as a part of another."""
     text = str(error).rstrip(".")
     return text[:1].lower() + text[1:]
 
 
-def _workflow(api: RunsApi, event: Event) -> int | None:
+def _find_workflow(api: RunsApi, event: Event) -> int | None:
     """Return the workflow whose runs are compared: that of the results."""
     if event.source is not None:
         return event.source.workflow_id
     return None if event.run_id is None else api.workflow_run(event.run_id).workflow_id
 
 
-def _base_branch(api: RunsApi, event: Event) -> str | None:
+def _find_base_branch(api: RunsApi, event: Event) -> str | None:
     """Return the base branch; that of a fork's pull request only GitHub knows."""
     if event.base_branch is not None:
         return event.base_branch
@@ -109,21 +121,23 @@ def _base_branch(api: RunsApi, event: Event) -> str | None:
     return bases.pop() if len(bases) == 1 else None
 
 
-def _counts(run: WorkflowRun, branch: str, event: Event) -> bool:
+def _is_candidate(run: WorkflowRun, branch: str, event: Event) -> bool:
     own = event.run_id if event.source is None else event.source.id
     name = event.name if event.source is None else event.source.event
     is_of_the_branch = (
-        run.event in _OF_THE_BRANCH
+        run.event in _BRANCH_EVENTS
         and run.head_branch == branch
         and (run.head_repository or "").casefold() == event.repository.casefold()
     )
     # Of the branch's own runs only the earlier ones are the base of a later one.
-    is_before = own is None or name not in _OF_THE_BRANCH or run.id < own
-    return is_of_the_branch and run.conclusion in _ENDED and run.id != own and is_before
+    is_before = own is None or name not in _BRANCH_EVENTS or run.id < own
+    return (
+        is_of_the_branch and run.conclusion in _FINISHED_CONCLUSIONS and run.id != own and is_before
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Try:
+class _RunAttempt:
     """What came of one run of the base."""
 
     run: BaselineRun | None = None
@@ -134,16 +148,16 @@ class _Try:
 
 
 def _read_all(
-    api: RunsApi, runs: Iterable[WorkflowRun], wanted: Wanted, name: str, into: Path
-) -> list[_Try]:
+    api: RunsApi, runs: Iterable[WorkflowRun], wanted: BaselineRequest, name: str, into: Path
+) -> list[_RunAttempt]:
     """Read runs, the latest first, until there are enough or too many in a row were of no use.
 
     A few are asked for at once, and never one of which it may turn out that it is not needed.
     """
-    tries: list[_Try] = []
+    tries: list[_RunAttempt] = []
     found = misses = 0
     left = iter(runs)
-    while few := list(islice(left, min(AT_ONCE, wanted.runs - found, MOST_MISSES - misses))):
+    while few := list(islice(left, min(AT_ONCE, wanted.runs - found, MAX_MISSES - misses))):
         for one in _read_few(api, few, wanted, name, into):
             tries.append(one)
             found, misses = (found, misses + 1) if one.run is None else (found + 1, 0)
@@ -151,44 +165,48 @@ def _read_all(
 
 
 def _read_few(
-    api: RunsApi, runs: Sequence[WorkflowRun], wanted: Wanted, name: str, into: Path
-) -> list[_Try]:
+    api: RunsApi, runs: Sequence[WorkflowRun], wanted: BaselineRequest, name: str, into: Path
+) -> list[_RunAttempt]:
     """Fetch runs at once, then read what came on all processors."""
     with ExitStack() as stack:
         folders = [Path(stack.enter_context(tempfile.TemporaryDirectory(dir=into))) for _ in runs]
         pairs = list(zip(runs, folders, strict=True))
-        fetched = together(partial(_fetch, api, name=name), pairs)
+        fetched = together(partial(_fetch_run, api, name=name), pairs)
         there = [pair for pair, why_not in zip(pairs, fetched, strict=True) if why_not is None]
-        read = iter(mapped(partial(_load, wanted=wanted), there, processes=processors()))
+        read = iter(
+            map_parallel(partial(_load_run, wanted=wanted), there, processes=count_processors())
+        )
         return [why_not or next(read) for why_not in fetched]
 
 
-def _fetch(api: RunsApi, run_and_folder: tuple[WorkflowRun, Path], *, name: str) -> _Try | None:
+def _fetch_run(
+    api: RunsApi, run_and_folder: tuple[WorkflowRun, Path], *, name: str
+) -> _RunAttempt | None:
     """Write a run's files into its folder; return what is to be said where there are none."""
     run, folder = run_and_folder
     try:
         artifacts = list_artifacts(api, run.id, name)
         if not artifacts:
-            return _Try()
+            return _RunAttempt()
         if any(artifact.is_expired for artifact in artifacts):
-            return _Try(has_expired=True)
+            return _RunAttempt(has_expired=True)
         fetch(api, artifacts, folder, run_id=run.id, head_sha=run.head_sha, wanted=is_results)
     except GoneError:
-        return _Try(has_expired=True)
+        return _RunAttempt(has_expired=True)
     except InputError as error:
-        return _Try(refused=str(error))
+        return _RunAttempt(refused=str(error))
     return None
 
 
-def _load(run_and_folder: tuple[WorkflowRun, Path], *, wanted: Wanted) -> _Try:
+def _load_run(run_and_folder: tuple[WorkflowRun, Path], *, wanted: BaselineRequest) -> _RunAttempt:
     run, folder = run_and_folder
     try:
-        return _loaded(run, wanted, folder)
+        return _read_run_folder(run, wanted, folder)
     except InputError as error:
-        return _Try(refused=str(error))
+        return _RunAttempt(refused=str(error))
 
 
-def _loaded(run: WorkflowRun, wanted: Wanted, root: Path) -> _Try:
+def _read_run_folder(run: WorkflowRun, wanted: BaselineRequest, root: Path) -> _RunAttempt:
     label = f"run {run.id}"
     found = load_baseline_runs(
         label,
@@ -204,17 +222,17 @@ def _loaded(run: WorkflowRun, wanted: Wanted, root: Path) -> _Try:
         why = (
             f"{blocking.where}: {finding_sentence(blocking)}" if blocking else found.baseline.reason
         )
-        return _Try(refused=f"{label}: {why}" if blocking is None else why)
+        return _RunAttempt(refused=f"{label}: {why}" if blocking is None else why)
     (loaded,) = found.baseline.runs
     if loaded.commit not in {None, run.head_sha}:
-        return _Try(
+        return _RunAttempt(
             refused=f"{label}: its results are about commit {loaded.commit}, "
             f"but the run is about {run.head_sha}"
         )
-    return _Try(replace(loaded, commit=run.head_sha), findings=where)
+    return _RunAttempt(replace(loaded, commit=run.head_sha), findings=where)
 
 
-def _found(tries: Sequence[_Try], branch: str, name: str) -> Found:
+def _build_baseline(tries: Sequence[_RunAttempt], branch: str, name: str) -> FoundBaseline:
     runs = tuple(one.run for one in tries if one.run is not None)
     refused = [one.refused for one in tries if one.refused is not None]
     findings = [finding for one in tries for finding in one.findings]
@@ -223,12 +241,14 @@ def _found(tries: Sequence[_Try], branch: str, name: str) -> Found:
         for why in refused
     ]
     if not runs:
-        return replace(nothing(_why_none(tries, branch, name)), findings=tuple(findings))
+        return replace(
+            build_missing_baseline(_explain_missing(tries, branch, name)), findings=tuple(findings)
+        )
     label = f"{branch}@{(runs[0].commit or '')[:SHORT_SHA]}"
-    return Found(Baseline(label, runs), tuple(sorted(set(findings))))
+    return FoundBaseline(Baseline(label, runs), tuple(sorted(set(findings))))
 
 
-def _why_none(tries: Sequence[_Try], branch: str, name: str) -> str:
+def _explain_missing(tries: Sequence[_RunAttempt], branch: str, name: str) -> str:
     looked = f"of the last {len(tries)} runs on {branch}"
     if any(one.refused for one in tries):
         return f"{looked} no artifact {name} can be used"

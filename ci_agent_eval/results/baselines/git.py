@@ -15,13 +15,18 @@ from pathlib import Path
 
 from ci_agent_eval.contract.results import RESULTS_NAME
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.results.baselines.found import Found, Wanted, broken, nothing
+from ci_agent_eval.results.baselines.request import (
+    BaselineRequest,
+    FoundBaseline,
+    build_missing_baseline,
+    build_unreadable_baseline,
+)
 from ci_agent_eval.results.baselines.runs import SHORT_SHA, RunFiles, load_baseline_runs
 
 PREFIX = "git:"
-LARGEST = 512 * 1024 * 1024
+MAX_FILE_BYTES = 512 * 1024 * 1024
 """Bytes of a file in the history that is read."""
-_SECONDS = 60
+_TIMEOUT_S = 60
 
 # What git allows in a ref and in revisions such as `main~3`, and nothing else.
 _REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./~^@{}+-]*")
@@ -29,14 +34,14 @@ _OPTIONS = ("-c", "safe.directory=*", "-c", "protocol.allow=never", "--no-replac
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GitLocation:
     """A file at a commit."""
 
     ref: str
     path: str
 
 
-def parse_place(text: str) -> Place:
+def parse_git_location(text: str) -> GitLocation:
     """Read `git:REF:PATH`. Raises InputError for what cannot be one."""
     ref, _, path = text.removeprefix(PREFIX).partition(":")
     if not _REF.fullmatch(ref) or not path or "\0" in path or path.startswith("/"):
@@ -45,42 +50,48 @@ def parse_place(text: str) -> Place:
             "git:origin/main:evals/results.json (a branch, tag or commit, and a path from "
             "the repository's root)"
         )
-    return Place(ref, path)
+    return GitLocation(ref, path)
 
 
-def from_git(wanted: Wanted) -> Found:
+def load_from_git(wanted: BaselineRequest) -> FoundBaseline:
     """Read a baseline from a file, or a report folder, at a ref of the repository."""
-    place = parse_place(wanted.name)
+    place = parse_git_location(wanted.name)
     asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{place.ref}^{{commit}}")
     try:
-        commit = _git(wanted, asked).decode("ascii").strip()
-        return _at(commit, place, wanted)
+        commit = _run_git(wanted, asked).decode("ascii").strip()
+        return _load_at_commit(commit, place, wanted)
     except _GitError as error:
-        return broken(wanted.name, str(error))
+        return build_unreadable_baseline(wanted.name, str(error))
 
 
-def _at(commit: str, place: Place, wanted: Wanted) -> Found:
+def _load_at_commit(commit: str, place: GitLocation, wanted: BaselineRequest) -> FoundBaseline:
     if not commit:
         fetch = "fetch it before (actions/checkout: fetch-depth: 0)"
-        return broken(wanted.name, f"git knows no commit {place.ref} here; {fetch}")
+        return build_unreadable_baseline(
+            wanted.name, f"git knows no commit {place.ref} here; {fetch}"
+        )
     label = f"{place.ref}@{commit[:SHORT_SHA]}"
     name = f"{commit}:{place.path.rstrip('/')}"
-    kind = _git(wanted, ("cat-file", "-t", name)).decode("ascii").strip()
+    kind = _run_git(wanted, ("cat-file", "-t", name)).decode("ascii").strip()
     if kind == "tree":
         name = f"{name}/{RESULTS_NAME}"
-        kind = _git(wanted, ("cat-file", "-t", name)).decode("ascii").strip()
+        kind = _run_git(wanted, ("cat-file", "-t", name)).decode("ascii").strip()
     if not kind:
-        return nothing(f"{place.path} is not there at {label}")
+        return build_missing_baseline(f"{place.path} is not there at {label}")
     if kind != "blob":
-        return broken(wanted.name, f"at {label} it is a {kind} of git, not a file")
-    size = int(_git(wanted, ("cat-file", "-s", name)) or b"0")
-    if size > LARGEST:
-        limit = f"{LARGEST // 2**20:,} MiB at most are read"
-        return broken(wanted.name, f"at {label} it has {size // 2**20:,} MiB, {limit}")
-    return _loaded(_git(wanted, ("cat-file", "blob", name)), label, wanted)
+        return build_unreadable_baseline(
+            wanted.name, f"at {label} it is a {kind} of git, not a file"
+        )
+    size = int(_run_git(wanted, ("cat-file", "-s", name)) or b"0")
+    if size > MAX_FILE_BYTES:
+        limit = f"{MAX_FILE_BYTES // 2**20:,} MiB at most are read"
+        return build_unreadable_baseline(
+            wanted.name, f"at {label} it has {size // 2**20:,} MiB, {limit}"
+        )
+    return _load_blob(_run_git(wanted, ("cat-file", "blob", name)), label, wanted)
 
 
-def _loaded(data: bytes, label: str, wanted: Wanted) -> Found:
+def _load_blob(data: bytes, label: str, wanted: BaselineRequest) -> FoundBaseline:
     lines = wanted.name.endswith(".jsonl")
     with tempfile.TemporaryDirectory(prefix="agent-eval-") as folder:
         file = Path(folder) / ("episodes.jsonl" if lines else RESULTS_NAME)
@@ -98,7 +109,7 @@ class _GitError(Exception):
     """Git cannot be asked; the message says why, and what to do."""
 
 
-def _git(wanted: Wanted, arguments: Sequence[str]) -> bytes:
+def _run_git(wanted: BaselineRequest, arguments: Sequence[str]) -> bytes:
     """Return what git prints; nothing where it does not know what is asked for."""
     environ = {
         "PATH": wanted.search_path,
@@ -114,13 +125,13 @@ def _git(wanted: Wanted, arguments: Sequence[str]) -> bytes:
             env=environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_SECONDS,
+            timeout=_TIMEOUT_S,
             check=False,
         )
     except FileNotFoundError:
         raise _GitError("git is not installed here; install it, or name a file") from None
     except subprocess.TimeoutExpired:
-        raise _GitError(f"git did not answer in {_SECONDS} s; name a file") from None
+        raise _GitError(f"git did not answer in {_TIMEOUT_S} s; name a file") from None
     if done.returncode and b"not a git repository" in done.stderr:
         raise _GitError("this folder is in no git repository; check the code out before")
     return b"" if done.returncode else done.stdout

@@ -15,19 +15,19 @@ from ci_agent_eval.analysis.comparison.model import (
 )
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.findings import Finding, FindingKind
-from ci_agent_eval.results.baselines.found import Found, Redact, nothing
-from ci_agent_eval.results.load import load
-from ci_agent_eval.results.parallel import mapped, processors
-from ci_agent_eval.results.samples import Samples
+from ci_agent_eval.results.baselines.request import FoundBaseline, Redact, build_missing_baseline
+from ci_agent_eval.results.load import load_results
+from ci_agent_eval.results.parallel import count_processors, map_parallel
+from ci_agent_eval.results.samples import SampleCollector
 
 SHORT_SHA = 7
-_LONGEST_NAME = 64
+_MAX_NAME = 64
 """Characters of a suite's name: what results say of themselves may be anything."""
 _ADVICE = "name a baseline of the same suite"
 
-_BROKEN: frozenset[FindingKind] = frozenset({"unreadable_file", "duplicate", "shards"})
+_BLOCKING_KINDS: frozenset[FindingKind] = frozenset({"unreadable_file", "duplicate", "shards"})
 """Findings after which a run of the base is not to be trusted."""
-_PARTIAL: frozenset[FindingKind] = frozenset(
+_WARNING_KINDS: frozenset[FindingKind] = frozenset(
     {"interrupted", "stopped", "collection_error", "repaired_file"}
 )
 """Findings after which what it has still counts, and this is said."""
@@ -51,7 +51,7 @@ def load_baseline_runs(
     redact: Redact | None = None,
     suite: str | None = None,
     whole: bool = False,
-) -> Found:
+) -> FoundBaseline:
     """Read runs, the latest first. A run without episodes counts as none.
 
     `label` is what reports call all of them together; with one run its commit is added.
@@ -59,63 +59,68 @@ def load_baseline_runs(
     """
     loaded: list[BaselineRun] = []
     findings: list[Finding] = []
-    read = partial(_read, root=root, redact=redact)
+    read = partial(_read_run, root=root, redact=redact)
     # Conversations are shown of the latest run alone.
     asked = [(files, number == 0) for number, files in enumerate(runs)]
-    done = mapped(read, asked, processes=processors())
+    done = map_parallel(read, asked, processes=count_processors())
     for files, (found, samples) in zip(runs, done, strict=True):
-        findings += _told(found.findings, whole=whole)
-        findings += _foreign(found.suites, suite, files.label)
+        findings += _convert_findings(found.findings, whole=whole)
+        findings += _find_foreign_suites(found.suites, suite, files.label)
         if found.episodes:
             commits = {session.commit for session in found.sessions if session.commit}
             commit = next(iter(commits)) if len(commits) == 1 else None
             loaded.append(BaselineRun(found.episodes, commit, files.label, found.suites, samples))
     if any(finding.blocking for finding in findings):
-        return Found(NoBaseline("it cannot be read"), tuple(sorted(set(findings))))
+        return FoundBaseline(NoBaseline("it cannot be read"), tuple(sorted(set(findings))))
     if not loaded:
-        return nothing(f"{label} holds no episode")
-    return Found(Baseline(_with_commit(label, loaded), tuple(loaded)), tuple(sorted(set(findings))))
+        return build_missing_baseline(f"{label} holds no episode")
+    return FoundBaseline(
+        Baseline(_append_commit(label, loaded), tuple(loaded)), tuple(sorted(set(findings)))
+    )
 
 
-def _read(
+def _read_run(
     asked: tuple[RunFiles, bool], *, root: Path, redact: Redact | None
 ) -> tuple[LoadedResults, tuple[ConversationSample, ...]]:
     """Read a run, and where it is asked for some of its conversations."""
     files, with_samples = asked
-    samples = Samples() if with_samples else None
-    loaded = load(files.patterns, (), root=root, spool=samples, redact=redact)
+    samples = SampleCollector() if with_samples else None
+    loaded = load_results(files.patterns, (), root=root, spool=samples, redact=redact)
     return loaded, () if samples is None else samples.listed(redact)
 
 
-def _foreign(suites: Sequence[str], wanted: str | None, where: str) -> Iterator[Finding]:
+def _find_foreign_suites(
+    suites: Sequence[str], wanted: str | None, where: str
+) -> Iterator[Finding]:
     for other in suites:
         if wanted is not None and other != wanted:
-            yield Finding("baseline", where, f"{of_another_suite(other, wanted)}; {_ADVICE}")
+            yield Finding("baseline", where, f"{describe_other_suite(other, wanted)}; {_ADVICE}")
 
 
-def of_another_suite(found: str, wanted: str) -> str:
+def describe_other_suite(found: str, wanted: str) -> str:
     """Say that results are of one suite where another's are wanted."""
-    return f"its results are of suite {_shown(found)}, this is suite {_shown(wanted)}"
+    return f"its results are of suite {_format_suite(found)}, this is suite {_format_suite(wanted)}"
 
 
-def _shown(suite: str) -> str:
-    return repr(suite[:_LONGEST_NAME])
+def _format_suite(suite: str) -> str:
+    return repr(suite[:_MAX_NAME])
 
 
-def _told(findings: Sequence[Finding], *, whole: bool) -> list[Finding]:
+def _convert_findings(findings: Sequence[Finding], *, whole: bool) -> list[Finding]:
     """Return what is worth saying of a baseline's files: of its own run it was all said."""
     return [
         Finding(
             "baseline",
             finding.where,
             finding.message,
-            finding.kind in _BROKEN or (whole and finding.blocking),
+            finding.kind in _BLOCKING_KINDS or (whole and finding.blocking),
         )
         for finding in findings
-        if finding.kind in _BROKEN | _PARTIAL and (finding.blocking or finding.kind in _PARTIAL)
+        if finding.kind in _BLOCKING_KINDS | _WARNING_KINDS
+        and (finding.blocking or finding.kind in _WARNING_KINDS)
     ]
 
 
-def _with_commit(label: str, runs: Sequence[BaselineRun]) -> str:
+def _append_commit(label: str, runs: Sequence[BaselineRun]) -> str:
     commit = runs[0].commit
     return f"{label}@{commit[:SHORT_SHA]}" if commit and "@" not in label else label

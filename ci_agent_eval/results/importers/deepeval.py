@@ -10,145 +10,154 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ci_agent_eval.results.importers.protocol import Complaint, Document, Draft
+from ci_agent_eval.results.importers.protocol import EpisodeData, ImportProblem, ToolDocument
 from ci_agent_eval.results.importers.values import (
-    amount,
-    count,
-    mapping,
-    name_of,
-    objects,
-    seconds_as_ms,
-    share,
-    shown,
-    text,
-    tokens,
+    as_amount,
+    as_count,
+    as_mapping,
+    as_share,
+    as_text,
+    build_token_usage,
+    convert_seconds_to_ms,
+    format_content,
+    format_name,
+    iterate_objects,
 )
 
 Case = Mapping[str, Any]
 
 
-class DeepEval:
+class DeepEvalImporter:
     """Reads the full test run that DeepEval keeps."""
 
     tool = "DeepEval"
 
-    def recognizes(self, document: Document) -> bool:
+    def recognizes(self, document: ToolDocument) -> bool:
         """Say so by the two lists of test cases."""
         return "testCases" in document and "conversationalTestCases" in document
 
-    def episodes(self, document: Document) -> Iterator[Draft | Complaint]:
+    def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each test case, in the run's own order."""
-        agent = _agent(document)
+        agent = _build_agent_fields(document)
         seen: dict[str, int] = defaultdict(int)
         for key in ("testCases", "conversationalTestCases"):
-            for case in sorted(objects(document.get(key)), key=_order):
-                name = name_of(text(case.get("name")) or case.get("input") or "(no name)")
+            for case in sorted(iterate_objects(document.get(key)), key=_case_sort_key):
+                name = format_name(as_text(case.get("name")) or case.get("input") or "(no name)")
                 seen[name] += 1
-                yield {"scenario_id": name, "iteration": seen[name], **agent, **_fields(case)}
-        yield from _miscounted(document, sum(seen.values()))
+                yield {
+                    "scenario_id": name,
+                    "iteration": seen[name],
+                    **agent,
+                    **_build_case_fields(case),
+                }
+        yield from _check_counts(document, sum(seen.values()))
 
 
-def _order(case: Case) -> tuple[int, str]:
-    return count(case.get("order")) or 0, shown(case)
+def _case_sort_key(case: Case) -> tuple[int, str]:
+    return as_count(case.get("order")) or 0, format_content(case)
 
 
-def _agent(document: Document) -> Draft:
+def _build_agent_fields(document: ToolDocument) -> EpisodeData:
     """Return the model among the hyperparameters, where the run logged one."""
-    model = text(mapping(document.get("hyperparameters")).get("model"))
+    model = as_text(as_mapping(document.get("hyperparameters")).get("model"))
     if model is None:
         return {}
     # Runs of several models go together; the node id tells their episodes apart.
-    return {"model": model, "agent": model, "nodeid": f"deepeval[{name_of(model)}]"}
+    return {"model": model, "agent": model, "nodeid": f"deepeval[{format_name(model)}]"}
 
 
-def _fields(case: Case) -> Draft:
-    metrics = list(objects(case.get("metricsData")))
+def _build_case_fields(case: Case) -> EpisodeData:
+    metrics = list(iterate_objects(case.get("metricsData")))
     return {
-        **_ended(case, metrics),
-        "trajectory": {"turns": _turns(case)},
-        "duration_ms": seconds_as_ms(case.get("completionTime")),
-        "judge": _judge(metrics),
+        **_build_outcome(case, metrics),
+        "trajectory": {"turns": _build_turns(case)},
+        "duration_ms": convert_seconds_to_ms(case.get("completionTime")),
+        "judge": _build_judge_usage(metrics),
     }
 
 
-def _ended(case: Case, metrics: list[Case]) -> Draft:
+def _build_outcome(case: Case, metrics: list[Case]) -> EpisodeData:
     """Judge by `success`; a metric that broke is nobody's failure but the world's."""
     judged = [metric for metric in metrics if metric.get("error") is None]
     broken = [metric for metric in metrics if metric.get("error") is not None]
-    fields: Draft = {"assertions": [_assertion(metric) for metric in judged]}
+    fields: EpisodeData = {"assertions": [_build_assertion(metric) for metric in judged]}
     if broken:
-        told = (f"{name_of(m.get('name'))}: {name_of(m.get('error'))}" for m in broken)
+        told = (f"{format_name(m.get('name'))}: {format_name(m.get('error'))}" for m in broken)
         return fields | {"outcome": "error", "reason": "; ".join(told)}
     if not judged or not isinstance(case.get("success"), bool):
         return fields | {"outcome": "error", "reason": "it was not judged: it has no metric"}
     return fields | {"outcome": "passed" if case["success"] else "failed"}
 
 
-def _assertion(metric: Case) -> Draft:
-    threshold = amount(metric.get("threshold"))
-    told = text(metric.get("reason"))
+def _build_assertion(metric: Case) -> EpisodeData:
+    threshold = as_amount(metric.get("threshold"))
+    told = as_text(metric.get("reason"))
     least = None if threshold is None else f"threshold {threshold:g}"
     return {
-        "name": text(metric.get("name")) or "(no name)",
+        "name": as_text(metric.get("name")) or "(no name)",
         "passed": metric.get("success") is True,
-        "score": share(metric.get("score")),
+        "score": as_share(metric.get("score")),
         "reason": " · ".join(part for part in (told, least) if part) or None,
         # A flaky metric never decides, says DeepEval.
         "severity": "warning" if metric.get("flaky") is True else "error",
     }
 
 
-def _turns(case: Case) -> list[Draft]:
+def _build_turns(case: Case) -> list[EpisodeData]:
     """Return the conversation; of a single exchange with what DeepEval was told it took."""
-    turns = sorted(objects(case.get("turns")), key=_order)
+    turns = sorted(iterate_objects(case.get("turns")), key=_case_sort_key)
     if turns:
-        return [_turn(turn) for turn in turns]
+        return [_build_turn(turn) for turn in turns]
     answered = {
         "role": "assistant",
-        "content": shown(case.get("actualOutput")),
-        "tool_calls": list(_calls(case)),
-        "latency_ms": seconds_as_ms(case.get("completionTime")),
-        "tokens": tokens(case.get("inputTokenCount"), case.get("outputTokenCount")),
-        "cost_usd": amount(case.get("tokenCost")),
+        "content": format_content(case.get("actualOutput")),
+        "tool_calls": list(_iterate_tool_calls(case)),
+        "latency_ms": convert_seconds_to_ms(case.get("completionTime")),
+        "tokens": build_token_usage(case.get("inputTokenCount"), case.get("outputTokenCount")),
+        "cost_usd": as_amount(case.get("tokenCost")),
     }
-    return [{"role": "user", "content": shown(case.get("input"))}, answered]
+    return [{"role": "user", "content": format_content(case.get("input"))}, answered]
 
 
-def _turn(turn: Case) -> Draft:
+def _build_turn(turn: Case) -> EpisodeData:
     role = "assistant" if turn.get("role") == "assistant" else "user"
-    return {"role": role, "content": shown(turn.get("content")), "tool_calls": list(_calls(turn))}
+    return {
+        "role": role,
+        "content": format_content(turn.get("content")),
+        "tool_calls": list(_iterate_tool_calls(turn)),
+    }
 
 
-def _calls(holder: Case) -> Iterator[Draft]:
-    for call in objects(holder.get("toolsCalled")):
+def _iterate_tool_calls(holder: Case) -> Iterator[EpisodeData]:
+    for call in iterate_objects(holder.get("toolsCalled")):
         yield {
-            "name": text(call.get("name")) or "(no name)",
+            "name": as_text(call.get("name")) or "(no name)",
             "arguments": call.get("inputParameters"),
             "result": call.get("output"),
         }
 
 
-def _judge(metrics: list[Case]) -> Draft | None:
+def _build_judge_usage(metrics: list[Case]) -> EpisodeData | None:
     """Return what the metrics took that asked a model."""
-    asked = [metric for metric in metrics if text(metric.get("evaluationModel"))]
+    asked = [metric for metric in metrics if as_text(metric.get("evaluationModel"))]
     if not asked:
         return None
-    costs = [amount(metric.get("evaluationCost")) for metric in asked]
+    costs = [as_amount(metric.get("evaluationCost")) for metric in asked]
     known = [cost for cost in costs if cost is not None]
     return {
         "calls": len(asked),
         "tokens": {
-            "input": sum(count(metric.get("inputTokenCount")) or 0 for metric in asked),
-            "output": sum(count(metric.get("outputTokenCount")) or 0 for metric in asked),
+            "input": sum(as_count(metric.get("inputTokenCount")) or 0 for metric in asked),
+            "output": sum(as_count(metric.get("outputTokenCount")) or 0 for metric in asked),
         },
         "cost_usd": sum(known) if len(known) == len(costs) else None,
     }
 
 
-def _miscounted(document: Document, found: int) -> Iterator[Complaint]:
-    passed, failed = count(document.get("testPassed")), count(document.get("testFailed"))
+def _check_counts(document: ToolDocument, found: int) -> Iterator[ImportProblem]:
+    passed, failed = as_count(document.get("testPassed")), as_count(document.get("testFailed"))
     if passed is not None and failed is not None and passed + failed > found:
-        yield Complaint(
+        yield ImportProblem(
             f"counts {passed + failed} test cases and holds {found}; run DeepEval again",
             "declared_counts_differ",
         )

@@ -12,36 +12,42 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.results.episodes import LARGEST_PIECE, Problem, Record, imported, parsed
-from ci_agent_eval.results.importers.inspect_ai import InspectAI, slim
+from ci_agent_eval.results.episodes import (
+    MAX_LINE_BYTES,
+    FileProblem,
+    ParsedEpisode,
+    import_episodes,
+    parse_json,
+)
+from ci_agent_eval.results.importers.inspect_ai import InspectAIImporter, drop_unread_keys
 from ci_agent_eval.storage.archives import ArchiveLimits, extract
 from ci_agent_eval.storage.regular_file import open_regular
 
-ZIP_BEGINNING = b"PK"
+ZIP_MAGIC = b"PK"
 
 _HEADER = PurePosixPath("header.json")
 _SAMPLES = "samples"
-_LIMITS = ArchiveLimits(members=100_000, member_bytes=LARGEST_PIECE)
+_LIMITS = ArchiveLimits(members=100_000, member_bytes=MAX_LINE_BYTES)
 
 
-def read_eval_archive(path: Path) -> Iterator[Record | Problem]:
+def read_eval_archive(path: Path) -> Iterator[ParsedEpisode | FileProblem]:
     """Read an `.eval` log; what is wrong with the archive is a problem."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             files = extract(path, Path(folder), wanted=_is_wanted, limits=_LIMITS)
-            document = _document(Path(folder), files)
+            document = _build_document(Path(folder), files)
         except (InputError, ValueError, OSError) as error:
             advice = "write it as JSON (inspect log convert --to json)"
-            yield Problem(f"{error}; {advice}")
+            yield FileProblem(f"{error}; {advice}")
             return
-    yield from imported(InspectAI(), document)
+    yield from import_episodes(InspectAIImporter(), document)
 
 
 def _is_wanted(path: PurePosixPath) -> bool:
     return path == _HEADER or (path.parent.name == _SAMPLES and len(path.parts) == 2)
 
 
-def _document(folder: Path, files: tuple[Path, ...]) -> dict[str, Any]:
+def _build_document(folder: Path, files: tuple[Path, ...]) -> dict[str, Any]:
     """Put the log together as inspect_ai's own JSON has it."""
     header = folder / _HEADER
     if header not in files:
@@ -49,13 +55,13 @@ def _document(folder: Path, files: tuple[Path, ...]) -> dict[str, Any]:
             f"it is a zip archive without {_HEADER}: no log of inspect_ai, or of a run that "
             "did not end"
         )
-    samples = [slim(_parsed(file)) for file in files if file != header]
-    return {**_parsed(header), "samples": samples}
+    samples = [drop_unread_keys(_parse_file(file)) for file in files if file != header]
+    return {**_parse_file(header), "samples": samples}
 
 
-def _parsed(file: Path) -> dict[str, Any]:
+def _parse_file(file: Path) -> dict[str, Any]:
     with open_regular(file) as opened:
-        value = parsed(opened.read())
+        value = parse_json(opened.read())
     if not isinstance(value, dict):
         raise InputError(f"{file.name}: it is no JSON object")
     return value

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple, Protocol
 
 from ci_agent_eval.contract.findings import FindingKind
 
-Document = Mapping[str, Any]
+ToolDocument = Mapping[str, Any]
 """A JSON object as it was parsed: nothing in it is sure to have the shape that it should."""
 
-Draft = dict[str, Any]
+EpisodeData = dict[str, Any]
 """The fields of an episode, as an episode file would hold them; the contract checks them."""
 
 
-class Complaint(NamedTuple):
+class ImportProblem(NamedTuple):
     """Something about the file that its reader must know."""
 
     message: str
@@ -30,10 +30,10 @@ class Importer(Protocol):
         """What the tool is called, with the option or file where that is needed."""
         ...
 
-    def recognizes(self, document: Document) -> bool:
+    def recognizes(self, document: ToolDocument) -> bool:
         """Say by its keys whether a document is of this tool, whatever its version."""
         ...
 
-    def episodes(self, document: Document) -> Iterator[Draft | Complaint]:
+    def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield what it holds, the same for any order in which the tool may have written it."""
         ...

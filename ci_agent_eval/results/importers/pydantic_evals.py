@@ -10,79 +10,79 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ci_agent_eval.results.importers.protocol import Complaint, Document, Draft
+from ci_agent_eval.results.importers.protocol import EpisodeData, ImportProblem, ToolDocument
 from ci_agent_eval.results.importers.values import (
-    amount,
-    mapping,
-    name_of,
-    number,
-    objects,
-    seconds_as_ms,
-    shown,
-    text,
-    tokens,
+    as_amount,
+    as_mapping,
+    as_number,
+    as_text,
+    build_token_usage,
+    convert_seconds_to_ms,
+    format_content,
+    format_name,
+    iterate_objects,
 )
 
 Case = Mapping[str, Any]
 
 
-class PydanticEvals:
+class PydanticEvalsImporter:
     """Reads the JSON of an `EvaluationReport`."""
 
     tool = "pydantic-evals"
 
-    def recognizes(self, document: Document) -> bool:
+    def recognizes(self, document: ToolDocument) -> bool:
         """Say so by the lists of cases and failures, and the name beside them."""
         return isinstance(document.get("cases"), list) and "failures" in document
 
-    def episodes(self, document: Document) -> Iterator[Draft | Complaint]:
+    def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
         """Yield an episode for each case, those first whose task came to an end."""
-        data_set = text(document.get("dataset_name"))
-        agent = text(document.get("name"))
+        data_set = as_text(document.get("dataset_name"))
+        agent = as_text(document.get("name"))
         seen: dict[str, int] = defaultdict(int)
-        for case, fields in _cases(document):
-            name = _name(case)
+        for case, fields in _iterate_cases(document):
+            name = _name_case(case)
             seen[name] += 1
             yield {
-                "scenario_id": f"{name_of(data_set)}/{name}" if data_set else name,
+                "scenario_id": f"{format_name(data_set)}/{name}" if data_set else name,
                 "agent": agent,
                 # Reports of several experiments go together; this tells their episodes apart.
-                "nodeid": f"pydantic-evals::{name_of(data_set)}[{name_of(agent)}]",
+                "nodeid": f"pydantic-evals::{format_name(data_set)}[{format_name(agent)}]",
                 "iteration": seen[name],
                 **fields,
             }
-        yield from _broken(document)
+        yield from _check_report_evaluators(document)
 
 
-def _cases(document: Document) -> Iterator[tuple[Case, Draft]]:
-    for case in sorted(objects(document.get("cases")), key=_order):
-        yield case, _ended(case)
-    for failure in sorted(objects(document.get("failures")), key=_order):
-        yield failure, _raised(failure)
+def _iterate_cases(document: ToolDocument) -> Iterator[tuple[Case, EpisodeData]]:
+    for case in sorted(iterate_objects(document.get("cases")), key=_case_sort_key):
+        yield case, _build_case_fields(case)
+    for failure in sorted(iterate_objects(document.get("failures")), key=_case_sort_key):
+        yield failure, _build_failure_fields(failure)
 
 
-def _order(case: Case) -> tuple[str, str]:
-    return name_of(case.get("name")), shown(case)
+def _case_sort_key(case: Case) -> tuple[str, str]:
+    return format_name(case.get("name")), format_content(case)
 
 
-def _name(case: Case) -> str:
+def _name_case(case: Case) -> str:
     """Return the case's own name: of a repeated one it stands apart."""
-    name = text(case.get("source_case_name")) or text(case.get("name"))
-    return name_of(name or case.get("inputs") or "(no name)")
+    name = as_text(case.get("source_case_name")) or as_text(case.get("name"))
+    return format_name(name or case.get("inputs") or "(no name)")
 
 
-def _ended(case: Case) -> Draft:
-    assertions = list(_assertions(case))
+def _build_case_fields(case: Case) -> EpisodeData:
+    assertions = list(_iterate_assertions(case))
     broken = [
-        f"{name_of(failure.get('name'))}: {name_of(failure.get('error_message'))}"
-        for failure in objects(case.get("evaluator_failures"))
+        f"{format_name(failure.get('name'))}: {format_name(failure.get('error_message'))}"
+        for failure in iterate_objects(case.get("evaluator_failures"))
     ]
-    fields: Draft = {
+    fields: EpisodeData = {
         "outcome": "passed",
         "assertions": assertions,
-        "scores": list(_scores(case)),
-        "duration_ms": seconds_as_ms(case.get("task_duration")),
-        "trajectory": {"turns": [*_asked(case), _answered(case)]},
+        "scores": list(_iterate_scores(case)),
+        "duration_ms": convert_seconds_to_ms(case.get("task_duration")),
+        "trajectory": {"turns": [*_iterate_user_turns(case), _build_reply(case)]},
     }
     if broken:
         return fields | {"outcome": "error", "reason": "; ".join(broken)}
@@ -92,48 +92,48 @@ def _ended(case: Case) -> Draft:
     return fields
 
 
-def _raised(failure: Case) -> Draft:
+def _build_failure_fields(failure: Case) -> EpisodeData:
     return {
         "outcome": "error",
-        "reason": text(failure.get("error_message")),
-        "trajectory": {"turns": list(_asked(failure))},
+        "reason": as_text(failure.get("error_message")),
+        "trajectory": {"turns": list(_iterate_user_turns(failure))},
     }
 
 
-def _assertions(case: Case) -> Iterator[Draft]:
-    for name, found in sorted(mapping(case.get("assertions")).items()):
-        result = mapping(found)
+def _iterate_assertions(case: Case) -> Iterator[EpisodeData]:
+    for name, found in sorted(as_mapping(case.get("assertions")).items()):
+        result = as_mapping(found)
         yield {
             "name": name,
             "passed": result.get("value") is True,
-            "reason": text(result.get("reason")),
+            "reason": as_text(result.get("reason")),
         }
 
 
-def _scores(case: Case) -> Iterator[Draft]:
-    for name, found in sorted(mapping(case.get("scores")).items()):
-        result = mapping(found)
-        if (value := number(result.get("value"))) is not None:
-            yield {"name": name, "value": value, "reason": text(result.get("reason"))}
+def _iterate_scores(case: Case) -> Iterator[EpisodeData]:
+    for name, found in sorted(as_mapping(case.get("scores")).items()):
+        result = as_mapping(found)
+        if (value := as_number(result.get("value"))) is not None:
+            yield {"name": name, "value": value, "reason": as_text(result.get("reason"))}
 
 
-def _asked(case: Case) -> Iterator[Draft]:
-    yield {"role": "user", "content": shown(case.get("inputs"))}
+def _iterate_user_turns(case: Case) -> Iterator[EpisodeData]:
+    yield {"role": "user", "content": format_content(case.get("inputs"))}
 
 
-def _answered(case: Case) -> Draft:
+def _build_reply(case: Case) -> EpisodeData:
     """Return the output with the metrics that instrumented agents leave."""
-    metrics = mapping(case.get("metrics"))
+    metrics = as_mapping(case.get("metrics"))
     return {
         "role": "assistant",
-        "content": shown(case.get("output")),
-        "latency_ms": seconds_as_ms(case.get("task_duration")),
-        "tokens": tokens(metrics.get("input_tokens"), metrics.get("output_tokens")),
-        "cost_usd": amount(metrics.get("cost")),
+        "content": format_content(case.get("output")),
+        "latency_ms": convert_seconds_to_ms(case.get("task_duration")),
+        "tokens": build_token_usage(metrics.get("input_tokens"), metrics.get("output_tokens")),
+        "cost_usd": as_amount(metrics.get("cost")),
     }
 
 
-def _broken(document: Document) -> Iterator[Complaint]:
-    for failure in objects(document.get("report_evaluator_failures")):
-        told = f"{name_of(failure.get('name'))}: {name_of(failure.get('error_message'))}"
-        yield Complaint(f"has an evaluator of the whole report that broke ({told})")
+def _check_report_evaluators(document: ToolDocument) -> Iterator[ImportProblem]:
+    for failure in iterate_objects(document.get("report_evaluator_failures")):
+        told = f"{format_name(failure.get('name'))}: {format_name(failure.get('error_message'))}"
+        yield ImportProblem(f"has an evaluator of the whole report that broke ({told})")

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.results.importers.deepeval import DeepEval
-from ci_agent_eval.results.importers.inspect_ai import InspectAI
-from ci_agent_eval.results.importers.opik import OpikArtifact, OpikExperiment
-from ci_agent_eval.results.importers.promptfoo import Promptfoo
+from ci_agent_eval.results.importers.deepeval import DeepEvalImporter
+from ci_agent_eval.results.importers.inspect_ai import InspectAIImporter
+from ci_agent_eval.results.importers.opik import OpikArtifactImporter, OpikExperimentImporter
+from ci_agent_eval.results.importers.promptfoo import PromptfooImporter
 from ci_agent_eval.results.importers.protocol import Importer
-from ci_agent_eval.results.importers.pydantic_evals import PydanticEvals
-from ci_agent_eval.results.importers.skill_engineering import SkillEngineering
+from ci_agent_eval.results.importers.pydantic_evals import PydanticEvalsImporter
+from ci_agent_eval.results.importers.skill_engineering import SkillEngineeringImporter
 
 IMPORTERS: dict[str, Importer] = {
-    "promptfoo": Promptfoo(),
-    "inspect-ai": InspectAI(),
-    "deepeval": DeepEval(),
-    "pydantic-evals": PydanticEvals(),
-    "opik-experiment": OpikExperiment(),
-    "opik-artifact": OpikArtifact(),
-    "pytest-skill-engineering": SkillEngineering(),
+    "promptfoo": PromptfooImporter(),
+    "inspect-ai": InspectAIImporter(),
+    "deepeval": DeepEvalImporter(),
+    "pydantic-evals": PydanticEvalsImporter(),
+    "opik-experiment": OpikExperimentImporter(),
+    "opik-artifact": OpikArtifactImporter(),
+    "pytest-skill-engineering": SkillEngineeringImporter(),
 }
 
 TOOLS = "promptfoo, inspect_ai, DeepEval, pydantic-evals, Opik and pytest-skill-engineering"
 """The tools, for a sentence."""
 
 
-def importer_of(document: object) -> Importer | None:
+def find_importer(document: object) -> Importer | None:
     """Return who reads the document, told by its content alone; None where nobody does."""
     if not isinstance(document, dict):
         return None

@@ -9,79 +9,79 @@ from typing import Any
 
 from ci_agent_eval.contract.wording import one_line
 
-LARGEST = 1e15
+MAX_AMOUNT = 1e15
 """The contract's largest amount."""
 
-_LONGEST_NAME = 200
+_MAX_NAME = 200
 
 
-def mapping(value: object) -> Mapping[str, Any]:
+def as_mapping(value: object) -> Mapping[str, Any]:
     """Return an object, or an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def sequence(value: object) -> Sequence[Any]:
+def as_list(value: object) -> Sequence[Any]:
     """Return a list, or an empty one."""
     return value if isinstance(value, list) else ()
 
 
-def objects(value: object) -> Iterator[Mapping[str, Any]]:
+def iterate_objects(value: object) -> Iterator[Mapping[str, Any]]:
     """Yield the items of a list, each as an object; one that is none is an empty one."""
-    return (mapping(item) for item in sequence(value))
+    return (as_mapping(item) for item in as_list(value))
 
 
-def text(value: object) -> str | None:
+def as_text(value: object) -> str | None:
     """Return a text that says something, or None."""
     return value if isinstance(value, str) and value.strip() else None
 
 
-def number(value: object) -> float | None:
+def as_number(value: object) -> float | None:
     """Return a finite number, or None; true and false are none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if -LARGEST <= value <= LARGEST and math.isfinite(value) else None
+    return value if -MAX_AMOUNT <= value <= MAX_AMOUNT and math.isfinite(value) else None
 
 
-def amount(value: object) -> float | None:
+def as_amount(value: object) -> float | None:
     """Return a number that is not negative, or None."""
-    found = number(value)
+    found = as_number(value)
     return found if found is not None and found >= 0 else None
 
 
-def count(value: object) -> int | None:
+def as_count(value: object) -> int | None:
     """Return a whole number that is not negative, or None."""
-    found = amount(value)
+    found = as_amount(value)
     return int(found) if found is not None and found == int(found) else None
 
 
-def share(value: object) -> float | None:
+def as_share(value: object) -> float | None:
     """Return a number from 0 to 1, or None."""
-    found = amount(value)
+    found = as_amount(value)
     return found if found is not None and found <= 1 else None
 
 
-def seconds_as_ms(seconds: object) -> float | None:
+def convert_seconds_to_ms(seconds: object) -> float | None:
     """Return seconds as milliseconds, or None."""
-    found = amount(seconds)
-    return None if found is None else amount(found * 1000)
+    found = as_amount(seconds)
+    return None if found is None else as_amount(found * 1000)
 
 
-def tokens(given: object, read: object, cached: object = None) -> dict[str, int] | None:
+def build_token_usage(given: object, read: object, cached: object = None) -> dict[str, int] | None:
     """Return the usage of one turn; None unless tokens in and out are both there."""
-    read_in, out = count(given), count(read)
+    read_in, out = as_count(given), as_count(read)
     if read_in is None or out is None:
         return None
-    return {"input": read_in, "output": out, "cached": min(count(cached) or 0, read_in)}
+    return {"input": read_in, "output": out, "cached": min(as_count(cached) or 0, read_in)}
 
 
-def shown(value: object) -> str:
+def format_content(value: object) -> str:
     """Return a text as it is, nothing as nothing, and anything else as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def name_of(value: object) -> str:
+def format_name(value: object) -> str:
     """Return a value on a line of its own, short enough for a name."""
-    line = one_line(shown(value))
-    return line if len(line) <= _LONGEST_NAME else f"{line[:_LONGEST_NAME]}…"
+    line = one_line(format_content(value))
+    return line if len(line) <= _MAX_NAME else f"{line[:_MAX_NAME]}…"

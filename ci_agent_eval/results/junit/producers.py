@@ -11,7 +11,7 @@ _PYTEST_SUITES = ("pytest", "pytest tests")
 _SUREFIRE_SCHEMA = "surefire-test-report"
 
 
-def producer_of(attributes: Mapping[str, str], outer: Producer) -> Producer:
+def detect_producer(attributes: Mapping[str, str], outer: Producer) -> Producer:
     """Return who wrote a suite by its attributes; by default who wrote the suite around it."""
     if attributes.get("name") in _PYTEST_SUITES:
         return "pytest"

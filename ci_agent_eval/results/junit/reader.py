@@ -18,18 +18,18 @@ from junitparser import xunit2
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.contract.episode import Outcome
-from ci_agent_eval.results.junit.declared import (
-    Counts,
-    Difference,
-    difference,
-    hidden_by_node,
-    total,
+from ci_agent_eval.results.junit.declared_counts import (
+    CaseCounts,
+    CountDifference,
+    build_node_difference,
+    compare_counts,
+    parse_total,
 )
-from ci_agent_eval.results.junit.expat import NotReadableError, StreamEnd, stream
-from ci_agent_eval.results.junit.producers import Producer, is_gotestsum, producer_of
-from ci_agent_eval.results.junit.retries import GoReruns, Merged, PytestReruns
+from ci_agent_eval.results.junit.producers import Producer, detect_producer, is_gotestsum
+from ci_agent_eval.results.junit.retries import GoReruns, MergedRetries, PytestReruns
 from ci_agent_eval.results.junit.sanitize import Readable
-from ci_agent_eval.results.junit.status_attributes import PASSED, SEVERITY, stated_by
+from ci_agent_eval.results.junit.status_attributes import PASSED, SEVERITY, parse_status_attributes
+from ci_agent_eval.results.junit.xml_stream import NotReadableError, StreamEnd, parse_xml_stream
 
 NODEID_PROPERTY = "agent_eval.nodeid"
 """The property in which our pytest plugin leaves the node id of a case."""
@@ -49,22 +49,22 @@ _TODO = "todo"
 _NODE_TOTALS = re.compile(r" (?:fail|cancelled) (\d{1,9}) ")
 """The comments in which node:test closes its file: the only trace of a test that failed itself
 beside its subtests, which have the cases (`lib/internal/test_runner/reporter/junit.js`)."""
-_OF_SUITE = ("failure", "error")
+_SUITE_RESULTS = ("failure", "error")
 """Results that some producers write beside the cases: the suite itself broke."""
-_OF_COLLECTION = ("collection failure", "collection skipped")
+_COLLECTION_MESSAGES = ("collection failure", "collection skipped")
 """What pytest writes of a file that it did not collect (`_pytest/junitxml.py`)."""
-_DEEPEST_SUITE = 200
-_MOST_CHILDREN = 1000
-_LONGEST_TEXT = 8000
-_LONGEST_MESSAGE = 1000
-_MOST_DIFFERENCES = 3
+_MAX_SUITE_DEPTH = 200
+_MAX_CHILDREN = 1000
+_MAX_TEXT = 8000
+_MAX_MESSAGE = 1000
+_MAX_DIFFERENCES = 3
 
 
 @dataclass(slots=True)
 class JUnitFile:
     """What one file holds, counted from its cases."""
 
-    counts: Counts = field(default_factory=Counts)
+    counts: CaseCounts = field(default_factory=CaseCounts)
     failing: list[JUnitCase] = field(default_factory=list)
     """Plain cases that failed or errored."""
     flaky: list[JUnitCase] = field(default_factory=list)
@@ -73,11 +73,11 @@ class JUnitFile:
     """Cases that belong, or claim to belong, to an episode, whatever their outcome."""
     collected: list[JUnitCase] = field(default_factory=list)
     """Cases that are no tests, but files that pytest could not collect, or skipped as a whole."""
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[CountDifference] = field(default_factory=list)
     end: StreamEnd = field(default_factory=StreamEnd)
 
 
-class Rewindable(Readable, Protocol):
+class SeekableFile(Readable, Protocol):
     """A binary file that can be read again."""
 
     def seek(self, offset: int, /) -> int:
@@ -86,7 +86,7 @@ class Rewindable(Readable, Protocol):
 
 
 def read_junit(
-    raw: Rewindable,
+    raw: SeekableFile,
     episode_addresses: Container[tuple[str, str]] = (),
     *,
     of_run: bool = False,
@@ -99,21 +99,21 @@ def read_junit(
     reruns are some, too) and not of cases, and its cases without a name are tests that
     were never over (`_pytest/junitxml.py`).
     """
-    listener = _Listener(episode_addresses, of_run=of_run)
-    end = stream(raw, listener)
+    listener = _JUnitListener(episode_addresses, of_run=of_run)
+    end = parse_xml_stream(raw, listener)
     if end.problem is None and listener.may_hold_reruns:
         raw.seek(0)
-        listener = _Listener(episode_addresses, of_run=of_run, finds_reruns=True)
-        end = stream(raw, listener)
+        listener = _JUnitListener(episode_addresses, of_run=of_run, finds_reruns=True)
+        end = parse_xml_stream(raw, listener)
     listener.file.end = end
     if end.problem is None:
         listener.merged += listener.go.merged()
-    listener.file.counts = Counts(*listener.counts)
+    listener.file.counts = CaseCounts(*listener.counts)
     _merge_retries(listener.file, listener.merged)
     return listener.file
 
 
-def _merge_retries(file: JUnitFile, suites: Iterable[Merged]) -> None:
+def _merge_retries(file: JUnitFile, suites: Iterable[MergedRetries]) -> None:
     """Count each retried test once, as what came of it."""
     dropped = set()
     for merged in suites:
@@ -125,15 +125,15 @@ def _merge_retries(file: JUnitFile, suites: Iterable[Merged]) -> None:
 
 
 @dataclass(slots=True)
-class _Suite:
+class _OpenSuite:
     """An open suite: what it declares, the counts when it began, those of its inner suites."""
 
     attributes: Mapping[str, str]
-    before: Counts
+    before: CaseCounts
     producer: Producer
     retries: PytestReruns | GoReruns | None
     """Whoever writes several cases for a retried test."""
-    inner: list[int] = field(default_factory=lambda: [0] * len(Counts._fields))
+    inner: list[int] = field(default_factory=lambda: [0] * len(CaseCounts._fields))
 
 
 _SLOTS: dict[Outcome, int] = {"passed": 0, "failed": 1, "error": 2, "skipped": 3}
@@ -149,7 +149,7 @@ _ELEMENT_SLOTS = {
 _SUITE_SLOT = 7
 
 
-class _Listener:
+class _JUnitListener:
     """Counts cases as they end and keeps only those that are needed later."""
 
     def __init__(
@@ -165,13 +165,13 @@ class _Listener:
         self.may_hold_reruns = False
         """A suite of pytest declares other totals than its cases. Few do, and finding
         reruns needs memory for every case, so that only their files are read again."""
-        self.counts = [0] * len(Counts._fields)
+        self.counts = [0] * len(CaseCounts._fields)
         self.go = GoReruns()
-        self.merged: list[Merged] = []
+        self.merged: list[MergedRetries] = []
         self._episode_addresses = episode_addresses
-        self._suites: list[_Suite] = []
+        self._suites: list[_OpenSuite] = []
         self._case: dict[str, str] | None = None
-        self._children: _Children | None = None
+        self._children: _CaseBuilder | None = None
         self._is_of_suite = False
         """The open case stands for a result that a suite itself has."""
         self._node_failures = 0
@@ -186,7 +186,7 @@ class _Listener:
         parser.CommentHandler = self._comment
 
     def _start_root(self, tag: str, attributes: dict[str, str]) -> None:
-        if _local(tag) not in _ROOTS:
+        if _strip_namespace(tag) not in _ROOTS:
             raise NotReadableError(
                 f"its root element {tag[:40]!r} is neither 'testsuites' nor 'testsuite'"
             )
@@ -195,7 +195,7 @@ class _Listener:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag not in _KNOWN:
-            tag = _local(tag)
+            tag = _strip_namespace(tag)
         if self._case is not None:
             self._start_in_case(tag, attributes)
         elif tag == "testcase":
@@ -204,20 +204,20 @@ class _Listener:
             self._start_suite(attributes)
         elif tag == "property" and attributes.get("name") == "go.version":
             self._start_go()
-        elif tag in _OF_SUITE:
+        elif tag in _SUITE_RESULTS:
             self._is_of_suite = True
             name = self._suites[-1].attributes.get("name", "")
             self._case = {"classname": name, "name": f"(suite {tag})"}
             self._start_in_case("error", attributes)
 
     def _start_suite(self, attributes: dict[str, str]) -> None:
-        if len(self._suites) >= _DEEPEST_SUITE:
-            raise NotReadableError(f"its suites are nested more than {_DEEPEST_SUITE} deep")
+        if len(self._suites) >= _MAX_SUITE_DEPTH:
+            raise NotReadableError(f"its suites are nested more than {_MAX_SUITE_DEPTH} deep")
         outer = self._suites[-1].producer if self._suites else self._default_producer
-        producer = producer_of(attributes, outer)
+        producer = detect_producer(attributes, outer)
         finds_reruns = self._finds_reruns and producer == "pytest"
         retries = PytestReruns() if finds_reruns else None
-        self._suites.append(_Suite(attributes, Counts(*self.counts), producer, retries))
+        self._suites.append(_OpenSuite(attributes, CaseCounts(*self.counts), producer, retries))
 
     @property
     def _default_producer(self) -> Producer:
@@ -242,7 +242,7 @@ class _Listener:
 
     def _start_in_case(self, tag: str, attributes: dict[str, str]) -> None:
         if self._children is None:
-            self._children = _Children(self._case or {})
+            self._children = _CaseBuilder(self._case or {})
         wants_text = self._children.start(tag, attributes)
         self._parser.CharacterDataHandler = self._text if wants_text else None
 
@@ -252,7 +252,7 @@ class _Listener:
 
     def _end(self, tag: str) -> None:
         if tag not in _KNOWN:
-            tag = _local(tag)
+            tag = _strip_namespace(tag)
         if self._case is None:
             if tag in _ROOTS:
                 self._end_suite(self._suites.pop())
@@ -266,10 +266,10 @@ class _Listener:
         else:
             self._end_case(self._children)
 
-    def _end_suite(self, suite: _Suite) -> None:
-        inside = Counts(*self.counts) - suite.before
-        direct = inside - Counts(*suite.inner)
-        declared = total(suite.attributes, "tests")
+    def _end_suite(self, suite: _OpenSuite) -> None:
+        inside = CaseCounts(*self.counts) - suite.before
+        direct = inside - CaseCounts(*suite.inner)
+        declared = parse_total(suite.attributes, "tests")
         if suite.producer == "pytest" and declared not in (None, direct.cases):
             self.may_hold_reruns = True
         if isinstance(suite.retries, PytestReruns):
@@ -282,16 +282,16 @@ class _Listener:
             outer = self._suites[-1].inner
             outer[:] = [a + b for a, b in zip(outer, inside, strict=True)]
         elif self._node_failures and not inside.failed + inside.error:
-            self._keep_difference(hidden_by_node(self._node_failures))
+            self._keep_difference(build_node_difference(self._node_failures))
 
-    def _compare_totals(self, suite: _Suite, inside: Counts, direct: Counts) -> None:
-        found = difference(suite.attributes, inside, direct, suite.producer)
+    def _compare_totals(self, suite: _OpenSuite, inside: CaseCounts, direct: CaseCounts) -> None:
+        found = compare_counts(suite.attributes, inside, direct, suite.producer)
         if found is not None:
             self._keep_difference(found)
 
-    def _keep_difference(self, found: Difference) -> None:
+    def _keep_difference(self, found: CountDifference) -> None:
         """Keep the first few of each kind: no number of harmless ones hides one that is not."""
-        if sum(kept.loses is found.loses for kept in self.file.differences) < _MOST_DIFFERENCES:
+        if sum(kept.loses is found.loses for kept in self.file.differences) < _MAX_DIFFERENCES:
             self.file.differences.append(found)
 
     def _end_plain(self, attributes: dict[str, str]) -> None:
@@ -300,20 +300,20 @@ class _Listener:
             return
         stated = PASSED
         if "status" in attributes or "result" in attributes:
-            stated = stated_by(attributes)
+            stated = parse_status_attributes(attributes)
         outcome = stated.outcome
         self.counts[_SLOTS[outcome]] += 1
         address = (attributes.get("classname", ""), attributes.get("name", ""))
         if outcome in ("failed", "error") or address in self._episode_addresses:
-            case = _case(attributes, outcome, zero_based=self._zero_based)
+            case = _build_case(attributes, outcome, zero_based=self._zero_based)
             self._keep(case._replace(message=stated.message))
         elif (retries := self._suites[-1].retries) is not None:
             retries.add(address, outcome, None)
 
-    def _end_case(self, children: _Children) -> None:
+    def _end_case(self, children: _CaseBuilder) -> None:
         for tag, slot in _ELEMENT_SLOTS.items():
             self.counts[slot] += children.seen.get(tag, 0)
-        case = _interpret(children.element, zero_based=self._zero_based)
+        case = _interpret_case(children.element, zero_based=self._zero_based)
         self.counts[_SLOTS[case.outcome]] += 1
         self.counts[_SUITE_SLOT] += self._is_of_suite
         self._keep(case)
@@ -321,7 +321,7 @@ class _Listener:
         self._is_of_suite = False
 
     def _keep(self, case: JUnitCase) -> None:
-        if self._of_run and not case.classname and case.message in _OF_COLLECTION:
+        if self._of_run and not case.classname and case.message in _COLLECTION_MESSAGES:
             self.file.collected.append(case)
         if case.nodeid is not None or (case.classname, case.name) in self._episode_addresses:
             self.file.joined.append(case)
@@ -338,7 +338,7 @@ class _Listener:
             retries.add((case.classname, case.name), case.outcome, case if is_bad else None)
 
 
-class _Children:
+class _CaseBuilder:
     """Builds the element of a case from those children that say how it came out.
 
     Nested results are lifted to the case itself, as junitparser's iteration reads them.
@@ -371,8 +371,8 @@ class _Children:
 
     def add_text(self, text: str) -> None:
         """Take text of the open result as long as there is room for it."""
-        if self._length <= _LONGEST_TEXT:
-            self._texts.append(text[: _LONGEST_TEXT + 1 - self._length])
+        if self._length <= _MAX_TEXT:
+            self._texts.append(text[: _MAX_TEXT + 1 - self._length])
             self._length += len(text)
 
     def end(self) -> None:
@@ -383,7 +383,7 @@ class _Children:
 
     def _is_room_for(self, tag: str) -> bool:
         self.seen[tag] = self.seen.get(tag, 0) + 1
-        return self.seen[tag] <= _MOST_CHILDREN
+        return self.seen[tag] <= _MAX_CHILDREN
 
     def _close_text(self) -> None:
         if self._open is not None:
@@ -393,19 +393,19 @@ class _Children:
         self._length = 0
 
 
-def _local(tag: str) -> str:
+def _strip_namespace(tag: str) -> str:
     """Return the name of an element without its namespace prefix."""
     return tag.rpartition(":")[2]
 
 
-def _interpret(element: ET.Element, *, zero_based: bool) -> JUnitCase:
+def _interpret_case(element: ET.Element, *, zero_based: bool) -> JUnitCase:
     """Read a case with children: the worst of its results is its outcome."""
     case = xunit2.TestCase.fromelem(element)  # type: ignore[no-untyped-call]
     results = case.result
     attributes = element.attrib
     nodeid = next((p.value for p in case.properties() if p.name == NODEID_PROPERTY), None)
     if not results:
-        return _without_result(case, attributes, nodeid, zero_based=zero_based)
+        return _interpret_interim_results(case, attributes, nodeid, zero_based=zero_based)
     outcome, worst = next(
         (outcome, result)
         for kind, outcome in _WORST_FIRST
@@ -414,14 +414,14 @@ def _interpret(element: ET.Element, *, zero_based: bool) -> JUnitCase:
     )
     if outcome == "failed" and (todo := next(filter(_is_todo, results), None)) is not None:
         outcome, worst = "skipped", todo
-    return _case(attributes, outcome, worst, nodeid, zero_based=zero_based)
+    return _build_case(attributes, outcome, worst, nodeid, zero_based=zero_based)
 
 
 def _is_todo(result: junitparser.junitparser.Result) -> bool:
     return isinstance(result, junitparser.Skipped) and result.type == _TODO
 
 
-def _without_result(
+def _interpret_interim_results(
     case: xunit2.TestCase, attributes: Mapping[str, str], nodeid: str | None, *, zero_based: bool
 ) -> JUnitCase:
     """Read a case without a final result: its reruns, and what its attributes say.
@@ -429,21 +429,23 @@ def _without_result(
     Surefire writes reruns of a case that never passed as `rerun…`, and those of one that
     passed at last as `flaky…`.
     """
-    stated = stated_by(attributes)
+    stated = parse_status_attributes(attributes)
     interim = case.interim_result
     reruns = [result for result in interim if type(result) in _RERUNS]
     passed_at_last = stated.is_said or any(isinstance(result, _FLAKY) for result in interim)
     if stated.outcome == "passed" and reruns and not passed_at_last:
         worst = max(reruns, key=lambda result: SEVERITY[_RERUNS[type(result)]])
         outcome = _RERUNS[type(worst)]
-        return _case(attributes, outcome, worst, nodeid, zero_based=zero_based)
+        return _build_case(attributes, outcome, worst, nodeid, zero_based=zero_based)
     flaky = stated.outcome == "passed" and bool(interim)
     first = interim[0] if flaky else None
-    found = _case(attributes, stated.outcome, first, nodeid, flaky=flaky, zero_based=zero_based)
+    found = _build_case(
+        attributes, stated.outcome, first, nodeid, flaky=flaky, zero_based=zero_based
+    )
     return found if stated.message is None else found._replace(message=stated.message)
 
 
-def _case(
+def _build_case(
     attributes: Mapping[str, str],
     outcome: Outcome,
     result: junitparser.junitparser.Result | None = None,
@@ -458,32 +460,32 @@ def _case(
         classname=attributes.get("classname", ""),
         name=attributes.get("name", ""),
         outcome=outcome,
-        message=_first_line(message) or _first_line(text),
-        detail=_clipped(text),
+        message=_find_first_line(message) or _find_first_line(text),
+        detail=_cut_text(text),
         file=attributes.get("file") or None,
-        line=_line(attributes.get("line", ""), zero_based=zero_based),
+        line=_parse_line(attributes.get("line", ""), zero_based=zero_based),
         flaky=flaky,
         nodeid=nodeid,
     )
 
 
-def _first_line(text: str | None) -> str | None:
+def _find_first_line(text: str | None) -> str | None:
     """Return the first line that is not blank, cut to its limit; None for none."""
     for line in (text or "").splitlines():
         if line.strip():
-            return line.strip()[:_LONGEST_MESSAGE]
+            return line.strip()[:_MAX_MESSAGE]
     return None
 
 
-def _clipped(text: str | None) -> str | None:
+def _cut_text(text: str | None) -> str | None:
     if text is None or not text.strip():
         return None
-    if len(text) <= _LONGEST_TEXT:
+    if len(text) <= _MAX_TEXT:
         return text
-    return f"{text[:_LONGEST_TEXT]}\n… (cut after {_LONGEST_TEXT} characters)"
+    return f"{text[:_MAX_TEXT]}\n… (cut after {_MAX_TEXT} characters)"
 
 
-def _line(text: str, *, zero_based: bool) -> int | None:
+def _parse_line(text: str, *, zero_based: bool) -> int | None:
     """Return the 1-based line of an attribute; None for none."""
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         return None

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.contract.episode import Outcome
 
-_DEEPEST = 100
+_MAX_DEPTH = 100
 """Levels of subtests; a name may hold any number of slashes."""
 
 
-class Merged(NamedTuple):
+class MergedRetries(NamedTuple):
     """What is left of a file's cases where each retried test is one case."""
 
     dropped: Sequence[JUnitCase] = ()
@@ -44,16 +44,18 @@ class PytestReruns:
         if outcome == "passed" and address[1]:
             self._seen.add(key)
 
-    def merged(self, declared: int | None, cases: int) -> Merged:
+    def merged(self, declared: int | None, cases: int) -> MergedRetries:
         """Return the retries, unless the suite declares as many tests as it has cases.
 
         Then nothing was retried, and the cases are of different tests at one address:
         `a/b.py::test_c` and `a.py::b::test_c` have the same.
         """
         if declared is None or declared == cases:
-            return Merged()
+            return MergedRetries()
         again = self._passed_again.values()
-        return Merged((), [case for case in again if case.outcome == "passed"], self._repeated)
+        return MergedRetries(
+            (), [case for case in again if case.outcome == "passed"], self._repeated
+        )
 
 
 class GoReruns:
@@ -69,11 +71,11 @@ class GoReruns:
         """A test that never failed ran once."""
         self._is_repeated = False
         """A test that never failed ran twice."""
-        self._suites: list[_GoSuite] = []
+        self._suites: list[_GoPackage] = []
 
     def start_suite(self) -> None:
         """Begin a suite: a package has one for all its runs."""
-        self._suites.append(_GoSuite())
+        self._suites.append(_GoPackage())
 
     def add(self, address: tuple[str, str], outcome: Outcome, case: JUnitCase | None) -> None:
         """Take the next case of the suite; only one that failed needs to be given whole."""
@@ -89,14 +91,14 @@ class GoReruns:
             suite.once.add(hash(name))
             self._is_rerun = True
 
-    def merged(self) -> list[Merged]:
+    def merged(self) -> list[MergedRetries]:
         """Return the retries; none where the file does not prove that failed tests were rerun."""
         if self._is_repeated or not self._is_rerun or any(s.repeats for s in self._suites):
             return []
         return [suite.merged() for suite in self._suites]
 
 
-class _GoSuite:
+class _GoPackage:
     """The runs of a package's tests: of those that failed, and of the subtests of those."""
 
     def __init__(self) -> None:
@@ -106,7 +108,7 @@ class _GoSuite:
         """Hashes of the tests that never failed, and no parent of which did."""
 
     def failed_parents(self, name: str) -> Iterator[str]:
-        return (parent for parent in _parents(name) if parent in self.failed)
+        return (parent for parent in _iterate_parents(name) if parent in self.failed)
 
     @property
     def repeats(self) -> bool:
@@ -114,14 +116,14 @@ class _GoSuite:
         alone = self.failed.keys() - self._explained().keys()
         return any(self.passed[n] > 1 for n in alone if not any(self.failed_parents(n)))
 
-    def merged(self) -> Merged:
+    def merged(self) -> MergedRetries:
         explained = self._explained()
         recovered = [name for name in self.failed if self._passed_at_last(name, explained)]
         dropped = [case for cases in self.failed.values() for case in cases[:-1]]
         dropped += [self.failed[name][-1] for name in recovered]
         flaky = (self.failed[name][0]._replace(outcome="passed", flaky=True) for name in recovered)
         kept = len(recovered) + sum(name not in self.failed for name in +self.passed)
-        return Merged(dropped, tuple(flaky), self.passed.total() - kept)
+        return MergedRetries(dropped, tuple(flaky), self.passed.total() - kept)
 
     def _passed_at_last(self, name: str, explained: Mapping[str, int]) -> bool:
         """Say whether a later pass follows each failure of a test.
@@ -143,10 +145,10 @@ class _GoSuite:
         return explained
 
 
-def _parents(name: str) -> Iterator[str]:
+def _iterate_parents(name: str) -> Iterator[str]:
     """Yield the names of the tests around a subtest, the closest first."""
     end = name.rfind("/")
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         if end < 0:
             return
         yield name[:end]

@@ -67,8 +67,8 @@ class CleanReader:
         """How many characters were replaced so far."""
         self._raw = raw
         self._head = self._read_head()
-        self._encoding = _encoding_of(self._head)
-        self._decoder = _decoder_for(self._encoding)
+        self._encoding = _detect_encoding(self._head)
+        self._decoder = _build_decoder(self._encoding)
         self._ascii_is_plain = self._encoding == "utf-8"
         self._held = ""
         self._at_end = False
@@ -146,7 +146,7 @@ def _is_allowed(code: int) -> bool:
     )
 
 
-def _encoding_of(head: bytes) -> str:
+def _detect_encoding(head: bytes) -> str:
     """Find the encoding by byte order mark, by its look, or as declared; else UTF-8."""
     for mark, encoding in _BOMS:
         if head.startswith(mark):
@@ -159,7 +159,7 @@ def _encoding_of(head: bytes) -> str:
     return name
 
 
-def _decoder_for(encoding: str) -> codecs.IncrementalDecoder:
+def _build_decoder(encoding: str) -> codecs.IncrementalDecoder:
     try:
         b" ".decode(encoding, "ignore")  # refuses codecs that are no text encodings, such as zip
         return codecs.getincrementaldecoder(encoding)("ci_agent_eval.mark")

@@ -23,7 +23,7 @@ _STATUS_OUTCOMES: dict[str, Outcome] = {
 _WITHOUT_SPACES = str.maketrans("", "", " -_")
 
 
-class Stated(NamedTuple):
+class StatedOutcome(NamedTuple):
     """What the attributes `status` and `result` say; the worse where they differ."""
 
     outcome: Outcome = "passed"
@@ -32,23 +32,23 @@ class Stated(NamedTuple):
     is_said: bool = False
 
 
-PASSED = Stated()
+PASSED = StatedOutcome()
 
 
-def stated_by(attributes: Mapping[str, str]) -> Stated:
+def parse_status_attributes(attributes: Mapping[str, str]) -> StatedOutcome:
     """Read the attributes; passed where they say nothing, an error where they are unclear."""
     worst = PASSED
     for name in ("status", "result"):
-        stated = _of_word(name, attributes.get(name, "").strip())
+        stated = _parse_status_word(name, attributes.get(name, "").strip())
         if SEVERITY[stated.outcome] > SEVERITY[worst.outcome] or not worst.is_said:
             worst = stated
     return worst
 
 
-def _of_word(name: str, word: str) -> Stated:
+def _parse_status_word(name: str, word: str) -> StatedOutcome:
     if not word:
         return PASSED
     outcome = _STATUS_OUTCOMES.get(word.lower().translate(_WITHOUT_SPACES))
     if outcome is not None:
-        return Stated(outcome, is_said=True)
-    return Stated("error", f"its {name} is {word[:80]!r}, which is no success", is_said=True)
+        return StatedOutcome(outcome, is_said=True)
+    return StatedOutcome("error", f"its {name} is {word[:80]!r}, which is no success", is_said=True)

@@ -11,8 +11,8 @@ from ci_agent_eval.github.client import Connection
 from ci_agent_eval.github.concurrent_requests import together
 from ci_agent_eval.github.event import Event, SourceRun
 from ci_agent_eval.results.baselines import artifact
-from ci_agent_eval.results.baselines.artifact import artifact_source
-from ci_agent_eval.results.baselines.found import Found, Wanted
+from ci_agent_eval.results.baselines.artifact import build_artifact_source
+from ci_agent_eval.results.baselines.request import BaselineRequest, FoundBaseline
 from tests.archive_builders import hostile_zips, report_files, report_zip, zipped
 from tests.builders import episode
 from tests.github_fake import PASSING_FAULTS, FaultKind
@@ -34,22 +34,24 @@ def own_run(rig: Rig, **fields: Any) -> int:
     return rig.fake.add_workflow_run(REPO, event="pull_request", head_sha=SHA, **fields).id
 
 
-def find(rig: Rig, event: Event, *, name: str = NAME, token: str = TOKEN, **wanted: Any) -> Found:
+def find(
+    rig: Rig, event: Event, *, name: str = NAME, token: str = TOKEN, **wanted: Any
+) -> FoundBaseline:
     link = Connection(REPO, token, rig.fake.url, timeout_s=5)
-    source = artifact_source((lambda: rig.connect(link)) if token else None, event, name=name)
-    return source(Wanted("artifact", rig.folder, **wanted))
+    source = build_artifact_source((lambda: rig.connect(link)) if token else None, event, name=name)
+    return source(BaselineRequest("artifact", rig.folder, **wanted))
 
 
 def on_main(rig: Rig, **fields: Any) -> Event:
     return pull_event(**{"run_id": own_run(rig), "base_branch": "main", **fields})
 
 
-def ids(found: Found) -> list[str]:
+def ids(found: FoundBaseline) -> list[str]:
     assert isinstance(found.baseline, Baseline), found
     return [run.label for run in found.baseline.runs]
 
 
-def why_none(found: Found) -> str:
+def why_none(found: FoundBaseline) -> str:
     assert isinstance(found.baseline, NoBaseline), found
     return found.baseline.reason
 

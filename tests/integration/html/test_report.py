@@ -8,7 +8,7 @@ import pytest
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.render.html.caps import Caps
-from ci_agent_eval.results.samples import Samples
+from ci_agent_eval.results.samples import SampleCollector
 from tests.builders import (
     baseline,
     episode,
@@ -83,7 +83,7 @@ def test_every_kind_of_report_loads(show, name):
 def test_a_conversation_of_the_base_opens_beside_one_of_this_run(show):
     before = [episode("refund", trajectory=conversation("a mug", content="Ask a manager."))]
     now = [failing("refund", trajectory=conversation("a mug", content=f"Paid. {HOSTILE}"))]
-    samples = Samples()
+    samples = SampleCollector()
     for item in before:
         samples.keep(item.key, samples.put(item))
     built = report(*now, baseline=baseline(before))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ci_agent_eval.contract.schema import build_contract_schema
 from ci_agent_eval.pytest_plugin.episodes.redacted import redacted
 from ci_agent_eval.redaction import REDACTED, Redactor, is_secret_key, without_secret_pairs
-from ci_agent_eval.results.redacted import redacted_json
+from ci_agent_eval.results.loaded_redaction import redact_json
 from tests.builders import episode, tool_call, turn
 
 
@@ -87,8 +87,8 @@ def test_values_of_a_call_go_from_what_a_run_writes():
 
 def test_values_of_a_call_go_from_what_a_report_reads():
     """The report and its page are made of this, whoever wrote the results."""
-    assert redacted_json(DATA, str) == CLEAN
-    assert redacted_json([DATA], str) == [CLEAN]
+    assert redact_json(DATA, str) == CLEAN
+    assert redact_json([DATA], str) == [CLEAN]
 
 
 def test_what_holds_no_secret_is_the_very_same():

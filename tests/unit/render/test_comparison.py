@@ -19,7 +19,7 @@ from ci_agent_eval.render.markdown.report import render_check_summary, render_co
 from ci_agent_eval.render.sentences import reason_sentence
 from ci_agent_eval.render.terminal.report import render_terminal
 from ci_agent_eval.render.trajectory_diff import place_of, ways_of
-from ci_agent_eval.results.load import load
+from ci_agent_eval.results.load import load_results
 from tests.builders import (
     agreement,
     baseline,
@@ -388,7 +388,7 @@ def test_the_headline_knows_the_findings_of_the_loader(tmp_path):
     session = Session(state="finished", selected=1, shard=Shard(index=1, count=3, run="7"))
     for name in ("a", "b"):
         write_run(tmp_path / name, episode(), session=session)
-    found = [f for f in load(["*"], [], root=tmp_path).findings if f.kind == "shards"]
+    found = [f for f in load_results(["*"], [], root=tmp_path).findings if f.kind == "shards"]
     said = {headline(report(episode(), findings=(one,))) for one in found}
     assert said >= {
         "Agent evals failed: shards 2, 3 of 3 are missing",

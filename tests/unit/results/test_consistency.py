@@ -10,7 +10,7 @@ import pytest
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.results import CollectionError, Session
 from ci_agent_eval.render.sentences import finding_sentence
-from ci_agent_eval.results.load import load
+from ci_agent_eval.results.load import load_results
 from tests.builders import (
     COST_STOP,
     episode,
@@ -35,7 +35,7 @@ def found(loaded: LoadedResults) -> list[tuple[str, str, bool]]:
 
 
 def loaded_from(root: Path, *junit: str) -> LoadedResults:
-    return load(["run"], junit, root=root)
+    return load_results(["run"], junit, root=root)
 
 
 def test_a_failure_that_no_file_shows_is_a_disagreement(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_the_totals_of_a_junit_file_of_ours_count_reports(tmp_path: Path) -> Non
     assert found(loaded_from(tmp_path)) == []
     # The same file by itself is anybody's.
     (tmp_path / "plain.xml").write_text(junit)
-    kinds = {kind for kind, _, _ in found(load([], ["plain.xml"], root=tmp_path))}
+    kinds = {kind for kind, _, _ in found(load_results([], ["plain.xml"], root=tmp_path))}
     assert kinds == {"declared_counts_differ"}
 
 

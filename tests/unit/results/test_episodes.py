@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.results import episodes as module
-from ci_agent_eval.results.episodes import Problem, Record, read_episodes
-from ci_agent_eval.results.load import load
+from ci_agent_eval.results.episodes import FileProblem, ParsedEpisode, read_episodes
+from ci_agent_eval.results.load import load_results
 from tests.builders import episode, failing, journal_line
 
 SEED = {
@@ -27,17 +27,17 @@ SEED = {
 }
 
 
-def read(text: str | bytes, name: str = "results.json") -> list[Record | Problem]:
+def read(text: str | bytes, name: str = "results.json") -> list[ParsedEpisode | FileProblem]:
     data = text.encode() if isinstance(text, str) else text
     return list(read_episodes(io.BytesIO(data), name))
 
 
-def scenarios(found: list[Record | Problem]) -> list[str]:
-    return [item.episode.scenario_id for item in found if isinstance(item, Record)]
+def scenarios(found: list[ParsedEpisode | FileProblem]) -> list[str]:
+    return [item.episode.scenario_id for item in found if isinstance(item, ParsedEpisode)]
 
 
-def problems(found: list[Record | Problem]) -> list[Problem]:
-    return [item for item in found if isinstance(item, Problem)]
+def problems(found: list[ParsedEpisode | FileProblem]) -> list[FileProblem]:
+    return [item for item in found if isinstance(item, FileProblem)]
 
 
 def canonical(*names: str) -> str:
@@ -69,13 +69,13 @@ def test_no_episodes_is_no_problem_of_the_file() -> None:
 
 def test_the_literal_example_of_the_first_seed_is_an_episode() -> None:
     (record,) = read(json.dumps(SEED, indent=1), "episode.json")
-    assert isinstance(record, Record)
+    assert isinstance(record, ParsedEpisode)
     assert [violation.budget for violation in record.episode.violations] == []
 
 
 def test_a_journal_tells_started_from_ended() -> None:
     found = read(journal_line(episode(), "started") + journal_line(episode()), "gw0.jsonl")
-    assert [item.event for item in found if isinstance(item, Record)] == ["started", "ended"]
+    assert [item.event for item in found if isinstance(item, ParsedEpisode)] == ["started", "ended"]
 
 
 def test_a_bad_line_is_named_and_the_rest_is_read() -> None:
@@ -143,7 +143,7 @@ def test_a_cut_last_line_is_told_apart() -> None:
     text = journal_line(episode("a")) + journal_line(failing("b"))[:-20]
     found = read(text, "gw0.jsonl")
     assert scenarios(found) == ["a"]
-    assert problems(found) == [Problem("its last line is cut off", 2, cut=True)]
+    assert problems(found) == [FileProblem("its last line is cut off", 2, cut=True)]
 
 
 @pytest.mark.parametrize("kept", [0.3, 0.6, 0.95])
@@ -157,7 +157,10 @@ def test_results_that_are_cut_off_say_so_once(kept: float) -> None:
 
 def test_results_that_go_on_after_their_end_are_a_problem() -> None:
     found = read(canonical("a") + canonical("b"))
-    assert (scenarios(found), problems(found)) == (["a"], [Problem("it goes on after its end", 4)])
+    assert (scenarios(found), problems(found)) == (
+        ["a"],
+        [FileProblem("it goes on after its end", 4)],
+    )
 
 
 def test_another_schema_version_is_refused() -> None:
@@ -186,7 +189,7 @@ def test_documents_without_episodes_are_named(text: str, problem: str) -> None:
 
 
 def test_an_overlong_line_is_named_and_the_rest_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGEST_PIECE", 2000)
+    monkeypatch.setattr(module, "MAX_LINE_BYTES", 2000)
     long = json.dumps({"scenario_id": "long", "reason": "x" * 9000})
     text = f'{{"scenario_id": "a"}}\n{long}\n{{"scenario_id": "c"}}\n'
     found = read(text, "x.jsonl")
@@ -195,7 +198,7 @@ def test_an_overlong_line_is_named_and_the_rest_is_read(monkeypatch: pytest.Monk
 
 
 def test_a_large_document_of_another_layout_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGEST_PIECE", 100)
+    monkeypatch.setattr(module, "MAX_LINE_BYTES", 100)
     found = read("[" + '{"scenario_id": "a"},' * 20 + "]", "x.json")
     assert "one episode a line" in problems(found)[0].message
 
@@ -211,7 +214,7 @@ pieces = st.sampled_from(
     st.sampled_from(["x.json", "x.jsonl"]),
 )
 def test_no_bytes_raise(data: bytes, name: str) -> None:
-    assert all(isinstance(item, Record | Problem) for item in read(data, name))
+    assert all(isinstance(item, ParsedEpisode | FileProblem) for item in read(data, name))
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -220,6 +223,6 @@ def test_results_of_a_run_that_did_not_finish_say_so_themselves(tmp_path, indent
     text = "".join(pieces)
     path = tmp_path / "results.json"
     path.write_text(text if indent is None else json.dumps(json.loads(text), indent=indent))
-    loaded = load(["results.json"], [], root=tmp_path)
+    loaded = load_results(["results.json"], [], root=tmp_path)
     assert [f.kind for f in loaded.findings if f.blocking][:1] == ["unreadable_file"]
     assert "says that it is not complete" in loaded.findings[0].message

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase, build_episode_record
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.results.join import Joined, join, pytest_address
+from ci_agent_eval.results.join import JoinResult, build_pytest_address, join_cases
 from tests.builders import episode
 
 NODE = "tests/test_refunds.py::test_refund"
@@ -19,8 +19,10 @@ def case(
     return JUnitCase("tests.test_refunds", name, outcome, nodeid=nodeid)  # type: ignore[arg-type]
 
 
-def joined(episodes: list[Episode], cases: list[JUnitCase], *, complete: bool = True) -> Joined:
-    return join([(0, build_episode_record(item)) for item in episodes], cases, complete=complete)
+def joined(episodes: list[Episode], cases: list[JUnitCase], *, complete: bool = True) -> JoinResult:
+    return join_cases(
+        [(0, build_episode_record(item)) for item in episodes], cases, complete=complete
+    )
 
 
 names = st.from_regex(r"[a-zA-Z_\[\]:./ é\x01\x7f-]+", fullmatch=True)
@@ -30,7 +32,7 @@ names = st.from_regex(r"[a-zA-Z_\[\]:./ é\x01\x7f-]+", fullmatch=True)
 def test_the_address_is_the_one_pytest_writes(path: str, tail: str) -> None:
     nodeid = f"{path}::{tail}"
     *classnames, name = mangle_test_address(nodeid)
-    assert pytest_address(nodeid) == (".".join(classnames), bin_xml_escape(name))
+    assert build_pytest_address(nodeid) == (".".join(classnames), bin_xml_escape(name))
 
 
 BUDGET = {"tool_calls": {"used": 5, "limit": 4}}
@@ -105,7 +107,7 @@ def test_an_episode_without_case_says_nothing_when_the_junit_file_is_incomplete(
 
 def test_an_episode_of_a_run_without_junit_file_needs_no_case() -> None:
     runs = [(0, build_episode_record(episode())), (1, build_episode_record(episode("b")))]
-    assert join(runs, [case()], complete=True).findings == ()
+    assert join_cases(runs, [case()], complete=True).findings == ()
 
 
 def test_only_the_last_attempt_of_an_episode_counts() -> None:
@@ -147,11 +149,11 @@ def test_what_pytest_wrote_of_a_run_cut_short_need_not_agree() -> None:
         (0, build_episode_record(episode(outcome="error"))),
         (0, build_episode_record(episode("b"))),
     ]
-    assert len(join(episodes, [case("passed")], complete=True).findings) == 2
-    assert join(episodes, [case("passed")], complete=True, cut_short={0}).findings == ()
+    assert len(join_cases(episodes, [case("passed")], complete=True).findings) == 2
+    assert join_cases(episodes, [case("passed")], complete=True, cut_short={0}).findings == ()
     others = [*episodes, (1, build_episode_record(episode("c", outcome="failed")))]
     cases = [case("passed"), case("passed", nodeid="tests/test_refunds.py::test_c")]
-    found = join(others, cases, complete=True, cut_short={0}).findings
+    found = join_cases(others, cases, complete=True, cut_short={0}).findings
     assert [f.where for f in found] == ["tests/test_refunds.py::test_c"]
 
 
@@ -179,7 +181,7 @@ def test_not_even_a_run_that_was_cut_short_hides_a_failing_case() -> None:
         (episode(outcome="error"), "passed", 0),
         (episode(outcome="error"), "failed", 0),
     ):
-        found = join(
+        found = join_cases(
             [(0, build_episode_record(item))], [case(outcome)], complete=True, cut_short={0}
         )
         assert len(found.findings) == findings

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.results import CollectionError, Session
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.results.load import load
-from ci_agent_eval.results.runs import status_findings
-from ci_agent_eval.results.spool import Spool, write_results
+from ci_agent_eval.results.load import load_results
+from ci_agent_eval.results.runs import check_exit_status
+from ci_agent_eval.results.spool import EpisodeSpool, write_results
 from tests.builders import (
     episode,
     failing,
@@ -47,7 +47,7 @@ def test_a_run_is_loaded_and_its_cases_are_joined(tmp_path: Path) -> None:
         failures="2",
     )
     write_run(tmp_path / "out", good, bad, junit=junit)
-    found = load(["out"], [], root=tmp_path)
+    found = load_results(["out"], [], root=tmp_path)
     assert [facts.scenario_id for facts in found.episodes] == ["bad", "good"]
     assert (found.tests.tally.passed, found.tests.tally.failed) == (1, 1)
     assert [case.name for case in found.tests.failing] == ["test_plain"]
@@ -61,7 +61,7 @@ def test_a_run_is_loaded_and_its_cases_are_joined(tmp_path: Path) -> None:
 
 def test_disagreements_of_json_and_junit_are_findings(tmp_path: Path) -> None:
     write_run(tmp_path / "out", failing("bad"), junit=junit_xml(junit_case_of(failing("bad"))))
-    found = load(["out"], [], root=tmp_path)
+    found = load_results(["out"], [], root=tmp_path)
     assert kinds(found) == [("disagreement", "tests/test_refunds.py::test_bad", True)]
 
 
@@ -69,30 +69,34 @@ def test_a_cut_junit_file_is_one_finding_and_not_one_for_each_lost_case(tmp_path
     everything = [episode("a"), episode("b"), episode("c")]
     junit = junit_xml(*(junit_case_of(item) for item in everything))
     write_run(tmp_path / "out", *everything, junit=junit[: junit.index("test_b")])
-    assert kinds(load(["out"], [], root=tmp_path)) == [("unreadable_file", "out/junit.xml:2", True)]
+    assert kinds(load_results(["out"], [], root=tmp_path)) == [
+        ("unreadable_file", "out/junit.xml:2", True)
+    ]
 
 
 def test_cases_of_ours_are_plain_tests_where_no_json_was_asked_for(tmp_path: Path) -> None:
     write(tmp_path, a=junit_xml(junit_case_of(episode(), "<failure/>")))
-    found = load([], ["a.xml"], root=tmp_path)
+    found = load_results([], ["a.xml"], root=tmp_path)
     assert (found.tests.tally.failed, len(found.tests.failing), found.findings) == (1, 1, ())
 
 
 def test_a_failure_that_the_suite_hides_is_counted_and_told(tmp_path: Path) -> None:
     write(tmp_path, a=junit_xml(junit_case("<failure/>"), tests="1", failures="0"))
-    found = load([], ["a.xml"], root=tmp_path)
+    found = load_results([], ["a.xml"], root=tmp_path)
     assert found.tests.tally.failed == 1
     assert kinds(found) == [("declared_counts_differ", "a.xml", False)]
 
 
 def test_lost_cases_block(tmp_path: Path) -> None:
     write(tmp_path, a=junit_xml(junit_case(), tests="2"))
-    assert kinds(load([], ["a.xml"], root=tmp_path)) == [("declared_counts_differ", "a.xml", True)]
+    assert kinds(load_results([], ["a.xml"], root=tmp_path)) == [
+        ("declared_counts_differ", "a.xml", True)
+    ]
 
 
 def test_an_unreadable_file_is_named_and_the_rest_is_reported(tmp_path: Path) -> None:
     write(tmp_path, bad="<testsuite><testcase/>\n<testcase", good=junit_xml(junit_case()))
-    found = load([], ["*.xml"], root=tmp_path)
+    found = load_results([], ["*.xml"], root=tmp_path)
     assert kinds(found) == [("unreadable_file", "bad.xml:2", True)]
     assert found.tests.tally.passed == 2
     assert [(s.path, s.cases, s.readable) for s in found.sources] == [
@@ -103,13 +107,13 @@ def test_an_unreadable_file_is_named_and_the_rest_is_reported(tmp_path: Path) ->
 
 def test_a_repaired_file_is_told_and_does_not_block(tmp_path: Path) -> None:
     write(tmp_path, a=junit_xml(junit_case("<system-out>\x1b[0m</system-out>")))
-    assert kinds(load([], ["a.xml"], root=tmp_path)) == [("repaired_file", "a.xml", False)]
+    assert kinds(load_results([], ["a.xml"], root=tmp_path)) == [("repaired_file", "a.xml", False)]
 
 
 def test_nothing_at_all_is_a_finding(tmp_path: Path) -> None:
     write_run(tmp_path / "out")
-    assert kinds(load(["out"], [], root=tmp_path)) == [("no_results", "", True)]
-    assert kinds(load(["*.json"], [], root=tmp_path)) == [
+    assert kinds(load_results(["out"], [], root=tmp_path)) == [("no_results", "", True)]
+    assert kinds(load_results(["*.json"], [], root=tmp_path)) == [
         ("no_results", "", True),
         ("no_results", "*.json", True),
     ]
@@ -119,24 +123,24 @@ def test_a_run_does_not_lend_itself_the_results_of_a_folder_below(tmp_path: Path
     write_run(tmp_path / "out", session=Session(state="finished", selected=0, exit_status=5))
     (tmp_path / "out/junit.xml").write_text(junit_xml(), encoding="utf-8")
     write_run(tmp_path / "out/old", episode(), junit=junit_xml(junit_case_of(episode())))
-    found = load([], [], root=tmp_path, runs=[Path("out")])
+    found = load_results([], [], root=tmp_path, runs=[Path("out")])
     assert (found.episodes, kinds(found)) == ((), [("no_results", "", True)])
 
 
 def test_a_run_that_left_no_junit_file_is_a_finding(tmp_path: Path) -> None:
     write_run(tmp_path / "out", episode())
-    found = load([], [], root=tmp_path, runs=[tmp_path / "out"])
+    found = load_results([], [], root=tmp_path, runs=[tmp_path / "out"])
     assert kinds(found) == [("no_results", "session.json", True)]
     assert "no junit.xml" in found.findings[0].message
-    assert load(["out"], [], root=tmp_path).findings == ()
+    assert load_results(["out"], [], root=tmp_path).findings == ()
 
 
 def test_a_runs_cases_are_held_against_its_episodes(tmp_path: Path) -> None:
     write_run(tmp_path / "out", episode(), junit=junit_xml(junit_case_of(failing())))
-    assert load([], [], root=tmp_path, runs=[Path("out")]).findings == ()
+    assert load_results([], [], root=tmp_path, runs=[Path("out")]).findings == ()
     lost = junit_xml(junit_case_of(episode()), junit_case_of(episode("lost")))
     write_run(tmp_path / "out", episode(), junit=lost)
-    found = load([], [], root=tmp_path, runs=[Path("out")])
+    found = load_results([], [], root=tmp_path, runs=[Path("out")])
     assert kinds(found) == [("disagreement", "tests/test_refunds.py::test_lost", True)]
 
 
@@ -154,7 +158,7 @@ def test_each_run_must_prove_something(episodes, status, tmp_path: Path) -> None
     write_run(tmp_path / "out/good", episode())
     session = Session(state="finished", selected=len(episodes), exit_status=status)
     write_run(tmp_path / "out/none", *episodes, session=session)
-    found = load(["out"], [], root=tmp_path)
+    found = load_results(["out"], [], root=tmp_path)
     assert kinds(found) == [("no_results", "out/none/session.json", True)]
 
 
@@ -162,15 +166,15 @@ def test_each_run_must_prove_something(episodes, status, tmp_path: Path) -> None
 def test_a_run_of_plain_tests_proves_something(case: str, tmp_path: Path) -> None:
     write_run(tmp_path / "out/good", episode())
     write_run(tmp_path / "out/plain", junit=junit_xml(case))
-    assert load(["out"], [], root=tmp_path).findings == ()
+    assert load_results(["out"], [], root=tmp_path).findings == ()
     (tmp_path / "out/plain/junit.xml").rename(tmp_path / "elsewhere.xml")
-    assert load(["out"], ["elsewhere.xml"], root=tmp_path).findings == ()
+    assert load_results(["out"], ["elsewhere.xml"], root=tmp_path).findings == ()
 
 
 def test_a_run_of_skipped_tests_proves_nothing(tmp_path: Path) -> None:
     write_run(tmp_path / "out/good", episode(), junit=junit_xml(junit_case_of(episode())))
     write_run(tmp_path / "out/plain", junit=junit_xml(junit_case("<skipped/>")))
-    assert kinds(load(["out"], [], root=tmp_path)) == [
+    assert kinds(load_results(["out"], [], root=tmp_path)) == [
         ("no_results", "out/plain/session.json", True)
     ]
 
@@ -182,14 +186,14 @@ def test_an_episode_takes_no_case_of_another_project(tmp_path: Path) -> None:
     case = junit_case("<failure message='no'/>", classname="tests.test_a", name="test_one")
     (tmp_path / "B/unit.xml").write_text(junit_xml(case), encoding="utf-8")
     for results in (["A"], ["A/results.json"]):
-        found = load(results, ["B/unit.xml"], root=tmp_path)
+        found = load_results(results, ["B/unit.xml"], root=tmp_path)
         assert [case.message for case in found.tests.failing] == ["no"]
         assert found.tests.tally.failed == 1
     # With our property it claims to be the episode's: one too many of them is told.
     (tmp_path / "B/unit.xml").write_text(
         junit_xml(junit_case_of(bad, "<failure/>")), encoding="utf-8"
     )
-    found = load(["A"], ["B/unit.xml"], root=tmp_path)
+    found = load_results(["A"], ["B/unit.xml"], root=tmp_path)
     assert kinds(found) == [("disagreement", "tests/test_a.py::test_one", True)]
 
 
@@ -199,11 +203,11 @@ def test_files_of_one_run_may_be_named_one_by_one(tmp_path: Path) -> None:
     )  # its worker died before it could write our property
     junit = junit_xml(junit_case_of(episode("a")), bare)
     write_run(tmp_path / "R", episode("a"), failing("b"), junit=junit)
-    found = load(["R/results.json"], ["R/junit.xml"], root=tmp_path)
+    found = load_results(["R/results.json"], ["R/junit.xml"], root=tmp_path)
     assert (found.findings, found.tests.tally.total) == ((), 0)
     # Elsewhere only the property says whose case it is.
     (tmp_path / "R/junit.xml").rename(tmp_path / "moved.xml")
-    found = load(["R/results.json"], ["moved.xml"], root=tmp_path)
+    found = load_results(["R/results.json"], ["moved.xml"], root=tmp_path)
     assert kinds(found) == [("disagreement", "tests/test_refunds.py::test_b", True)]
     assert found.tests.tally.failed == 1
 
@@ -237,7 +241,7 @@ STATUSES = [
 
 @pytest.mark.parametrize(("session", "status", "kind"), STATUSES)
 def test_the_process_must_end_as_its_session_says(session, status, kind) -> None:
-    found = status_findings(session.model_copy(update={"process_status": status}))
+    found = check_exit_status(session.model_copy(update={"process_status": status}))
     assert [(f.kind, f.where, f.blocking) for f in found] == (
         [(kind, "pytest", True)] if kind else []
     )
@@ -245,7 +249,7 @@ def test_the_process_must_end_as_its_session_says(session, status, kind) -> None
 
 def test_no_pattern_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--results, --junit, or both"):
-        load([], [], root=tmp_path)
+        load_results([], [], root=tmp_path)
 
 
 def test_a_killed_run_reports_what_finished(tmp_path: Path) -> None:
@@ -260,7 +264,7 @@ def test_a_killed_run_reports_what_finished(tmp_path: Path) -> None:
     }
     session = Session(state="running", selected=7)
     write_run(tmp_path / "out", results=False, session=session, journal=journal)
-    found = load(["out"], [], root=tmp_path)
+    found = load_results(["out"], [], root=tmp_path)
     assert [(f.scenario_id, f.outcome) for f in found.episodes] == [
         ("a", "passed"),
         ("b", "failed"),
@@ -275,7 +279,7 @@ def test_results_of_an_interrupted_run_give_way_to_its_journal(tmp_path: Path) -
     journal = {"gw0.jsonl": [journal_line(episode("new"))]}
     session = Session(state="interrupted", selected=2)
     write_run(tmp_path / "out", episode("old"), session=session, journal=journal)
-    found = load(["out"], [], root=tmp_path)
+    found = load_results(["out"], [], root=tmp_path)
     assert [f.scenario_id for f in found.episodes] == ["new"]
     assert [f.kind for f in found.findings] == ["interrupted"]
 
@@ -283,7 +287,7 @@ def test_results_of_an_interrupted_run_give_way_to_its_journal(tmp_path: Path) -
 def test_a_finished_run_does_not_need_its_journal(tmp_path: Path) -> None:
     journal = {"gw0.jsonl": [journal_line(episode("a")), "{broken\n"]}
     write_run(tmp_path / "out", episode("a"), journal=journal)
-    found = load(["out"], [], root=tmp_path)
+    found = load_results(["out"], [], root=tmp_path)
     assert (len(found.episodes), found.findings) == (1, ())
 
 
@@ -297,7 +301,7 @@ def test_a_finished_run_does_not_need_its_journal(tmp_path: Path) -> None:
 )
 def test_a_run_that_did_not_run_everything_is_interrupted(session, tmp_path: Path) -> None:
     write_run(tmp_path / "out", episode(), session=session)
-    found = load(["out"], [], root=tmp_path)
+    found = load_results(["out"], [], root=tmp_path)
     assert kinds(found) == [("interrupted", "session.json", True)]
     assert len(found.episodes) == 1
 
@@ -306,14 +310,14 @@ def test_retries_are_not_more_episodes_than_were_selected(tmp_path: Path) -> Non
     session = Session(state="finished", selected=2)
     tries = [episode(attempt=1, outcome="failed"), episode(attempt=2)]
     write_run(tmp_path / "out", *tries, session=session)
-    assert [f.kind for f in load(["out"], [], root=tmp_path).findings] == ["interrupted"]
+    assert [f.kind for f in load_results(["out"], [], root=tmp_path).findings] == ["interrupted"]
 
 
 def test_collection_errors_are_findings_each(tmp_path: Path) -> None:
     errors = tuple(CollectionError(nodeid=f"t{n}.py", message="ImportError") for n in (1, 2))
     session = Session(state="finished", exit_status=2, collection_errors=errors)
     write_run(tmp_path / "out", episode(), session=session)
-    assert kinds(load(["out"], [], root=tmp_path)) == [
+    assert kinds(load_results(["out"], [], root=tmp_path)) == [
         ("collection_error", "t1.py", True),
         ("collection_error", "t2.py", True),
     ]
@@ -332,7 +336,7 @@ def test_collection_errors_are_findings_each(tmp_path: Path) -> None:
 def test_a_session_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
     write_run(tmp_path / "out", episode())
     (tmp_path / "out/session.json").write_text(text, encoding="utf-8")
-    found = load(["out"], [], root=tmp_path)
+    found = load_results(["out"], [], root=tmp_path)
     assert kinds(found) == [("unreadable_file", "out/session.json", True)]
     assert len(found.episodes) == 1
 
@@ -340,7 +344,7 @@ def test_a_session_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> No
 def test_the_same_episode_in_two_shards_is_a_duplicate(tmp_path: Path) -> None:
     write_run(tmp_path / "out/1", episode(), episode("b"))
     write_run(tmp_path / "out/2", failing())
-    found = load(["out"], [], root=tmp_path)
+    found = load_results(["out"], [], root=tmp_path)
     assert [(f.scenario_id, f.outcome) for f in found.episodes] == [
         ("b", "passed"),
         ("refund", "passed"),
@@ -351,13 +355,13 @@ def test_the_same_episode_in_two_shards_is_a_duplicate(tmp_path: Path) -> None:
 
 def test_the_same_episode_twice_in_a_file_is_a_duplicate(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(journal_line(episode()) * 2, encoding="utf-8")
-    assert kinds(load(["a.jsonl"], [], root=tmp_path)) == [("duplicate", "a.jsonl", True)]
+    assert kinds(load_results(["a.jsonl"], [], root=tmp_path)) == [("duplicate", "a.jsonl", True)]
 
 
 def test_repeats_that_name_no_iteration_are_the_iterations(tmp_path: Path) -> None:
     lines = [{"scenario_id": "a", "thread_id": str(n)} for n in range(3)]
     (tmp_path / "a.json").write_text(json.dumps(lines), encoding="utf-8")
-    found = load(["a.json"], [], root=tmp_path)
+    found = load_results(["a.json"], [], root=tmp_path)
     assert [f.iteration for f in found.episodes] == [1, 2, 3]
     assert found.findings == ()
 
@@ -365,12 +369,12 @@ def test_repeats_that_name_no_iteration_are_the_iterations(tmp_path: Path) -> No
 def test_a_named_journal_with_unfinished_episodes_is_interrupted(tmp_path: Path) -> None:
     lines = journal_line(episode("a")) + journal_line(episode("b", outcome="error"), "started")
     (tmp_path / "a.jsonl").write_text(lines, encoding="utf-8")
-    assert kinds(load(["a.jsonl"], [], root=tmp_path)) == [("interrupted", "a.jsonl", True)]
+    assert kinds(load_results(["a.jsonl"], [], root=tmp_path)) == [("interrupted", "a.jsonl", True)]
 
 
 def test_bad_episodes_are_findings_and_do_not_flood(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"scenario_id": "a"}\n' + "{}\n" * 50, encoding="utf-8")
-    found = load(["a.jsonl"], [], root=tmp_path)
+    found = load_results(["a.jsonl"], [], root=tmp_path)
     assert len(found.episodes) == 1
     assert len(found.findings) == 21
     assert "a.jsonl:2" in {f.where for f in found.findings}
@@ -383,12 +387,12 @@ def test_the_order_of_patterns_does_not_matter(tmp_path: Path) -> None:
     write_run(tmp_path / "2", failing("a"), episode("c"))
     bad = junit_case("<failure/>", name="z") + junit_case("<error/>", name="a")
     write(tmp_path, x=junit_xml(bad), y=junit_xml(bad, tests="7"), z="<broken")
-    first = load(["1", "2"], ["x.xml", "y.xml", "z.xml"], root=tmp_path)
+    first = load_results(["1", "2"], ["x.xml", "y.xml", "z.xml"], root=tmp_path)
     assert len(first.findings) == 3
     for results, junit in itertools.product(
         [["2", "1"], ["2/*", "1"]], [["z.xml", "y.xml", "x.xml"]]
     ):
-        assert load(results, junit, root=tmp_path) == first
+        assert load_results(results, junit, root=tmp_path) == first
 
 
 def test_shards_are_written_out_merged_and_the_same_in_any_order(tmp_path: Path) -> None:
@@ -396,8 +400,8 @@ def test_shards_are_written_out_merged_and_the_same_in_any_order(tmp_path: Path)
     whole = write_run(tmp_path / "whole", *everything)
     write_run(tmp_path / "s/1", everything[3], everything[1])
     write_run(tmp_path / "s/2", everything[0], everything[2], failing("c"))
-    with Spool() as spool:
-        load(["s"], [], root=tmp_path, spool=spool)
+    with EpisodeSpool() as spool:
+        load_results(["s"], [], root=tmp_path, spool=spool)
         write_results(tmp_path / "merged.json", "default", spool)
     assert (tmp_path / "merged.json").read_bytes() == (whole / "results.json").read_bytes()
     assert not list(tmp_path.glob(".*"))
@@ -408,8 +412,8 @@ def test_a_spool_takes_the_last_line_of_a_journal(tmp_path: Path) -> None:
     journal = {"g.jsonl": [journal_line(lost, "started"), journal_line(episode("a"))]}
     write_run(tmp_path / "out", results=False, session=Session(state="running"), journal=journal)
     whole = write_run(tmp_path / "whole", episode("a"))
-    with Spool() as spool:
-        load(["out"], [], root=tmp_path, spool=spool)
+    with EpisodeSpool() as spool:
+        load_results(["out"], [], root=tmp_path, spool=spool)
         write_results(tmp_path / "merged.json", "default", spool)
     assert (tmp_path / "merged.json").read_bytes() == (whole / "results.json").read_bytes()
 
@@ -417,7 +421,7 @@ def test_a_spool_takes_the_last_line_of_a_journal(tmp_path: Path) -> None:
 def test_details_of_very_many_failures_are_dropped_and_the_cases_are_not(tmp_path: Path) -> None:
     case = junit_case("<failure message='m'>text</failure>")
     write(tmp_path, a=junit_xml(case * 1500))
-    tests = load([], ["a.xml"], root=tmp_path).tests
+    tests = load_results([], ["a.xml"], root=tmp_path).tests
     assert (tests.tally.failed, len(tests.failing)) == (1500, 1500)
     assert sum(failure.detail is None for failure in tests.failing) == 500
 
@@ -442,6 +446,6 @@ def test_junitparser_is_not_loaded_without_a_junit_file(tmp_path: Path) -> None:
 def test_no_bytes_in_any_file_raise(data: bytes, name: str, tmp_path: Path) -> None:
     out = write_run(tmp_path / "out", episode(), journal={"gw0.jsonl": [journal_line(episode())]})
     (out / name).write_bytes(data)
-    found = load(["out", "out/*"], ["out/*.xml"], root=tmp_path)
+    found = load_results(["out", "out/*"], ["out/*.xml"], root=tmp_path)
     assert found.sources or found.findings
     (out / name).unlink()

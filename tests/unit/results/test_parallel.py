@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ci_agent_eval.results.parallel import mapped, processors
+from ci_agent_eval.results.parallel import count_processors, map_parallel
 
 forks = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
 
@@ -39,7 +39,7 @@ def killed_elsewhere(parent):
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 @pytest.mark.parametrize(("count", "used"), [(0, 0), (2, 1), (3, 3), (10, 3)])
 def test_results_come_in_order_from_several_processes(count, used):
-    found = mapped(identified, range(count), processes=3)
+    found = map_parallel(identified, range(count), processes=3)
     assert [number for number, _ in found] == list(range(count))
     assert len({process for _, process in found}) == used
 
@@ -48,12 +48,12 @@ def test_results_come_in_order_from_several_processes(count, used):
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 @pytest.mark.parametrize("broken", [failing_elsewhere, killed_elsewhere])
 def test_what_a_process_does_not_bring_back_is_done_here(broken):
-    assert mapped(broken(os.getpid()), range(7), processes=3) == list(range(7))
+    assert map_parallel(broken(os.getpid()), range(7), processes=3) == list(range(7))
 
 
 def test_a_failure_here_is_raised():
     with pytest.raises(ZeroDivisionError):
-        mapped(lambda number: 1 // number, range(5), processes=1)
+        map_parallel(lambda number: 1 // number, range(5), processes=1)
 
 
 def test_beside_another_thread_nothing_is_forked():
@@ -61,7 +61,7 @@ def test_beside_another_thread_nothing_is_forked():
     thread = threading.Thread(target=done.wait)
     thread.start()
     try:
-        assert processors() == 1
+        assert count_processors() == 1
     finally:
         done.set()
         thread.join()

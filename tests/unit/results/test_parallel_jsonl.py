@@ -14,10 +14,15 @@ from hypothesis import strategies as st
 from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.results import parallel_jsonl as module
-from ci_agent_eval.results.episodes import Problem, Record, head_of, read_episodes
-from ci_agent_eval.results.parallel_jsonl import Line, Pieces
-from ci_agent_eval.results.samples import Samples
-from ci_agent_eval.results.spool import Spool
+from ci_agent_eval.results.episodes import (
+    FileProblem,
+    ParsedEpisode,
+    identify_episode,
+    read_episodes,
+)
+from ci_agent_eval.results.parallel_jsonl import ParallelLineReader, ParsedLine
+from ci_agent_eval.results.samples import SampleCollector
+from ci_agent_eval.results.spool import EpisodeSpool
 from tests.builders import episode, failing, journal_line
 
 pytestmark = [
@@ -29,24 +34,24 @@ SMALL = 400
 """Bytes of a piece: about two of the episodes here."""
 
 
-def as_line(item: Record | Line | Problem) -> Line | Problem:
+def as_line(item: ParsedEpisode | ParsedLine | FileProblem) -> ParsedLine | FileProblem:
     """Return what is known of an episode, however it was read."""
-    if isinstance(item, Record):
-        return Line(head_of(item), build_episode_record(item.episode), None)
-    return item._replace(place=None) if isinstance(item, Line) else item
+    if isinstance(item, ParsedEpisode):
+        return ParsedLine(identify_episode(item), build_episode_record(item.episode), None)
+    return item._replace(place=None) if isinstance(item, ParsedLine) else item
 
 
-def by_one(path: Path) -> list[Line | Problem]:
+def by_one(path: Path) -> list[ParsedLine | FileProblem]:
     with path.open("rb") as file:
         return [as_line(item) for item in read_episodes(file, path.name)]
 
 
-def by_several(path: Path, processes: int = 2) -> tuple[list[Line | Problem], int]:
+def by_several(path: Path, processes: int = 2) -> tuple[list[ParsedLine | FileProblem], int]:
     """Read in small pieces; also return how many episodes were read ahead."""
     with path.open("rb") as file:
-        ahead = Pieces(file, None, processes, piece=SMALL)
+        ahead = ParallelLineReader(file, None, processes, piece=SMALL)
         found = list(read_episodes(file, path.name, ahead))
-    return [as_line(item) for item in found], sum(isinstance(item, Line) for item in found)
+    return [as_line(item) for item in found], sum(isinstance(item, ParsedLine) for item in found)
 
 
 def results(*lines: str) -> str:
@@ -106,7 +111,7 @@ def test_a_problem_is_told_with_its_line(tmp_path: Path):
     path = tmp_path / "results.json"
     path.write_text(results(*EPISODES[:10], "{", *EPISODES[10:]))
     found, ahead = by_several(path)
-    assert [item.line for item in found if isinstance(item, Problem)] == [12]
+    assert [item.line for item in found if isinstance(item, FileProblem)] == [12]
     assert ahead
 
 
@@ -120,15 +125,17 @@ def test_what_only_one_process_can_keep_is_read_here(tmp_path: Path):
     path = tmp_path / "results.json"
     path.write_text(results(*EPISODES))
     with path.open("rb") as file:
-        ahead = Pieces(file, Samples(), 2, piece=SMALL)
-        assert not any(isinstance(item, Line) for item in read_episodes(file, "a.jsonl", ahead))
+        ahead = ParallelLineReader(file, SampleCollector(), 2, piece=SMALL)
+        assert not any(
+            isinstance(item, ParsedLine) for item in read_episodes(file, "a.jsonl", ahead)
+        )
 
 
-def spooled(file: BinaryIO, spool: Spool, name: str) -> None:
-    for item in read_episodes(file, name, Pieces(file, spool, 2, piece=SMALL)):
-        if isinstance(item, Record):
+def spooled(file: BinaryIO, spool: EpisodeSpool, name: str) -> None:
+    for item in read_episodes(file, name, ParallelLineReader(file, spool, 2, piece=SMALL)):
+        if isinstance(item, ParsedEpisode):
             spool.keep(item.episode.key, spool.put(item.episode))
-        elif isinstance(item, Line) and item.place is not None:
+        elif isinstance(item, ParsedLine) and item.place is not None:
             spool.keep(item.head.key, item.place)
 
 
@@ -147,9 +154,11 @@ def killing_its_process(read, parent: int):
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_spool_has_the_lines_of_all_processes(tmp_path: Path, monkeypatch, killed):
     if killed:
-        monkeypatch.setattr(module, "_read", killing_its_process(module._read, os.getpid()))
+        monkeypatch.setattr(
+            module, "_read_piece", killing_its_process(module._read_piece, os.getpid())
+        )
     texts = {"a.json": EPISODES[:12], "b.json": EPISODES[12:]}
-    with Spool() as spool:
+    with EpisodeSpool() as spool:
         for name, lines in texts.items():
             (tmp_path / name).write_text(results(*lines))
             with (tmp_path / name).open("rb") as file:
@@ -161,7 +170,7 @@ def test_a_spool_has_the_lines_of_all_processes(tmp_path: Path, monkeypatch, kil
 def test_secrets_are_gone_whoever_wrote_a_line(tmp_path: Path):
     path = tmp_path / "results.json"
     path.write_text(results(*EPISODES))
-    with Spool(lambda text: text.replace("refund", "***")) as spool, path.open("rb") as file:
+    with EpisodeSpool(lambda text: text.replace("refund", "***")) as spool, path.open("rb") as file:
         spooled(file, spool, path.name)
         clean = list(spool.lines())
     assert len(clean) == len(EPISODES)

@@ -26,9 +26,9 @@ from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.contract.results import CollectionError, Results, Session
 from ci_agent_eval.redaction import REDACTED, Redactor
-from ci_agent_eval.results.load import load
-from ci_agent_eval.results.redacted import redacted
-from ci_agent_eval.results.spool import Spool, write_results
+from ci_agent_eval.results.load import load_results
+from ci_agent_eval.results.loaded_redaction import redact_results
+from ci_agent_eval.results.spool import EpisodeSpool, write_results
 from tests.builders import episode, failing
 
 SECRET = "Zx9-plain-value"
@@ -102,7 +102,7 @@ def texts_in(value: Any, name: str = "") -> Iterator[str]:
 def test_every_text_is_redacted():
     # Were a field added and forgotten here, the first line would say so: it has a text of its own.
     assert set(texts_in(LOADED)) == {SECRET}
-    assert set(texts_in(redacted(LOADED, REDACT))) == {REDACTED}
+    assert set(texts_in(redact_results(LOADED, REDACT))) == {REDACTED}
 
 
 def nones_in(value: Any, path: str = "") -> Iterator[str]:
@@ -140,7 +140,7 @@ def test_the_value_above_leaves_no_text_unset():
 
 
 def test_the_fixed_words_stay():
-    clean = redacted(LOADED, Redactor((SECRET, "required", "collection_error")).text)
+    clean = redact_results(LOADED, Redactor((SECRET, "required", "collection_error")).text)
     assert clean.episodes[0].gate == "required"
     assert clean.findings[0].kind == "collection_error"
 
@@ -153,8 +153,8 @@ def merged(tmp_path):
         lines = "".join(f"{canonical_json(item)}\n" for item in episodes)
         (tmp_path / "a.jsonl").write_text(lines)
         redact = Redactor().text
-        with Spool(redact) as spool:
-            loaded = load(["a.jsonl"], [], root=tmp_path, spool=spool, redact=redact)
+        with EpisodeSpool(redact) as spool:
+            loaded = load_results(["a.jsonl"], [], root=tmp_path, spool=spool, redact=redact)
             write_results(tmp_path / "results.json", "s", spool)
         return loaded, Results.model_validate_json((tmp_path / "results.json").read_bytes())
 

@@ -6,12 +6,12 @@ import json
 import random
 
 from ci_agent_eval.results import samples as module
-from ci_agent_eval.results.samples import MOST_WAYS, Samples
+from ci_agent_eval.results.samples import MAX_TOOL_PATHS, SampleCollector
 from tests.builders import calling, episode, failing
 
 
 def listed(*episodes, redact=None, dropped=()):
-    samples = Samples()
+    samples = SampleCollector()
     for item in episodes:
         place = samples.put(item)
         if item not in dropped:
@@ -42,7 +42,7 @@ def test_what_says_nothing_of_the_agent_is_not_kept():
 def test_of_many_ways_the_earliest_few_are_kept_in_any_order():
     ways = [way(number, f"tool_{number}") for number in range(1, 9)]
     whole = listed(*ways)
-    assert [one.iteration for one in whole] == list(range(1, MOST_WAYS + 1))
+    assert [one.iteration for one in whole] == list(range(1, MAX_TOOL_PATHS + 1))
     random.Random(7).shuffle(ways)
     assert listed(*ways) == whole
 
@@ -60,5 +60,5 @@ def test_turns_are_without_secrets_and_still_json():
 
 
 def test_a_conversation_that_is_too_long_is_noted_and_not_kept():
-    (found,) = listed(way(1, {"name": "a", "arguments": "x" * module.LONGEST}))
+    (found,) = listed(way(1, {"name": "a", "arguments": "x" * module.MAX_CONVERSATION}))
     assert (found.tools, found.turns) == (("a",), None)

@@ -20,7 +20,7 @@ from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
-from ci_agent_eval.results.load import load
+from ci_agent_eval.results.load import load_results
 from ci_agent_eval.storage.sharding import assign, parse_shard, plan_of
 from tests.builders import episode, failing, junit_case, junit_case_of, junit_xml, write_run
 
@@ -54,7 +54,7 @@ def split(tmp_path, count):
 
 
 def loaded(tmp_path):
-    return load(["shards/*"], [], root=tmp_path)
+    return load_results(["shards/*"], [], root=tmp_path)
 
 
 def report(tmp_path):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.results import sources as module
-from ci_agent_eval.results.sources import Sources, find_sources
+from ci_agent_eval.results import file_search as module
+from ci_agent_eval.results.file_search import FoundFiles, find_result_files
 from tests.builders import episode, journal_line, junit_xml, write_run
 
 
@@ -17,13 +17,13 @@ def touch(root: Path, *names: str) -> None:
         (root / name).write_text("x", encoding="utf-8")
 
 
-def junit_names(found: Sources) -> list[str]:
+def junit_names(found: FoundFiles) -> list[str]:
     return [file.where for file in found.junit]
 
 
 def test_a_folder_is_a_run_with_all_its_files(tmp_path: Path) -> None:
     write_run(tmp_path / "out", episode(), journal={"gw0.jsonl": []}, junit=junit_xml())
-    found = find_sources(["out"], [], tmp_path)
+    found = find_result_files(["out"], [], tmp_path)
     (run,) = found.runs
     assert run.session is not None
     assert run.results is not None
@@ -35,14 +35,14 @@ def test_a_folder_is_a_run_with_all_its_files(tmp_path: Path) -> None:
 def test_shards_lie_in_folders_of_the_folder(tmp_path: Path) -> None:
     for name in ("b", "a", "deep/c"):
         write_run(tmp_path / "out" / name, episode(name))
-    found = find_sources(["out"], [], tmp_path)
+    found = find_result_files(["out"], [], tmp_path)
     assert [run.folder for run in found.runs] == ["out/a", "out/b", "out/deep/c"]
 
 
 def test_a_named_results_file_brings_its_session_and_journal(tmp_path: Path) -> None:
     write_run(tmp_path / "out", episode(), journal={"gw0.jsonl": []}, junit=junit_xml())
     for pattern in ("out/results.json", "*/results.json", "out/episodes/*.jsonl"):
-        (run,) = find_sources([pattern], [], tmp_path).runs
+        (run,) = find_result_files([pattern], [], tmp_path).runs
         assert run.session is not None
         assert run.journal
         assert run.junit is None
@@ -50,7 +50,7 @@ def test_a_named_results_file_brings_its_session_and_journal(tmp_path: Path) -> 
 
 def test_other_files_are_sorted_by_what_they_are(tmp_path: Path) -> None:
     touch(tmp_path, "a.json", "b.jsonl", "c.xml", "d.XML", "verdict.json", "eval-results.json")
-    found = find_sources(["*"], [], tmp_path)
+    found = find_result_files(["*"], [], tmp_path)
     assert [file.where for file in found.episodes] == ["a.json", "b.jsonl"]
     assert junit_names(found) == ["c.xml", "d.XML"]
     assert found.findings == ()
@@ -60,13 +60,13 @@ def test_order_is_by_bytes_and_each_file_comes_once(tmp_path: Path) -> None:
     touch(tmp_path, "b.xml", "a.xml", "é.xml", "Z.xml", "sub/a.xml")
     patterns = ["*.xml", "a.xml", "./b.xml", "sub/../a.xml", "**/*.xml", str(tmp_path / "b.xml")]
     expected = ["Z.xml", "a.xml", "b.xml", "sub/a.xml", "é.xml"]
-    assert junit_names(find_sources([], patterns, tmp_path)) == expected
-    assert junit_names(find_sources([], patterns[::-1], tmp_path)) == expected
+    assert junit_names(find_result_files([], patterns, tmp_path)) == expected
+    assert junit_names(find_result_files([], patterns[::-1], tmp_path)) == expected
 
 
 def test_a_folder_of_junit_files_is_searched(tmp_path: Path) -> None:
     touch(tmp_path, "reports/x/TEST-a.xml", "reports/b.xml", "reports/note.txt")
-    found = find_sources([], ["reports"], tmp_path)
+    found = find_result_files([], ["reports"], tmp_path)
     assert junit_names(found) == ["reports/b.xml", "reports/x/TEST-a.xml"]
 
 
@@ -74,7 +74,7 @@ def test_a_folder_of_junit_files_is_searched(tmp_path: Path) -> None:
     ("results", "junit"), [(["no/*.json"], []), ([], ["no/*.xml"]), (["gone.json"], [])]
 )
 def test_a_pattern_that_matches_nothing_is_a_finding(results, junit, tmp_path: Path) -> None:
-    (finding,) = find_sources(results, junit, tmp_path).findings
+    (finding,) = find_result_files(results, junit, tmp_path).findings
     assert (finding.kind, finding.blocking) == ("no_results", True)
     assert finding.where == (results + junit)[0]
     assert repr(finding.where) in finding.message
@@ -82,24 +82,24 @@ def test_a_pattern_that_matches_nothing_is_a_finding(results, junit, tmp_path: P
 
 def test_a_folder_without_results_is_a_finding(tmp_path: Path) -> None:
     touch(tmp_path, "empty/readme.txt")
-    assert [f.kind for f in find_sources(["empty"], [], tmp_path).findings] == ["no_results"]
-    assert [f.kind for f in find_sources([], ["empty"], tmp_path).findings] == ["no_results"]
+    assert [f.kind for f in find_result_files(["empty"], [], tmp_path).findings] == ["no_results"]
+    assert [f.kind for f in find_result_files([], ["empty"], tmp_path).findings] == ["no_results"]
 
 
 @pytest.mark.parametrize("pattern", ["", "  ", "a\0b"])
 def test_a_pattern_without_meaning_is_a_usage_error(pattern: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="give a file, a folder, or a pattern"):
-        find_sources([pattern], [], tmp_path)
+        find_result_files([pattern], [], tmp_path)
 
 
 def test_unclosed_brackets_are_plain_text(tmp_path: Path) -> None:
     touch(tmp_path, "shard[1.xml")
-    assert junit_names(find_sources([], ["shard[1.xml"], tmp_path)) == ["shard[1.xml"]
+    assert junit_names(find_result_files([], ["shard[1.xml"], tmp_path)) == ["shard[1.xml"]
 
 
 def test_files_outside_of_the_root_may_be_named(tmp_path: Path) -> None:
     touch(tmp_path, "elsewhere/a.xml", "root/keep")
-    found = find_sources([], [str(tmp_path / "elsewhere/*.xml")], tmp_path / "root")
+    found = find_result_files([], [str(tmp_path / "elsewhere/*.xml")], tmp_path / "root")
     assert junit_names(found) == [(tmp_path / "elsewhere/a.xml").as_posix()]
     assert found.findings == ()
 
@@ -108,7 +108,7 @@ def test_a_link_that_leads_outside_is_a_finding(tmp_path: Path) -> None:
     touch(tmp_path, "secret.xml", "root/reports/a.xml")
     (tmp_path / "root/reports/b.xml").symlink_to(tmp_path / "secret.xml")
     (tmp_path / "root/reports/c.xml").symlink_to("a.xml")
-    found = find_sources([], ["reports/*.xml"], tmp_path / "root")
+    found = find_result_files([], ["reports/*.xml"], tmp_path / "root")
     assert junit_names(found) == ["reports/a.xml", "reports/c.xml"]
     assert [(f.where, "leads outside" in f.message) for f in found.findings] == [
         ("reports/b.xml", True)
@@ -118,7 +118,7 @@ def test_a_link_that_leads_outside_is_a_finding(tmp_path: Path) -> None:
 def test_a_linked_folder_is_not_searched_silently(tmp_path: Path) -> None:
     write_run(tmp_path / "out/a", episode())
     (tmp_path / "out/b").symlink_to("a")
-    found = find_sources(["out"], [], tmp_path)
+    found = find_result_files(["out"], [], tmp_path)
     assert [f.where for f in found.findings] == ["out/b"]
 
 
@@ -128,7 +128,7 @@ def test_linked_folders_of_others_are_told_once_and_do_not_block(tmp_path: Path)
     for name in ("node_modules", "lib", "vendor"):
         (tmp_path / name).symlink_to("store/x")
     for arguments in ((["."], []), ([], ["."])):
-        (finding,) = find_sources(*arguments, tmp_path).findings
+        (finding,) = find_result_files(*arguments, tmp_path).findings
         assert (finding.where, finding.blocking) == ("lib", False)
         assert "2 more are linked folders" in finding.message
 
@@ -138,7 +138,7 @@ def test_a_linked_folder_with_a_name_of_ours_blocks(name: str, tmp_path: Path) -
     write_run(tmp_path / "out", episode())
     (tmp_path / "gone").mkdir()
     (tmp_path / name).symlink_to("gone")
-    assert [(f.where, f.blocking) for f in find_sources(["."], [], tmp_path).findings] == [
+    assert [(f.where, f.blocking) for f in find_result_files(["."], [], tmp_path).findings] == [
         (name, True)
     ]
 
@@ -146,45 +146,45 @@ def test_a_linked_folder_with_a_name_of_ours_blocks(name: str, tmp_path: Path) -
 def test_a_run_is_its_folder_and_nothing_below(tmp_path: Path) -> None:
     write_run(tmp_path / "out", episode(), junit=junit_xml())
     write_run(tmp_path / "out/old", episode("old"), junit=junit_xml())
-    found = find_sources([], [], tmp_path, [Path("out")])
+    found = find_result_files([], [], tmp_path, [Path("out")])
     assert [run.folder for run in found.runs] == ["out"]
     assert junit_names(found) == ["out/junit.xml"]
     assert not found.runs[0].lacks_junit
-    assert find_sources([], [], tmp_path, [tmp_path / "out"]) == found
+    assert find_result_files([], [], tmp_path, [tmp_path / "out"]) == found
     (tmp_path / "out/junit.xml").unlink()
-    assert find_sources([], [], tmp_path, [Path("out")]).runs[0].lacks_junit
-    assert not find_sources(["out"], [], tmp_path).runs[0].lacks_junit
+    assert find_result_files([], [], tmp_path, [Path("out")]).runs[0].lacks_junit
+    assert not find_result_files(["out"], [], tmp_path).runs[0].lacks_junit
 
 
 def test_a_run_folder_with_nothing_in_it_is_a_finding(tmp_path: Path) -> None:
     write_run(tmp_path / "out/old", episode("old"))
-    (finding,) = find_sources([], [], tmp_path, [Path("out")]).findings
+    (finding,) = find_result_files([], [], tmp_path, [Path("out")]).findings
     assert (finding.kind, finding.where, finding.blocking) == ("no_results", "out", True)
 
 
 def test_what_is_no_regular_file_is_a_finding(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.xml")
     (tmp_path / "broken.xml").symlink_to("gone")
-    found = find_sources([], ["*.xml", "broken.xml"], tmp_path)
+    found = find_result_files([], ["*.xml", "broken.xml"], tmp_path)
     assert found.junit == ()
     assert sorted(f.where for f in found.findings) == ["broken.xml", "pipe.xml"]
 
 
 def test_a_file_over_the_limit_is_a_finding(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(module, "LARGEST_FILE", 10)
+    monkeypatch.setattr(module, "MAX_FILE_BYTES", 10)
     (tmp_path / "big.xml").write_text("x" * 11, encoding="utf-8")
-    found = find_sources([], ["big.xml"], tmp_path)
+    found = find_result_files([], ["big.xml"], tmp_path)
     assert (found.junit, [f.where for f in found.findings]) == ((), ["big.xml"])
 
 
 def test_names_that_are_no_utf8_can_be_shown(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.xml")).write_text("x", encoding="utf-8")
-    assert junit_names(find_sources([], ["*.xml"], tmp_path)) == ["caf\ufffd.xml"]
+    assert junit_names(find_result_files([], ["*.xml"], tmp_path)) == ["caf\ufffd.xml"]
 
 
 def test_journals_without_results_are_a_run(tmp_path: Path) -> None:
     journal = {"gw0.jsonl": [journal_line(episode())]}
     write_run(tmp_path / "out", results=False, journal=journal)
     (tmp_path / "out/session.json").unlink()
-    (run,) = find_sources(["out"], [], tmp_path).runs
+    (run,) = find_result_files(["out"], [], tmp_path).runs
     assert (run.session, run.results, len(run.journal)) == (None, None, 1)

@@ -20,7 +20,7 @@ from ci_agent_eval.render.html.beginning import PAGE_BEGINNING
 from ci_agent_eval.render.html.caps import Caps
 from ci_agent_eval.render.html.page import render_html
 from ci_agent_eval.render.links import Links
-from ci_agent_eval.results.samples import Samples
+from ci_agent_eval.results.samples import SampleCollector
 from tests.builders import (
     baseline,
     episode,
@@ -338,7 +338,7 @@ def test_what_is_wrong_with_the_shards_is_the_first_reason_and_hides_what_follow
 
 def sampled(*episodes):
     """What a baseline of these episodes lends to the page."""
-    samples = Samples()
+    samples = SampleCollector()
     for item in episodes:
         samples.keep(item.key, samples.put(item))
     return samples.listed(None)

@@ -8,16 +8,16 @@ from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.contract.findings import MissingShards
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.results.baselines.files import from_files
-from ci_agent_eval.results.baselines.found import Wanted
+from ci_agent_eval.results.baselines.files import load_from_files
 from ci_agent_eval.results.baselines.load import load_baseline
+from ci_agent_eval.results.baselines.request import BaselineRequest
 from tests.builders import episode, failing, write_run
 
 SHA = "4f2a91c" + "0" * 33
 
 
 def found(root, name, **fields):
-    return from_files(Wanted(name, root, **fields))
+    return load_from_files(BaselineRequest(name, root, **fields))
 
 
 def names(baseline):
@@ -153,6 +153,6 @@ def test_secrets_are_redacted(tmp_path):
 
 def test_artifacts_are_for_the_action(tmp_path):
     with pytest.raises(InputError, match="known to the action alone"):
-        load_baseline(Wanted("artifact", tmp_path), {})
-    told = load_baseline(Wanted("artifact", tmp_path), {"artifact": lambda w: w.name})
+        load_baseline(BaselineRequest("artifact", tmp_path), {})
+    told = load_baseline(BaselineRequest("artifact", tmp_path), {"artifact": lambda w: w.name})
     assert told == "artifact"

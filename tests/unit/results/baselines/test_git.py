@@ -9,9 +9,9 @@ import pytest
 
 from ci_agent_eval.analysis.comparison.model import NoBaseline
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.results.baselines.found import Wanted
-from ci_agent_eval.results.baselines.git import parse_place
+from ci_agent_eval.results.baselines.git import parse_git_location
 from ci_agent_eval.results.baselines.load import load_baseline
+from ci_agent_eval.results.baselines.request import BaselineRequest
 from tests.builders import episode, failing, write_run
 
 PATH = os.environ["PATH"]
@@ -36,7 +36,7 @@ def repository(tmp_path):
 
 
 def found(root, place):
-    return load_baseline(Wanted(f"git:{place}", root, search_path=PATH), {})
+    return load_baseline(BaselineRequest(f"git:{place}", root, search_path=PATH), {})
 
 
 @pytest.mark.parametrize("ref", ["main", "HEAD", "main^{commit}"])
@@ -81,7 +81,7 @@ def test_outside_a_repository(tmp_path):
 
 
 def test_without_git(repository):
-    wanted = Wanted("git:main:evals", repository, search_path="/nonexistent")
+    wanted = BaselineRequest("git:main:evals", repository, search_path="/nonexistent")
     (finding,) = load_baseline(wanted, {}).findings
     assert "git is not installed" in finding.message
 
@@ -92,7 +92,7 @@ def test_without_git(repository):
 )
 def test_what_is_no_place_at_all(place):
     with pytest.raises(InputError, match="must be git:REF:PATH"):
-        parse_place(f"git:{place}")
+        parse_git_location(f"git:{place}")
 
 
 def test_the_repository_s_own_settings_start_nothing(repository, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_agent_eval.analysis.loaded_results import build_episode_record
-from ci_agent_eval.results.episodes import Record
+from ci_agent_eval.results.episodes import ParsedEpisode
 from tests.unit.results.importers.reading import loaded, outcomes, problems, read, read_document
 
 
@@ -27,7 +27,7 @@ class TestDeepEval:
         case = next(one for one in document["testCases"] if one["name"] == "refund")
         assert case["success"] is True
         case["metricsData"][0]["error"] = error
-        records = [item for item in read_document(document) if isinstance(item, Record)]
+        records = [item for item in read_document(document) if isinstance(item, ParsedEpisode)]
         (found,) = [r.episode for r in records if r.episode.scenario_id == "refund"]
         assert found.outcome == "error"
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.results.episodes import Record, read_episodes
+from ci_agent_eval.results.episodes import ParsedEpisode, read_episodes
 from ci_agent_eval.results.importers.registry import IMPORTERS
 
 FILES = Path(__file__).parents[3] / "fixtures/interchange"
@@ -51,7 +51,7 @@ QUIET = settings(
 
 def read(document: Any) -> None:
     for item in read_episodes(io.BytesIO(json.dumps(document).encode()), "any.json"):
-        if isinstance(item, Record):
+        if isinstance(item, ParsedEpisode):
             build_episode_record(item.episode)
             canonical_json(item.episode)
         else:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.results.load import load
-from ci_agent_eval.results.spool import Spool
+from ci_agent_eval.results.load import load_results
+from ci_agent_eval.results.spool import EpisodeSpool
 from tests.builders import episode, write_run
 
 FILES = Path(__file__).parents[3] / "fixtures/interchange"
@@ -32,8 +32,8 @@ def kinds(loaded):
 
 def test_an_eval_archive_holds_the_same_as_its_json(folder):
     root = folder("inspect_ai/repeated.eval", "inspect_ai/once.json")
-    archived = load(["inspect_ai-repeated.eval"], [], root=root)
-    plain = load(["inspect_ai-once.json"], [], root=root)
+    archived = load_results(["inspect_ai-repeated.eval"], [], root=root)
+    plain = load_results(["inspect_ai-once.json"], [], root=root)
     assert not archived.findings
     assert [(e.scenario_id, e.iteration, e.outcome, e.tokens) for e in archived.episodes] == [
         (e.scenario_id, iteration, e.outcome, e.tokens)
@@ -45,7 +45,7 @@ def test_an_eval_archive_holds_the_same_as_its_json(folder):
 def test_an_archive_of_something_else_is_a_finding(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.eval", "w") as opened:
         opened.writestr("samples/a_epoch_1.json", "{}")
-    loaded = load(["a.eval"], [], root=tmp_path)
+    loaded = load_results(["a.eval"], [], root=tmp_path)
     (first, *_) = [f for f in loaded.findings if f.kind == "unreadable_file"]
     assert "without header.json" in first.message
     assert "inspect log convert --to json" in first.message
@@ -54,7 +54,7 @@ def test_an_archive_of_something_else_is_a_finding(tmp_path):
 @pytest.mark.parametrize("content", [b"PK", b"PK\x03\x04broken", b"PK\x05\x06" + bytes(18)])
 def test_a_broken_archive_is_a_finding(tmp_path, content):
     (tmp_path / "a.eval").write_bytes(content)
-    assert "unreadable_file" in kinds(load(["a.eval"], [], root=tmp_path))
+    assert "unreadable_file" in kinds(load_results(["a.eval"], [], root=tmp_path))
 
 
 @pytest.mark.parametrize("member", ["header.json", "samples/a_epoch_1.json"])
@@ -65,13 +65,13 @@ def test_a_broken_member_is_a_finding(tmp_path, member, text):
     with zipfile.ZipFile(tmp_path / "a.eval", "w") as opened:
         for name, content in members.items():
             opened.writestr(name, content.encode("latin-1"))
-    assert "unreadable_file" in kinds(load(["a.eval"], [], root=tmp_path))
+    assert "unreadable_file" in kinds(load_results(["a.eval"], [], root=tmp_path))
 
 
 def test_a_name_tells_nothing(folder):
     root = folder("promptfoo/once.json")
     (root / "promptfoo-once.json").rename(root / "results.json")
-    loaded = load(["results.json"], [], root=root)
+    loaded = load_results(["results.json"], [], root=root)
     assert len(loaded.episodes) == 10
     assert not loaded.findings
 
@@ -79,7 +79,7 @@ def test_a_name_tells_nothing(folder):
 def test_it_goes_together_with_runs_of_our_own(folder):
     root = folder("deepeval/single.json")
     write_run(root / "ours", episode("greet"))
-    loaded = load(["ours", "deepeval-single.json"], [], root=root)
+    loaded = load_results(["ours", "deepeval-single.json"], [], root=root)
     assert {e.scenario_id for e in loaded.episodes} == {"greet", "refund", "invoice", "broken"}
     assert not loaded.findings
 
@@ -87,7 +87,7 @@ def test_it_goes_together_with_runs_of_our_own(folder):
 def test_the_same_file_twice_is_a_duplicate(folder):
     root = folder("pydantic_evals/once.json")
     shutil.copy(root / "pydantic_evals-once.json", root / "again.json")
-    assert kinds(load(["*.json"], [], root=root)) == {"duplicate"}
+    assert kinds(load_results(["*.json"], [], root=root)) == {"duplicate"}
 
 
 def test_providers_in_files_of_their_own_are_no_duplicates(folder):
@@ -96,7 +96,7 @@ def test_providers_in_files_of_their_own_are_no_duplicates(folder):
     (root / "other.json").write_text(
         text.replace('"desk"', '"night desk"').replace("parrot", "jay")
     )
-    assert not load(["*.json"], [], root=root).findings
+    assert not load_results(["*.json"], [], root=root).findings
 
 
 ALL = (
@@ -115,8 +115,8 @@ def test_any_order_of_files_gives_the_same(folder):
     names = [name.replace("/", "-") for name in ALL]
     written = []
     for order in (names, names[::-1], names[3:] + names[:3]):
-        with Spool() as spool:
-            loaded = load(order, [], root=root, spool=spool)
+        with EpisodeSpool() as spool:
+            loaded = load_results(order, [], root=root, spool=spool)
             written.append((loaded, tuple(spool.lines())))
     assert not written[0][0].findings
     assert written[0] == written[1] == written[2]
@@ -124,8 +124,8 @@ def test_any_order_of_files_gives_the_same(folder):
 
 def test_secrets_are_taken_out(folder):
     root = folder("promptfoo/once.json")
-    with Spool(lambda text: text.replace("weather", "***")) as spool:
-        load(["promptfoo-once.json"], [], root=root, spool=spool)
+    with EpisodeSpool(lambda text: text.replace("weather", "***")) as spool:
+        load_results(["promptfoo-once.json"], [], root=root, spool=spool)
         text = "".join(spool.lines())
     assert "***" in text
     assert "weather" not in text

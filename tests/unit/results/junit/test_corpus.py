@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.results.load import load
+from ci_agent_eval.results.load import load_results
 
 _BESIDE = Path(__file__).resolve().parents[5] / "shared/corpus/junit"
 CORPUS = Path(os.environ.get("AGENT_EVAL_JUNIT_CORPUS", _BESIDE))
@@ -36,7 +36,7 @@ LOSSES = {
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row["path"])
 def test_every_count_is_equal_and_every_unreadable_file_is_named(row: dict[str, str]) -> None:
     path = row["path"]
-    found = load([], [path], root=CORPUS)
+    found = load_results([], [path], root=CORPUS)
     (source,) = found.sources
     unreadable = [f.where for f in found.findings if f.kind == "unreadable_file"]
     counted = (source.cases, source.failures, source.errors, source.skipped)

@@ -11,7 +11,7 @@ from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.analysis.summary import summarize_results
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.gate import GatePolicy, decide_verdict
-from ci_agent_eval.results.load import load
+from ci_agent_eval.results.load import load_results
 
 ROOT = Path(__file__).parents[4]
 FILES = ROOT / "tests/fixtures/junit"
@@ -62,7 +62,7 @@ STRICTER = {
 
 
 def read(name: str) -> LoadedResults:
-    return load([], [f"{name}.xml"], root=FILES)
+    return load_results([], [f"{name}.xml"], root=FILES)
 
 
 def passes(loaded: LoadedResults) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.results.junit.declared import Counts
+from ci_agent_eval.results.junit.declared_counts import CaseCounts
 from ci_agent_eval.results.junit.reader import JUnitFile, read_junit
 from tests.builders import junit_case, junit_xml
 
@@ -300,7 +300,7 @@ def test_a_thousand_results_do_not_hide_a_worse_one() -> None:
 def test_passing_cases_are_not_kept() -> None:
     file = read(junit_xml(*(junit_case() for _ in range(1000))))
     assert (file.failing, file.joined, file.flaky) == ([], [], [])
-    assert file.counts == Counts(passed=1000)
+    assert file.counts == CaseCounts(passed=1000)
 
 
 def differences(document: str) -> list[tuple[str, bool]]:

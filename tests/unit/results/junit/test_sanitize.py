@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ci_agent_eval.results.junit.expat import StreamEnd, stream
 from ci_agent_eval.results.junit.sanitize import CleanReader, EncodingError
+from ci_agent_eval.results.junit.xml_stream import StreamEnd, parse_xml_stream
 
 FORBIDDEN = ["\x00", "\x01", "\x08", "\x0b", "\x0c", "\x1b", "\x1f", "\ufffe", "\uffff"]
 REFERENCES = ["&#x1b;", "&#27;", "&#0;", "&#x0;", "&#xD800;", "&#xFFFE;", "&#65535;", "&#x110000;"]
@@ -118,7 +118,7 @@ def heard(data: bytes, step: int = 1 << 20) -> tuple[list[str], StreamEnd]:
             parser.StartElementHandler = lambda tag, _: texts.append(tag)
             parser.CharacterDataHandler = texts.append
 
-    end = stream(Chunked(data, step), Listener())
+    end = parse_xml_stream(Chunked(data, step), Listener())
     return texts, end
 
 

@@ -15,7 +15,7 @@ Redact = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class BaselineRequest:
     """What a baseline is sought for."""
 
     name: str
@@ -34,7 +34,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundBaseline:
     """A baseline or why there is none; what was wrong with its files."""
 
     baseline: Baseline | NoBaseline
@@ -42,16 +42,16 @@ class Found:
     """A blocking one: it was asked for and there, and cannot be read."""
 
 
-Source = Callable[[Wanted], Found]
+BaselineSource = Callable[[BaselineRequest], FoundBaseline]
 """Finds a baseline. What is not there is `NoBaseline`; what is there and broken is a finding."""
 
 
-def broken(where: str, message: str) -> Found:
+def build_unreadable_baseline(where: str, message: str) -> FoundBaseline:
     """Return that a baseline is there, or ought to be, and cannot be read."""
     finding = Finding("baseline", where, message)
-    return Found(NoBaseline("it cannot be read"), (finding,))
+    return FoundBaseline(NoBaseline("it cannot be read"), (finding,))
 
 
-def nothing(reason: str) -> Found:
+def build_missing_baseline(reason: str) -> FoundBaseline:
     """Return that there is no baseline, and why."""
-    return Found(NoBaseline(reason))
+    return FoundBaseline(NoBaseline(reason))

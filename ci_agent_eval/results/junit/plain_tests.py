@@ -10,17 +10,17 @@ from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, Plain
 from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile
-from ci_agent_eval.results.junit.declared import Counts, Difference
+from ci_agent_eval.results.file_search import ResultFile
+from ci_agent_eval.results.junit.declared_counts import CaseCounts, CountDifference
 from ci_agent_eval.results.junit.reader import JUnitFile, read_junit
-from ci_agent_eval.results.sources import Input
 from ci_agent_eval.storage.regular_file import open_regular
 
-MOST_DETAILS = 1000
+MAX_DETAILS = 1000
 """Failing cases that keep the text of their failure; the others keep its first line."""
 
 
 @dataclass(slots=True)
-class Tests:
+class JUnitTests:
     """What all JUnit files hold together."""
 
     __test__ = False  # pytest would take the name for a test class
@@ -38,21 +38,21 @@ class Tests:
 
     def plain_with(self, unclaimed: Sequence[JUnitCase]) -> PlainTests:
         """Return the plain tests, with those joined cases that no episode claimed."""
-        unclaimed = [_judged_retry(case, self.passed_on_retry) for case in unclaimed]
+        unclaimed = [_judge_retry(case, self.passed_on_retry) for case in unclaimed]
         failing = [*self.failing, *(case for case in unclaimed if _is_bad(case))]
         flaky = [*self.flaky, *(case.title for case in unclaimed if case.flaky)]
         tally = sum((tally_outcome(case.outcome) for case in unclaimed), self.tally)
-        return PlainTests(tally, tuple(sorted(failing, key=_order)), tuple(sorted(flaky)))
+        return PlainTests(tally, tuple(sorted(failing, key=_case_sort_key)), tuple(sorted(flaky)))
 
 
-def read_tests(
-    files: Iterable[Input],
+def read_junit_tests(
+    files: Iterable[ResultFile],
     episode_addresses: Mapping[Path, Container[tuple[str, str]]],
     of_runs: Container[Path] = (),
     of_shards: Container[Path] = (),
     *,
     passed_on_retry: PassedOnRetry = "flaky",
-) -> Tests:
+) -> JUnitTests:
     """Read the files one after the other; memory grows with what failed, not with the files.
 
     `episode_addresses` are those of the episodes of the run that a file belongs to: in
@@ -60,7 +60,7 @@ def read_tests(
     wrote beside a session of ours. Those of shards tell one after the other what none of
     them could collect, for each collects the whole suite: it counts once.
     """
-    tests = Tests(passed_on_retry)
+    tests = JUnitTests(passed_on_retry)
     told: set[JUnitCase] = set()
     for file in files:
         try:
@@ -69,8 +69,8 @@ def read_tests(
                 of_run = file.path in of_runs
                 found = read_junit(opened, addresses, of_run=of_run)
             if file.path in of_shards:
-                _forget_what_was_told(found, told)
-            _add(tests, file.where, found)
+                _drop_repeated_collection_cases(found, told)
+            _add_file(tests, file.where, found)
         except OSError as error:
             problem = f"it cannot be read: {error.strerror}"
             tests.findings.append(Finding("unreadable_file", file.where, problem))
@@ -79,22 +79,22 @@ def read_tests(
     return tests
 
 
-def _forget_what_was_told(file: JUnitFile, told: set[JUnitCase]) -> None:
+def _drop_repeated_collection_cases(file: JUnitFile, told: set[JUnitCase]) -> None:
     """Leave out the collected files that a shard before this one told of."""
     for case in file.collected:
         key = JUnitCase("", case.name, case.outcome)
         if key in told:
             file.failing = [one for one in file.failing if one is not case]
-            file.counts = _less(file.counts, case.outcome)
+            file.counts = _subtract_outcome(file.counts, case.outcome)
         told.add(key)
 
 
-def _less(counts: Counts, outcome: Outcome) -> Counts:
+def _subtract_outcome(counts: CaseCounts, outcome: Outcome) -> CaseCounts:
     one = tally_outcome(outcome)
     return counts._replace(error=counts.error - one.error, skipped=counts.skipped - one.skipped)
 
 
-def _judged_retry(case: JUnitCase, passed_on_retry: PassedOnRetry) -> JUnitCase:
+def _judge_retry(case: JUnitCase, passed_on_retry: PassedOnRetry) -> JUnitCase:
     """Return a case as the setting wants it, if it passed only on a retry."""
     if not case.flaky or passed_on_retry == "flaky":
         return case
@@ -106,7 +106,7 @@ def _judged_retry(case: JUnitCase, passed_on_retry: PassedOnRetry) -> JUnitCase:
 
 
 def _judge_retries(file: JUnitFile, passed_on_retry: PassedOnRetry) -> None:
-    judged = [_judged_retry(case, passed_on_retry) for case in file.flaky]
+    judged = [_judge_retry(case, passed_on_retry) for case in file.flaky]
     failed = [case for case in judged if case.outcome == "failed"]
     file.flaky = [case for case in judged if case.flaky]
     file.failing += failed
@@ -115,22 +115,22 @@ def _judge_retries(file: JUnitFile, passed_on_retry: PassedOnRetry) -> None:
     )
 
 
-def _add(tests: Tests, where: str, file: JUnitFile) -> None:
+def _add_file(tests: JUnitTests, where: str, file: JUnitFile) -> None:
     _judge_retries(file, tests.passed_on_retry)
     counts = file.counts
     tests.tally += OutcomeTally(counts.passed, counts.failed, counts.error, counts.skipped)
-    tests.tally = _without(tests.tally, file.joined)
-    room = max(0, MOST_DETAILS - len(tests.failing))
+    tests.tally = _subtract_cases(tests.tally, file.joined)
+    room = max(0, MAX_DETAILS - len(tests.failing))
     tests.failing += file.failing[:room]
     tests.failing += [case._replace(detail=None) for case in file.failing[room:]]
     tests.flaky += (case.title for case in file.flaky)
     tests.joined += file.joined
-    tests.sources.append(_source(where, file))
-    tests.findings += _findings(where, file)
+    tests.sources.append(_build_source(where, file))
+    tests.findings += _build_findings(where, file)
     tests.complete = tests.complete and file.end.problem is None
 
 
-def _without(tally: OutcomeTally, cases: Iterable[JUnitCase]) -> OutcomeTally:
+def _subtract_cases(tally: OutcomeTally, cases: Iterable[JUnitCase]) -> OutcomeTally:
     for case in cases:
         one = tally_outcome(case.outcome)
         tally = OutcomeTally(
@@ -142,7 +142,7 @@ def _without(tally: OutcomeTally, cases: Iterable[JUnitCase]) -> OutcomeTally:
     return tally
 
 
-def _source(where: str, file: JUnitFile) -> SourceFile:
+def _build_source(where: str, file: JUnitFile) -> SourceFile:
     counts = file.counts
     return SourceFile(
         path=where,
@@ -156,14 +156,14 @@ def _source(where: str, file: JUnitFile) -> SourceFile:
     )
 
 
-def _findings(where: str, file: JUnitFile) -> list[Finding]:
+def _build_findings(where: str, file: JUnitFile) -> list[Finding]:
     findings = [
-        Finding("declared_counts_differ", where, _sentence(difference), difference.loses)
+        Finding("declared_counts_differ", where, _describe_difference(difference), difference.loses)
         for difference in file.differences
     ]
     if file.end.problem is not None:
         place = f"{where}:{file.end.line}" if file.end.line else where
-        message = f"{file.end.problem}; {_counted(file.counts.cases)}write it again"
+        message = f"{file.end.problem}; {_describe_counted_cases(file.counts.cases)}write it again"
         findings.append(Finding("unreadable_file", place, message))
     if file.end.replaced:
         number = file.end.replaced
@@ -173,13 +173,13 @@ def _findings(where: str, file: JUnitFile) -> list[Finding]:
     return findings
 
 
-def _sentence(difference: Difference) -> str:
+def _describe_difference(difference: CountDifference) -> str:
     if difference.loses:
         return f"{difference.text}: something did not report; run its tests again"
     return f"{difference.text}; only the cases count"
 
 
-def _counted(cases: int) -> str:
+def _describe_counted_cases(cases: int) -> str:
     if not cases:
         return ""
     return (
@@ -191,7 +191,7 @@ def _is_bad(case: JUnitCase) -> bool:
     return case.outcome in ("failed", "error")
 
 
-def _order(case: JUnitCase) -> tuple[str, str, str, str, str, int]:
+def _case_sort_key(case: JUnitCase) -> tuple[str, str, str, str, str, int]:
     return (
         case.title,
         case.outcome,

@@ -19,15 +19,15 @@ from ci_agent_eval.contract.results import (
 )
 from ci_agent_eval.errors import InputError
 
-LARGEST_FILE = 2 * 1024**3
+MAX_FILE_BYTES = 2 * 1024**3
 """Bytes above which a file is a finding, not an input."""
 
 _VERDICT_NAME = "verdict.json"
-_DEEPEST_FOLDER = 20
+_MAX_DEPTH = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class ResultFile:
     """One file to read."""
 
     path: Path
@@ -36,14 +36,14 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunFolder:
     """The files that one run of our plugin left in a folder."""
 
     folder: str
-    session: Input | None = None
-    results: Input | None = None
-    journal: tuple[Input, ...] = ()
-    junit: Input | None = None
+    session: ResultFile | None = None
+    results: ResultFile | None = None
+    journal: tuple[ResultFile, ...] = ()
+    junit: ResultFile | None = None
     junit_path: Path | None = None
     """Where its JUnit file is, if there is one: the only one whose cases are surely its own."""
     lacks_junit: bool = False
@@ -51,27 +51,27 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class FoundFiles:
     """Everything to read, in the order in which to read it."""
 
-    runs: tuple[Run, ...] = ()
-    episodes: tuple[Input, ...] = ()
+    runs: tuple[RunFolder, ...] = ()
+    episodes: tuple[ResultFile, ...] = ()
     """Episode files that belong to no run of ours."""
-    junit: tuple[Input, ...] = ()
+    junit: tuple[ResultFile, ...] = ()
     """JUnit files, those of the runs included."""
     findings: tuple[Finding, ...] = ()
 
 
-def find_sources(
+def find_result_files(
     results: Sequence[str], junit: Sequence[str], root: Path, runs: Sequence[Path] = ()
-) -> Sources:
+) -> FoundFiles:
     """Expand patterns, folders and file names, relative to `root`.
 
     Each of `runs` is the folder of one run that was to write its JUnit file, too; what
     lies in folders below is of others. Raises InputError for a pattern that cannot mean
     anything.
     """
-    search = _Search(_normal(root))
+    search = _FileSearch(_normalize_path(root))
     try:
         for folder in runs:
             search.add_run(folder)
@@ -88,7 +88,7 @@ def find_sources(
 
 
 @dataclass(slots=True)
-class _Search:
+class _FileSearch:
     """What was found so far; each file once, however many patterns match it."""
 
     root: Path
@@ -106,9 +106,9 @@ class _Search:
 
     def add_run(self, folder: Path) -> None:
         """Take the folder itself and nothing below it."""
-        path = _normal(self.root / folder)
+        path = _normalize_path(self.root / folder)
         self.bases.append(os.path.realpath(path))
-        if not _is_run(path):
+        if not _is_run_folder(path):
             self._find_no_run(path, self._where(path))
         self.run_folders.add(path)
         self.junit_wanted.add(path)
@@ -131,19 +131,19 @@ class _Search:
                 self._find_nothing(pattern, f"the folder {self._where(path)} holds no XML file")
             self.junit_files.update(inside)
 
-    def found(self) -> Sources:
+    def found(self) -> FoundFiles:
         """Sort, check and bundle what was found."""
         runs = tuple(
             run
-            for folder in sorted(self.run_folders, key=_order)
+            for folder in sorted(self.run_folders, key=_path_sort_key)
             if (run := self._run(folder)) is not None
         )
         inside = {run.junit.path for run in runs if run.junit is not None}
-        junit = sorted(self.junit_files | inside, key=_order)
+        junit = sorted(self.junit_files | inside, key=_path_sort_key)
         self._tell_linked()
-        return Sources(
+        return FoundFiles(
             runs=runs,
-            episodes=self._checked(sorted(self.episode_files, key=_order)),
+            episodes=self._checked(sorted(self.episode_files, key=_path_sort_key)),
             junit=self._checked(junit),
             findings=tuple(sorted(set(self.findings))),
         )
@@ -155,25 +155,25 @@ class _Search:
                 f"{pattern!r} names no {what}; give a file, a folder, or a pattern such as "
                 "'reports/**/*.xml'"
             )
-        self.bases.append(_base_of(pattern, self.root))
+        self.bases.append(_find_base_folder(pattern, self.root))
         if os.path.lexists(self.root / pattern):
-            return [_normal(self.root / pattern)]
+            return [_normalize_path(self.root / pattern)]
         # Path.glob neither takes absolute patterns nor leaves out hidden files.
         matches = glob.glob(pattern, root_dir=self.root, recursive=True)  # noqa: PTH207 - as said
         if not matches:
             self._find_nothing(pattern, f"no {what} match {pattern!r}")
-        return [_normal(self.root / match) for match in matches]
+        return [_normalize_path(self.root / match) for match in matches]
 
     def _find_nothing(self, pattern: str, sentence: str) -> None:
         hint = "check that the suite ran before and where it writes"
-        self.findings.append(Finding("no_results", _printable(pattern), f"{sentence}; {hint}"))
+        self.findings.append(Finding("no_results", _make_printable(pattern), f"{sentence}; {hint}"))
 
     def _find_no_run(self, folder: Path, pattern: str) -> None:
         names = f"neither {RESULTS_NAME}, {JOURNAL_DIR}/*.jsonl nor {JUNIT_NAME}"
         self._find_nothing(pattern, f"the folder {self._where(folder)} holds {names}")
 
     def _add_folder(self, folder: Path, pattern: str) -> None:
-        runs = [path for path in self._folders_from(folder) if _is_run(path)]
+        runs = [path for path in self._folders_from(folder) if _is_run_folder(path)]
         if not runs:
             self._find_no_run(folder, pattern)
         self.run_folders.update(runs)
@@ -192,11 +192,11 @@ class _Search:
         else:
             self.episode_files.add(path)
 
-    def _run(self, folder: Path) -> Run | None:
-        journal = sorted((folder / JOURNAL_DIR).glob("*.jsonl"), key=_order)
+    def _run(self, folder: Path) -> RunFolder | None:
+        journal = sorted((folder / JOURNAL_DIR).glob("*.jsonl"), key=_path_sort_key)
         junit_path = folder / JUNIT_NAME
         junit = self._optional(junit_path) if folder in self.junit_wanted else None
-        return Run(
+        return RunFolder(
             folder=self._where(folder),
             session=self._optional(folder / SESSION_NAME),
             results=self._optional(folder / RESULTS_NAME),
@@ -206,18 +206,18 @@ class _Search:
             lacks_junit=folder in self.junit_required and not os.path.lexists(junit_path),
         )
 
-    def _optional(self, path: Path) -> Input | None:
+    def _optional(self, path: Path) -> ResultFile | None:
         if not os.path.lexists(path):
             return None
         return next(iter(self._checked([path])), None)
 
-    def _checked(self, paths: Iterable[Path]) -> tuple[Input, ...]:
+    def _checked(self, paths: Iterable[Path]) -> tuple[ResultFile, ...]:
         """Keep the files that may be read; the others are findings."""
         inputs = []
         for path in paths:
             problem = self._problem_of(path)
             if problem is None:
-                inputs.append(Input(path, self._where(path)))
+                inputs.append(ResultFile(path, self._where(path)))
             else:
                 self.findings.append(Finding("unreadable_file", self._where(path), problem))
         return tuple(inputs)
@@ -229,16 +229,16 @@ class _Search:
             return f"it cannot be opened: {error.strerror}"
         if not stat.S_ISREG(status.st_mode):
             return "it is not a regular file"
-        if status.st_size > LARGEST_FILE:
+        if status.st_size > MAX_FILE_BYTES:
             return "it is larger than 2 GiB; split the run into shards"
         real = os.path.realpath(path)
-        if not any(_lies_in(real, base) for base in (os.path.realpath(self.root), *self.bases)):
+        if not any(_is_below(real, base) for base in (os.path.realpath(self.root), *self.bases)):
             return "it is a symbolic link that leads outside; copy the file instead"
         return None
 
     def _where(self, path: Path) -> str:
         inside = path.is_relative_to(self.root)
-        return _printable((path.relative_to(self.root) if inside else path).as_posix())
+        return _make_printable((path.relative_to(self.root) if inside else path).as_posix())
 
     def _folders_from(self, folder: Path, depth: int = 0) -> Iterator[Path]:
         """Yield the folder and those below it, without hidden and journal folders."""
@@ -247,9 +247,9 @@ class _Search:
             if entry.name.startswith(".") or entry.name == JOURNAL_DIR or not entry.is_dir():
                 continue
             path = Path(entry.path)
-            if entry.is_symlink() and not _looks_like_ours(path):
+            if entry.is_symlink() and not _looks_like_run_folder(path):
                 self.linked.append(path)
-            elif entry.is_symlink() or depth == _DEEPEST_FOLDER:
+            elif entry.is_symlink() or depth == _MAX_DEPTH:
                 reason = "it is a linked or too deep folder, which is not searched; name it itself"
                 self.findings.append(Finding("unreadable_file", self._where(path), reason))
             else:
@@ -257,7 +257,7 @@ class _Search:
 
     def _tell_linked(self) -> None:
         """Say in one line which folders were left out: a tree of packages may link hundreds."""
-        linked = sorted(set(self.linked), key=_order)
+        linked = sorted(set(self.linked), key=_path_sort_key)
         if not linked:
             return
         rest = f" and {len(linked) - 1} more are linked folders" if len(linked) > 1 else ""
@@ -271,25 +271,25 @@ class _Search:
             yield from (path for path in inner.iterdir() if not path.is_dir())
 
 
-def _looks_like_ours(folder: Path) -> bool:
+def _looks_like_run_folder(folder: Path) -> bool:
     """Say whether a folder's name, or what lies in it, is what a run of ours leaves."""
     name = folder.name.lower().replace("_", "-")
-    return "agent-eval" in name or "episode" in name or _is_run(folder)
+    return "agent-eval" in name or "episode" in name or _is_run_folder(folder)
 
 
-def _is_run(folder: Path) -> bool:
+def _is_run_folder(folder: Path) -> bool:
     names = (SESSION_NAME, RESULTS_NAME, JUNIT_NAME)
     return any((folder / name).exists() for name in names) or bool(
         next((folder / JOURNAL_DIR).glob("*.jsonl"), None)
     )
 
 
-def _normal(path: Path) -> Path:
+def _normalize_path(path: Path) -> Path:
     """Make a path absolute and free of dots; symbolic links stay what they are."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
 
-def _base_of(pattern: str, root: Path) -> str:
+def _find_base_folder(pattern: str, root: Path) -> str:
     """Return the real folder that a pattern names before its first wildcard."""
     plain = Path(root)
     for part in Path(pattern).parts:
@@ -302,13 +302,13 @@ def _base_of(pattern: str, root: Path) -> str:
     return os.path.realpath(plain.parent)
 
 
-def _lies_in(path: str, folder: str) -> bool:
+def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _order(path: Path) -> bytes:
+def _path_sort_key(path: Path) -> bytes:
     return os.fsencode(path.as_posix())
 
 
-def _printable(text: str) -> str:
+def _make_printable(text: str) -> str:
     return os.fsencode(text).decode("utf-8", "replace")

@@ -9,7 +9,7 @@ from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.results.junit.producers import Producer
 
 
-class Counts(NamedTuple):
+class CaseCounts(NamedTuple):
     """Cases by their outcome, and the result elements found in them.
 
     A case with a failure and an error is one errored case; some producers declare it
@@ -35,11 +35,11 @@ class Counts(NamedTuple):
         """All cases."""
         return self.passed + self.failed + self.error + self.skipped
 
-    def __sub__(self, other: Counts) -> Counts:
-        return Counts(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+    def __sub__(self, other: CaseCounts) -> CaseCounts:
+        return CaseCounts(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
 
-class Difference(NamedTuple):
+class CountDifference(NamedTuple):
     """One suite whose declared totals are not those of its cases."""
 
     loses: bool
@@ -47,42 +47,49 @@ class Difference(NamedTuple):
     text: str
 
 
-def difference(
-    attributes: Mapping[str, str], inside: Counts, direct: Counts, producer: Producer = "other"
-) -> Difference | None:
+def compare_counts(
+    attributes: Mapping[str, str],
+    inside: CaseCounts,
+    direct: CaseCounts,
+    producer: Producer = "other",
+) -> CountDifference | None:
     """Compare a suite's totals with its cases, with or without those of its inner suites.
 
     Producers differ on whether a suite's totals include its inner suites.
     """
-    declared = {name: total(attributes, name) for name in ("tests", "failures", "errors")}
-    declared["skipped"] = total(attributes, "skipped", "skips", "skip")
-    disabled = total(attributes, "disabled") or 0
+    declared = {name: parse_total(attributes, name) for name in ("tests", "failures", "errors")}
+    declared["skipped"] = parse_total(attributes, "skipped", "skips", "skip")
+    disabled = parse_total(attributes, "disabled") or 0
     wrong = [
         name
         for name, given in declared.items()
         if given is not None
-        and not any(given in _acceptable(name, c, disabled, producer) for c in (inside, direct))
+        and not any(
+            given in _list_acceptable_counts(name, c, disabled, producer) for c in (inside, direct)
+        )
     ]
     if not wrong:
         return None
-    shown = _shown(inside)
+    shown = _count_by_name(inside)
     pairs = ", ".join(f"{name} {declared[name]} (found {shown[name]})" for name in wrong)
     text = f"suite {attributes.get('name', '')[:80]!r} declares {pairs}"
-    if (habit := _counting_habit(producer, wrong, declared, inside)) is not None:
-        return Difference(loses=False, text=f"{text}, for {habit}")
-    return Difference(_loses(wrong, declared, inside), text)
+    if (habit := _find_counting_habit(producer, wrong, declared, inside)) is not None:
+        return CountDifference(loses=False, text=f"{text}, for {habit}")
+    return CountDifference(_has_lost_results(wrong, declared, inside), text)
 
 
-def hidden_by_node(failures: int) -> Difference:
+def build_node_difference(failures: int) -> CountDifference:
     """Return that node:test counts failures in its closing comments, and none has a case."""
     tests = pluralize(failures, "failed test")
-    return Difference(loses=True, text=f"node:test counts {tests} and wrote no failed case")
+    return CountDifference(loses=True, text=f"node:test counts {tests} and wrote no failed case")
 
 
-def _acceptable(name: str, counts: Counts, disabled: int, producer: Producer) -> tuple[int, ...]:
+def _list_acceptable_counts(
+    name: str, counts: CaseCounts, disabled: int, producer: Producer
+) -> tuple[int, ...]:
     """Return the totals that a producer may rightly declare for these counts."""
     # Surefire declares every attempt of a JUnit 4 test, and writes one case for all of them.
-    failures, errors = _rerun_results(counts, producer)
+    failures, errors = _count_reruns(counts, producer)
     if name == "tests":
         return (counts.cases, counts.cases - counts.of_suites, counts.cases + failures + errors)
     if name == "failures":
@@ -94,13 +101,13 @@ def _acceptable(name: str, counts: Counts, disabled: int, producer: Producer) ->
     return (counts.skipped, counts.skipped_elements, counts.skipped - disabled)
 
 
-def _rerun_results(counts: Counts, producer: Producer) -> tuple[int, int]:
+def _count_reruns(counts: CaseCounts, producer: Producer) -> tuple[int, int]:
     """Return the failures and errors of retried attempts, where the producer declares them."""
     return (counts.rerun_failures, counts.rerun_errors) if producer == "surefire" else (0, 0)
 
 
-def _counting_habit(
-    producer: Producer, wrong: list[str], declared: Mapping[str, int | None], inside: Counts
+def _find_counting_habit(
+    producer: Producer, wrong: list[str], declared: Mapping[str, int | None], inside: CaseCounts
 ) -> str | None:
     """Return how a known producer counts, where that explains more tests than cases.
 
@@ -117,7 +124,9 @@ def _counting_habit(
     return None
 
 
-def _loses(wrong: list[str], declared: Mapping[str, int | None], inside: Counts) -> bool:
+def _has_lost_results(
+    wrong: list[str], declared: Mapping[str, int | None], inside: CaseCounts
+) -> bool:
     """Whether cases, failures or errors were declared that are nowhere to be found."""
     bad_declared = (declared["failures"] or 0) + (declared["errors"] or 0)
     bad_found = max(inside.failed + inside.error, inside.failure_elements + inside.error_elements)
@@ -126,7 +135,7 @@ def _loses(wrong: list[str], declared: Mapping[str, int | None], inside: Counts)
     )
 
 
-def _shown(counts: Counts) -> dict[str, int]:
+def _count_by_name(counts: CaseCounts) -> dict[str, int]:
     return {
         "tests": counts.cases,
         "failures": counts.failed,
@@ -135,7 +144,7 @@ def _shown(counts: Counts) -> dict[str, int]:
     }
 
 
-def total(attributes: Mapping[str, str], *names: str) -> int | None:
+def parse_total(attributes: Mapping[str, str], *names: str) -> int | None:
     """Return the first of the attributes that is a plain number; None for none."""
     for name in names:
         text = attributes.get(name, "").strip()

@@ -23,18 +23,18 @@ Redact = Callable[[str], str]
 EpisodeKey = tuple[str, str, int, int]
 """`Episode.key`: scenario, node id, iteration, attempt."""
 
-_REMEMBERED = 4096
+_CACHE_SIZE = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class RedactedNames:
     """What scenarios and tests are called without secrets; no two are called the same."""
 
     scenarios: Mapping[str, str]
     nodeids: Mapping[str, str]
 
     @classmethod
-    def of(cls, keys: Iterable[EpisodeKey], redact: Redact) -> Names:
+    def of(cls, keys: Iterable[EpisodeKey], redact: Redact) -> RedactedNames:
         """Name the scenarios and tests of these episodes."""
         keys = list(keys)
         return cls(
@@ -47,24 +47,24 @@ class Names:
         return self.scenarios[key[0]], self.nodeids[key[1]], key[2], key[3]
 
 
-def redacted(loaded: LoadedResults, redact: Redact) -> LoadedResults:
+def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
     """Return the same without secrets; producers other than ours may have written some.
 
     Episodes that differ in a secret alone are told apart by numbers.
     """
-    names = Names.of(map(_key, loaded.episodes), redact)
+    names = RedactedNames.of(map(_episode_key, loaded.episodes), redact)
     # Files, agents and models are the same in thousands of episodes.
-    redact = functools.lru_cache(_REMEMBERED)(_with_keys(redact))
+    redact = functools.lru_cache(_CACHE_SIZE)(_redact_secret_pairs(redact))
 
     def place(text: str) -> str:
         return names.nodeids.get(text) or redact(text)
 
-    episodes = (_facts(facts, names, redact) for facts in loaded.episodes)
+    episodes = (_redact_episode(facts, names, redact) for facts in loaded.episodes)
     return replace(
         loaded,
-        episodes=tuple(sorted(episodes, key=_key)),
-        tests=_tests(loaded.tests, place, redact),
-        sessions=tuple(_session(session, redact) for session in loaded.sessions),
+        episodes=tuple(sorted(episodes, key=_episode_key)),
+        tests=_redact_tests(loaded.tests, place, redact),
+        sessions=tuple(_redact_session(session, redact) for session in loaded.sessions),
         sources=tuple(replace(source, path=redact(source.path)) for source in loaded.sources),
         findings=tuple(
             replace(
@@ -78,104 +78,105 @@ def redacted(loaded: LoadedResults, redact: Redact) -> LoadedResults:
     )
 
 
-def _with_keys(redact: Redact) -> Redact:
+def _redact_secret_pairs(redact: Redact) -> Redact:
     return lambda text: without_secret_pairs(redact(text))
 
 
-def redacted_json(value: Any, redact: Redact) -> Any:
+def redact_json(value: Any, redact: Redact) -> Any:
     """Return a JSON value without secrets in its texts; keys of objects are texts too."""
     if isinstance(value, str):
         return without_secret_pairs(redact(value))
     if isinstance(value, list):
-        return [redacted_json(item, redact) for item in value]
+        return [redact_json(item, redact) for item in value]
     if isinstance(value, dict):
         names = distinct_names(value, redact)
         return {
-            names[key]: redacted_json(hidden_value(key, item), redact)
-            for key, item in value.items()
+            names[key]: redact_json(hidden_value(key, item), redact) for key, item in value.items()
         }
     return value
 
 
-def _key(facts: EpisodeRecord) -> EpisodeKey:
+def _episode_key(facts: EpisodeRecord) -> EpisodeKey:
     return facts.scenario_id, facts.nodeid or "", facts.iteration, facts.attempt
 
 
-def _facts(facts: EpisodeRecord, names: Names, redact: Redact) -> EpisodeRecord:
+def _redact_episode(facts: EpisodeRecord, names: RedactedNames, redact: Redact) -> EpisodeRecord:
     return replace(
         facts,
         scenario_id=names.scenarios[facts.scenario_id],
         nodeid=None if facts.nodeid is None else names.nodeids[facts.nodeid],
-        file=_text(facts.file, redact),
-        reason=_text(facts.reason, redact),
-        failed_assertions=_assertions(facts.failed_assertions, redact),
-        warnings=_assertions(facts.warnings, redact),
-        violations=tuple(_violation(violation, redact) for violation in facts.violations),
-        agent=_text(facts.agent, redact),
-        model=_text(facts.model, redact),
+        file=_redact_text(facts.file, redact),
+        reason=_redact_text(facts.reason, redact),
+        failed_assertions=_redact_assertions(facts.failed_assertions, redact),
+        warnings=_redact_assertions(facts.warnings, redact),
+        violations=tuple(_redact_violation(violation, redact) for violation in facts.violations),
+        agent=_redact_text(facts.agent, redact),
+        model=_redact_text(facts.model, redact),
         was=tuple(redact(name) for name in facts.was),
-        conditions=_conditions(facts.conditions, redact),
+        conditions=_redact_conditions(facts.conditions, redact),
         steps=tuple(
             TrajectoryStep(s.turn, redact(s.tool), redact(s.arguments)) for s in facts.steps
         ),
     )
 
 
-def _conditions(conditions: Conditions, redact: Redact) -> Conditions:
+def _redact_conditions(conditions: Conditions, redact: Redact) -> Conditions:
     tools = conditions.tools
     update = {
         "tools": None if tools is None else tuple(redact(tool) for tool in tools),
-        "prices": _text(conditions.prices, redact),
-        "judge": _text(conditions.judge, redact),
+        "prices": _redact_text(conditions.prices, redact),
+        "judge": _redact_text(conditions.judge, redact),
     }
     # Copies of thousands that are the same take longer than looking.
     is_clean = all(getattr(conditions, name) == value for name, value in update.items())
     return conditions if is_clean else conditions.model_copy(update=update)
 
 
-def _assertions(assertions: tuple[Assertion, ...], redact: Redact) -> tuple[Assertion, ...]:
+def _redact_assertions(assertions: tuple[Assertion, ...], redact: Redact) -> tuple[Assertion, ...]:
     return tuple(
         a.model_copy(
             update={
                 "name": redact(a.name),
-                "reason": _text(a.reason, redact),
-                "file": _text(a.file, redact),
+                "reason": _redact_text(a.reason, redact),
+                "file": _redact_text(a.file, redact),
             }
         )
         for a in assertions
     )
 
 
-def _violation(violation: BudgetViolation, redact: Redact) -> BudgetViolation:
-    return replace(violation, budget=redact(violation.budget), unit=_text(violation.unit, redact))
+def _redact_violation(violation: BudgetViolation, redact: Redact) -> BudgetViolation:
+    return replace(
+        violation, budget=redact(violation.budget), unit=_redact_text(violation.unit, redact)
+    )
 
 
-def _tests(tests: PlainTests, place: Redact, redact: Redact) -> PlainTests:
+def _redact_tests(tests: PlainTests, place: Redact, redact: Redact) -> PlainTests:
     return replace(
         tests,
-        failing=tuple(_case(case, place, redact) for case in tests.failing),
+        failing=tuple(_redact_case(case, place, redact) for case in tests.failing),
         flaky=tuple(redact(title) for title in tests.flaky),
     )
 
 
-def _case(case: JUnitCase, place: Redact, redact: Redact) -> JUnitCase:
+def _redact_case(case: JUnitCase, place: Redact, redact: Redact) -> JUnitCase:
     return case._replace(
         classname=redact(case.classname),
         name=redact(case.name),
-        message=_text(case.message, redact),
-        detail=_text(case.detail, redact),
-        file=_text(case.file, redact),
-        nodeid=_text(case.nodeid, place),
+        message=_redact_text(case.message, redact),
+        detail=_redact_text(case.detail, redact),
+        file=_redact_text(case.file, redact),
+        nodeid=_redact_text(case.nodeid, place),
     )
 
 
-def _session(session: Session, redact: Redact) -> Session:
+def _redact_session(session: Session, redact: Redact) -> Session:
     return session.model_copy(
         update={
             "suite": redact(session.suite),
-            "stopped": _text(session.stopped, redact),
-            "commit": _text(session.commit, redact),
-            "run": _text(session.run, redact),
+            "stopped": _redact_text(session.stopped, redact),
+            "commit": _redact_text(session.commit, redact),
+            "run": _redact_text(session.run, redact),
             "collection_errors": tuple(
                 error.model_copy(
                     update={"nodeid": redact(error.nodeid), "message": redact(error.message)}
@@ -186,5 +187,5 @@ def _session(session: Session, redact: Redact) -> Session:
     )
 
 
-def _text(text: str | None, redact: Redact) -> str | None:
+def _redact_text(text: str | None, redact: Redact) -> str | None:
     return None if text is None else redact(text)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ci_agent_eval.contract.stops import AGENT_STOPS
-from ci_agent_eval.results.importers.values import number
+from ci_agent_eval.results.importers.values import as_number
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class CaseScore:
     """One score of one case."""
 
     name: str
@@ -24,7 +24,7 @@ class Scored:
     reason: str | None = None
 
 
-def verdict_names(cases: Iterable[Sequence[Scored]]) -> tuple[str, ...]:
+def find_verdict_names(cases: Iterable[Sequence[CaseScore]]) -> tuple[str, ...]:
     """Return the names of the scores that are verdicts, sorted."""
     values: dict[str, set[float]] = {}
     for scores in cases:
@@ -33,7 +33,7 @@ def verdict_names(cases: Iterable[Sequence[Scored]]) -> tuple[str, ...]:
     return tuple(sorted(name for name, found in values.items() if found <= {0.0, 1.0}))
 
 
-def judged(scores: Sequence[Scored], verdicts: Sequence[str]) -> dict[str, Any]:
+def build_judged_fields(scores: Sequence[CaseScore], verdicts: Sequence[str]) -> dict[str, Any]:
     """Return the fields of an episode that its scores decide."""
     found = {score.name for score in scores}
     missing = [name for name in verdicts if name not in found]
@@ -51,20 +51,20 @@ def judged(scores: Sequence[Scored], verdicts: Sequence[str]) -> dict[str, Any]:
         "outcome": "passed",
     }
     if not found & set(verdicts) or missing:
-        fields |= {"outcome": "error", "reason": _unjudged(missing)}
+        fields |= {"outcome": "error", "reason": _explain_unjudged(missing)}
     return fields
 
 
-def _unjudged(missing: Sequence[str]) -> str:
+def _explain_unjudged(missing: Sequence[str]) -> str:
     if not missing:
         return "it was not judged: no score of it says pass or fail"
     return f"it was not judged to its end: it has no score {', '.join(map(repr, missing))}"
 
 
-def scored(name: str, value: object, reason: str | None = None) -> Scored | None:
+def parse_score(name: str, value: object, reason: str | None = None) -> CaseScore | None:
     """Return a score; None for a value that is no number."""
-    figure = float(value) if isinstance(value, bool) else number(value)
-    return None if figure is None else Scored(name, float(figure), reason)
+    figure = float(value) if isinstance(value, bool) else as_number(value)
+    return None if figure is None else CaseScore(name, float(figure), reason)
 
 
 def reasons(fields: Mapping[str, Any]) -> str | None:
@@ -73,7 +73,7 @@ def reasons(fields: Mapping[str, Any]) -> str | None:
     return "; ".join(str(a.get("reason") or a["name"]) for a in failed) or None
 
 
-def stopped(reason: str | None) -> dict[str, Any]:
+def build_stop_fields(reason: str | None) -> dict[str, Any]:
     """Return the fields of an episode that say why its run stopped.
 
     The outcome stays the tool's: it knew of the limit when it judged the run.

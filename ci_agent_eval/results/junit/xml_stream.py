@@ -12,10 +12,10 @@ from xml.parsers import expat
 
 from ci_agent_eval.results.junit.sanitize import CleanReader, EncodingError, Readable
 
-_CHUNK = 64 * 1024
-_LARGEST_TOKEN = 64 * 1024 * 1024
-_LONGEST_ENTITY = 64
-_MOST_ENTITIES = 100
+_CHUNK_BYTES = 64 * 1024
+_MAX_TOKEN_BYTES = 64 * 1024 * 1024
+_MAX_ENTITY_LENGTH = 64
+_MAX_ENTITIES = 100
 _CUT_OFF = {
     expat.errors.codes[message]
     for message in (
@@ -44,51 +44,51 @@ class StreamEnd:
     """1-based line of the problem; 0 for none."""
 
 
-class Listener(Protocol):
+class XmlListener(Protocol):
     """What wants to hear of the document's elements."""
 
     def attach(self, parser: expat.XMLParserType) -> None:
         """Set the handlers of the parser; they may raise NotReadableError."""
 
 
-def stream(raw: Readable, listener: Listener) -> StreamEnd:
+def parse_xml_stream(raw: Readable, listener: XmlListener) -> StreamEnd:
     """Parse until the end or a problem. Raises nothing but what `raw` itself raises."""
-    parser = _safe_parser()
+    parser = _build_safe_parser()
     listener.attach(parser)
     try:
         reader = CleanReader(raw)
     except EncodingError as error:
         return StreamEnd(problem=str(error))
     try:
-        _feed(reader, parser)
+        _feed_parser(reader, parser)
     except expat.ExpatError as error:
-        return StreamEnd(reader.replaced, _reason(error), error.lineno)
+        return StreamEnd(reader.replaced, _format_error(error), error.lineno)
     except (EncodingError, NotReadableError) as error:
         return StreamEnd(reader.replaced, str(error), parser.CurrentLineNumber)
     return StreamEnd(reader.replaced)
 
 
-def _reason(error: expat.ExpatError) -> str:
+def _format_error(error: expat.ExpatError) -> str:
     if error.code in _CUT_OFF:
         return "it is cut off" if error.offset or error.lineno > 1 else "it is empty"
     return f"it is not well-formed XML ({expat.errors.messages[error.code]})"
 
 
-def _feed(reader: CleanReader, parser: expat.XMLParserType) -> None:
+def _feed_parser(reader: CleanReader, parser: expat.XMLParserType) -> None:
     """Feed the parser; a token that does not end gets ever larger chunks, so time stays linear."""
     fed = 0
-    size = _CHUNK
+    size = _CHUNK_BYTES
     while chunk := reader.read(size):
         parser.Parse(chunk, False)
         fed += len(chunk)
         waiting = fed - parser.CurrentByteIndex
-        if waiting > _LARGEST_TOKEN:
+        if waiting > _MAX_TOKEN_BYTES:
             raise NotReadableError("one tag or comment is larger than 64 MiB")
-        size = max(_CHUNK, waiting)
+        size = max(_CHUNK_BYTES, waiting)
     parser.Parse(b"", True)
 
 
-def _safe_parser() -> expat.XMLParserType:
+def _build_safe_parser() -> expat.XMLParserType:
     # The encoding given here overrides the declared one: the reader has already converted.
     parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
@@ -106,7 +106,7 @@ class _EntityGuard:
         self.declared += 1
         if value is None or is_parameter or any(ids):
             raise NotReadableError(f"it declares the external entity {name[:40]!r}")
-        if "&" in value or "%" in value or len(value) > _LONGEST_ENTITY:
+        if "&" in value or "%" in value or len(value) > _MAX_ENTITY_LENGTH:
             raise NotReadableError(f"it declares the expanding entity {name[:40]!r}")
-        if self.declared > _MOST_ENTITIES:
-            raise NotReadableError(f"it declares more than {_MOST_ENTITIES} entities")
+        if self.declared > _MAX_ENTITIES:
+            raise NotReadableError(f"it declares more than {_MAX_ENTITIES} entities")
