@@ -18,7 +18,7 @@ from ci_agent_eval.render.html.beginning import PAGE_BEGINNING
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import render_comment, render_step_summary
 from ci_agent_eval.storage.evaluation_file import claim_evaluation_file, write_evaluation_file
-from ci_agent_eval.storage.regular_file import open_regular, replacing
+from ci_agent_eval.storage.regular_file import open_regular, replace_file
 
 VERDICT_NAME = "verdict.json"
 COMMENT_NAME = "comment.md"
@@ -109,7 +109,7 @@ def write_page(folder: Path, pieces: Iterable[str]) -> None:
     """Write `report.html` piece by piece, whole or not at all; raises InputError if it cannot."""
     claim_report_folder(folder)
     try:
-        with replacing(folder / PAGE_NAME) as file:
+        with replace_file(folder / PAGE_NAME) as file:
             file.writelines(pieces)
     except OSError as error:
         raise _unwritable(folder, error) from None

@@ -23,7 +23,7 @@ from ci_agent_eval.contract.scenario_manifest import (
     update_manifest,
 )
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.storage.regular_file import replacing
+from ci_agent_eval.storage.regular_file import replace_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def write_manifest(update: ManifestUpdate, path: Path) -> bool:
     try:
         if path.exists() and path.read_text(encoding="utf-8") == text:
             return False
-        with replacing(path) as file:
+        with replace_file(path) as file:
             file.write(text)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from ci_agent_eval.config.options import DEFAULT_ARTIFACT, OPTIONS
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.storage.sharding import shard_of
+from ci_agent_eval.storage.sharding import normalize_shard
 
 Mode = Literal["run", "report", "publish"]
 
@@ -132,7 +132,7 @@ def _shard(environ: Mapping[str, str], mode: Mode) -> str | None:
             f"input shard: only mode run takes a part of the suite, this is mode {mode}; "
             "leave shard out, and name the folders of all shards as results"
         )
-    return shard_of(given, "input shard")
+    return normalize_shard(given, "input shard")
 
 
 def _jobs_result(environ: Mapping[str, str], mode: Mode) -> str:

@@ -27,7 +27,7 @@ from pydantic_ai.settings import ModelSettings
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.engine.record import Clock
 from ci_agent_eval.engine.stamp import stamp
-from ci_agent_eval.storage.ledger.sliding import Entry, ProcessWindows, Windows
+from ci_agent_eval.storage.ledger.rate_windows import ProcessRateWindows, RateWindows, WindowEntry
 
 Sleep = Callable[[float], Awaitable[object]]
 """Waits so many seconds."""
@@ -108,7 +108,7 @@ class Limiter:
 
     clock: Clock
     sleep: Sleep
-    windows: Windows
+    windows: RateWindows
     concurrency: Concurrency = field(default_factory=Concurrency)
     open_requests: int = 0
     rate_limited: int = 0
@@ -122,18 +122,18 @@ class Limiter:
         sleep: Sleep,
         rpm: int | None = None,
         tpm: int | None = None,
-        windows: Windows | None = None,
+        windows: RateWindows | None = None,
     ) -> Limiter:
         """Return a limiter for so many requests and tokens a minute.
 
         `windows` are those that other processes know of; unset: this process's own.
         """
-        windows = windows or ProcessWindows(clock)
-        windows.tighten(rpm, tpm)
+        windows = windows or ProcessRateWindows(clock)
+        windows.lower_limits(rpm, tpm)
         return cls(clock, sleep, windows)
 
     @asynccontextmanager
-    async def turn(self, estimated_tokens: float, tally: Tally) -> AsyncIterator[Entry]:
+    async def turn(self, estimated_tokens: float, tally: Tally) -> AsyncIterator[WindowEntry]:
         """Wait for room, and hold it; set the entry's amount to the tokens really used."""
         entry = await self._enter(estimated_tokens, tally)
         try:
@@ -154,16 +154,16 @@ class Limiter:
         self.windows.pause(pause_s)
         self.concurrency.too_many(now, started, self.open_requests)
 
-    async def _enter(self, amount: float, tally: Tally) -> Entry:
-        if not self._queue.locked() and isinstance(entry := self._taken(amount), Entry):
+    async def _enter(self, amount: float, tally: Tally) -> WindowEntry:
+        if not self._queue.locked() and isinstance(entry := self._taken(amount), WindowEntry):
             return entry
         with tally.waiting():
             return await self._queued(amount)
 
-    async def _queued(self, amount: float) -> Entry:
+    async def _queued(self, amount: float) -> WindowEntry:
         async with self._queue:
             try:
-                while not isinstance(taken := self._taken(amount), Entry):
+                while not isinstance(taken := self._taken(amount), WindowEntry):
                     await self._wait(taken)
             except BaseException:
                 self.windows.give_up()
@@ -177,12 +177,12 @@ class Limiter:
         else:
             await self.sleep(max(wait_s, SHORTEST_WAIT_S))
 
-    def _taken(self, amount: float) -> Entry | float:
+    def _taken(self, amount: float) -> WindowEntry | float:
         """Open a request, or return seconds to wait: `_FOR_ROOM` until an open one ends."""
         if not self.concurrency.has_room(self.open_requests):
             return _FOR_ROOM
         taken = self.windows.take(amount)
-        if isinstance(taken, Entry):
+        if isinstance(taken, WindowEntry):
             self.open_requests += 1
         return taken
 

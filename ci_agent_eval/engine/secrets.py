@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from ci_agent_eval.engine.declarations import Agent, Provider
-from ci_agent_eval.redaction import secrets_in, secrets_in_header
+from ci_agent_eval.redaction import find_header_secrets, find_secrets
 
 
 def declared_secrets(agent: Any, environ: Mapping[str, str]) -> Iterator[str]:
@@ -27,20 +27,20 @@ def declared_secrets(agent: Any, environ: Mapping[str, str]) -> Iterator[str]:
 def server_secrets(declared: Any) -> Iterator[str]:
     """Yield what is secret in what is declared of one server."""
     for name, value in _mapping(declared, "env").items():
-        yield from secrets_in(name, value)
+        yield from find_secrets(name, value)
     for name, value in _mapping(declared, "headers").items():
-        yield from secrets_in_header(name, value)
+        yield from find_header_secrets(name, value)
     url = getattr(declared, "url", None)
     if isinstance(url, str):
-        yield from secrets_in("url", url)
+        yield from find_secrets("url", url)
     yield from _of_words([*_words(declared, "command"), *_words(declared, "args")])
 
 
 def _of_provider(provider: Provider, environ: Mapping[str, str]) -> Iterator[str]:
     """Yield the key, whatever its variable is called, and the password of the address."""
     if provider.api_key_env is not None and provider.api_key_env in environ:
-        yield from secrets_in("API_KEY", environ[provider.api_key_env])
-    yield from secrets_in("url", provider.base_url or "")
+        yield from find_secrets("API_KEY", environ[provider.api_key_env])
+    yield from find_secrets("url", provider.base_url or "")
 
 
 def _of_words(words: Sequence[str]) -> Iterator[str]:
@@ -48,9 +48,9 @@ def _of_words(words: Sequence[str]) -> Iterator[str]:
     for word, following in zip_longest(words, words[1:], fillvalue=""):
         name, is_set, value = word.partition("=")
         if is_set:
-            yield from secrets_in(name.lstrip("-"), value)
+            yield from find_secrets(name.lstrip("-"), value)
         elif name.startswith("-") and not following.startswith("-"):
-            yield from secrets_in(name.lstrip("-"), following)
+            yield from find_secrets(name.lstrip("-"), following)
 
 
 def _mapping(declared: Any, name: str) -> Mapping[str, str]:

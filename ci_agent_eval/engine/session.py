@@ -24,7 +24,7 @@ from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.secrets import declared_secrets
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy.settings import SteeringSettings
-from ci_agent_eval.storage.ledger.sliding import Windows
+from ci_agent_eval.storage.ledger.rate_windows import RateWindows
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.steering import Guard
@@ -120,7 +120,7 @@ class EngineSession:
     """Told of the secrets that agents declare, before they run; for those who write reports."""
     steering: SteeringSettings | None = None
     """Which calls are held back of agents that do not say it themselves; unset: none."""
-    windows: Callable[[str], Windows] | None = None
+    windows: Callable[[str], RateWindows] | None = None
     """Gives a provider, by what stands for it, windows that other processes know of."""
     on_spent: Callable[[str, object, Spent | None], None] | None = None
     """Told of an episode's run what it has spent, after each answer; None: the run has ended."""
@@ -191,7 +191,7 @@ class EngineSession:
             self._limiters[key] = Limiter.of(self.clock, self.sleep, windows=shared)
         if (key, *limits) not in self._limits:
             self._limits.add((key, *limits))
-            self._limiters[key].windows.tighten(*limits)
+            self._limiters[key].windows.lower_limits(*limits)
         return self._limiters[key]
 
     @asynccontextmanager

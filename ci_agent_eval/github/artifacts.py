@@ -15,7 +15,7 @@ from ci_agent_eval.contract.results import JOURNAL_DIR, JUNIT_NAME, RESULTS_NAME
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.github.failures import printable_line
 from ci_agent_eval.github.runs import Artifact, RunsApi
-from ci_agent_eval.storage.archives import ArchiveError, ArchiveLimits, extract
+from ci_agent_eval.storage.archives import ArchiveError, ArchiveLimits, extract_archive
 
 MOST = 300
 """Artifacts of one run that are looked at."""
@@ -104,7 +104,7 @@ def _fetch_one(
         try:
             folder.mkdir(exist_ok=True)
             api.download_artifact(artifact, archive, largest=LARGEST)
-            extract(archive, folder, wanted=wanted, limits=limits)
+            extract_archive(archive, folder, wanted=wanted, limits=limits)
         except ArchiveError as error:
             raise InputError(f"{_name(artifact)}: {error.problem}") from None
         except InputError as error:

@@ -44,7 +44,7 @@ from ci_agent_eval.recording.active_episode import (
     activate_episode,
     deactivate_episode,
 )
-from ci_agent_eval.redaction import Redactor, distinct_names
+from ci_agent_eval.redaction import Redactor, make_distinct_names
 from ci_agent_eval.storage.run_folder import Journal, ReportFolder
 
 NAME = "ci_agent_eval_episodes"
@@ -98,8 +98,8 @@ class EpisodeSession:
         Two node ids may be the same once secrets are out of them; the later one, in the
         order of the full ids, gets a number. The same item twice is two iterations.
         """
-        names = distinct_names((item.nodeid for item in items), self._redactor.text)
-        scenarios = distinct_names(map(scenario_of, items), self._redactor.text)
+        names = make_distinct_names((item.nodeid for item in items), self._redactor.text)
+        scenarios = make_distinct_names(map(scenario_of, items), self._redactor.text)
         earlier: Counter[str] = Counter()
         for item in items:
             iteration = iteration_of(item)

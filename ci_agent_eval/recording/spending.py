@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.contract.trajectory import Turn
-from ci_agent_eval.storage.ledger.limits import Spent
+from ci_agent_eval.storage.ledger.limits import RunUsage
 
 
-def sum_spending(turns: Iterable[Turn], *sides: SideUsage | None) -> Spent:
+def sum_spending(turns: Iterable[Turn], *sides: SideUsage | None) -> RunUsage:
     """Return what is known of it: what has no price, or does not tell its tokens, adds nothing.
 
     The same figures that the report adds up for the budgets of a suite.
@@ -19,7 +19,7 @@ def sum_spending(turns: Iterable[Turn], *sides: SideUsage | None) -> Spent:
     beside = [side for side in sides if side is not None]
     costs = [*(turn.cost_usd for turn in agents), *(side.cost_usd for side in beside)]
     tokens = [*(turn.tokens for turn in agents), *(side.tokens for side in beside)]
-    return Spent(
+    return RunUsage(
         math.fsum(cost for cost in costs if cost is not None),
         sum(usage.total for usage in tokens if usage is not None),
     )

@@ -5,22 +5,22 @@ it takes on its way into a file (JSON, XML, URL, base64), or a token by its shap
 is what stands under a key such as `password`, too.
 """
 
-from ci_agent_eval.redaction.environ import MIN_SECRET, is_secret_name, secrets_in
-from ci_agent_eval.redaction.headers import secrets_in_header
-from ci_agent_eval.redaction.known import REDACTED
-from ci_agent_eval.redaction.names import distinct_names
+from ci_agent_eval.redaction.distinct_names import make_distinct_names
+from ci_agent_eval.redaction.environment_secrets import MIN_SECRET, find_secrets, is_secret_name
+from ci_agent_eval.redaction.headers import find_header_secrets
+from ci_agent_eval.redaction.known_secrets import REDACTED
 from ci_agent_eval.redaction.redactor import Redactor
-from ci_agent_eval.redaction.secret_keys import hidden_value, is_secret_key, without_secret_pairs
+from ci_agent_eval.redaction.secret_keys import is_secret_key, redact_value, remove_secret_pairs
 
 __all__ = [
     "MIN_SECRET",
     "REDACTED",
     "Redactor",
-    "distinct_names",
-    "hidden_value",
+    "find_header_secrets",
+    "find_secrets",
     "is_secret_key",
     "is_secret_name",
-    "secrets_in",
-    "secrets_in_header",
-    "without_secret_pairs",
+    "make_distinct_names",
+    "redact_value",
+    "remove_secret_pairs",
 ]

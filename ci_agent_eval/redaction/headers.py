@@ -6,7 +6,7 @@ import base64
 import re
 from collections.abc import Iterator
 
-from ci_agent_eval.redaction.environ import secrets_in
+from ci_agent_eval.redaction.environment_secrets import find_secrets
 
 _HARMLESS = frozenset(
     {
@@ -33,22 +33,22 @@ _BETWEEN = re.compile(r"[\s;,]+")
 _BASIC = re.compile(r"(?i:basic)\s+(\S+)")
 
 
-def secrets_in_header(name: str, value: str) -> Iterator[str]:
+def find_header_secrets(name: str, value: str) -> Iterator[str]:
     """Yield what is secret in a header: its value, the words of it, what a cookie is set to.
 
     Names say little here (`X-Desk`), so every header counts as secret that is not known not
     to be.
     """
     if name.strip().lower() in _HARMLESS:
-        yield from secrets_in(name, value)
+        yield from find_secrets(name, value)
         return
     words = [word for word in _BETWEEN.split(value) if word]
     settings = [word.partition("=")[2].strip('"') for word in words]
-    for secret in (value, *words, *settings, *_of_basic(value)):
-        yield from secrets_in("SECRET", secret)
+    for secret in (value, *words, *settings, *_decode_basic(value)):
+        yield from find_secrets("SECRET", secret)
 
 
-def _of_basic(value: str) -> Iterator[str]:
+def _decode_basic(value: str) -> Iterator[str]:
     """Yield the user with the password, and the password, of RFC 7617's credentials."""
     found = _BASIC.fullmatch(value.strip())
     if found is None:

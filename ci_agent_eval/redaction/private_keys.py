@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ci_agent_eval.redaction.known import REDACTED
+from ci_agent_eval.redaction.known_secrets import REDACTED
 
 BEGIN = "-----BEGIN "
 """Without it a text holds no key."""
@@ -32,7 +32,7 @@ _LINE = rf"(?:{_HEADER}|[A-Za-z0-9+/]{{16,}}+={{0,2}}+|[A-Za-z0-9+/]++={{0,2}}+{
 _REST = re.compile(rf"(?:{_GAP}{_LINE})*+(?P<end>{_GAP}{_END})?")
 
 
-class Rest(NamedTuple):
+class BlockRest(NamedTuple):
     """What was found where a key's block goes on."""
 
     end: int
@@ -41,33 +41,33 @@ class Rest(NamedTuple):
     """The block's last line was there."""
 
 
-def without_private_keys(text: str) -> str:
+def remove_private_keys(text: str) -> str:
     """Cut out private keys."""
     pieces: list[str] = []
     position = 0
     while head := _HEAD.search(text, position):
         pieces += [text[position : head.start()], REDACTED]
-        position = _rest_after(text, head.end()).end
+        position = _find_rest(text, head.end()).end
     return "".join([*pieces, text[position:]])
 
 
-def is_open(text: str) -> bool:
+def has_open_block(text: str) -> bool:
     """Say whether a private key begins in the text and may go on after it."""
-    last = Rest(0, closed=True)
+    last = BlockRest(0, closed=True)
     while head := _HEAD.search(text, last.end):
-        last = _rest_after(text, head.end())
+        last = _find_rest(text, head.end())
     return not last.closed and not text[last.end :].strip()
 
 
-def rest_of(line: str) -> Rest:
+def match_rest(line: str) -> BlockRest:
     """Say how far an open block goes on in its next line."""
     rest = _REST.match(line)
     if rest is None:  # pragma: no cover - it matches the empty text
-        return Rest(0, closed=False)
-    return Rest(rest.end(), rest["end"] is not None)
+        return BlockRest(0, closed=False)
+    return BlockRest(rest.end(), rest["end"] is not None)
 
 
-def _rest_after(text: str, position: int) -> Rest:
+def _find_rest(text: str, position: int) -> BlockRest:
     """Find the end of the block whose first line ends at the position.
 
     With its last line in sight, and no other key's or a tag's beginning before that, all
@@ -78,6 +78,6 @@ def _rest_after(text: str, position: int) -> Rest:
     tag = text.find("<", position, limit)
     tail = _TAIL.search(text, position, limit if tag < 0 else tag)
     if tail is not None:
-        return Rest(tail.end(), closed=True)
+        return BlockRest(tail.end(), closed=True)
     rest = _REST.match(text, position)
-    return Rest(position if rest is None else rest.end(), closed=False)
+    return BlockRest(position if rest is None else rest.end(), closed=False)

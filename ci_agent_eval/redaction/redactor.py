@@ -8,12 +8,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ci_agent_eval.redaction import private_keys
-from ci_agent_eval.redaction.environ import MIN_SECRET, is_structured, secrets_in
-from ci_agent_eval.redaction.forms import base64_forms, text_forms
-from ci_agent_eval.redaction.known import LONG, MIN_CUT, REDACTED, Group, group, marked, spans_of
-from ci_agent_eval.redaction.names import distinct_names
-from ci_agent_eval.redaction.shapes import ANY_WORD, without_tokens
-from ci_agent_eval.redaction.shortened import ELLIPSES, Shortened
+from ci_agent_eval.redaction.distinct_names import make_distinct_names
+from ci_agent_eval.redaction.environment_secrets import MIN_SECRET, find_secrets, is_structured
+from ci_agent_eval.redaction.known_secrets import (
+    LONG,
+    MIN_CUT,
+    REDACTED,
+    FormGroup,
+    find_spans,
+    group_forms,
+    replace_spans,
+)
+from ci_agent_eval.redaction.secret_forms import build_base64_forms, build_text_forms
+from ci_agent_eval.redaction.shortened_secrets import ELLIPSES, ShortenedSecrets
+from ci_agent_eval.redaction.token_shapes import ANY_WORD, remove_tokens
 
 PEM_LINES = 400
 """The most lines a private key is followed over; a 16,384-bit RSA key has about 220."""
@@ -33,76 +41,78 @@ class Redactor:
     """Known values in all their forms, longest first."""
     cut: tuple[str, ...] = field(default=(), repr=False)
     """Those of which a beginning or an end is secret, too."""
-    groups: tuple[Group, ...] = field(default=(), repr=False)
+    groups: tuple[FormGroup, ...] = field(default=(), repr=False)
     """The forms by the secret they belong to; each for itself if unset."""
     shown: tuple[str, ...] = field(default=(), repr=False)
     """Those of which a few characters beside an ellipsis are secret, too."""
     any_secret: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
-    shortened: Shortened = field(init=False, repr=False, compare=False)
+    shortened: ShortenedSecrets = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        groups = self.groups or tuple(Group(secret, (secret,)) for secret in self.secrets)
+        groups = self.groups or tuple(FormGroup(secret, (secret,)) for secret in self.secrets)
         object.__setattr__(self, "groups", groups)
         cores = {core for core, _ in groups}
         ends = {end for form in self.cut for end in (form[:MIN_CUT], form[-MIN_CUT:])}
         ends |= set(ELLIPSES) if self.shown else set()
         words = sorted(re.escape(word) for word in cores | ends)
-        object.__setattr__(self, "shortened", Shortened.of(self.shown))
+        object.__setattr__(self, "shortened", ShortenedSecrets.of(self.shown))
         object.__setattr__(self, "any_secret", re.compile("|".join(words)) if words else None)
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Redactor:
         """Take the secrets from the variables whose names say that they hold one."""
         return cls.of(
-            secret for name, value in environ.items() for secret in secrets_in(name, value)
+            secret for name, value in environ.items() for secret in find_secrets(name, value)
         )
 
     @classmethod
     def of(cls, secrets: Iterable[str]) -> Redactor:
         """Take these values, in all their forms; those shorter than MIN_SECRET are left out."""
         values = {secret for secret in secrets if len(secret) >= MIN_SECRET}
-        groups: set[Group] = set()
+        groups: set[FormGroup] = set()
         cut: set[str] = set()
         shown: set[str] = set()
         for value in values:
-            as_text = _long_enough(text_forms(value))
-            as_base64 = _long_enough(base64_forms(value.encode("utf-8", "surrogateescape")))
-            groups.add(group(as_text, value))
-            groups |= {Group(form, (form,)) for form in as_base64}
+            as_text = _drop_short_forms(build_text_forms(value))
+            as_base64 = _drop_short_forms(
+                build_base64_forms(value.encode("utf-8", "surrogateescape"))
+            )
+            groups.add(group_forms(as_text, value))
+            groups |= {FormGroup(form, (form,)) for form in as_base64}
             if is_structured(value):
                 continue
             shown |= as_text
             if len(value) >= LONG:
                 cut |= as_text | {form for form in as_base64 if len(form) >= LONG}
         forms = {form for _, forms in groups for form in forms}
-        return cls(_ordered(forms), _ordered(cut), tuple(sorted(groups)), _ordered(shown))
+        return cls(_sort_forms(forms), _sort_forms(cut), tuple(sorted(groups)), _sort_forms(shown))
 
     def also(self, secrets: Iterable[str]) -> Redactor:
         """Return a redactor that knows these values besides its own."""
         more = Redactor.of(secrets)
         return Redactor(
-            _ordered({*self.secrets, *more.secrets}),
-            _ordered({*self.cut, *more.cut}),
+            _sort_forms({*self.secrets, *more.secrets}),
+            _sort_forms({*self.cut, *more.cut}),
             tuple(sorted({*self.groups, *more.groups})),
-            _ordered({*self.shown, *more.shown}),
+            _sort_forms({*self.shown, *more.shown}),
         )
 
     def text(self, text: str) -> str:
         """Return `text` without secrets."""
         is_short = len(text) < SHORT
         if private_keys.BEGIN in text:
-            text = private_keys.without_private_keys(text)
+            text = private_keys.remove_private_keys(text)
         if self.any_secret is not None and not (is_short and not self.any_secret.search(text)):
-            spans = [*spans_of(text, self.groups, self.cut), *self.shortened.spans(text)]
-            text = marked(text, spans) if spans else text
-        return text if is_short and not ANY_WORD.search(text) else without_tokens(text)
+            spans = [*find_spans(text, self.groups, self.cut), *self.shortened.find_spans(text)]
+            text = replace_spans(text, spans) if spans else text
+        return text if is_short and not ANY_WORD.search(text) else remove_tokens(text)
 
     def value(self, value: Any) -> Any:
         """Return a JSON value without secrets, in keys as well as in values."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            names = distinct_names(map(str, value), self.text)
+            names = make_distinct_names(map(str, value), self.text)
             return {names[str(key)]: self.value(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self.value(item) for item in value]
@@ -110,14 +120,14 @@ class Redactor:
 
     def lines(self, lines: Iterable[str]) -> Iterator[str]:
         """Yield each line without secrets; of a private key over many lines, marks are left."""
-        return _lines(lines, self.text)
+        return _redact_lines(lines, self.text)
 
     def xml_lines(self, lines: Iterable[str]) -> Iterator[str]:
         """Yield the lines of an XML file without secrets in its texts and attribute values.
 
         Its tags stay, whatever the secrets look like, so that it stays XML.
         """
-        return _lines(lines, self._xml)
+        return _redact_lines(lines, self._xml)
 
     def _xml(self, line: str) -> str:
         # Most lines hold no secret, and looking at the whole line at once is cheap.
@@ -132,24 +142,24 @@ class Redactor:
         return "".join([*pieces, self.text(line[position:])])
 
 
-def _lines(lines: Iterable[str], clean: Callable[[str], str]) -> Iterator[str]:
+def _redact_lines(lines: Iterable[str], clean: Callable[[str], str]) -> Iterator[str]:
     inside = 0
     for line in lines:
         if inside:
-            rest = private_keys.rest_of(line)
+            rest = private_keys.match_rest(line)
             after = line[rest.end :]
             inside = 0 if rest.closed or after.strip() else inside - 1
             if inside or not after.strip():
                 continue
             line = (REDACTED if rest.end else "") + after  # noqa: PLW2901 - its part that counts
         yield clean(line)
-        if private_keys.BEGIN in line and private_keys.is_open(line):
+        if private_keys.BEGIN in line and private_keys.has_open_block(line):
             inside = PEM_LINES
 
 
-def _long_enough(forms: Iterable[str]) -> set[str]:
+def _drop_short_forms(forms: Iterable[str]) -> set[str]:
     return {form for form in forms if len(form) >= MIN_SECRET}
 
 
-def _ordered(forms: Iterable[str]) -> tuple[str, ...]:
+def _sort_forms(forms: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(forms, key=lambda form: (-len(form), form)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ci_agent_eval.redaction.known import REDACTED
+from ci_agent_eval.redaction.known_secrets import REDACTED
 
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _SECRET_KEY = re.compile(
@@ -23,7 +23,7 @@ _NO_SECRET = re.compile(
 _ANY = re.compile(r"pass|secret|token|key|credential|authorization|cookie", re.IGNORECASE)
 
 
-def _pair(escapes: int) -> re.Pattern[str]:
+def _compile_pair(escapes: int) -> re.Pattern[str]:
     """Return the pattern of a key and its text, with so many backslashes before a quotation mark.
 
     The same mark opens and closes both; what was cut off has no closing one.
@@ -37,7 +37,7 @@ def _pair(escapes: int) -> re.Pattern[str]:
     )
 
 
-_PAIRS = tuple(map(_pair, (0, 1, 3)))
+_PAIRS = tuple(map(_compile_pair, (0, 1, 3)))
 """For JSON and what Python writes of a dictionary, for that in JSON, and for that in JSON again."""
 
 
@@ -47,7 +47,7 @@ def is_secret_key(key: str) -> bool:
     return bool(_SECRET_KEY.search(upper)) and not _NO_SECRET.search(upper)
 
 
-def hidden_value(key: str, value: Any) -> Any:
+def redact_value(key: str, value: Any) -> Any:
     """Return what may be shown of the value under a key: of a secret text or number a mark.
 
     True, False, null and an empty text are no secrets; an object is judged by its own keys. The
@@ -56,25 +56,25 @@ def hidden_value(key: str, value: Any) -> Any:
     if not is_secret_key(key):
         return value
     if isinstance(value, list):
-        items = [_hidden(item) for item in value]
+        items = [_redact_scalar(item) for item in value]
         return value if all(new is old for new, old in zip(items, value, strict=True)) else items
-    return _hidden(value)
+    return _redact_scalar(value)
 
 
-def _hidden(value: Any) -> Any:
+def _redact_scalar(value: Any) -> Any:
     is_secret = isinstance(value, str | int | float) and not isinstance(value, bool)
     return REDACTED if is_secret and value != "" else value
 
 
-def without_secret_pairs(text: str) -> str:
+def remove_secret_pairs(text: str) -> str:
     """Return a text without the secrets in its JSON, or in what Python writes of a dictionary."""
     if _ANY.search(text):
         for pattern in _PAIRS:
-            text = pattern.sub(_without_value, text)
+            text = pattern.sub(_remove_value, text)
     return text
 
 
-def _without_value(pair: re.Match[str]) -> str:
+def _remove_value(pair: re.Match[str]) -> str:
     if not is_secret_key(pair["key"]):
         return pair[0]
     return pair[0][: pair.start("value") - pair.start()] + REDACTED

@@ -17,7 +17,7 @@ from ci_agent_eval.analysis.loaded_results import (
 from ci_agent_eval.contract.episode import Assertion, Conditions
 from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.contract.results import Session
-from ci_agent_eval.redaction import distinct_names, hidden_value, without_secret_pairs
+from ci_agent_eval.redaction import make_distinct_names, redact_value, remove_secret_pairs
 
 Redact = Callable[[str], str]
 EpisodeKey = tuple[str, str, int, int]
@@ -38,8 +38,8 @@ class RedactedNames:
         """Name the scenarios and tests of these episodes."""
         keys = list(keys)
         return cls(
-            distinct_names((key[0] for key in keys), redact),
-            distinct_names((key[1] for key in keys), redact),
+            make_distinct_names((key[0] for key in keys), redact),
+            make_distinct_names((key[1] for key in keys), redact),
         )
 
     def of_key(self, key: EpisodeKey) -> EpisodeKey:
@@ -79,19 +79,19 @@ def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
 
 
 def _redact_secret_pairs(redact: Redact) -> Redact:
-    return lambda text: without_secret_pairs(redact(text))
+    return lambda text: remove_secret_pairs(redact(text))
 
 
 def redact_json(value: Any, redact: Redact) -> Any:
     """Return a JSON value without secrets in its texts; keys of objects are texts too."""
     if isinstance(value, str):
-        return without_secret_pairs(redact(value))
+        return remove_secret_pairs(redact(value))
     if isinstance(value, list):
         return [redact_json(item, redact) for item in value]
     if isinstance(value, dict):
-        names = distinct_names(value, redact)
+        names = make_distinct_names(value, redact)
         return {
-            names[key]: redact_json(hidden_value(key, item), redact) for key, item in value.items()
+            names[key]: redact_json(redact_value(key, item), redact) for key, item in value.items()
         }
     return value
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, Self
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.results.loaded_redaction import EpisodeKey, Redact, RedactedNames, redact_json
-from ci_agent_eval.storage.regular_file import replacing
+from ci_agent_eval.storage.regular_file import replace_file
 
 __all__ = [
     "EpisodeKey",
@@ -166,5 +166,5 @@ def _apply_names(line: str, key: EpisodeKey) -> str:
 
 def write_results(path: Path, suite: str, spool: EpisodeSpool, *, complete: bool = True) -> None:
     """Write `results.json` whole or not at all. Raises OSError."""
-    with replacing(path) as file:
+    with replace_file(path) as file:
         file.writelines(render_results(suite, spool.lines(), complete=complete))

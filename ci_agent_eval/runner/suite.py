@@ -28,7 +28,7 @@ from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.runner.interpreter import Interpreter, plugin_path, probe
 from ci_agent_eval.runner.process import MAX_LINE, Child, signals_forwarded, start
 from ci_agent_eval.runner.progress import JournalTail, Progress
-from ci_agent_eval.storage.regular_file import open_regular_text, replacing
+from ci_agent_eval.storage.regular_file import open_regular_text, replace_file
 from ci_agent_eval.storage.run_folder import ReportFolder
 
 _REPORTER_VARIABLES = frozenset(
@@ -386,7 +386,7 @@ def redact_xml(path: Path, redactor: Redactor) -> None:
         source = open_regular_text(path)
     except OSError:
         return
-    with source, replacing(path) as target:
+    with source, replace_file(path) as target:
         target.writelines(redactor.xml_lines(_parts(source)))
 
 

@@ -61,7 +61,7 @@ class ArchiveLimits:
         return max(2 * _MIB, 400 * self.members)
 
 
-class _Bounded(io.BufferedReader):
+class _BoundedFile(io.BufferedReader):
     """A file of which nobody reads more at once than this.
 
     zipfile reads the list of the members in one piece, as large as the archive says, and makes
@@ -92,7 +92,7 @@ class ArchiveError(InputError):
         """What is wrong with it, without its name."""
 
 
-def extract(
+def extract_archive(
     archive: Path, into: Path, *, wanted: Callable[[PurePosixPath], bool], limits: ArchiveLimits
 ) -> tuple[Path, ...]:
     """Write the wanted members below `into`, which is empty; return their paths, sorted.
@@ -102,21 +102,21 @@ def extract(
     """
     try:
         with (
-            _Bounded(io.FileIO(archive), limits.directory_bytes) as file,
+            _BoundedFile(io.FileIO(archive), limits.directory_bytes) as file,
             zipfile.ZipFile(file) as opened,
         ):
-            members = list(_checked(opened, limits))
+            members = list(_check_members(opened, limits))
             chosen = [(path, info) for path, info in members if wanted(path)]
-            return tuple(sorted(_write(opened, info, into / path) for path, info in chosen))
+            return tuple(sorted(_write_member(opened, info, into / path) for path, info in chosen))
     except _BROKEN as error:
-        _remove(into)
+        _remove_contents(into)
         raise ArchiveError(archive.name, f"cannot be read as a zip archive ({error})") from None
     except InputError as error:
-        _remove(into)
+        _remove_contents(into)
         raise ArchiveError(archive.name, f"{error}; nothing of it is used") from None
 
 
-def _checked(
+def _check_members(
     opened: zipfile.ZipFile, limits: ArchiveLimits
 ) -> Iterator[tuple[PurePosixPath, zipfile.ZipInfo]]:
     """Yield the files of an archive; raise InputError at what may not be in one."""
@@ -168,19 +168,19 @@ def _check_size(info: zipfile.ZipInfo, total: int, limits: ArchiveLimits) -> Non
         )
 
 
-def _write(opened: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Path:
+def _write_member(opened: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _member(opened, info) as source, path.open("xb") as target:
-        _copy(source, target, info)
+    with _open_member(opened, info) as source, path.open("xb") as target:
+        _copy_member(source, target, info)
     return path
 
 
-def _member(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
+def _open_member(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
     """Open one member to read what is packed in it."""
     if info.compress_type != _ZSTANDARD:
         return opened.open(info)
     try:
-        zstd = _zstandard()
+        zstd = _import_zstandard()
     except ImportError:
         raise InputError(
             f"{info.filename!r} is packed with Zstandard, which needs Python 3.14 or "
@@ -189,10 +189,10 @@ def _member(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
     packed = copy.copy(info)
     packed.compress_type, packed.file_size = zipfile.ZIP_STORED, info.compress_size
     del packed.CRC  # it is that of what is unpacked: `_copy` holds it against that
-    return _Unpacked(zstd, opened.open(packed))
+    return _ZstandardMember(zstd, opened.open(packed))
 
 
-class _Unpacked:
+class _ZstandardMember:
     """A member packed with Zstandard, unpacked no further than it is read."""
 
     def __init__(self, zstd: Any, packed: Any) -> None:
@@ -215,7 +215,7 @@ class _Unpacked:
             raise zipfile.BadZipFile(str(error)) from None
 
 
-def _zstandard() -> Any:
+def _import_zstandard() -> Any:
     """Return the standard library's Zstandard, or its backport; raises ImportError."""
     try:
         return importlib.import_module("compression.zstd")
@@ -223,7 +223,7 @@ def _zstandard() -> Any:
         return importlib.import_module("backports.zstd")
 
 
-def _copy(source: Any, target: BinaryIO, info: zipfile.ZipInfo) -> None:
+def _copy_member(source: Any, target: BinaryIO, info: zipfile.ZipInfo) -> None:
     """Copy no more than the archive declares: its own figures were checked, and may lie."""
     left, checksum = info.file_size, 0
     while chunk := source.read(_CHUNK):
@@ -236,7 +236,7 @@ def _copy(source: Any, target: BinaryIO, info: zipfile.ZipInfo) -> None:
         raise InputError(f"{info.filename!r} is not what the archive says: it is damaged")
 
 
-def _remove(folder: Path) -> None:
+def _remove_contents(folder: Path) -> None:
     """Leave nothing of a refused archive behind."""
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir() and not path.is_symlink():

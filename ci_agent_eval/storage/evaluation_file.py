@@ -14,9 +14,9 @@ from ci_agent_eval.contract.evaluation import (
     render_evaluation,
 )
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.storage.regular_file import open_regular, replacing
+from ci_agent_eval.storage.regular_file import open_regular, replace_file
 
-LARGEST = 256 * 1024 * 1024
+MAX_BYTES = 256 * 1024 * 1024
 """Bytes above which a file is not looked into, and taken for another's."""
 
 
@@ -36,16 +36,16 @@ def is_own_evaluation_file(path: Path) -> bool:
     """Say whether this program wrote the file, or there is none."""
     try:
         with open_regular(path, follow=True) as file:
-            data = file.read(LARGEST + 1)
+            data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return not path.is_symlink()
     except OSError:
         return False
     # What we write is ASCII.
-    return len(data) <= LARGEST and is_rendered_evaluation(data.decode("ascii", "replace"))
+    return len(data) <= MAX_BYTES and is_rendered_evaluation(data.decode("ascii", "replace"))
 
 
 def write_evaluation_file(path: Path, report: EvaluationReport) -> None:
     """Write the report, whole or not at all. Raises OSError."""
-    with replacing(path) as file:
+    with replace_file(path) as file:
         file.write(render_evaluation(report))

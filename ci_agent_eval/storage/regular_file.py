@@ -27,7 +27,7 @@ def open_regular(path: Path, *, follow: bool = False) -> BinaryIO:
 
     Raises OSError, and NotRegularError of its kind for a pipe, a device or a folder.
     """
-    return os.fdopen(descriptor_of(path, follow=follow), "rb")
+    return os.fdopen(open_descriptor(path, follow=follow), "rb")
 
 
 def open_regular_text(path: Path) -> IO[str]:
@@ -35,11 +35,11 @@ def open_regular_text(path: Path) -> IO[str]:
 
     Raises as `open_regular` does; a symbolic link is none.
     """
-    descriptor = descriptor_of(path)
+    descriptor = open_descriptor(path)
     return os.fdopen(descriptor, encoding="utf-8", errors="surrogateescape", newline="")
 
 
-def descriptor_of(path: Path, *, follow: bool = False) -> int:
+def open_descriptor(path: Path, *, follow: bool = False) -> int:
     """Open the file without waiting for a writer, and look what it is once it is open."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
     descriptor = os.open(path, flags)
@@ -50,7 +50,7 @@ def descriptor_of(path: Path, *, follow: bool = False) -> int:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[str]]:
+def replace_file(path: Path) -> Iterator[IO[str]]:
     """Write a file beside `path`, under a name of its own, and move it there when all is written.
 
     Bytes of any text file survive (surrogateescape), and so do line ends. Readers see the

@@ -27,7 +27,7 @@ from ci_agent_eval.contract.results import (
 )
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.evaluation_file import is_own_evaluation_file
-from ci_agent_eval.storage.regular_file import open_regular, replacing
+from ci_agent_eval.storage.regular_file import open_regular, replace_file
 
 EpisodeKey = tuple[str, str, int, int]
 """`Episode.key`: scenario, node id, iteration, attempt."""
@@ -52,7 +52,7 @@ class Journal:
             file.write(text)
 
 
-class _Place(NamedTuple):
+class _LinePlace(NamedTuple):
     """Where a line stands, in bytes."""
 
     file: Path
@@ -63,10 +63,10 @@ class _Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedJournals:
     """The one line of each episode that counts, by its place: the lines may be large, and many."""
 
-    places: Mapping[EpisodeKey, _Place]
+    places: Mapping[EpisodeKey, _LinePlace]
     unreadable: tuple[str, ...]
     """The lines that could not be read, as `episodes/main.jsonl:2`."""
 
@@ -97,7 +97,7 @@ class ReportFolder:
         counts `junit.xml` among them, which else pytest alone writes.
         """
         try:
-            self._claim(with_junit=with_junit)
+            self._check_ownership(with_junit=with_junit)
             is_new = not self.path.exists() or not any(self.path.iterdir())
             self.path.mkdir(parents=True, exist_ok=True)
             if is_new:
@@ -123,7 +123,7 @@ class ReportFolder:
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             with suppress(OSError):
-                _lock(descriptor, self.path)
+                _lock_folder(descriptor, self.path)
             yield
         finally:
             os.close(descriptor)
@@ -134,23 +134,23 @@ class ReportFolder:
         Raises InputError as `prepare` does, and OSError where a file cannot be removed.
         """
         self.prepare(with_junit=with_junit)
-        journals = list(self._old_journals())
-        for file in [*journals, *self._documents(with_junit=with_junit)]:
+        journals = list(self._list_journals())
+        for file in [*journals, *self._list_documents(with_junit=with_junit)]:
             file.unlink(missing_ok=True)
         (self.path / JOURNAL_DIR).mkdir(exist_ok=True)
 
-    def _claim(self, *, with_junit: bool) -> None:
+    def _check_ownership(self, *, with_junit: bool) -> None:
         """Look whether every file of one of our names is ours."""
         if not self.path.is_dir():
             return
-        for file in [*self._documents(with_junit=with_junit), *self._old_journals()]:
+        for file in [*self._list_documents(with_junit=with_junit), *self._list_journals()]:
             if os.path.lexists(file) and not self._is_ours(file):
                 raise InputError(
                     f"{file}: was not written by this program and would be overwritten; "
                     "move it, or name another report directory"
                 )
 
-    def _documents(self, *, with_junit: bool) -> Iterator[Path]:
+    def _list_documents(self, *, with_junit: bool) -> Iterator[Path]:
         # The session goes last: it is what says whose the JUnit file is.
         junit = (JUNIT_NAME,) if with_junit else ()
         names = (RESULTS_NAME, EVAL_RESULTS_NAME, *junit, SESSION_NAME)
@@ -172,7 +172,7 @@ class ReportFolder:
         # A journal may be empty, or cut off: its writer was killed.
         return first == start or (file.suffix == ".jsonl" and start.startswith(first))
 
-    def _old_journals(self) -> list[Path]:
+    def _list_journals(self) -> list[Path]:
         folder = self.path / JOURNAL_DIR
         if not os.path.lexists(folder):
             return []
@@ -184,7 +184,7 @@ class ReportFolder:
 
     def write_session(self, session: Session) -> None:
         """Write `session.json` in one step: a reader sees the old or the new one."""
-        _replace(self.path / SESSION_NAME, [canonical_json(session) + "\n"])
+        _replace_file(self.path / SESSION_NAME, [canonical_json(session) + "\n"])
 
     def session(self) -> Session:
         """Read `session.json`."""
@@ -227,15 +227,15 @@ class ReportFolder:
         merged = self.merged()
         complete = complete and not merged.unreadable
         ordered = map(canonical_json, merged.episodes())
-        _replace(self.path / RESULTS_NAME, render_results(suite, ordered, complete=complete))
+        _replace_file(self.path / RESULTS_NAME, render_results(suite, ordered, complete=complete))
         return merged.unreadable
 
-    def merged(self) -> Merged:
+    def merged(self) -> MergedJournals:
         """Find one line of each episode: an ended one before a started one, then the last."""
-        places: dict[EpisodeKey, _Place] = {}
+        places: dict[EpisodeKey, _LinePlace] = {}
         unreadable: list[str] = []
-        for file in self._old_journals():
-            for number, (start, raw) in enumerate(_lines(file), start=1):
+        for file in self._list_journals():
+            for number, (start, raw) in enumerate(_iter_lines(file), start=1):
                 try:
                     line = JournalLine.model_validate_json(raw)
                 except ValueError:
@@ -245,11 +245,11 @@ class ReportFolder:
                     places.pop(line.started_key, None)
                 key, has_ended = line.episode.key, line.event == "ended"
                 if has_ended or key not in places or not places[key].has_ended:
-                    places[key] = _Place(file, start, len(raw), has_ended)
-        return Merged(places, tuple(unreadable))
+                    places[key] = _LinePlace(file, start, len(raw), has_ended)
+        return MergedJournals(places, tuple(unreadable))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def _iter_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield each line, and the byte it starts at, as `bytes.splitlines` tells lines apart."""
     start = 0
     with path.open("rb") as file:
@@ -259,7 +259,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 start += len(raw)
 
 
-def _lock(descriptor: int, path: Path) -> None:
+def _lock_folder(descriptor: int, path: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -277,6 +277,6 @@ def _is_session(file: Path) -> bool:
     return True
 
 
-def _replace(path: Path, pieces: Iterable[str]) -> None:
-    with replacing(path) as file:
+def _replace_file(path: Path, pieces: Iterable[str]) -> None:
+    with replace_file(path) as file:
         file.writelines(pieces)

@@ -21,7 +21,7 @@ def parse_shard(text: str) -> tuple[int, int]:
     return index, count
 
 
-def shard_of(given: str | None, origin: str) -> str | None:
+def normalize_shard(given: str | None, origin: str) -> str | None:
     """Return a shard as it is handed on, None where none is asked for.
 
     Raises InputError that names `origin`.
@@ -35,7 +35,9 @@ def shard_of(given: str | None, origin: str) -> str | None:
     return f"{index}/{count}"
 
 
-def assign(units: Iterable[str], count: int, durations: Mapping[str, float]) -> dict[str, int]:
+def assign_shards(
+    units: Iterable[str], count: int, durations: Mapping[str, float]
+) -> dict[str, int]:
     """Return the shard, 1 to `count`, of each unit: the longest first, each to the least loaded.
 
     The rule is Graham's (SIAM Journal on Applied Mathematics 17 (1969), 416-429). A unit whose
@@ -55,7 +57,7 @@ def assign(units: Iterable[str], count: int, durations: Mapping[str, float]) -> 
     return assigned
 
 
-def plan_of(assigned: Mapping[str, int]) -> str:
+def hash_shard_plan(assigned: Mapping[str, int]) -> str:
     """Return a short text that is the same only for the same split."""
     lines = "".join(f"{name}\0{shard}\n" for name, shard in sorted(assigned.items()))
     return hashlib.sha256(lines.encode("utf-8", "backslashreplace")).hexdigest()[:16]

@@ -116,7 +116,7 @@ def run(
     from ci_agent_eval.app.action import commands_stopped, suite_python
     from ci_agent_eval.app.pipeline import run_and_report
     from ci_agent_eval.errors import InputError
-    from ci_agent_eval.storage.sharding import shard_of
+    from ci_agent_eval.storage.sharding import normalize_shard
 
     job = _job(config, flags)
     progress = ProgressLine(sys.stdout, sys.stderr)
@@ -125,7 +125,7 @@ def run(
             job,
             paths=paths,
             pytest_args=pytest_args,
-            shard=shard_of(shard, "option --shard"),
+            shard=normalize_shard(shard, "option --shard"),
             python=python or suite_python(os.environ),
             echo=progress.echo,
             on_progress=progress.show,

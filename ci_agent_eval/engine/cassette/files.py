@@ -18,7 +18,7 @@ from pathlib import Path
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.engine.cassette.document import Cassette, Take, parse_cassette, render_cassette
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.storage.regular_file import open_regular, replacing
+from ci_agent_eval.storage.regular_file import open_regular, replace_file
 
 FOLDER = "cassettes"
 """The folder's name, in the folder of the suite."""
@@ -55,7 +55,7 @@ def store_take(path: Path, scenario: str, iteration: int, take: Take) -> None:
         with _lock_folder(path.parent):
             old = load_cassette(path, scenario)
             new = Cassette(scenario, old.takes).with_take(iteration, take)
-            with replacing(path) as file:
+            with replace_file(path) as file:
                 file.write(clean_text(render_cassette(new)))
     except OSError as error:
         raise InputError(f"cassette {path} cannot be written: {error}") from error

@@ -22,7 +22,7 @@ from ci_agent_eval.pytest_plugin.options import is_worker
 
 if TYPE_CHECKING:
     from ci_agent_eval.storage.ledger.file import LedgerFile
-    from ci_agent_eval.storage.ledger.shared import SharedWindows
+    from ci_agent_eval.storage.ledger.sqlite_stores import SharedRateWindows
 
 WORKER_LEDGER = "agent_eval_ledger"
 """Key under which an xdist worker is told where the run's file is, and when the run began."""
@@ -84,11 +84,11 @@ def _told(config: pytest.Config) -> dict[str, Any]:
     return told
 
 
-def windows(config: pytest.Config) -> Callable[[str], SharedWindows] | None:
+def windows(config: pytest.Config) -> Callable[[str], SharedRateWindows] | None:
     """Return what makes the rate limits of a provider; None where no other process has any."""
     file = ledger_file(config)
     if file is None:
         return None
-    from ci_agent_eval.storage.ledger.shared import SharedWindows  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.storage.ledger.sqlite_stores import SharedRateWindows  # noqa: PLC0415 - inert until used
 
-    return lambda provider: SharedWindows(file, provider, clock)
+    return lambda provider: SharedRateWindows(file, provider, clock)

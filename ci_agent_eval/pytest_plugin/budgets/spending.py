@@ -10,8 +10,8 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.spending import sum_spending
-from ci_agent_eval.storage.ledger.budgets import SuiteBudgets
-from ci_agent_eval.storage.ledger.limits import Spent
+from ci_agent_eval.storage.ledger.budget_monitor import SuiteBudgetMonitor
+from ci_agent_eval.storage.ledger.limits import RunUsage
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.limits import Spent as SpentByRun
@@ -20,17 +20,19 @@ if TYPE_CHECKING:
 class Account:
     """One episode's: what is recorded, and what runs have spent that are not recorded yet."""
 
-    def __init__(self, budgets: SuiteBudgets, name: str) -> None:
+    def __init__(self, budgets: SuiteBudgetMonitor, name: str) -> None:
         self._budgets = budgets
         self._name = name
-        self._recorded = Spent()
-        self._running: dict[int, Spent] = {}
+        self._recorded = RunUsage()
+        self._running: dict[int, RunUsage] = {}
 
-    def record(self, spent: Spent) -> None:
+    def record(self, spent: RunUsage) -> None:
         """Say what the episode has spent so far by its record."""
         # A call without a price leaves a side's sum unknown; what was known before was spent.
         known = self._recorded
-        self._recorded = Spent(max(spent.cost_usd, known.cost_usd), max(spent.tokens, known.tokens))
+        self._recorded = RunUsage(
+            max(spent.cost_usd, known.cost_usd), max(spent.tokens, known.tokens)
+        )
         self._tell()
 
     def run(self, run: object, spent: SpentByRun | None) -> None:
@@ -38,10 +40,10 @@ class Account:
         if spent is None:
             self._running.pop(id(run), None)
         else:
-            self._running[id(run)] = Spent(spent.cost_usd, spent.tokens)
+            self._running[id(run)] = RunUsage(spent.cost_usd, spent.tokens)
             self._tell()
 
-    def close(self, spent: Spent) -> None:
+    def close(self, spent: RunUsage) -> None:
         """Say what the episode has spent in the end."""
         self._recorded = spent
         self._running.clear()
@@ -55,7 +57,7 @@ class Account:
 class Accounts:
     """Of all episodes that one process has at work."""
 
-    def __init__(self, budgets: SuiteBudgets) -> None:
+    def __init__(self, budgets: SuiteBudgetMonitor) -> None:
         self._budgets = budgets
         self._open: dict[str, Account] = {}
         self._begun: set[str] = set()

@@ -21,9 +21,14 @@ from ci_agent_eval.pytest_plugin.concurrency.loop import SessionLoop
 from ci_agent_eval.pytest_plugin.episodes.endings import stopped
 from ci_agent_eval.pytest_plugin.options import LANES, is_worker
 from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports, printable
-from ci_agent_eval.storage.ledger.budgets import Listener, ProcessSpending, Spending, SuiteBudgets
+from ci_agent_eval.storage.ledger.budget_monitor import (
+    Listener,
+    ProcessUsageStore,
+    SuiteBudgetMonitor,
+    UsageStore,
+)
 from ci_agent_eval.storage.ledger.limits import SuiteLimits
-from ci_agent_eval.storage.ledger.shared import SharedSpending
+from ci_agent_eval.storage.ledger.sqlite_stores import SharedUsageStore
 
 LOOK_S = 0.2
 """Seconds between two looks at what the other processes have spent, while an episode waits."""
@@ -44,11 +49,11 @@ class Kept:
         self._stop = stop
 
     @functools.cached_property
-    def budgets(self) -> SuiteBudgets:
+    def budgets(self) -> SuiteBudgetMonitor:
         """What the run may spend; to be asked for when the session has begun."""
         file = shared_ledger.ledger_file(self._config)
-        spending: Spending = ProcessSpending() if file is None else SharedSpending(file)
-        made = SuiteBudgets(
+        spending: UsageStore = ProcessUsageStore() if file is None else SharedUsageStore(file)
+        made = SuiteBudgetMonitor(
             self._limits,
             spending,
             clock=shared_ledger.clock,
@@ -89,7 +94,7 @@ class BudgetStop:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
         """Start nothing any more once a budget is exceeded; what was started has its turn."""
-        return None if self._is_begun(item) or self.kept.budgets.exceeded() is None else True
+        return None if self._is_begun(item) or self.kept.budgets.find_exceeded() is None else True
 
     def _is_begun(self, item: pytest.Item) -> bool:
         lanes = self._config.stash.get(LANES, None)
@@ -110,7 +115,7 @@ class BudgetStop:
         """Begin no further attempt at an episode that was stopped."""
         if EPISODE not in item.stash or self._is_begun(item):
             return
-        if (cause := self.kept.budgets.exceeded()) is not None:
+        if (cause := self.kept.budgets.find_exceeded()) is not None:
             raise stopped(cause.sentence)
 
     @pytest.hookimpl(wrapper=True)
@@ -229,7 +234,7 @@ class Watch:
     The time is over at its time; what other processes have spent is seen within `LOOK_S`.
     """
 
-    def __init__(self, budgets: SuiteBudgets, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, budgets: SuiteBudgetMonitor, loop: asyncio.AbstractEventLoop) -> None:
         self._budgets = budgets
         self._loop = loop
         self._next = loop.call_later(self._pause_s(), self._look)
@@ -239,7 +244,7 @@ class Watch:
         self._next.cancel()
 
     def _look(self) -> None:
-        if self._budgets.exceeded() is None:
+        if self._budgets.find_exceeded() is None:
             self._next = self._loop.call_later(self._pause_s(), self._look)
 
     def _pause_s(self) -> float:

@@ -17,7 +17,7 @@ from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetK
 if TYPE_CHECKING:
     from ci_agent_eval.engine.limits import Spent
     from ci_agent_eval.pytest_plugin.budgets.stop import BudgetStop
-    from ci_agent_eval.storage.ledger.budgets import SuiteBudgets
+    from ci_agent_eval.storage.ledger.budget_monitor import SuiteBudgetMonitor
 
 NAME = "ci_agent_eval_suite_budgets"
 """What pytest knows the object by that keeps the budgets of the suite."""
@@ -93,7 +93,7 @@ def on_spent(config: pytest.Config) -> Callable[[str, object, Spent | None], Non
     return None if found is None else found.kept.accounts.run
 
 
-def of(config: pytest.Config) -> SuiteBudgets | None:
+def of(config: pytest.Config) -> SuiteBudgetMonitor | None:
     """Return the budgets of the running suite; None where it has none."""
     found = stop_of(config)
     return None if found is None else found.kept.budgets

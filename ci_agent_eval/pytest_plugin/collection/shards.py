@@ -16,7 +16,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.iterations import whole_nodeid
-from ci_agent_eval.storage.sharding import assign, parse_shard, plan_of
+from ci_agent_eval.storage.sharding import assign_shards, hash_shard_plan, parse_shard
 
 _LARGEST = 256 * 1024 * 1024
 
@@ -28,11 +28,11 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]
     """
     index, count = _shard(config)
     units = [_unit(item) for item in items]
-    assigned = assign(units, count, _durations(config))
+    assigned = assign_shards(units, count, _durations(config))
     kept = [item for item, unit in zip(items, units, strict=True) if assigned[unit] == index]
     left = [item for item, unit in zip(items, units, strict=True) if assigned[unit] != index]
     config.stash[options.SHARD] = declared(config, os.environ).model_copy(
-        update={"plan": plan_of(assigned), "empty": not kept}
+        update={"plan": hash_shard_plan(assigned), "empty": not kept}
     )
     items[:] = kept
     return left

@@ -216,7 +216,9 @@ class Lanes:
     def _is_to_stop(self) -> bool:
         """Say whether a budget of the suite is exceeded, which may be found out just now."""
         budgets = suite_budgets.of(self._session.config)
-        return self._stop is not None or (budgets is not None and budgets.exceeded() is not None)
+        return self._stop is not None or (
+            budgets is not None and budgets.find_exceeded() is not None
+        )
 
     def _admitted(self, item: pytest.Item) -> bool:
         if obstacle(item) is not None or not isinstance(item, pytest.Function):

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from ci_agent_eval.contract.base import FrozenModel
-from ci_agent_eval.redaction import Redactor, distinct_names, hidden_value, without_secret_pairs
+from ci_agent_eval.redaction import Redactor, make_distinct_names, redact_value, remove_secret_pairs
 
 Model = TypeVar("Model", bound=FrozenModel)
 
@@ -43,7 +43,7 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
-        clean = without_secret_pairs(redactor.text(value))
+        clean = remove_secret_pairs(redactor.text(value))
         return value if clean == value else clean
     if isinstance(value, FrozenModel):
         return redacted(value, redactor)
@@ -56,8 +56,8 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
 
 
 def _redacted_mapping(value: dict[Any, Any], redactor: Redactor) -> dict[Any, Any]:
-    names = distinct_names(value, redactor.text) if value else {}
-    items = {k: _redacted(hidden_value(k, item), redactor) for k, item in value.items()}
+    names = make_distinct_names(value, redactor.text) if value else {}
+    items = {k: _redacted(redact_value(k, item), redactor) for k, item in value.items()}
     if all(names[key] == key and item is value[key] for key, item in items.items()):
         return value
     return {names[key]: item for key, item in items.items()}

@@ -17,7 +17,7 @@ from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.pytest_plugin.collection.detection import SHOWN
 from ci_agent_eval.pytest_plugin.options import is_worker
 from ci_agent_eval.pytest_plugin.terminal import printable
-from ci_agent_eval.storage.regular_file import replacing
+from ci_agent_eval.storage.regular_file import replace_file
 
 NAME = "ci_agent_eval_artifact"
 ATTRIBUTE = "agent_eval_artifact"
@@ -92,7 +92,7 @@ class EpisodeArtifact:
             return
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(self._path) as file:
+            with replace_file(self._path) as file:
                 file.write(render_artifact(self._episodes, self._broken))
         except OSError as error:
             self._problem = f"{self._path}: cannot be written ({error.strerror})"

@@ -39,7 +39,7 @@ from ci_agent_eval.pytest_plugin.episodes.places import Places
 from ci_agent_eval.pytest_plugin.episodes.subtests import with_subtests
 from ci_agent_eval.pytest_plugin.opik import experiment_end, experiment_options
 from ci_agent_eval.recording import list_failure_reasons
-from ci_agent_eval.redaction import Redactor, distinct_names
+from ci_agent_eval.redaction import Redactor, make_distinct_names
 
 NAME = "ci_agent_eval_experiment"
 _DEFAULT = LinkedArguments("input", "expected_output", "metadata")
@@ -61,7 +61,7 @@ def watch(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     except InputError as error:
         end.problems.append(str(error))
         return
-    names = distinct_names((item.nodeid for item in items), redactor.text)
+    names = make_distinct_names((item.nodeid for item in items), redactor.text)
     places = Places.of(config.rootpath, os.environ)
     kept = Kept(store, experiment.uid, settings.text(experiment_options.SCORE), end.problems)
     config.pluginmanager.register(LinkedTests(kept, names, redactor, places), NAME)

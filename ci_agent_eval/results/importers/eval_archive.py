@@ -20,7 +20,7 @@ from ci_agent_eval.results.episodes import (
     parse_json,
 )
 from ci_agent_eval.results.importers.inspect_ai import InspectAIImporter, drop_unread_keys
-from ci_agent_eval.storage.archives import ArchiveLimits, extract
+from ci_agent_eval.storage.archives import ArchiveLimits, extract_archive
 from ci_agent_eval.storage.regular_file import open_regular
 
 ZIP_MAGIC = b"PK"
@@ -34,7 +34,7 @@ def read_eval_archive(path: Path) -> Iterator[ParsedEpisode | FileProblem]:
     """Read an `.eval` log; what is wrong with the archive is a problem."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            files = extract(path, Path(folder), wanted=_is_wanted, limits=_LIMITS)
+            files = extract_archive(path, Path(folder), wanted=_is_wanted, limits=_LIMITS)
             document = _build_document(Path(folder), files)
         except (InputError, ValueError, OSError) as error:
             advice = "write it as JSON (inspect log convert --to json)"

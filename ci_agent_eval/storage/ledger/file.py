@@ -21,7 +21,7 @@ from ci_agent_eval.errors import InputError
 if TYPE_CHECKING:
     import sqlite3
 
-NAME = "run.sqlite3"
+LEDGER_NAME = "run.sqlite3"
 
 BUSY_S = 30.0
 """How long a process waits for the others; each has the file for less than a millisecond."""
@@ -55,7 +55,7 @@ CREATE INDEX IF NOT EXISTS requests_of_provider ON requests (provider, at, is_ta
 """
 
 
-def digest(*parts: object) -> str:
+def hash_parts(*parts: object) -> str:
     """Return what stands for a name in the file: it may hold a secret."""
     return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()
 
@@ -67,13 +67,13 @@ class LedgerFile:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / NAME
+        self._path = folder / LEDGER_NAME
         self._lock = threading.Lock()
         self._opened: sqlite3.Connection | None = None
         self._pid = 0
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def open_transaction(self) -> Iterator[sqlite3.Connection]:
         """Be the file's only writer; what is done is kept as a whole, or not at all."""
         with self._held() as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -118,11 +118,11 @@ class LedgerFile:
         """Return this process's own connection: one from before a fork is not to be used."""
         if self._opened is None or self._pid != os.getpid():
             _INHERITED.append(self._opened)
-            self._opened, self._pid = _open(self._path), os.getpid()
+            self._opened, self._pid = _open_database(self._path), os.getpid()
         return self._opened
 
 
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     """Make the run's folder, if nobody has yet. Raises OSError where it is not ours alone."""
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
@@ -130,10 +130,10 @@ def _make(folder: Path) -> None:
         raise PermissionError(f"{folder} is somebody else's")
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open_database(path: Path) -> sqlite3.Connection:
     import sqlite3  # noqa: PLC0415 - as above
 
-    _make(path.parent)
+    _make_folder(path.parent)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     connection = sqlite3.connect(
         path, timeout=BUSY_S, isolation_level=None, check_same_thread=False

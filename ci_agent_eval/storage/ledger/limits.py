@@ -13,7 +13,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class RunUsage:
     """What models have taken: agents', judges' and simulated users' together."""
 
     cost_usd: float = 0.0
@@ -21,11 +21,11 @@ class Spent:
     tokens: int = 0
     """Input and output, of what tells them."""
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(self.cost_usd + other.cost_usd, self.tokens + other.tokens)
+    def __add__(self, other: RunUsage) -> RunUsage:
+        return RunUsage(self.cost_usd + other.cost_usd, self.tokens + other.tokens)
 
-    def __sub__(self, other: Spent) -> Spent:
-        return Spent(self.cost_usd - other.cost_usd, self.tokens - other.tokens)
+    def __sub__(self, other: RunUsage) -> RunUsage:
+        return RunUsage(self.cost_usd - other.cost_usd, self.tokens - other.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class SuiteLimits:
             (limit for kind, limit in self._set() if kind.spent == "elapsed_s"), default=None
         )
 
-    def exceeded(self, spent: Spent, elapsed_s: float) -> SuiteStop | None:
+    def find_exceeded(self, spent: RunUsage, elapsed_s: float) -> SuiteStop | None:
         """Return the first limit that is exceeded; None where none is."""
         for kind, limit in self._set():
             used: float = (

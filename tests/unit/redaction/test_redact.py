@@ -14,7 +14,7 @@ from _pytest.junitxml import bin_xml_escape
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.redaction import REDACTED, Redactor, distinct_names, is_secret_name
+from ci_agent_eval.redaction import REDACTED, Redactor, is_secret_name, make_distinct_names
 
 NONE = Redactor()
 FILL = "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3"
@@ -431,7 +431,7 @@ def test_output_after_a_key_cut_off_is_kept():
 def test_names_that_differ_only_in_a_secret_stay_apart():
     redact = Redactor.from_environ({"A_TOKEN": "secret-a1", "B_TOKEN": "secret-b2"}).text
     names = ["t secret-b2", "t secret-a1", "u", "v secret-a1", "v [redacted]"]
-    assert distinct_names(names, redact) == {
+    assert make_distinct_names(names, redact) == {
         "t secret-a1": "t [redacted]",
         "t secret-b2": "t [redacted]#2",
         "u": "u",

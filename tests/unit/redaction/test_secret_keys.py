@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.contract.schema import build_contract_schema
 from ci_agent_eval.pytest_plugin.episodes.redacted import redacted
-from ci_agent_eval.redaction import REDACTED, Redactor, is_secret_key, without_secret_pairs
+from ci_agent_eval.redaction import REDACTED, Redactor, is_secret_key, remove_secret_pairs
 from ci_agent_eval.results.loaded_redaction import redact_json
 from tests.builders import episode, tool_call, turn
 
@@ -112,7 +112,7 @@ def test_what_holds_no_secret_is_the_very_same():
     ],
 )
 def test_texts_that_hold_data(text, clean):
-    assert without_secret_pairs(text) == clean
+    assert remove_secret_pairs(text) == clean
 
 
 SECRETS = st.text(min_size=1, max_size=30)
@@ -124,7 +124,7 @@ def test_no_secret_is_left_in_json_however_often_it_is_quoted(secret, depth):
     text = json.dumps({"a": 1, "password": secret, "b": "end"})
     for _ in range(depth):
         text = json.dumps(text)
-    clean = without_secret_pairs(text)
+    clean = remove_secret_pairs(text)
     assert "Zx9" not in clean
     assert "Yw8" not in clean
     assert "end" in clean
@@ -132,4 +132,4 @@ def test_no_secret_is_left_in_json_however_often_it_is_quoted(secret, depth):
 
 @pytest.mark.parametrize("piece", ['"token":', '"token": "', '"', '\\"token\\":\\"', "'a': '"])
 def test_a_megabyte_of_hostile_text_takes_a_moment(piece):
-    assert without_secret_pairs("password" + piece * (1_000_000 // len(piece))) is not None
+    assert remove_secret_pairs("password" + piece * (1_000_000 // len(piece))) is not None

@@ -21,7 +21,7 @@ from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
 from ci_agent_eval.results.load import load_results
-from ci_agent_eval.storage.sharding import assign, parse_shard, plan_of
+from ci_agent_eval.storage.sharding import assign_shards, hash_shard_plan, parse_shard
 from tests.builders import episode, failing, junit_case, junit_case_of, junit_xml, write_run
 
 EPISODES = [episode(f"s{n}", nodeid=f"t.py::test_{n}") for n in range(9)]
@@ -47,7 +47,7 @@ def write(tmp_path, index, count, *episodes, name=None, state="finished", **shar
 
 
 def split(tmp_path, count):
-    parts = assign([e.scenario_id for e in EPISODES], count, {})
+    parts = assign_shards([e.scenario_id for e in EPISODES], count, {})
     for index in range(1, count + 1):
         mine = [e for e in EPISODES if parts[e.scenario_id] == index]
         write(tmp_path, index, count, *mine)
@@ -148,11 +148,11 @@ names = st.lists(st.text(min_size=1, max_size=5), unique=True, max_size=30)
 
 @given(names, st.integers(1, 8), st.randoms(use_true_random=False))
 def test_every_unit_is_in_one_shard_whatever_the_order(units, count, shuffle):
-    assigned = assign(units, count, {})
+    assigned = assign_shards(units, count, {})
     shuffled = list(units)
     shuffle.shuffle(shuffled)
-    assert assign(shuffled, count, {}) == assigned
-    assert plan_of(assign(shuffled, count, {})) == plan_of(assigned)
+    assert assign_shards(shuffled, count, {}) == assigned
+    assert hash_shard_plan(assign_shards(shuffled, count, {})) == hash_shard_plan(assigned)
     assert set(assigned) == set(units)
     assert set(assigned.values()) <= set(range(1, count + 1))
     sizes = [list(assigned.values()).count(n) for n in range(1, count + 1)]
@@ -161,7 +161,7 @@ def test_every_unit_is_in_one_shard_whatever_the_order(units, count, shuffle):
 
 def test_long_ones_are_balanced():
     durations = {"long": 100.0, "a": 30.0, "b": 30.0, "c": 40.0}
-    assigned = assign(durations, 2, durations)
+    assigned = assign_shards(durations, 2, durations)
     assert {name for name, shard in assigned.items() if shard == assigned["long"]} == {"long"}
 
 

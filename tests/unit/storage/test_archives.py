@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.storage.archives import ArchiveLimits, extract
+from ci_agent_eval.storage.archives import ArchiveLimits, extract_archive
 
 
 def archive(tmp_path, *members, compression=zipfile.ZIP_DEFLATED):
@@ -27,7 +27,7 @@ def archive(tmp_path, *members, compression=zipfile.ZIP_DEFLATED):
 def unpack(path, tmp_path, wanted=lambda _: True, **limits):
     into = tmp_path / "into"
     into.mkdir(exist_ok=True)
-    return extract(path, into, wanted=wanted, limits=ArchiveLimits(**limits))
+    return extract_archive(path, into, wanted=wanted, limits=ArchiveLimits(**limits))
 
 
 def refused(path, tmp_path, **limits):

@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.storage.archives import ArchiveLimits, extract
+from ci_agent_eval.storage.archives import ArchiveLimits, extract_archive
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -39,7 +39,7 @@ def archive(tmp_path, content, *, packed=None, size=None, method=ZSTANDARD):
 def unpack(path, tmp_path, **limits):
     into = tmp_path / "into"
     into.mkdir()
-    return extract(path, into, wanted=lambda _: True, limits=ArchiveLimits(**limits))
+    return extract_archive(path, into, wanted=lambda _: True, limits=ArchiveLimits(**limits))
 
 
 def refused(path, tmp_path, **limits):

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from ci_agent_eval.storage.ledger.file import LedgerFile
-from ci_agent_eval.storage.ledger.shared import SharedEntry, SharedWindows
+from ci_agent_eval.storage.ledger.sqlite_stores import SharedRateWindows, SharedWindowEntry
 
 
 def say(line):
@@ -22,19 +22,19 @@ def say(line):
 
 def main(folder, span_s, entries, requests, tokens, *rest):
     file = LedgerFile(Path(folder))
-    windows = SharedWindows(file, "provider", time.monotonic, float(span_s))
-    windows.tighten(int(requests) or None, int(tokens) or None)
+    windows = SharedRateWindows(file, "provider", time.monotonic, float(span_s))
+    windows.lower_limits(int(requests) or None, int(tokens) or None)
     number = 0
     say("ready")
     sys.stdin.readline()
     while number < int(entries):
         if rest and number == 5:
-            with file.writing() as connection:
+            with file.open_transaction() as connection:
                 connection.execute("DELETE FROM requests")
                 say("holds")
                 os.kill(os.getpid(), signal.SIGKILL)
         taken = windows.take(10)
-        if not isinstance(taken, SharedEntry):
+        if not isinstance(taken, SharedWindowEntry):
             time.sleep(max(taken, 0.001))
             continue
         number += 1

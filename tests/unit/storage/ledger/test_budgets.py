@@ -6,10 +6,10 @@ import pytest
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.storage.ledger.budgets import ProcessSpending, SuiteBudgets
+from ci_agent_eval.storage.ledger.budget_monitor import ProcessUsageStore, SuiteBudgetMonitor
 from ci_agent_eval.storage.ledger.file import LedgerFile
-from ci_agent_eval.storage.ledger.limits import Spent, SuiteLimits
-from ci_agent_eval.storage.ledger.shared import SharedSpending
+from ci_agent_eval.storage.ledger.limits import RunUsage, SuiteLimits
+from ci_agent_eval.storage.ledger.sqlite_stores import SharedUsageStore
 
 
 class Clock:
@@ -22,13 +22,13 @@ class Clock:
 @pytest.fixture(params=["process", "shared"])
 def budgets(request, tmp_path):
     """Make budgets that share what is spent, as the processes of one run do."""
-    clock, files, own = Clock(), [], ProcessSpending()
+    clock, files, own = Clock(), [], ProcessUsageStore()
 
     def make(**limits):
         if request.param == "shared":
             files.append(LedgerFile(tmp_path))
-        spending = SharedSpending(files[-1]) if files else own
-        made = SuiteBudgets(SuiteLimits(limits), spending, clock=clock, started=clock.now)
+        spending = SharedUsageStore(files[-1]) if files else own
+        made = SuiteBudgetMonitor(SuiteLimits(limits), spending, clock=clock, started=clock.now)
         made.clock = clock
         return made
 
@@ -43,9 +43,9 @@ def test_episodes_add_up_and_the_last_word_on_each_counts(budgets):
     suite.spend("a", 0.6, 200)
     suite.spend("b", 0.3, 300)
     suite.spend("b", 0.3, 300)
-    assert suite.exceeded() is None
+    assert suite.find_exceeded() is None
     suite.spend("b", 0.45, 300)
-    assert suite.exceeded() == SuiteStop("total_cost_usd", pytest.approx(1.05), 1.0)
+    assert suite.find_exceeded() == SuiteStop("total_cost_usd", pytest.approx(1.05), 1.0)
 
 
 def test_tokens_add_up_too(budgets):
@@ -53,18 +53,18 @@ def test_tokens_add_up_too(budgets):
     suite.spend("a", 0.0, 100)
     suite.spend("a", 0.0, 200)
     suite.spend("b", 0.0, 299)
-    assert suite.exceeded() is None
+    assert suite.find_exceeded() is None
     suite.spend("b", 0.0, 300)
-    assert suite.exceeded() == SuiteStop("total_tokens", 500, 499)
+    assert suite.find_exceeded() == SuiteStop("total_tokens", 500, 499)
 
 
 def test_once_it_is_exceeded_it_stays_so_in_the_same_words(budgets):
     suite = budgets(total_tokens=10)
     suite.spend("a", 0, 11)
-    said = suite.exceeded()
+    said = suite.find_exceeded()
     suite.spend("a", 0, 5)
     suite.spend("b", 0, 90)
-    assert suite.exceeded() == said == SuiteStop("total_tokens", 11, 10)
+    assert suite.find_exceeded() == said == SuiteStop("total_tokens", 11, 10)
 
 
 def test_listeners_are_told_once_and_late_ones_at_once(budgets):
@@ -74,20 +74,20 @@ def test_listeners_are_told_once_and_late_ones_at_once(budgets):
     assert heard == []
     suite.spend("a", 0, 11)
     suite.spend("a", 0, 12)
-    suite.exceeded()
+    suite.find_exceeded()
     suite.on_exceeded(lambda said: heard.append(("late", said)))
     assert [who for who, _ in heard] == ["first", "late"]
-    assert {said for _, said in heard} == {suite.exceeded()}
+    assert {said for _, said in heard} == {suite.find_exceeded()}
 
 
 def test_the_time_runs_from_the_start_of_the_run(budgets):
     suite = budgets(total_wall_time_s=60.0)
     suite.clock.now += 20
     assert suite.deadline_s() == 40
-    assert suite.exceeded() is None
+    assert suite.find_exceeded() is None
     suite.clock.now += 41
     assert suite.deadline_s() == 0
-    assert suite.exceeded() == SuiteStop("total_wall_time_s", 61, 60)
+    assert suite.find_exceeded() == SuiteStop("total_wall_time_s", 61, 60)
 
 
 def test_without_a_limit_on_time_there_is_no_deadline(budgets):
@@ -97,8 +97,11 @@ def test_without_a_limit_on_time_there_is_no_deadline(budgets):
 def test_what_one_process_finds_stops_the_others_which_see_what_all_have_spent(tmp_path):
     files = [LedgerFile(tmp_path), LedgerFile(tmp_path)]
     one, other = (
-        SuiteBudgets(
-            SuiteLimits({"total_cost_usd": 1.0}), SharedSpending(file), clock=Clock(), started=100.0
+        SuiteBudgetMonitor(
+            SuiteLimits({"total_cost_usd": 1.0}),
+            SharedUsageStore(file),
+            clock=Clock(),
+            started=100.0,
         )
         for file in files
     )
@@ -106,12 +109,12 @@ def test_what_one_process_finds_stops_the_others_which_see_what_all_have_spent(t
     other.on_exceeded(heard.append)
     one.spend("a", 0.6, 1)
     other.spend("b", 0.3, 1)
-    assert one.exceeded() is None
+    assert one.find_exceeded() is None
     one.spend("a", 0.75, 1)
     said = SuiteStop("total_cost_usd", pytest.approx(1.05), 1.0)
-    assert one.exceeded() == said
+    assert one.find_exceeded() == said
     assert heard == []
-    assert other.exceeded() == said
+    assert other.find_exceeded() == said
     assert heard == [said]
     for file in files:
         file.close()
@@ -120,22 +123,22 @@ def test_what_one_process_finds_stops_the_others_which_see_what_all_have_spent(t
 def test_nothing_is_lost_of_what_several_spend_at_once(tmp_path):
     def spend(worker):
         file = LedgerFile(tmp_path)
-        spending = SharedSpending(file)
+        spending = SharedUsageStore(file)
         for number in range(150):
-            spending.put(f"{worker}-{number % 15}", Spent(number, number))
+            spending.put(f"{worker}-{number % 15}", RunUsage(number, number))
         file.close()
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(spend, range(3)))
     file = LedgerFile(tmp_path)
     whole = 3 * sum(range(135, 150))
-    assert SharedSpending(file).total() == Spent(whole, whole)
+    assert SharedUsageStore(file).total() == RunUsage(whole, whole)
     file.close()
 
 
 def test_the_file_holds_digests_and_no_names(tmp_path):
     file = LedgerFile(tmp_path)
-    SharedSpending(file).put("tests/test_a.py::test_one[sk-secret-0123456789]", Spent(1.0, 2))
+    SharedUsageStore(file).put("tests/test_a.py::test_one[sk-secret-0123456789]", RunUsage(1.0, 2))
     file.close()
     written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"sk-secret" not in written
@@ -147,5 +150,5 @@ def test_a_file_that_cannot_be_used_is_said_with_what_to_do(tmp_path):
     (tmp_path / "run.sqlite3").write_text("this is no database, and long enough to be told so")
     file = LedgerFile(tmp_path)
     with pytest.raises(InputError, match=r"cannot be used.*-n 0"):
-        SharedSpending(file).stopped()
+        SharedUsageStore(file).stopped()
     file.close()

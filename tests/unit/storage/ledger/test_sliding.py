@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.storage.ledger.sliding import MINUTE_S, Window
+from ci_agent_eval.storage.ledger.rate_windows import MINUTE_S, RateWindow
 
 
 def test_a_window_lets_its_limit_through_and_then_waits_for_the_oldest():
-    window = Window(2)
+    window = RateWindow(2)
     assert window.wait_s(0, 1) == 0
     window.add(0, 1)
     window.add(10, 1)
@@ -16,7 +16,7 @@ def test_a_window_lets_its_limit_through_and_then_waits_for_the_oldest():
 
 
 def test_an_amount_waits_for_as_many_entries_as_it_needs():
-    window = Window(100)
+    window = RateWindow(100)
     window.add(0, 40)
     window.add(20, 40)
     assert window.wait_s(30, 20) == 0
@@ -25,7 +25,7 @@ def test_an_amount_waits_for_as_many_entries_as_it_needs():
 
 
 def test_what_is_beyond_the_limit_waits_for_an_empty_window():
-    window = Window(100)
+    window = RateWindow(100)
     assert window.wait_s(0, 500) == 0
     window.add(0, 500)
     assert window.wait_s(1, 500) == 59
@@ -33,7 +33,7 @@ def test_what_is_beyond_the_limit_waits_for_an_empty_window():
 
 
 def test_an_entry_is_corrected_once_it_is_known():
-    window = Window(100)
+    window = RateWindow(100)
     entry = window.add(0, 90)
     assert window.wait_s(1, 50) > 0
     entry.amount = 10
@@ -46,7 +46,7 @@ def test_an_entry_is_corrected_once_it_is_known():
     amounts=st.lists(st.integers(1, 5), min_size=60, max_size=60),
 )
 def test_no_minute_ever_holds_more_than_the_limit(limit, gaps, amounts):
-    window, now, taken = Window(limit), 0.0, []
+    window, now, taken = RateWindow(limit), 0.0, []
     for gap, amount in zip(gaps, amounts, strict=False):
         now += gap
         while wait := window.wait_s(now, amount):

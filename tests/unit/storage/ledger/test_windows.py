@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.storage.ledger.file import LedgerFile
-from ci_agent_eval.storage.ledger.shared import SharedWindows
-from ci_agent_eval.storage.ledger.sliding import Entry, wait_s
+from ci_agent_eval.storage.ledger.rate_windows import WindowEntry, compute_wait_s
+from ci_agent_eval.storage.ledger.sqlite_stores import SharedRateWindows
 
 HAMMER = Path(__file__).with_name("hammer.py")
 
@@ -30,8 +30,8 @@ def processes(tmp_path):
 
     def make(requests=None, tokens=None, provider="p"):
         files.append(LedgerFile(tmp_path))
-        windows = SharedWindows(files[-1], provider, clock)
-        windows.tighten(requests, tokens)
+        windows = SharedRateWindows(files[-1], provider, clock)
+        windows.lower_limits(requests, tokens)
         return windows
 
     make.clock = clock
@@ -42,15 +42,15 @@ def processes(tmp_path):
 
 def test_what_one_process_takes_the_other_waits_for(processes):
     one, other = processes(2), processes(2)
-    assert isinstance(one.take(0), Entry)
+    assert isinstance(one.take(0), WindowEntry)
     processes.clock.now += 10
-    assert isinstance(other.take(0), Entry)
+    assert isinstance(other.take(0), WindowEntry)
     assert one.take(0) == 50
     # It stands behind the one that waits already.
     assert other.take(0) == 60
     processes.clock.now += 50
     assert other.take(0) == 10
-    assert isinstance(one.take(0), Entry)
+    assert isinstance(one.take(0), WindowEntry)
 
 
 def test_who_gives_up_leaves_no_place_behind(processes):
@@ -68,7 +68,7 @@ def test_the_place_of_a_process_that_died_is_passed_with_time(processes):
     processes.clock.now += 119
     assert other.take(0) == 1
     processes.clock.now += 1
-    assert isinstance(other.take(0), Entry)
+    assert isinstance(other.take(0), WindowEntry)
 
 
 def test_who_wakes_late_finds_what_was_taken_meanwhile(processes):
@@ -77,11 +77,11 @@ def test_who_wakes_late_finds_what_was_taken_meanwhile(processes):
     assert late.take(0) == 60
     assert other.take(0) == 120
     processes.clock.now += 125
-    assert isinstance(other.take(0), Entry)
+    assert isinstance(other.take(0), WindowEntry)
     processes.clock.now += 1
     assert late.take(0) == 59
     processes.clock.now += 59
-    assert isinstance(late.take(0), Entry)
+    assert isinstance(late.take(0), WindowEntry)
 
 
 def test_tokens_are_those_that_answers_really_used(processes):
@@ -91,7 +91,7 @@ def test_tokens_are_those_that_answers_really_used(processes):
     entry.amount = 10
     one.correct(entry)
     taken = other.take(50)
-    assert isinstance(taken, Entry)
+    assert isinstance(taken, WindowEntry)
     taken.amount = 95
     other.correct(taken)
     assert one.take(1) == 60
@@ -104,29 +104,29 @@ def test_a_pause_of_one_process_holds_all_of_them(processes):
         one.pause(20)
         assert other.take(0) == 30
         processes.clock.now += 30
-        assert isinstance(other.take(0), Entry)
+        assert isinstance(other.take(0), WindowEntry)
 
 
 def test_the_tightest_limit_that_any_process_knows_holds_for_all(processes):
     loose, free, tight = processes(10, 500), processes(), processes(2)
     for windows in (loose, free):
-        assert isinstance(windows.take(100), Entry)
+        assert isinstance(windows.take(100), WindowEntry)
     assert [windows.take(0) for windows in (loose, free, tight)] == [60, 60, 120]
     assert free.counts_tokens
 
 
 def test_providers_do_not_wait_for_each_other(processes):
     one, other = processes(1, provider="one"), processes(1, provider="other")
-    assert isinstance(one.take(0), Entry)
-    assert isinstance(other.take(0), Entry)
+    assert isinstance(one.take(0), WindowEntry)
+    assert isinstance(other.take(0), WindowEntry)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(1, 60)), max_size=60))
 def test_no_minute_holds_more_than_the_limits(tmp_path_factory, steps):
     clock, file = Clock(), LedgerFile(tmp_path_factory.mktemp("ledger"))
-    processes = [SharedWindows(file, "p", clock) for _ in range(3)]
+    processes = [SharedRateWindows(file, "p", clock) for _ in range(3)]
     for windows in processes:
-        windows.tighten(3, 100)
+        windows.lower_limits(3, 100)
     taken = []
     wants = {}
     for number, pause, amount in steps:
@@ -134,7 +134,7 @@ def test_no_minute_holds_more_than_the_limits(tmp_path_factory, steps):
         # Who waits asks for the same again.
         asked = wants.setdefault(number, amount)
         entry = processes[number].take(asked)
-        if isinstance(entry, Entry):
+        if isinstance(entry, WindowEntry):
             taken.append(entry)
             del wants[number]
     file.close()
@@ -145,8 +145,8 @@ def test_no_minute_holds_more_than_the_limits(tmp_path_factory, steps):
 
 
 def test_what_is_beyond_the_limit_waits_for_an_empty_window():
-    assert wait_s([], 100, 60, 5, 500) == 0
-    assert wait_s([Entry(0, 1), Entry(4, 1)], 100, 60, 5, 500) == 59
+    assert compute_wait_s([], 100, 60, 5, 500) == 0
+    assert compute_wait_s([WindowEntry(0, 1), WindowEntry(4, 1)], 100, 60, 5, 500) == 59
 
 
 ENTRIES = 16
@@ -195,7 +195,7 @@ def test_a_process_that_is_killed_in_the_midst_of_writing_holds_nobody(tmp_path)
     taken = [entry for part in parts for entry in part]
     assert most(taken) <= 12
     file = LedgerFile(tmp_path)
-    SharedWindows(file, "provider", time.monotonic).tighten(1, None)
+    SharedRateWindows(file, "provider", time.monotonic).lower_limits(1, None)
     file.close()
 
 

@@ -25,7 +25,7 @@ _Index = dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shortened:
+class ShortenedSecrets:
     """The beginnings and the ends by which shortened secrets are known."""
 
     heads: _Index
@@ -42,7 +42,7 @@ class Shortened:
             tails[form[-MIN_SHOWN:]].append(form)
         return cls(dict(heads), dict(tails), "\0".join(forms))
 
-    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+    def find_spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield where a secret's beginning, end or middle stands beside an ellipsis."""
         if not self.heads:
             return

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
-from ci_agent_eval.storage.ledger.limits import Spent, SuiteLimits
+from ci_agent_eval.storage.ledger.limits import RunUsage, SuiteLimits
 
 Clock = Callable[[], float]
 """Seconds, the same in all processes of the run."""
@@ -15,13 +15,13 @@ Listener = Callable[[SuiteStop], None]
 """Is told which budget is exceeded."""
 
 
-class Spending(Protocol):
+class UsageStore(Protocol):
     """Who keeps what the episodes of a run have spent, for one process or for all of them."""
 
-    def put(self, episode_id: str, spent: Spent) -> None:
+    def put(self, episode_id: str, spent: RunUsage) -> None:
         """Set what an episode has spent so far, in place of what was set before."""
 
-    def total(self) -> Spent:
+    def total(self) -> RunUsage:
         """Return what all episodes have spent."""
 
     def stop(self, cause: SuiteStop) -> SuiteStop:
@@ -31,20 +31,20 @@ class Spending(Protocol):
         """Return why the run is to stop; None while it may go on."""
 
 
-class ProcessSpending:
+class ProcessUsageStore:
     """In the memory of one process."""
 
     def __init__(self) -> None:
-        self._episodes: dict[str, Spent] = {}
-        self._total = Spent()
+        self._episodes: dict[str, RunUsage] = {}
+        self._total = RunUsage()
         self._stop: SuiteStop | None = None
 
-    def put(self, episode_id: str, spent: Spent) -> None:
+    def put(self, episode_id: str, spent: RunUsage) -> None:
         """Set what an episode has spent so far, in place of what was set before."""
-        self._total += spent - self._episodes.get(episode_id, Spent())
+        self._total += spent - self._episodes.get(episode_id, RunUsage())
         self._episodes[episode_id] = spent
 
-    def total(self) -> Spent:
+    def total(self) -> RunUsage:
         """Return what all episodes have spent."""
         return self._total
 
@@ -58,11 +58,11 @@ class ProcessSpending:
         return self._stop
 
 
-class SuiteBudgets:
+class SuiteBudgetMonitor:
     """What a run may spend, in the eyes of one of its processes."""
 
     def __init__(
-        self, limits: SuiteLimits, spending: Spending, *, clock: Clock, started: float
+        self, limits: SuiteLimits, spending: UsageStore, *, clock: Clock, started: float
     ) -> None:
         self._limits = limits
         self._spending = spending
@@ -76,16 +76,16 @@ class SuiteBudgets:
 
         Raises InputError where the processes of the run share a file that cannot be used.
         """
-        self._spending.put(episode_id, Spent(cost_usd, tokens))
-        self.exceeded()
+        self._spending.put(episode_id, RunUsage(cost_usd, tokens))
+        self.find_exceeded()
 
-    def exceeded(self) -> SuiteStop | None:
+    def find_exceeded(self) -> SuiteStop | None:
         """Return which budget is exceeded; once it is, it stays so for all.
 
         Raises InputError as `spend` does.
         """
         if self._stop is None:
-            found = self._spending.stopped() or self._limits.exceeded(
+            found = self._spending.stopped() or self._limits.find_exceeded(
                 self._spending.total(), self._elapsed_s()
             )
             if found is not None:

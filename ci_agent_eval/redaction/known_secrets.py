@@ -21,72 +21,72 @@ _LONGEST_ENTITY = 11
 Span = tuple[int, int]
 
 
-class Group(NamedTuple):
+class FormGroup(NamedTuple):
     """Forms that a text can hold only if it holds their core: one search for all of them."""
 
     core: str
     forms: tuple[str, ...]
 
 
-def group(forms: Iterable[str], core_of: str) -> Group:
+def group_forms(forms: Iterable[str], core_of: str) -> FormGroup:
     """Group the forms of one secret around its longest run of letters and digits."""
     core = max(_RUN.findall(core_of), key=len, default="")
     kept = sorted(forms, key=lambda form: (-len(form), form))
-    return Group(core, tuple(kept))
+    return FormGroup(core, tuple(kept))
 
 
-def spans_of(text: str, groups: Iterable[Group], cut: Iterable[str]) -> list[Span]:
+def find_spans(text: str, groups: Iterable[FormGroup], cut: Iterable[str]) -> list[Span]:
     """Return where the forms stand in the text, and parts of those that may be cut."""
     spans: list[Span] = []
     for core, forms in groups:
         if core in text:
             for form in forms:
-                spans += _whole(text, form)
+                spans += _find_whole(text, form)
     for form in cut:
-        spans += _heads(text, form)
-        spans += _tails(text, form)
+        spans += _find_heads(text, form)
+        spans += _find_tails(text, form)
     return spans
 
 
-def marked(text: str, spans: Iterable[Span]) -> str:
+def replace_spans(text: str, spans: Iterable[Span]) -> str:
     """Replace each span by the mark; overlapping spans are one. Entities go as a whole."""
     pieces: list[str] = []
     position = 0
     if "&" in text:
-        spans = [_widened(text, span) for span in spans]
-    for start, end in _merged(spans):
+        spans = [_widen_to_entities(text, span) for span in spans]
+    for start, end in _merge_spans(spans):
         pieces += [text[position:start], REDACTED]
         position = end
     return "".join([*pieces, text[position:]])
 
 
-def _whole(text: str, form: str) -> Iterator[Span]:
+def _find_whole(text: str, form: str) -> Iterator[Span]:
     start = text.find(form)
     while start >= 0:
         yield start, start + len(form)
         start = text.find(form, start + len(form))
 
 
-def _heads(text: str, form: str) -> Iterator[Span]:
+def _find_heads(text: str, form: str) -> Iterator[Span]:
     head = form[:MIN_CUT]
     start = text.find(head)
     while start >= 0:
-        length = _shared(text[start : start + len(form)], form)
+        length = _count_common_prefix(text[start : start + len(form)], form)
         yield start, start + length
         start = text.find(head, start + length)
 
 
-def _tails(text: str, form: str) -> Iterator[Span]:
+def _find_tails(text: str, form: str) -> Iterator[Span]:
     tail, backwards = form[-MIN_CUT:], form[::-1]
     done, found = 0, text.find(tail)
     while found >= 0:
         end = found + MIN_CUT
-        length = _shared(text[max(done, end - len(form)) : end][::-1], backwards)
+        length = _count_common_prefix(text[max(done, end - len(form)) : end][::-1], backwards)
         yield end - length, end
         done, found = end, text.find(tail, end)
 
 
-def _shared(one: str, other: str) -> int:
+def _count_common_prefix(one: str, other: str) -> int:
     """Return how many characters both begin with."""
     low, high = 0, min(len(one), len(other))
     while low < high:
@@ -98,7 +98,7 @@ def _shared(one: str, other: str) -> int:
     return low
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
+def _merge_spans(spans: Iterable[Span]) -> list[Span]:
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start < merged[-1][1]:
@@ -108,7 +108,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def _widened(text: str, span: Span) -> Span:
+def _widen_to_entities(text: str, span: Span) -> Span:
     """Take in an XML entity that begins before the span or ends after it: half of one is none."""
     start, end = span
     before = text.rfind("&", max(0, start - _LONGEST_ENTITY), start)

@@ -16,15 +16,15 @@ MINUTE_S = 60.0
 
 
 @dataclass
-class Entry:
+class WindowEntry:
     """What one request takes of a window; corrected once it is known."""
 
     at: float
     amount: float
 
 
-def wait_s(
-    entries: Sequence[Entry], limit: float, span_s: float, now: float, amount: float
+def compute_wait_s(
+    entries: Sequence[WindowEntry], limit: float, span_s: float, now: float, amount: float
 ) -> float:
     """Return how long `amount` waits behind entries in the order of their time.
 
@@ -41,23 +41,23 @@ def wait_s(
     return max(entries[-1].at + span_s - now, 0.0)
 
 
-class Windows(Protocol):
+class RateWindows(Protocol):
     """The windows of one provider and its pause: of a process, or of all processes of a run."""
 
     @property
     def counts_tokens(self) -> bool:
         """Whether the tokens of requests count."""
 
-    def tighten(self, requests: int | None, tokens: int | None) -> None:
+    def lower_limits(self, requests: int | None, tokens: int | None) -> None:
         """Let the tighter of these limits and those that are known hold."""
 
-    def take(self, amount: float) -> Entry | float:
+    def take(self, amount: float) -> WindowEntry | float:
         """Take a request of so many tokens, or return the seconds to wait before asking again.
 
         Between the two it is the same request that asks, the only one that waits.
         """
 
-    def correct(self, entry: Entry) -> None:
+    def correct(self, entry: WindowEntry) -> None:
         """Take notice that an entry's amount is known now."""
 
     def give_up(self) -> None:
@@ -68,21 +68,21 @@ class Windows(Protocol):
 
 
 @dataclass
-class Window:
+class RateWindow:
     """At most `limit` in any `span_s` seconds."""
 
     limit: float
     span_s: float = MINUTE_S
-    _entries: deque[Entry] = field(default_factory=deque)
+    _entries: deque[WindowEntry] = field(default_factory=deque)
 
     def wait_s(self, now: float, amount: float) -> float:
         """Return how long `amount` waits; what is beyond the limit waits for an empty window."""
         self._forget(now)
-        return wait_s(self._entries, self.limit, self.span_s, now, amount)
+        return compute_wait_s(self._entries, self.limit, self.span_s, now, amount)
 
-    def add(self, now: float, amount: float) -> Entry:
+    def add(self, now: float, amount: float) -> WindowEntry:
         """Take `amount` now; set the entry's `amount` when it is known better."""
-        entry = Entry(now, amount)
+        entry = WindowEntry(now, amount)
         self._entries.append(entry)
         return entry
 
@@ -92,12 +92,12 @@ class Window:
 
 
 @dataclass
-class ProcessWindows:
+class ProcessRateWindows:
     """The windows of one provider in the memory of one process."""
 
     clock: Callable[[], float]
-    requests: Window | None = None
-    tokens: Window | None = None
+    requests: RateWindow | None = None
+    tokens: RateWindow | None = None
     _paused_until: float = float("-inf")
 
     @property
@@ -105,12 +105,12 @@ class ProcessWindows:
         """Whether the tokens of requests count."""
         return self.tokens is not None
 
-    def tighten(self, requests: int | None, tokens: int | None) -> None:
+    def lower_limits(self, requests: int | None, tokens: int | None) -> None:
         """Let the tighter of these limits and those that are known hold."""
-        self.requests = _tighter(self.requests, requests)
-        self.tokens = _tighter(self.tokens, tokens)
+        self.requests = _lower_limit(self.requests, requests)
+        self.tokens = _lower_limit(self.tokens, tokens)
 
-    def take(self, amount: float) -> Entry | float:
+    def take(self, amount: float) -> WindowEntry | float:
         """Take a request of so many tokens, or return the seconds to wait before asking again."""
         now = self.clock()
         waits = [self._paused_until - now]
@@ -120,9 +120,9 @@ class ProcessWindows:
             return longest
         if self.requests is not None:
             self.requests.add(now, 1)
-        return Entry(now, amount) if self.tokens is None else self.tokens.add(now, amount)
+        return WindowEntry(now, amount) if self.tokens is None else self.tokens.add(now, amount)
 
-    def correct(self, entry: Entry) -> None:
+    def correct(self, entry: WindowEntry) -> None:
         """Nothing: the entry is the window's own."""
 
     def give_up(self) -> None:
@@ -133,10 +133,10 @@ class ProcessWindows:
         self._paused_until = max(self._paused_until, self.clock() + seconds)
 
 
-def _tighter(window: Window | None, limit: int | None) -> Window | None:
+def _lower_limit(window: RateWindow | None, limit: int | None) -> RateWindow | None:
     if limit is None or (window is not None and window.limit <= limit):
         return window
     if window is None:
-        return Window(limit)
+        return RateWindow(limit)
     window.limit = limit
     return window

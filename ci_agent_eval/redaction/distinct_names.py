@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 
-def distinct_names(names: Iterable[str], redact: Callable[[str], str]) -> dict[str, str]:
+def make_distinct_names(names: Iterable[str], redact: Callable[[str], str]) -> dict[str, str]:
     """Return what each name becomes without secrets, and no two the same.
 
     Names that would be are told apart by numbers (`#2`, `#3`), in the order of the full
@@ -18,7 +18,7 @@ def distinct_names(names: Iterable[str], redact: Callable[[str], str]) -> dict[s
         if name == shown:
             continue
         number = last.get(shown, 0) + 1
-        while (numbered := _numbered(shown, number)) in taken:
+        while (numbered := _add_number(shown, number)) in taken:
             number += 1
         last[shown] = number
         taken.add(numbered)
@@ -26,5 +26,5 @@ def distinct_names(names: Iterable[str], redact: Callable[[str], str]) -> dict[s
     return clean
 
 
-def _numbered(name: str, number: int) -> str:
+def _add_number(name: str, number: int) -> str:
     return name if number == 1 else f"{name}#{number}"

@@ -17,25 +17,25 @@ _NOT_XML = re.compile(
 )
 
 
-def text_forms(secret: str) -> set[str]:
+def build_text_forms(secret: str) -> set[str]:
     """Return the secret as text: folded, quoted by `repr` or JSON, and that in XML.
 
     Every form holds the secret's runs of letters and digits unchanged.
     """
     plain = {secret, _SPACE.sub(" ", secret), _SPACES.sub(" ", secret)}
-    quoted = {form for text in plain for form in _quoted(text)}
-    twice = {form for text in _quoted(secret) for form in _quoted(text)}
-    in_json = {form for text in quoted for form in _json(text)}
+    quoted = {form for text in plain for form in _build_quoted_forms(text)}
+    twice = {form for text in _build_quoted_forms(secret) for form in _build_quoted_forms(text)}
+    in_json = {form for text in quoted for form in _build_json_forms(text)}
     texts = quoted | twice | in_json
-    in_xml = {form for text in texts for form in _xml(text)}
+    in_xml = {form for text in texts for form in _build_xml_forms(text)}
     in_url = {quote(secret, safe=""), quote(secret), quote_plus(secret)}
-    return texts | in_xml | {form for text in in_xml for form in _json(text)} | in_url
+    return texts | in_xml | {form for text in in_xml for form in _build_json_forms(text)} | in_url
 
 
-def _quoted(text: str) -> Iterator[str]:
+def _build_quoted_forms(text: str) -> Iterator[str]:
     """Yield the text inside Python's quotes and JSON's; of a text around it we know nothing."""
     yield text
-    yield from _json(text)
+    yield from _build_json_forms(text)
     for inside in (repr(f'"{text}')[2:-1], ascii(f'"{text}')[2:-1]):
         # A quotation mark before it makes Python quote with ' and escape that, but where the
         # text around it holds a ' and no ", it quotes with " and escapes none.
@@ -43,14 +43,14 @@ def _quoted(text: str) -> Iterator[str]:
         yield inside.replace("\\'", "'")
 
 
-def _json(text: str) -> Iterator[str]:
+def _build_json_forms(text: str) -> Iterator[str]:
     yield json.dumps(text)[1:-1]
     yield json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def _xml(text: str) -> Iterator[str]:
+def _build_xml_forms(text: str) -> Iterator[str]:
     """Yield the text as ElementTree, `html.escape` and other writers of XML write it."""
-    shown = _NOT_XML.sub(lambda match: _code(ord(match.group())), text)
+    shown = _NOT_XML.sub(lambda match: _escape_character(ord(match.group())), text)
     content = shown.replace("&", "&amp;").replace("<", "&lt;")
     closed = content.replace(">", "&gt;")
     attribute = closed.replace('"', "&quot;")
@@ -61,11 +61,11 @@ def _xml(text: str) -> Iterator[str]:
     yield html.escape(text, quote=True)
 
 
-def _code(number: int) -> str:
+def _escape_character(number: int) -> str:
     return f"#x{number:02X}" if number <= 0xFF else f"#x{number:04X}"
 
 
-def base64_forms(secret: bytes) -> Iterator[str]:
+def build_base64_forms(secret: bytes) -> Iterator[str]:
     """Yield the part of base64 text that any text holding the secret must hold.
 
     The secret may begin at any of three offsets within a group of three bytes; the

@@ -52,16 +52,16 @@ def is_secret_name(name: str) -> bool:
     return bool(_SECRET_NAME.search(upper)) and not _BENIGN_NAME.search(upper)
 
 
-def secrets_in(name: str, value: str) -> Iterator[str]:
+def find_secrets(name: str, value: str) -> Iterator[str]:
     """Yield what is secret in a variable: its value with its parts, or a password in it."""
     if is_secret_name(name) and not _is_path(name, value):
-        yield from _parts(value)
-        yield from _leaves(value)
+        yield from _split_value(value)
+        yield from _find_json_secrets(value)
         yield from (match[1] for match in _URL_REST.finditer(value))
     for pattern in (_URL_PASSWORD, _SETTING):
         for match in pattern.finditer(value):
-            yield from _unless_common(match[1])
-            yield from _unless_common(unquote(match[1]))
+            yield from _skip_common(match[1])
+            yield from _skip_common(unquote(match[1]))
 
 
 def is_structured(secret: str) -> bool:
@@ -79,24 +79,24 @@ def _is_path(name: str, value: str) -> bool:
     return bool(_PATH.fullmatch(value.strip()))
 
 
-def _parts(value: str) -> Iterator[str]:
+def _split_value(value: str) -> Iterator[str]:
     """Yield the value, and each line of a value of many lines but for a PEM file's frame."""
     stripped = value.strip()
-    yield from _unless_common(stripped)
+    yield from _skip_common(stripped)
     lines = [line.strip() for line in stripped.splitlines()]
     if len(lines) > 1:
         for line in lines:
             if not line.startswith("-----"):
-                yield from _unless_common(line)
+                yield from _skip_common(line)
 
 
-def _unless_common(value: str) -> Iterator[str]:
+def _skip_common(value: str) -> Iterator[str]:
     common = value.lower() in _COMMON or _BENIGN_VALUE.fullmatch(value)
     if len(value) >= MIN_SECRET and not common:
         yield value
 
 
-def _leaves(value: str) -> Iterator[str]:
+def _find_json_secrets(value: str) -> Iterator[str]:
     """Yield the secret texts of a value that is JSON, as a cloud's service account is."""
     if not value.lstrip().startswith(("{", "[")):
         return
@@ -104,15 +104,15 @@ def _leaves(value: str) -> Iterator[str]:
         document = json.loads(value)
     except (ValueError, RecursionError):
         return
-    yield from _secret_texts(document, "", _DEEPEST)
+    yield from _walk_secrets(document, "", _DEEPEST)
 
 
-def _secret_texts(value: Any, name: str, depth: int) -> Iterator[str]:
+def _walk_secrets(value: Any, name: str, depth: int) -> Iterator[str]:
     if isinstance(value, str) and is_secret_name(name):
-        yield from _parts(value)
+        yield from _split_value(value)
     elif isinstance(value, dict) and depth:
         for key, item in value.items():
-            yield from _secret_texts(item, key, depth - 1)
+            yield from _walk_secrets(item, key, depth - 1)
     elif isinstance(value, list) and depth:
         for item in value:
-            yield from _secret_texts(item, name, depth - 1)
+            yield from _walk_secrets(item, name, depth - 1)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ci_agent_eval.redaction.known import REDACTED
+from ci_agent_eval.redaction.known_secrets import REDACTED
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TokenShape:
     """A token's shape, and the words of which one must be there for it to be looked for."""
 
     words: tuple[str, ...]
@@ -22,11 +22,11 @@ class Shape:
     replacement: str = REDACTED
 
 
-def _shape(pattern: str, *words: str, replacement: str = REDACTED) -> Shape:
-    return Shape(words, re.compile(pattern), replacement)
+def _build_shape(pattern: str, *words: str, replacement: str = REDACTED) -> TokenShape:
+    return TokenShape(words, re.compile(pattern), replacement)
 
 
-def _starting(word: str, inner: str = "A-Za-z0-9") -> str:
+def _build_start_pattern(word: str, inner: str = "A-Za-z0-9") -> str:
     r"""Return the pattern of a word that does not continue another of the characters `inner`.
 
     It may follow an escaped line break (`\n`). The word stands before the lookbehind: a pattern
@@ -39,28 +39,28 @@ _QUOTE = r"(?:\\{0,4}[\"']|&quot;)?"
 
 # Each pattern begins with fixed text and goes on with one character class at a time, so that
 # a failed attempt is never repeated from the middle of its own run.
-SHAPES: tuple[Shape, ...] = (
+SHAPES: tuple[TokenShape, ...] = (
     # GitHub: https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
-    _shape(r"gh[pousr]_[A-Za-z0-9]{20,255}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-    _shape(r"github_pat_[A-Za-z0-9_]{20,255}", "github_pat_"),
+    _build_shape(r"gh[pousr]_[A-Za-z0-9]{20,255}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    _build_shape(r"github_pat_[A-Za-z0-9_]{20,255}", "github_pat_"),
     # OpenAI (sk-, sk-proj-) and Anthropic (sk-ant-).
-    _shape(_starting("sk-") + r"[A-Za-z0-9_-]{20,400}", "sk-"),
+    _build_shape(_build_start_pattern("sk-") + r"[A-Za-z0-9_-]{20,400}", "sk-"),
     # AWS access key ids: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
-    _shape(_starting("A[KS]IA") + r"[A-Z2-7]{16}(?![A-Za-z0-9])", "AKIA", "ASIA"),
-    _shape(r"AIza[A-Za-z0-9_-]{35}", "AIza"),
-    _shape(r"xox[abeoprs]-[A-Za-z0-9-]{10,400}", "xox"),
-    _shape(r"xapp-[A-Za-z0-9-]{10,400}", "xapp-"),
-    _shape(r"glpat-[A-Za-z0-9_-]{20,400}", "glpat-"),
-    _shape(r"npm_[A-Za-z0-9]{36}", "npm_"),
-    _shape(r"pypi-[A-Za-z0-9_-]{50,400}", "pypi-"),
-    _shape(r"hf_[A-Za-z0-9]{30,100}", "hf_"),
-    _shape(r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,255}", "k_live_", "k_test_"),
-    _shape(
-        _starting("eyJ", "A-Za-z0-9_-")
+    _build_shape(_build_start_pattern("A[KS]IA") + r"[A-Z2-7]{16}(?![A-Za-z0-9])", "AKIA", "ASIA"),
+    _build_shape(r"AIza[A-Za-z0-9_-]{35}", "AIza"),
+    _build_shape(r"xox[abeoprs]-[A-Za-z0-9-]{10,400}", "xox"),
+    _build_shape(r"xapp-[A-Za-z0-9-]{10,400}", "xapp-"),
+    _build_shape(r"glpat-[A-Za-z0-9_-]{20,400}", "glpat-"),
+    _build_shape(r"npm_[A-Za-z0-9]{36}", "npm_"),
+    _build_shape(r"pypi-[A-Za-z0-9_-]{50,400}", "pypi-"),
+    _build_shape(r"hf_[A-Za-z0-9]{30,100}", "hf_"),
+    _build_shape(r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,255}", "k_live_", "k_test_"),
+    _build_shape(
+        _build_start_pattern("eyJ", "A-Za-z0-9_-")
         + r"[A-Za-z0-9_-]{8,8192}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,8192}",
         "eyJ",
     ),
-    _shape(
+    _build_shape(
         rf"(?i:(authorization{_QUOTE}[ \t]{{0,4}}[:=][ \t]{{0,4}}{_QUOTE}"
         r"(?:bearer|basic|token)[ ]))"
         r"[A-Za-z0-9._~+/=-]{6,8192}",
@@ -68,13 +68,13 @@ SHAPES: tuple[Shape, ...] = (
         "UTHORIZATION",
         replacement=rf"\g<1>{REDACTED}",
     ),
-    _shape(
-        rf"({_starting('[Bb]earer[ ]')})[A-Za-z0-9._~+/=-]{{16,8192}}",
+    _build_shape(
+        rf"({_build_start_pattern('[Bb]earer[ ]')})[A-Za-z0-9._~+/=-]{{16,8192}}",
         "earer ",
         replacement=rf"\g<1>{REDACTED}",
     ),
     # The userinfo of a URL: the user's name stays, the password goes.
-    _shape(
+    _build_shape(
         r"(://[^\s:@/?#\"'<>]{0,256}:)[^\s@/?#\"'<>]{1,512}@",
         "://",
         replacement=rf"\g<1>{REDACTED}@",
@@ -85,7 +85,7 @@ ANY_WORD = re.compile("|".join(re.escape(word) for shape in SHAPES for word in s
 """One search for all words: the faster way in a short text, and the slower in a long one."""
 
 
-def without_tokens(text: str) -> str:
+def remove_tokens(text: str) -> str:
     """Return the text without anything that has a token's shape."""
     for shape in SHAPES:
         for word in shape.words:
