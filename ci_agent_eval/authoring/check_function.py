@@ -28,7 +28,7 @@ from ci_agent_eval.recording.check_value import (
 _LONGEST = 200
 """Characters of source text that describe an assertion."""
 
-_Place = tuple[str, int] | None
+_SourceLocation = tuple[str, int] | None
 """File and line."""
 
 
@@ -41,13 +41,13 @@ class CheckFailed(AssertionError):  # noqa: N818 - a failure is no error
         """The running episode has the assertion already."""
 
 
-class _Plain(Protocol):
+class _SyncCheck(Protocol):
     """A check that answers at once."""
 
     def assertions(self, episode: Episode) -> Iterable[Assertion]: ...
 
 
-class _Awaited(Protocol):
+class _AsyncCheck(Protocol):
     """A check whose answer is awaited."""
 
     def assertions(self, episode: Episode) -> Awaitable[Iterable[Assertion]]: ...
@@ -70,11 +70,11 @@ def check(
 
 
 @overload
-def check(value: _Plain, description: str | None = None) -> bool: ...
+def check(value: _SyncCheck, description: str | None = None) -> bool: ...
 
 
 @overload
-def check(value: _Awaited, description: str | None = None) -> Awaitable[bool]: ...
+def check(value: _AsyncCheck, description: str | None = None) -> Awaitable[bool]: ...
 
 
 # Of these only the run tells whether it is awaited.
@@ -83,7 +83,7 @@ def check(value: Check | _Evaluator, description: str | None = None) -> Any: ...
 
 
 def check(
-    value: SupportsFloat | Check | _Plain | _Awaited | _Evaluator,
+    value: SupportsFloat | Check | _SyncCheck | _AsyncCheck | _Evaluator,
     description: str | None = None,
     *,
     threshold: float | None = None,
@@ -100,39 +100,39 @@ def check(
     for a value that is none of these.
     """
     __tracebackhide__ = True
-    caller = _caller()
+    caller = _find_caller()
     if (found := as_check(value)) is not None:
         if threshold is not None or reason is not None:
             raise InputError(
                 "check(...): a Check brings its own threshold and reason; leave them out"
             )
-        return _checked(found, description, caller)
-    name = description or _source(caller)
+        return _apply_check(found, description, caller)
+    name = description or _find_source_text(caller)
     score = parse_score(name, value)
     needed = 1.0 if threshold is None else parse_threshold(name, threshold)
     assertion = Assertion(
         name=clean_text(name),
         passed=score >= needed,
         score=score,
-        reason=_reason(value, score, needed, reason),
+        reason=_describe_result(value, score, needed, reason),
     )
-    return _told([assertion], _place(caller))
+    return _record_assertions([assertion], _find_location(caller))
 
 
-def _reason(value: object, score: float, needed: float, given: str | None) -> str | None:
+def _describe_result(value: object, score: float, needed: float, given: str | None) -> str | None:
     """Return why it came out so: what was given, and for a partial score its figures."""
     is_plain = isinstance(value, bool) or (score in {0.0, 1.0} and needed == 1)
-    figures = None if is_plain else f"score {_figure(score)}, needed {_figure(needed)}"
+    figures = None if is_plain else f"score {_format_score(score)}, needed {_format_score(needed)}"
     parts = [part for part in (given and clean_text(given), figures) if part]
     return "; ".join(parts) or None
 
 
-def _figure(score: float) -> str:
+def _format_score(score: float) -> str:
     return f"{math.floor(score * 10_000) / 10_000:g}"
 
 
-def _checked(
-    check_: Check | _Plain | _Awaited, prefix: str | None, caller: FrameType
+def _apply_check(
+    check_: Check | _SyncCheck | _AsyncCheck, prefix: str | None, caller: FrameType
 ) -> bool | Awaitable[bool]:
     """Apply a Check to the running episode as it is so far."""
     __tracebackhide__ = True
@@ -142,13 +142,13 @@ def _checked(
             "check(...): a Check looks at an episode, and none is running here; call it in a test "
             "with the fixture `episode`, or of an evaluation"
         )
-    found, place = check_.assertions(episode.recorder.snapshot()), _place(caller)
+    found, place = check_.assertions(episode.recorder.snapshot()), _find_location(caller)
     if inspect.isawaitable(found):
-        return _Pending(check_, found, prefix, place, episode)
-    return _told(prefix_names(validate_assertions(check_, found), prefix), place)
+        return _AwaitableCheck(check_, found, prefix, place, episode)
+    return _record_assertions(prefix_names(validate_assertions(check_, found), prefix), place)
 
 
-class _Pending(Awaitable[bool]):
+class _AwaitableCheck(Awaitable[bool]):
     """What a Check will find, once it is awaited."""
 
     def __init__(
@@ -156,7 +156,7 @@ class _Pending(Awaitable[bool]):
         check_: object,
         found: Awaitable[Iterable[Assertion]],
         prefix: str | None,
-        place: _Place,
+        place: _SourceLocation,
         episode: RunningEpisode,
     ) -> None:
         self._check = check_
@@ -178,10 +178,10 @@ class _Pending(Awaitable[bool]):
         if self.give_up in self._episode.unawaited:
             self._episode.unawaited.remove(self.give_up)
         found = validate_assertions(self._check, (yield from self._found.__await__()))
-        return _told(prefix_names(found, self._prefix), self._place)
+        return _record_assertions(prefix_names(found, self._prefix), self._place)
 
 
-def _told(found: Sequence[Assertion], place: _Place) -> bool:
+def _record_assertions(found: Sequence[Assertion], place: _SourceLocation) -> bool:
     """Record what was found; raise where a failure is not measured."""
     __tracebackhide__ = True
     episode = get_active_episode()
@@ -190,25 +190,27 @@ def _told(found: Sequence[Assertion], place: _Place) -> bool:
             episode.keep(assertion)
     failed = [a for a in found if not a.passed and a.severity == "error"]
     if failed and (episode is None or episode.mode == "strict"):
-        raise CheckFailed("\n".join(map(_sentence, failed)), is_recorded=_records(episode))
+        raise CheckFailed(
+            "\n".join(map(_format_failure, failed)), is_recorded=_is_recorded(episode)
+        )
     return all(assertion.passed for assertion in found)
 
 
-def _records(episode: RunningEpisode | None) -> bool:
+def _is_recorded(episode: RunningEpisode | None) -> bool:
     """Say whether an assertion is in the episode once it was told."""
     return episode is not None and not episode.counts_once
 
 
-def _place(caller: FrameType) -> _Place:
+def _find_location(caller: FrameType) -> _SourceLocation:
     episode = get_active_episode()
     return None if episode is None else episode.locate(caller)
 
 
-def _sentence(assertion: Assertion) -> str:
+def _format_failure(assertion: Assertion) -> str:
     return f"{assertion.name}: {assertion.reason}" if assertion.reason else assertion.name
 
 
-def _caller() -> FrameType:
+def _find_caller() -> FrameType:
     """Return the frame that called this package."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads whole files
     assert frame is not None  # noqa: S101 - somebody called
@@ -221,7 +223,7 @@ def _is_ours(frame: FrameType) -> bool:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "ci_agent_eval"
 
 
-def _source(caller: FrameType) -> str:
+def _find_source_text(caller: FrameType) -> str:
     """Return the source text of the value that the call was given, or `check`."""
     positions = list(caller.f_code.co_positions())[caller.f_lasti // 2]
     start, end, column, end_column = positions

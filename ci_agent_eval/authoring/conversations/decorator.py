@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import Any, TypeVar
 
-from ci_agent_eval.authoring.conversations.core import Core
-from ci_agent_eval.authoring.conversations.factory import Factory
-from ci_agent_eval.authoring.conversations.one_task import OneTask
-from ci_agent_eval.authoring.conversations.wrapped import AgentUnderTest, AsyncAgentUnderTest
-from ci_agent_eval.authoring.simulation.running import run_awaitable
+from ci_agent_eval.authoring.conversations.agent_under_test import (
+    AgentUnderTest,
+    AsyncAgentUnderTest,
+)
+from ci_agent_eval.authoring.conversations.factory import AgentFactory
+from ci_agent_eval.authoring.conversations.runner import ConversationRunner
+from ci_agent_eval.authoring.conversations.single_task import SingleTaskRunner
+from ci_agent_eval.authoring.simulation.episode_access import run_awaitable
 from ci_agent_eval.authoring.simulation.steps import Steps, await_steps, run_steps
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.errors import InputError
@@ -37,15 +40,15 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ConversationDeclaration:
     """What the decorator was given."""
 
     name: str
-    factory: Factory
+    factory: AgentFactory
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ConversationContext:
     """What the plugin's fixture gives a conversation."""
 
     recorder: EpisodeRecorder
@@ -54,30 +57,30 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ConversationArguments:
     """The arguments of one call: the plugin's, the factory's and the test's own."""
 
-    setting: Setting
+    setting: ConversationContext
     fixtures: Mapping[str, Any]
     args: tuple[Any, ...]
     own: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class ConversationTest:
     """A test and the factory of its agent."""
 
     where: str
     test: Callable[..., Any]
     names: frozenset[str]
     """The test's parameters but `agent`, which the factory may have too."""
-    factory: Factory
+    factory: AgentFactory
     before: int
     """How many parameters stand before `agent`; what is given beyond them has to be named."""
     after: tuple[str, ...]
     """The parameters after it that may be given by position, as Hypothesis does."""
 
-    def given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Given:
+    def given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ConversationArguments:
         """Sort the arguments of a call. Raises InputError where nobody gives an agent."""
         placed = zip(self.after, args[self.before :], strict=False)
         arguments = {**dict(placed), **kwargs}
@@ -86,7 +89,7 @@ class Declared:
         fixtures = {name: arguments[name] for name in self.factory.needs}
         others = {FIXTURE, *self.factory.needs} - self.names
         own = {name: value for name, value in arguments.items() if name not in others}
-        return Given(arguments[FIXTURE], fixtures, args[: self.before], own)
+        return ConversationArguments(arguments[FIXTURE], fixtures, args[: self.before], own)
 
 
 def conversation(name: str, factory: Callable[..., Any] | None = None) -> Callable[[Test], Test]:
@@ -106,13 +109,13 @@ def conversation(name: str, factory: Callable[..., Any] | None = None) -> Callab
             '@conversation needs a name and a factory: @conversation("Greets", create_agent)'
         )
     where = f"@conversation({name!r})"
-    made_by = Factory.of(where, factory)
+    made_by = AgentFactory.of(where, factory)
 
     def decorate(test: Test) -> Test:
-        runner: Any = _asynchronous if inspect.iscoroutinefunction(test) else _plain
-        wrapper = runner(_declared(where, test, made_by))
-        wrapper.__signature__ = _signature(test, made_by)
-        setattr(wrapper, ATTRIBUTE, Conversation(clean_text(name), made_by))
+        runner: Any = _wrap_async_test if inspect.iscoroutinefunction(test) else _wrap_sync_test
+        wrapper = runner(_build_conversation_test(where, test, made_by))
+        wrapper.__signature__ = _build_signature(test, made_by)
+        setattr(wrapper, ATTRIBUTE, ConversationDeclaration(clean_text(name), made_by))
         wrapper.__test__ = True  # so that pytest collects it, whatever it is called
         result: Test = wrapper
         return result
@@ -120,18 +123,20 @@ def conversation(name: str, factory: Callable[..., Any] | None = None) -> Callab
     return decorate
 
 
-def _declared(where: str, test: Callable[..., Any], factory: Factory) -> Declared:
-    parameters = _checked(where, test)
+def _build_conversation_test(
+    where: str, test: Callable[..., Any], factory: AgentFactory
+) -> ConversationTest:
+    parameters = _get_parameters(where, test)
     placed = [p.name for p in parameters.values() if p.kind in _BY_POSITION]
     before = placed.index(ARGUMENT) if ARGUMENT in placed else len(placed)
     names = frozenset(parameters) - {ARGUMENT}
-    return Declared(where, test, names, factory, before, tuple(placed[before + 1 :]))
+    return ConversationTest(where, test, names, factory, before, tuple(placed[before + 1 :]))
 
 
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _checked(where: str, test: Callable[..., Any]) -> Mapping[str, Parameter]:
+def _get_parameters(where: str, test: Callable[..., Any]) -> Mapping[str, Parameter]:
     """Return the parameters of a test that can be a conversation. Raises InputError."""
     if isinstance(test, staticmethod | classmethod):
         raise InputError(f"{where}: put it below @{type(test).__name__}, on the function itself")
@@ -146,7 +151,7 @@ def _checked(where: str, test: Callable[..., Any]) -> Mapping[str, Parameter]:
     return parameters
 
 
-def _signature(test: Callable[..., Any], factory: Factory) -> inspect.Signature:
+def _build_signature(test: Callable[..., Any], factory: AgentFactory) -> inspect.Signature:
     """Return the test's signature with fixtures in place of `agent`: the plugin's, the factory's.
 
     In the signature pytest finds them as it collects, so that they may be parametrized.
@@ -161,38 +166,42 @@ def _signature(test: Callable[..., Any], factory: Factory) -> inspect.Signature:
     return signature.replace(parameters=[*head, *fixtures, *tail])
 
 
-def _plain(declared: Declared) -> Callable[..., Any]:
+def _wrap_sync_test(declared: ConversationTest) -> Callable[..., Any]:
     @functools.wraps(declared.test)
     def converse(*args: Any, **kwargs: Any) -> Any:
-        given, run = declared.given(args, kwargs), OneTask(run_awaitable)
-        core = Core(declared.factory, given.fixtures, given.setting)
+        given, run = declared.given(args, kwargs), SingleTaskRunner(run_awaitable)
+        core = ConversationRunner(declared.factory, given.fixtures, given.setting)
         agent = AgentUnderTest(core, run)
         arguments = {**given.own, ARGUMENT: agent}
-        return _ran(core, run, lambda: declared.test(*given.args, **arguments))
+        return _run_sync_test(core, run, lambda: declared.test(*given.args, **arguments))
 
     return converse
 
 
-def _ran(core: Core, run: OneTask, call: Callable[[], Any]) -> Any:
+def _run_sync_test(core: ConversationRunner, run: SingleTaskRunner, call: Callable[[], Any]) -> Any:
     try:
-        return run_steps(_whole(core, call, waits=False), run)
+        return run_steps(_run_conversation(core, call, waits=False), run)
     finally:
         run.end()
 
 
-def _asynchronous(declared: Declared) -> Callable[..., Any]:
+def _wrap_async_test(declared: ConversationTest) -> Callable[..., Any]:
     @functools.wraps(declared.test)
     async def converse(*args: Any, **kwargs: Any) -> Any:
         given = declared.given(args, kwargs)
-        core = Core(declared.factory, given.fixtures, given.setting)
+        core = ConversationRunner(declared.factory, given.fixtures, given.setting)
         agent = AsyncAgentUnderTest(core)
         arguments = {**given.own, ARGUMENT: agent}
-        return await await_steps(_whole(core, lambda: declared.test(*given.args, **arguments)))
+        return await await_steps(
+            _run_conversation(core, lambda: declared.test(*given.args, **arguments))
+        )
 
     return converse
 
 
-def _whole(core: Core, call: Callable[[], Any], *, waits: bool = True) -> Steps[Any]:
+def _run_conversation(
+    core: ConversationRunner, call: Callable[[], Any], *, waits: bool = True
+) -> Steps[Any]:
     """Make the agent, run the test, clean up: whatever happens on the way."""
     try:
         yield from core.open()

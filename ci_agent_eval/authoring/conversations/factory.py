@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeGuard
 
-from ci_agent_eval.authoring.simulation.steps import Steps, settled
+from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
 from ci_agent_eval.errors import InputError
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
-Close: TypeAlias = Callable[[], Steps[None]]
+CloseAgent: TypeAlias = Callable[[], Steps[None]]
 
 
 class FactoryError(Exception):
@@ -21,7 +21,7 @@ class FactoryError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Factory:
+class AgentFactory:
     """A callable that makes an agent; its parameters are fixtures of the test."""
 
     make: Callable[..., Any]
@@ -29,7 +29,7 @@ class Factory:
     """Names of its parameters without a default."""
 
     @classmethod
-    def of(cls, where: str, given: object) -> Factory:
+    def of(cls, where: str, given: object) -> AgentFactory:
         """Take what the test gives. Raises InputError for what makes no agent."""
         if given is None:
             raise InputError(f"{where}: give a factory as well, what makes the agent")
@@ -38,26 +38,26 @@ class Factory:
                 f"{where}: give a factory, a function or class that makes a new agent, "
                 f"not a {type(given).__name__}; `lambda: ...` makes one of an expression"
             )
-        return cls(given, _needs(where, given))
+        return cls(given, _find_fixture_names(where, given))
 
-    def open(self, fixtures: Mapping[str, Any]) -> Steps[Opened]:
+    def open(self, fixtures: Mapping[str, Any]) -> Steps[OpenedAgent]:
         """Make an agent, and say how it is cleaned up."""
         try:
-            return (yield from _opened(self.make(**fixtures)))
+            return (yield from _open_agent(self.make(**fixtures)))
         except AssertionError as error:
             # It is not the agent's failure: there is none yet.
             raise FactoryError(f"the factory failed: AssertionError: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedAgent:
     """An agent in use."""
 
     agent: Any
-    close: Close
+    close: CloseAgent
 
 
-def _needs(where: str, factory: Callable[..., Any]) -> tuple[str, ...]:
+def _find_fixture_names(where: str, factory: Callable[..., Any]) -> tuple[str, ...]:
     try:
         parameters = inspect.signature(factory).parameters.values()
     except (TypeError, ValueError):
@@ -69,42 +69,48 @@ def _needs(where: str, factory: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in needed if p.kind not in variable)
 
 
-def _opened(made: Any) -> Steps[Opened]:
+def _open_agent(made: Any) -> Steps[OpenedAgent]:
     """Take what a factory returned. A generator owns its agent: nothing else closes it."""
     if inspect.isgenerator(made):
-        return Opened(_yielded(next(made, _OVER)), lambda: _end_generator(made))
+        return OpenedAgent(
+            _require_yielded_agent(next(made, _EXHAUSTED)), lambda: _end_generator(made)
+        )
     if inspect.isasyncgen(made):
-        agent = _yielded((yield _next(made)))
-        return Opened(agent, lambda: _end_async_generator(made))
-    return (yield from _entered((yield from settled(made))))
+        agent = _require_yielded_agent((yield _get_next(made)))
+        return OpenedAgent(agent, lambda: _end_async_generator(made))
+    return (yield from _enter_agent((yield from await_if_needed(made))))
 
 
-def _yielded(agent: Any) -> Any:
-    if agent is _OVER:
+def _require_yielded_agent(agent: Any) -> Any:
+    if agent is _EXHAUSTED:
         raise InputError("the factory of a conversation yields no agent")
     return agent
 
 
-def _entered(made: Any) -> Steps[Opened]:
+def _enter_agent(made: Any) -> Steps[OpenedAgent]:
     """Enter an agent that is a context manager; else it may have `aclose` or `close`."""
     kind = type(made)
     if hasattr(kind, "__aenter__"):
         entered = yield made.__aenter__()
-        return Opened(_or(entered, made), lambda: _settled_none(made.__aexit__, None, None, None))
+        return OpenedAgent(
+            _choose_agent(entered, made), lambda: _call_and_await(made.__aexit__, None, None, None)
+        )
     if hasattr(kind, "__enter__"):
         entered = made.__enter__()
-        return Opened(_or(entered, made), lambda: _settled_none(made.__exit__, None, None, None))
+        return OpenedAgent(
+            _choose_agent(entered, made), lambda: _call_and_await(made.__exit__, None, None, None)
+        )
     for name in () if inspect.isroutine(made) or isinstance(made, type) else ("aclose", "close"):
-        if _takes_nothing(close := getattr(made, name, None)):
-            return Opened(made, partial(_settled_none, close))
-    return Opened(made, lambda: _settled_none(lambda: None))
+        if _needs_no_arguments(close := getattr(made, name, None)):
+            return OpenedAgent(made, partial(_call_and_await, close))
+    return OpenedAgent(made, lambda: _call_and_await(lambda: None))
 
 
-def _or(entered: Any, manager: Any) -> Any:
+def _choose_agent(entered: Any, manager: Any) -> Any:
     return manager if entered is None else entered
 
 
-def _takes_nothing(close: Any) -> TypeGuard[Callable[[], Any]]:
+def _needs_no_arguments(close: Any) -> TypeGuard[Callable[[], Any]]:
     """Say whether it is a way to clean up: one that needs arguments closes something else."""
     if not callable(close):
         return False
@@ -117,26 +123,26 @@ def _takes_nothing(close: Any) -> TypeGuard[Callable[[], Any]]:
     return True
 
 
-def _settled_none(call: Callable[..., Any], *given: Any) -> Steps[None]:
-    yield from settled(call(*given))
+def _call_and_await(call: Callable[..., Any], *given: Any) -> Steps[None]:
+    yield from await_if_needed(call(*given))
 
 
 def _end_generator(made: Any) -> Steps[None]:
     yield from ()
-    if next(made, _OVER) is not _OVER:
+    if next(made, _EXHAUSTED) is not _EXHAUSTED:
         made.close()
         raise InputError("the factory of a conversation yields more than one agent")
 
 
-async def _next(made: Any) -> Any:
-    return await anext(made, _OVER)
+async def _get_next(made: Any) -> Any:
+    return await anext(made, _EXHAUSTED)
 
 
 def _end_async_generator(made: Any) -> Steps[None]:
-    rest = yield _next(made)
-    if rest is not _OVER:
+    rest = yield _get_next(made)
+    if rest is not _EXHAUSTED:
         yield made.aclose()
         raise InputError("the factory of a conversation yields more than one agent")
 
 
-_OVER = object()
+_EXHAUSTED = object()

@@ -52,7 +52,7 @@ class ConversationState:
     @property
     def messages(self) -> tuple[Message, ...]:
         """All messages."""
-        return tuple(message_of(turn) for turn in self.turns())
+        return tuple(build_message(turn) for turn in self.turns())
 
     @property
     def user_messages(self) -> tuple[Message, ...]:
@@ -76,7 +76,7 @@ class ConversationState:
         return replies[-1] if replies else None
 
 
-def message_of(turn: Turn) -> Message:
+def build_message(turn: Turn) -> Message:
     """Return a recorded turn as a message."""
     return Message(
         turn.role, turn.content, turn.tool_calls, turn.tokens, turn.cost_usd, turn.latency_ms

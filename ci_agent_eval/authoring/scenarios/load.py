@@ -6,11 +6,11 @@ import codecs
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ci_agent_eval.authoring.scenarios.reading.csv_text import parse_csv
-from ci_agent_eval.authoring.scenarios.reading.json_text import parse_json
-from ci_agent_eval.authoring.scenarios.reading.located import Located, Problem
+from ci_agent_eval.authoring.scenarios.reading.located_csv import parse_located_csv
+from ci_agent_eval.authoring.scenarios.reading.located_json import parse_located_json
+from ci_agent_eval.authoring.scenarios.reading.located_value import FileProblem, LocatedValue
 from ci_agent_eval.authoring.scenarios.scenario import Scenario
-from ci_agent_eval.authoring.scenarios.shape import entries_of
+from ci_agent_eval.authoring.scenarios.validation import validate_scenarios
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import open_regular
 
@@ -21,17 +21,17 @@ _MOST = 20
 """Problems of one file that are listed."""
 
 
-def _parse_yaml(text: str) -> Located | None:
-    from ci_agent_eval.authoring.scenarios.reading.yaml_text import parse_yaml  # noqa: PLC0415 - an extra
+def _parse_yaml(text: str) -> LocatedValue | None:
+    from ci_agent_eval.authoring.scenarios.reading.located_yaml import parse_located_yaml  # noqa: PLC0415 - an extra
 
-    return parse_yaml(text)
+    return parse_located_yaml(text)
 
 
-PARSERS: Mapping[str, Callable[[str], Located | None]] = {
+PARSERS: Mapping[str, Callable[[str], LocatedValue | None]] = {
     ".yaml": _parse_yaml,
     ".yml": _parse_yaml,
-    ".json": parse_json,
-    ".csv": parse_csv,
+    ".json": parse_located_json,
+    ".csv": parse_located_csv,
 }
 """How a file is read, by the end of its name."""
 
@@ -41,7 +41,7 @@ def load_scenarios(path: Path, name: str | None = None) -> tuple[Scenario, ...]:
 
     Raises InputError with a sentence for each problem, which names file and line.
     """
-    return parse_scenarios(_read(path, name or str(path)), name or str(path))
+    return parse_scenarios(_read_file(path, name or str(path)), name or str(path))
 
 
 def parse_scenarios(data: bytes, name: str) -> tuple[Scenario, ...]:
@@ -54,15 +54,15 @@ def parse_scenarios(data: bytes, name: str) -> tuple[Scenario, ...]:
         known = ", ".join(PARSERS)
         raise InputError(f"{name}: its format is not known by its name; end it in {known}")
     try:
-        entries, problems = entries_of(parse(_text(data, name)))
-    except Problem as problem:
-        raise InputError(_sentence(name, problem)) from None
+        entries, problems = validate_scenarios(parse(_decode_text(data, name)))
+    except FileProblem as problem:
+        raise InputError(_format_problem(name, problem)) from None
     if problems:
-        raise InputError(_sentences(name, problems))
+        raise InputError(_format_problems(name, problems))
     return tuple(Scenario(placed.entry, name, placed.line) for placed in entries)
 
 
-def _read(path: Path, name: str) -> bytes:
+def _read_file(path: Path, name: str) -> bytes:
     try:
         with open_regular(path, follow=True) as file:
             data = file.read(MAX_BYTES + 1)
@@ -77,7 +77,7 @@ def _read(path: Path, name: str) -> bytes:
     return data
 
 
-def _text(data: bytes, name: str) -> str:
+def _decode_text(data: bytes, name: str) -> str:
     """Decode UTF-8, with or without its byte order mark. Raises InputError."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(f"{name}: is UTF-16; save it as UTF-8")
@@ -89,12 +89,12 @@ def _text(data: bytes, name: str) -> str:
         raise InputError(f"{name}:{line}: is not UTF-8; save it as UTF-8") from None
 
 
-def _sentence(name: str, problem: Problem) -> str:
+def _format_problem(name: str, problem: FileProblem) -> str:
     column = f"column {problem.column!r}: " if problem.column else ""
     return f"{name}:{problem.line}: {column}{problem.message}"
 
 
-def _sentences(name: str, problems: list[Problem]) -> str:
-    lines = [_sentence(name, problem) for problem in problems[:_MOST]]
+def _format_problems(name: str, problems: list[FileProblem]) -> str:
+    lines = [_format_problem(name, problem) for problem in problems[:_MOST]]
     more = len(problems) - _MOST
     return "\n".join(lines + ([f"{name}: and {more} more problems"] if more > 0 else []))

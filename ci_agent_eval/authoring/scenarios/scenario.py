@@ -9,10 +9,15 @@ from typing import Any
 from weakref import WeakSet
 
 from ci_agent_eval.authoring.simulation.conversation import STOP_TOKEN, History
+from ci_agent_eval.authoring.simulation.episode_access import get_active_recorder, run_awaitable
 from ci_agent_eval.authoring.simulation.result import SimulationResult
-from ci_agent_eval.authoring.simulation.run import Plan, Predicate, simulation, turns_of
-from ci_agent_eval.authoring.simulation.running import recorder_of_episode, run_awaitable
-from ci_agent_eval.authoring.simulation.steps import Steps, perform, settled
+from ci_agent_eval.authoring.simulation.run import (
+    Predicate,
+    SimulationPlan,
+    find_max_turns,
+    simulate_conversation,
+)
+from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed, run_or_defer_steps
 from ci_agent_eval.authoring.simulation.user import SimulatedUser
 from ci_agent_eval.checks import (
     ArgumentsHold,
@@ -33,7 +38,7 @@ from ci_agent_eval.recording import EpisodeRecorder
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
-_CHECKED: WeakSet[EpisodeRecorder] = WeakSet()
+_CHECKED_EPISODES: WeakSet[EpisodeRecorder] = WeakSet()
 """The episodes whose scenario has run and was checked."""
 
 
@@ -75,7 +80,7 @@ class Scenario:
     @property
     def max_turns(self) -> int:
         """The most exchanges: its own, those of its budget, or Opik's 5."""
-        return self.entry.max_turns or turns_of(self.entry.budgets)
+        return self.entry.max_turns or find_max_turns(self.entry.budgets)
 
     @property
     def user(self) -> SimulatedUser:
@@ -94,7 +99,7 @@ class Scenario:
     @property
     def checks(self) -> tuple[Check, ...]:
         """What the file declares to hold of the whole conversation."""
-        return tuple(declared_checks(self.entry.checks))
+        return tuple(build_checks(self.entry.checks))
 
     @property
     def marker(self) -> dict[str, Any]:
@@ -127,7 +132,7 @@ class Scenario:
         As `run_simulation`: in an async test `await` it. What does not hold fails the
         test at its end. Raises InputError outside of an episode.
         """
-        plan = Plan(
+        plan = SimulationPlan(
             initial_message=self.entry.initial_message,
             max_turns=self.max_turns if max_turns is None else max_turns,
             thread_id=thread_id,
@@ -136,32 +141,32 @@ class Scenario:
             stop_when=stop_when,
             app_kwargs=app_kwargs,
         )
-        return perform("scenario.run", self.steps(app, plan), run_awaitable)
+        return run_or_defer_steps("scenario.run", self.steps(app, plan), run_awaitable)
 
-    def steps(self, app: Any, plan: Plan) -> Steps[SimulationResult]:
+    def steps(self, app: Any, plan: SimulationPlan) -> Steps[SimulationResult]:
         """Run it as steps, checks and all; see `run`."""
-        recorder = recorder_of_episode()
+        recorder = get_active_recorder()
         if recorder is None:
             raise InputError(
                 f"scenario {self.id!r}: it runs in an episode only; let a test have it by "
                 "@scenarios, or mark the test with @pytest.mark.episode"
             )
-        result = yield from simulation(app, self.user, self._with_goal(plan, recorder))
+        result = yield from simulate_conversation(app, self.user, self._with_goal(plan, recorder))
         for assertion in [*self._of_the_end(result), *(yield from self._checked(recorder))]:
             place = {"file": self.file, "line": self.line}
             recorder.keep(assertion.model_copy(update=place))
-        _CHECKED.add(recorder)
+        _CHECKED_EPISODES.add(recorder)
         return result
 
     def was_checked(self, recorder: EpisodeRecorder) -> bool:
         """Say whether it has run in this episode, as far as there is anything to check."""
-        return recorder in _CHECKED or not (self.checks or self.entry.goal.conditions)
+        return recorder in _CHECKED_EPISODES or not (self.checks or self.entry.goal.conditions)
 
     def _checked(self, recorder: EpisodeRecorder) -> Steps[list[Assertion]]:
         episode = recorder.snapshot()
         found: list[Assertion] = []
         for check in self.checks:
-            found += yield from settled(check.assertions(episode))
+            found += yield from await_if_needed(check.assertions(episode))
         return found
 
     def _of_the_end(self, result: SimulationResult) -> Iterator[Assertion]:
@@ -177,18 +182,18 @@ class Scenario:
         if result.stop_reason == "agent_stopped":
             yield Assertion(name="comes to an answer", passed=False, reason=result.detail)
 
-    def _with_goal(self, plan: Plan, recorder: EpisodeRecorder) -> Plan:
+    def _with_goal(self, plan: SimulationPlan, recorder: EpisodeRecorder) -> SimulationPlan:
         goal = self.entry.goal
         if not goal.conditions:
             return plan
 
         def reached(history: History) -> bool:
-            return _reached(goal, history, {call.name for call in recorder.tool_calls})
+            return _is_goal_reached(goal, history, {call.name for call in recorder.tool_calls})
 
         return plan.replaced(goal=reached)
 
 
-def _reached(goal: ScenarioGoal, history: History, called: set[str]) -> bool:
+def _is_goal_reached(goal: ScenarioGoal, history: History, called: set[str]) -> bool:
     """Say whether every condition of a goal has come about so far."""
     if goal.tool_called is not None and goal.tool_called not in called:
         return False
@@ -199,7 +204,7 @@ def _reached(goal: ScenarioGoal, history: History, called: set[str]) -> bool:
     return any(pattern.search(reply) for reply in replies)
 
 
-_OF_TOOLS: dict[str, Callable[[tuple[str, ...]], Check]] = {
+_TOOL_CHECKS: dict[str, Callable[[tuple[str, ...]], Check]] = {
     "required_tools": RequiredTools,
     "forbidden_tools": ForbiddenTools,
     "ordered_tools": OrderedTools,
@@ -207,9 +212,9 @@ _OF_TOOLS: dict[str, Callable[[tuple[str, ...]], Check]] = {
 }
 
 
-def declared_checks(given: ScenarioChecks) -> Iterator[Check]:
+def build_checks(given: ScenarioChecks) -> Iterator[Check]:
     """Yield a check for each key that is given; each text and pattern is one of its own."""
-    for name, kind in _OF_TOOLS.items():
+    for name, kind in _TOOL_CHECKS.items():
         if tools := getattr(given, name):
             yield kind(tools)
     yield from (RequiredText(texts=text) for text in given.required_text)

@@ -6,8 +6,8 @@ The room awaits what it is given and opens nothing itself.
 from ci_agent_eval.authoring.simulation.conversation import SimulationStop
 from ci_agent_eval.authoring.simulation.result import SimulationResult, UserUsage
 from ci_agent_eval.authoring.simulation.run import run_simulation
-from ci_agent_eval.authoring.simulation.speaking import SimulatedUserError
 from ci_agent_eval.authoring.simulation.user import SimulatedUser
+from ci_agent_eval.authoring.simulation.user_model import SimulatedUserError
 
 __all__ = [
     "SimulatedUser",

@@ -20,14 +20,14 @@ STOP_TOKEN = "[DONE]"  # noqa: S105 - no secret
 History: TypeAlias = list[dict[str, str]]
 
 
-class Exchange(NamedTuple):
+class SimulationExchange(NamedTuple):
     """What the user said, and what the app replied to it."""
 
     message: str
     reply: str
 
 
-class Spoken(NamedTuple):
+class UserMessage(NamedTuple):
     """A message of the user."""
 
     text: str
@@ -36,7 +36,7 @@ class Spoken(NamedTuple):
     """The user leaves once the reply to it has come."""
 
 
-def history_of(exchanges: Iterable[Exchange]) -> History:
+def build_history(exchanges: Iterable[SimulationExchange]) -> History:
     """Return the messages as `{"role": ..., "content": ...}`; new ones at each call."""
     history: History = []
     for message, reply in exchanges:
@@ -45,14 +45,14 @@ def history_of(exchanges: Iterable[Exchange]) -> History:
     return history
 
 
-def spoken(text: str, stop_token: str | None) -> Spoken:
+def parse_user_message(text: str, stop_token: str | None) -> UserMessage:
     """Take the stop token out of what the user said; what follows it is not said."""
     if not stop_token or stop_token not in text:
-        return Spoken(text, last=False)
-    return Spoken(text.partition(stop_token)[0].strip(), last=True)
+        return UserMessage(text, last=False)
+    return UserMessage(text.partition(stop_token)[0].strip(), last=True)
 
 
-def last_reply(history: History) -> str:
+def find_last_reply(history: History) -> str:
     """Return what the app said last; empty before it said anything."""
     replies = (m["content"] for m in reversed(history) if m["role"] == "assistant")
     return next(replies, "")

@@ -28,7 +28,7 @@ _COUNTS = {
 _TOTAL = ("total", "total_tokens")
 
 
-class Reply(NamedTuple):
+class AgentReply(NamedTuple):
     """What an agent replied, and what it took."""
 
     text: str
@@ -55,11 +55,11 @@ class Reply(NamedTuple):
         )
 
 
-def read_reply(said: object) -> Reply:
+def parse_reply(said: object) -> AgentReply:
     """Read what an agent returned. Raises InputError where there is nothing to read."""
     if isinstance(said, str):
-        return Reply(said, stop=_unfinished(said, (), None))
-    text, calls = _found(said, *_TEXT), _calls(said)
+        return AgentReply(said, stop=_find_reply_stop(said, (), None))
+    text, calls = _get_first(said, *_TEXT), _parse_tool_calls(said)
     if text is None and calls:
         text = ""  # an agent may call tools and say nothing
     if not isinstance(text, str):
@@ -67,36 +67,36 @@ def read_reply(said: object) -> Reply:
             f"the agent returned a {type(said).__name__} without a text; return a text, or "
             "something with `text` (and tool_calls, usage, cost_usd where it has them)"
         )
-    finish_reason = _finish_reason(said)
-    return Reply(
+    finish_reason = _get_finish_reason(said)
+    return AgentReply(
         text,
         calls,
-        _tokens(_found(said, *_TOKENS)),
-        _found(said, "cost_usd"),
-        _found(said, "source") or "live",
+        _parse_tokens(_get_first(said, *_TOKENS)),
+        _get_first(said, "cost_usd"),
+        _get_first(said, "source") or "live",
         finish_reason,
-        _stated_stop(said) or _unfinished(text, calls, finish_reason),
+        _get_stop_cause(said) or _find_reply_stop(text, calls, finish_reason),
     )
 
 
-def _stated_stop(said: object) -> StopCause | None:
+def _get_stop_cause(said: object) -> StopCause | None:
     """Return the stop reason that an agent states; one that is not ours is the model's own."""
-    reason = _found(said, "stop_reason")
+    reason = _get_first(said, "stop_reason")
     if reason == "completed" or reason not in get_args(StopReason):
         return None
-    error = _found(said, "error")
+    error = _get_first(said, "error")
     return StopCause(reason, str(error) if error else None)
 
 
-def _finish_reason(said: object) -> str | None:
+def _get_finish_reason(said: object) -> str | None:
     """Return why the model stopped; Anthropic's messages call it `stop_reason`."""
-    reason = _found(said, "finish_reason")
-    stop = _found(said, "stop_reason")
+    reason = _get_first(said, "finish_reason")
+    stop = _get_first(said, "stop_reason")
     stated = stop if reason is None and is_finish_reason(stop) else reason
     return clean_text(stated) if isinstance(stated, str) else None
 
 
-def _unfinished(
+def _find_reply_stop(
     text: str, calls: tuple[Mapping[str, Any], ...], finish_reason: str | None
 ) -> StopCause | None:
     """Return why a reply is no answer; None where it is one."""
@@ -110,29 +110,33 @@ def _unfinished(
     return find_stop_cause(turn)
 
 
-def _calls(said: object) -> tuple[Mapping[str, Any], ...]:
-    given = _found(said, *_CALLS)
+def _parse_tool_calls(said: object) -> tuple[Mapping[str, Any], ...]:
+    given = _get_first(said, *_CALLS)
     if given is None:
         return ()
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise InputError(
             f"the agent's tool_calls are a {type(given).__name__}; return a list of calls"
         )
-    return tuple(_call(call) for call in given)
+    return tuple(_parse_tool_call(call) for call in given)
 
 
-def _call(call: object) -> Mapping[str, Any]:
-    inner = _found(call, "function") or call
-    name = _found(inner, "name")
+def _parse_tool_call(call: object) -> Mapping[str, Any]:
+    inner = _get_first(call, "function") or call
+    name = _get_first(inner, "name")
     if not isinstance(name, str):
         raise InputError(
             f"a tool call of the agent's ({type(call).__name__}) has no name; give each a name"
         )
-    kept = {key: _found(call, key) for key in ("result", "error", "id", "duration_ms")}
-    return {"name": name, "arguments": _arguments(_found(inner, "arguments", "args")), **kept}
+    kept = {key: _get_first(call, key) for key in ("result", "error", "id", "duration_ms")}
+    return {
+        "name": name,
+        "arguments": _parse_arguments(_get_first(inner, "arguments", "args")),
+        **kept,
+    }
 
 
-def _arguments(given: object) -> Any:
+def _parse_arguments(given: object) -> Any:
     """Return arguments; those of OpenAI's calls are the text of a JSON object."""
     if isinstance(given, str) and given.lstrip().startswith("{"):
         try:
@@ -142,25 +146,25 @@ def _arguments(given: object) -> Any:
     return given
 
 
-def _tokens(given: Any) -> int | TokenUsage | Mapping[str, int] | None:
+def _parse_tokens(given: Any) -> int | TokenUsage | Mapping[str, int] | None:
     """Read usage; one that tells no total, nor both of its halves, is not measured."""
     given = given() if callable(given) else given
     if given is None or isinstance(given, int | TokenUsage):
         return given
-    counts = {name: _found(given, *names) for name, names in _COUNTS.items()}
+    counts = {name: _get_first(given, *names) for name, names in _COUNTS.items()}
     if counts["cached"] is None:
-        counts["cached"] = _found(_found(given, "prompt_tokens_details"), "cached_tokens")
+        counts["cached"] = _get_first(_get_first(given, "prompt_tokens_details"), "cached_tokens")
     known = {name: count for name, count in counts.items() if count is not None}
-    total = _found(given, *_TOTAL)
+    total = _get_first(given, *_TOTAL)
     if not known and total is None:
         raise InputError(
             f"the agent's usage is a {type(given).__name__} without input and output; return "
             '{"input": ..., "output": ...}, or None where it was not measured'
         )
-    return known if {"input", "output"} <= known.keys() else _from_total(known, total)
+    return known if {"input", "output"} <= known.keys() else _complete_from_total(known, total)
 
 
-def _from_total(known: Mapping[str, int], total: Any) -> Mapping[str, int] | None:
+def _complete_from_total(known: Mapping[str, int], total: Any) -> Mapping[str, int] | None:
     """Return usage of which a half is missing: the rest of its total, or None without one."""
     if not isinstance(total, int):
         return None
@@ -170,7 +174,7 @@ def _from_total(known: Mapping[str, int], total: Any) -> Mapping[str, int] | Non
     return {**known, missing: total - half} if isinstance(half, int) else known
 
 
-def _found(said: object, *names: str) -> Any:
+def _get_first(said: object, *names: str) -> Any:
     for name in names:
         value = said.get(name) if isinstance(said, Mapping) else getattr(said, name, None)
         if value is not None:

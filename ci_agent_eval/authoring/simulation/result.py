@@ -6,7 +6,11 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from ci_agent_eval.authoring.simulation.conversation import Exchange, SimulationStop, history_of
+from ci_agent_eval.authoring.simulation.conversation import (
+    SimulationExchange,
+    SimulationStop,
+    build_history,
+)
 from ci_agent_eval.contract.trajectory import TokenUsage
 
 KEYS = (
@@ -40,7 +44,7 @@ class SimulationResult(Mapping[str, Any]):
     """
 
     thread_id: str
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[SimulationExchange, ...]
     """What the user said and what the app replied, in order."""
     stop_reason: SimulationStop
     project_name: str | None = None
@@ -52,7 +56,7 @@ class SimulationResult(Mapping[str, Any]):
     @property
     def conversation_history(self) -> list[dict[str, str]]:
         """Every message as `{"role": ..., "content": ...}`, in order."""
-        return history_of(self.exchanges)
+        return build_history(self.exchanges)
 
     @property
     def turns(self) -> int:

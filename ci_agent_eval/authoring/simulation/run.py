@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from ci_agent_eval.authoring.simulation.app import Answer, Ask, ask_of
+from ci_agent_eval.authoring.simulation.app_under_test import AppAnswer, AskApp, build_asker
 from ci_agent_eval.authoring.simulation.conversation import (
-    Exchange,
     History,
+    SimulationExchange,
     SimulationStop,
-    Spoken,
-    history_of,
-    spoken,
+    UserMessage,
+    build_history,
+    parse_user_message,
 )
+from ci_agent_eval.authoring.simulation.episode_access import get_active_recorder, run_awaitable
 from ci_agent_eval.authoring.simulation.result import SimulationResult
-from ci_agent_eval.authoring.simulation.running import recorder_of_episode, run_awaitable
-from ci_agent_eval.authoring.simulation.script import Leaves
-from ci_agent_eval.authoring.simulation.steps import Steps, perform, settled
-from ci_agent_eval.authoring.simulation.user import Voice, voice_of
+from ci_agent_eval.authoring.simulation.script import SimulationEnd
+from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed, run_or_defer_steps
+from ci_agent_eval.authoring.simulation.user import UserSession, open_user_session
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.errors import InputError
@@ -28,7 +28,7 @@ from ci_agent_eval.recording import EpisodeRecorder
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
-MAX_TURNS = 5
+DEFAULT_MAX_TURNS = 5
 """Exchanges of a conversation, as Opik's."""
 
 METADATA = "simulations"
@@ -44,7 +44,7 @@ def run_simulation(  # noqa: PLR0917 - the positions are Opik's
     app: Any,
     user_simulator: Any,
     initial_message: str | None = None,
-    max_turns: int = MAX_TURNS,
+    max_turns: int = DEFAULT_MAX_TURNS,
     thread_id: str | None = None,
     project_name: str | None = None,
     tags: Iterable[str] | None = None,
@@ -70,10 +70,10 @@ def run_simulation(  # noqa: PLR0917 - the positions are Opik's
     Raises InputError for what cannot be used, and SimulatedUserError where the model that
     speaks for the user fails.
     """
-    steps = simulation(
+    steps = simulate_conversation(
         app,
         user_simulator,
-        Plan(
+        SimulationPlan(
             initial_message=initial_message,
             max_turns=max_turns,
             thread_id=thread_id,
@@ -84,15 +84,15 @@ def run_simulation(  # noqa: PLR0917 - the positions are Opik's
             app_kwargs=app_kwargs,
         ),
     )
-    return perform("run_simulation", steps, run_awaitable)
+    return run_or_defer_steps("run_simulation", steps, run_awaitable)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SimulationPlan:
     """How a simulation is to run; as the arguments of `run_simulation`."""
 
     initial_message: str | None = None
-    max_turns: int = MAX_TURNS
+    max_turns: int = DEFAULT_MAX_TURNS
     thread_id: str | None = None
     project_name: str | None = None
     tags: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class Plan:
     goal: Predicate | None = None
     app_kwargs: dict[str, Any] = field(default_factory=dict)
 
-    def replaced(self, **values: Any) -> Plan:
+    def replaced(self, **values: Any) -> SimulationPlan:
         """Return the plan with other values."""
         return replace(self, **values)
 
@@ -116,20 +116,24 @@ class Plan:
             )
 
 
-def simulation(app: Any, user: Any, plan: Plan) -> Steps[SimulationResult]:
+def simulate_conversation(app: Any, user: Any, plan: SimulationPlan) -> Steps[SimulationResult]:
     """Run a simulation as steps; see `run_simulation`."""
-    recorder = recorder_of_episode()
-    thread_id = plan.thread_id or new_thread_id(recorder)
+    recorder = get_active_recorder()
+    thread_id = plan.thread_id or build_thread_id(recorder)
     if recorder is not None:
         recorder.thread_id = recorder.thread_id or thread_id
-    talk = _Talk(plan, voice_of(user), ask_of(app, thread_id, plan.app_kwargs, recorder))
+    talk = _RunningSimulation(
+        plan, open_user_session(user), build_asker(app, thread_id, plan.app_kwargs, recorder)
+    )
     try:
         stop = yield from talk.to_the_end()
     except BaseException as error:
         error.add_note(f"in turn {talk.turn} of the simulation")
-        _note(recorder, talk, talk.record(thread_id, error=type(error).__name__))
+        _record_simulation(recorder, talk, talk.record(thread_id, error=type(error).__name__))
         raise
-    _note(recorder, talk, talk.record(thread_id, stop_reason=stop.reason, detail=stop.detail))
+    _record_simulation(
+        recorder, talk, talk.record(thread_id, stop_reason=stop.reason, detail=stop.detail)
+    )
     return SimulationResult(
         thread_id=thread_id,
         exchanges=tuple(talk.exchanges),
@@ -142,24 +146,24 @@ def simulation(app: Any, user: Any, plan: Plan) -> Steps[SimulationResult]:
 
 
 @dataclass
-class _Talk:
+class _RunningSimulation:
     """A conversation that is going on."""
 
-    plan: Plan
-    voice: Voice
-    ask: Ask
-    exchanges: list[Exchange] = field(default_factory=list)
+    plan: SimulationPlan
+    voice: UserSession
+    ask: AskApp
+    exchanges: list[SimulationExchange] = field(default_factory=list)
     turn: int = 1
     """The exchange that is going on, or was looked at last."""
 
-    def to_the_end(self) -> Steps[Leaves]:
+    def to_the_end(self) -> Steps[SimulationEnd]:
         """Go from exchange to exchange; return why it ended."""
         said = yield from self._first()
-        while isinstance(said, Spoken):
+        while isinstance(said, UserMessage):
             if said.last and not said.text:
-                return Leaves("stop_token")
+                return SimulationEnd("stop_token")
             answer = yield from self.ask(said.text)
-            self.exchanges.append(Exchange(said.text, answer.text))
+            self.exchanges.append(SimulationExchange(said.text, answer.text))
             stop = yield from self._stop(answer, said)
             if stop is not None:
                 return stop
@@ -178,37 +182,37 @@ class _Talk:
         }
         return {name: to_jsonable(value) for name, value in kept.items() if value is not None}
 
-    def _first(self) -> Steps[Spoken | Leaves]:
+    def _first(self) -> Steps[UserMessage | SimulationEnd]:
         if self.plan.initial_message is not None:
-            return spoken(self.plan.initial_message, self.voice.stop_token)
+            return parse_user_message(self.plan.initial_message, self.voice.stop_token)
         return (yield from self.voice.say([]))
 
-    def _stop(self, answer: Answer, said: Spoken) -> Steps[Leaves | None]:
+    def _stop(self, answer: AppAnswer, said: UserMessage) -> Steps[SimulationEnd | None]:
         """Say whether that was the last exchange; the goal is asked first, the count last."""
         if answer.stopped is not None:
-            return Leaves("agent_stopped", answer.stopped.sentence)
+            return SimulationEnd("agent_stopped", answer.stopped.sentence)
         predicates: tuple[tuple[SimulationStop, Predicate | None], ...] = (
             ("goal_reached", self.plan.goal),
             ("stop_when", self.plan.stop_when),
         )
         for reason, holds in predicates:
-            if holds is not None and (yield from settled(holds(self._history()))):
-                return Leaves(reason)
+            if holds is not None and (yield from await_if_needed(holds(self._history()))):
+                return SimulationEnd(reason)
         if said.last:
-            return Leaves("stop_token")
-        return Leaves("max_turns") if len(self.exchanges) >= self.plan.max_turns else None
+            return SimulationEnd("stop_token")
+        return SimulationEnd("max_turns") if len(self.exchanges) >= self.plan.max_turns else None
 
     def _history(self) -> History:
         """Return the conversation so far; a new list at each call, which nobody else holds."""
-        return history_of(self.exchanges)
+        return build_history(self.exchanges)
 
 
-def turns_of(budgets: Budgets) -> int:
+def find_max_turns(budgets: Budgets) -> int:
     """Return the exchanges that a conversation may have by its budget; 5 without one."""
-    return MAX_TURNS if budgets.max_turns is None else max(1, int(budgets.max_turns.limit))
+    return DEFAULT_MAX_TURNS if budgets.max_turns is None else max(1, int(budgets.max_turns.limit))
 
 
-def new_thread_id(recorder: EpisodeRecorder | None) -> str:
+def build_thread_id(recorder: EpisodeRecorder | None) -> str:
     """Return the thread of a simulation that was given none.
 
     In an episode it follows from scenario, iteration, attempt and how many simulations
@@ -216,19 +220,21 @@ def new_thread_id(recorder: EpisodeRecorder | None) -> str:
     """
     if recorder is None:
         return str(uuid.uuid4())
-    if recorder.thread_id is not None and not _noted(recorder):
+    if recorder.thread_id is not None and not _get_recorded_simulations(recorder):
         return recorder.thread_id
-    number = len(_noted(recorder)) + 1
+    number = len(_get_recorded_simulations(recorder)) + 1
     name = f"{recorder.scenario_id}\n{recorder.iteration}\n{recorder.attempt}\n{number}"
     return str(uuid.uuid5(_THREADS, name.encode("utf-8", "surrogatepass").hex()))
 
 
-def _noted(recorder: EpisodeRecorder) -> list[Any]:
+def _get_recorded_simulations(recorder: EpisodeRecorder) -> list[Any]:
     noted = recorder.metadata.get(METADATA)
     return noted if isinstance(noted, list) else []
 
 
-def _note(recorder: EpisodeRecorder | None, talk: _Talk, record: dict[str, Any]) -> None:
+def _record_simulation(
+    recorder: EpisodeRecorder | None, talk: _RunningSimulation, record: dict[str, Any]
+) -> None:
     """Keep how a simulation ended in the episode's metadata; tests may own the key."""
     usage = talk.voice.usage
     if recorder is not None and usage.calls:

@@ -6,88 +6,90 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from ci_agent_eval.authoring.simulation.conversation import History, SimulationStop, last_reply
-from ci_agent_eval.authoring.simulation.steps import Steps, settled
+from ci_agent_eval.authoring.simulation.conversation import History, SimulationStop, find_last_reply
+from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
 from ci_agent_eval.errors import InputError
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
-Entry: TypeAlias = str | Callable[[str], Any] | Mapping[str, str]
+ScriptEntry: TypeAlias = str | Callable[[str], Any] | Mapping[str, str]
 """A message, a function of the app's last reply, or rules: pattern in that reply to message."""
 
 
-class Leaves(NamedTuple):
+class SimulationEnd(NamedTuple):
     """The user has nothing to say."""
 
     reason: SimulationStop
     detail: str | None = None
 
 
-def fixed_line(responses: Sequence[str], number: int) -> Steps[str]:
+def get_fixed_message(responses: Sequence[str], number: int) -> Steps[str]:
     """Return the user's message of this number (0-based); after the last comes the first."""
     yield from ()
     return responses[number % len(responses)]
 
 
-def script_line(script: Sequence[Entry], number: int, history: History) -> Steps[str | Leaves]:
+def get_script_message(
+    script: Sequence[ScriptEntry], number: int, history: History
+) -> Steps[str | SimulationEnd]:
     """Return the script's entry of this number (0-based), as it answers the last reply."""
     if number >= len(script):
-        return Leaves("script_ended")
-    entry, reply = script[number], last_reply(history)
+        return SimulationEnd("script_ended")
+    entry, reply = script[number], find_last_reply(history)
     if isinstance(entry, str):
         return entry
     if isinstance(entry, Mapping):
-        return _by_rule(entry, number, reply)
-    said = yield from settled(entry(reply))
+        return _match_rules(entry, number, reply)
+    said = yield from await_if_needed(entry(reply))
     if said is not None and not isinstance(said, str):
         kind = type(said).__name__
         raise InputError(
             f"SimulatedUser.script[{number}]: it returned a {kind}; return a text, or None to leave"
         )
-    return Leaves("script_ended") if said is None else said
+    return SimulationEnd("script_ended") if said is None else said
 
 
-def _by_rule(rules: Mapping[str, str], number: int, reply: str) -> str | Leaves:
+def _match_rules(rules: Mapping[str, str], number: int, reply: str) -> str | SimulationEnd:
     for pattern, message in rules.items():
         if re.search(pattern, reply, re.IGNORECASE):
             return message
     known = ", ".join(repr(pattern) for pattern in rules)
-    return Leaves("off_script", f"entry {number + 1} of the script answers {known} only")
+    return SimulationEnd("off_script", f"entry {number + 1} of the script answers {known} only")
 
 
-def checked_responses(given: object) -> tuple[str, ...]:
+def parse_responses(given: object) -> tuple[str, ...]:
     """Return fixed responses as they are used. Raises InputError."""
-    texts = _listed("fixed_responses", given)
+    texts = _require_list("fixed_responses", given)
     for number, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(f"SimulatedUser.fixed_responses[{number}]: must be a text")
     return texts
 
 
-def checked_script(given: object) -> tuple[Entry, ...]:
+def parse_script(given: object) -> tuple[ScriptEntry, ...]:
     """Return a script as it is used. Raises InputError, which names the entry."""
-    entries = _listed("script", given)
+    entries = _require_list("script", given)
     for number, entry in enumerate(entries):
-        _check_entry(f"SimulatedUser.script[{number}]", entry)
+        _require_entry(f"SimulatedUser.script[{number}]", entry)
     return entries
 
 
-def _listed(name: str, given: object) -> tuple[Any, ...]:
+def _require_list(name: str, given: object) -> tuple[Any, ...]:
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Sequence):
         raise InputError(f"SimulatedUser.{name}: must be a list, got a {type(given).__name__}")
     return tuple(given)
 
 
-def _check_entry(where: str, entry: object) -> None:
+def _require_entry(where: str, entry: object) -> None:
     if isinstance(entry, str) or callable(entry):
         return
     if not isinstance(entry, Mapping) or not entry:
         raise InputError(f"{where}: must be a text, a function of the last reply, or rules")
     for pattern, message in entry.items():
-        check_rule(where, pattern, message)
+        require_rule(where, pattern, message)
 
 
-def check_rule(where: str, pattern: object, message: object) -> None:
+def require_rule(where: str, pattern: object, message: object) -> None:
     """Refuse a rule that is no regular expression with a message. Raises InputError."""
     if not isinstance(pattern, str) or not isinstance(message, str):
         raise InputError(f"{where}: a rule is a pattern and a message, both texts")

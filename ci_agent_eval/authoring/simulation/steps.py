@@ -18,16 +18,16 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its ag
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Awaitable[Any], Any, T]
-Run: TypeAlias = Callable[[Awaitable[Any]], Any]
+RunAwaitable: TypeAlias = Callable[[Awaitable[Any]], Any]
 """Runs an awaitable to its end, outside of any event loop."""
 
 
-def settled(value: Any) -> Steps[Any]:
+def await_if_needed(value: Any) -> Steps[Any]:
     """Return the value, or what comes of it where it has to be awaited."""
     return (yield value) if inspect.isawaitable(value) else value
 
 
-def run_steps(steps: Steps[T], run: Run) -> T:
+def run_steps(steps: Steps[T], run: RunAwaitable) -> T:
     """Go through the steps in plain code; `run` runs what has to be awaited."""
     try:
         wanted = next(steps)
@@ -57,17 +57,17 @@ async def await_steps(steps: Steps[T]) -> T:
         return cast("T", stop.value)
 
 
-def perform(what: str, steps: Steps[T], run: Run) -> T:
+def run_or_defer_steps(what: str, steps: Steps[T], run: RunAwaitable) -> T:
     """Go through the steps now; on a running event loop return an awaitable that does.
 
     Typed as what comes of the steps, which therefore has to be awaitable too.
     """
-    if _is_async():
-        return cast("T", Pending(what, steps))
+    if _is_loop_running():
+        return cast("T", DeferredSteps(what, steps))
     return run_steps(steps, run)
 
 
-def _is_async() -> bool:
+def _is_loop_running() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -79,7 +79,7 @@ class NotAwaitedError(InputError, AttributeError):
     """Something was asked of a result that an async test has not awaited yet."""
 
 
-class Pending:
+class DeferredSteps:
     """What an async test gets: it has to be awaited, and says so to whoever forgets."""
 
     def __init__(self, what: str, steps: Steps[Any]) -> None:
@@ -113,7 +113,7 @@ class Pending:
         )
 
 
-def run_apart(awaitable: Awaitable[T]) -> T:
+def run_in_new_loop(awaitable: Awaitable[T]) -> T:
     """Run an awaitable on an event loop of its own."""
 
     async def work() -> T:

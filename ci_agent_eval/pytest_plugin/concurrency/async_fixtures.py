@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.authoring.conversations.one_task import OneTask
+from ci_agent_eval.authoring.conversations.single_task import SingleTaskRunner
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.concurrency.loop import SessionLoop
 from ci_agent_eval.pytest_plugin.concurrency.loop_members import ON_OUR_LOOP, unwrap
@@ -107,7 +107,7 @@ def _generator(
     loop: SessionLoop,
 ) -> Generator[Any, None, None]:
     context = copy_context()
-    task, generator = OneTask(loop.run_awaitable, context), function(**arguments)
+    task, generator = SingleTaskRunner(loop.run_awaitable, context), function(**arguments)
     try:
         value = task(_advance(generator))
         if value is _END:

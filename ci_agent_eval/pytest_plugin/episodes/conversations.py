@@ -12,17 +12,17 @@ from ci_agent_eval.pytest_plugin.collection.iterations import whole_nodeid
 from ci_agent_eval.pytest_plugin.terminal import printable
 
 if TYPE_CHECKING:
-    from ci_agent_eval.authoring.conversations.decorator import Setting
+    from ci_agent_eval.authoring.conversations.decorator import ConversationContext
     from ci_agent_eval.recording import EpisodeRecorder
 
 
 @pytest.fixture(name="_agent_eval_conversation")
 def _conversation(
     request: pytest.FixtureRequest, _agent_eval_recorder: EpisodeRecorder
-) -> Generator[Setting, None, None]:
-    from ci_agent_eval.authoring.conversations.decorator import Setting  # noqa: PLC0415 - inert until used
+) -> Generator[ConversationContext, None, None]:
+    from ci_agent_eval.authoring.conversations.decorator import ConversationContext  # noqa: PLC0415 - inert until used
 
-    setting = Setting(_agent_eval_recorder)
+    setting = ConversationContext(_agent_eval_recorder)
     yield setting
     if setting.broken and _was_interrupted(request.node):
         # pytest tears down after Ctrl-C on its way out, where an exception would be its own end.

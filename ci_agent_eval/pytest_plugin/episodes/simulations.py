@@ -59,11 +59,11 @@ class Simulations:
         `max_turns` is by default the limit of the episode's budget `max_turns`, or 5.
         """
         from ci_agent_eval.authoring.simulation.run import (  # noqa: PLC0415 - inert until used
+            find_max_turns,
             run_simulation,
-            turns_of,
         )
 
-        most = turns_of(self._recorder.budgets) if max_turns is None else max_turns
+        most = find_max_turns(self._recorder.budgets) if max_turns is None else max_turns
         return run_simulation(
             app, user_simulator, initial_message, most, thread_id, project_name, tags, **options
         )

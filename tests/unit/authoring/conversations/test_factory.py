@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from ci_agent_eval.authoring.conversations.factory import Factory, FactoryError
+from ci_agent_eval.authoring.conversations.factory import AgentFactory, FactoryError
 from ci_agent_eval.authoring.simulation.steps import run_steps
 from ci_agent_eval.errors import InputError
 
@@ -23,7 +23,7 @@ class Agent:
 
 def lived(make, **fixtures):
     """What the factory's agent is, and close it."""
-    factory = Factory.of("here", make)
+    factory = AgentFactory.of("here", make)
     assert set(factory.needs) == set(fixtures)
     with asyncio.Runner() as runner:
 
@@ -121,7 +121,7 @@ def test_parameters_with_a_default_and_bound_ones_are_no_fixtures():
 )
 def test_what_is_no_factory_is_said(given, said):
     with pytest.raises(InputError, match=f"here: .*{said}"):
-        Factory.of("here", given)
+        AgentFactory.of("here", given)
 
 
 def test_an_assertion_of_the_factory_is_no_failure_of_the_agent():

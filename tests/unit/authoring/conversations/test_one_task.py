@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ci_agent_eval.authoring.conversations.one_task import OneTask
+from ci_agent_eval.authoring.conversations.single_task import SingleTaskRunner
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def run():
         async def whole(awaitable):
             return await awaitable
 
-        one = OneTask(lambda awaitable: runner.run(whole(awaitable)))
+        one = SingleTaskRunner(lambda awaitable: runner.run(whole(awaitable)))
         yield one
         one.end()
         assert not asyncio.all_tasks(runner.get_loop())
@@ -72,7 +72,7 @@ class Hangs:
 def test_a_wait_that_is_cancelled_cancels_the_work_and_not_the_task():
     with asyncio.Runner() as runner:
         hangs = Hangs(swallows=False)
-        one = OneTask(lambda awaitable: runner.run(hangs.wait(awaitable)))
+        one = SingleTaskRunner(lambda awaitable: runner.run(hangs.wait(awaitable)))
         with pytest.raises(asyncio.CancelledError):
             one(hangs.work())
         first = one(task())
@@ -84,13 +84,13 @@ def test_a_wait_that_is_cancelled_cancels_the_work_and_not_the_task():
 def test_work_that_goes_on_when_it_is_cancelled_is_heard():
     with asyncio.Runner() as runner:
         hangs = Hangs(swallows=True)
-        one = OneTask(lambda awaitable: runner.run(hangs.wait(awaitable)))
+        one = SingleTaskRunner(lambda awaitable: runner.run(hangs.wait(awaitable)))
         assert one(hangs.work()) == "swallowed"
         one.end()
 
 
 def test_without_anything_to_await_there_is_no_task():
-    OneTask(_refuse).end()
+    SingleTaskRunner(_refuse).end()
 
 
 def _refuse(_):

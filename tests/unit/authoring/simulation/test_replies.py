@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.authoring.simulation.replies import read_reply
+from ci_agent_eval.authoring.simulation.replies import parse_reply
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
 from ci_agent_eval.engine import Reply as EngineReply
 from ci_agent_eval.errors import InputError
@@ -21,7 +21,7 @@ def turn_of(said):
     ticks = itertools.count()
     recorder = EpisodeRecorder("reply", clock=lambda: next(ticks))
     with recorder.turn("hello") as turn:
-        read_reply(said).record(turn)
+        parse_reply(said).record(turn)
     return recorder.turns[-1]
 
 
@@ -122,15 +122,15 @@ def test_arguments_that_a_model_wrote_wrongly_stay_as_they_are():
     ],
 )
 def test_a_run_that_ended_without_an_answer_says_so(said, stop):
-    assert read_reply({"text": "Hm.", **said}).stop == stop
+    assert parse_reply({"text": "Hm.", **said}).stop == stop
 
 
 def test_an_empty_text_is_no_answer():
-    assert read_reply("").stop == ("empty_answer", EMPTY)
+    assert parse_reply("").stop == ("empty_answer", EMPTY)
 
 
 def test_anthropics_stop_reason_is_the_finish_reason():
-    assert read_reply({"text": "Hm.", "stop_reason": "end_turn"}).finish_reason == "end_turn"
+    assert parse_reply({"text": "Hm.", "stop_reason": "end_turn"}).finish_reason == "end_turn"
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ import math
 import re
 from typing import Any
 
-from ci_agent_eval.authoring.scenarios.reading.located import (
+from ci_agent_eval.authoring.scenarios.reading.located_value import (
     MAX_DEPTH,
-    Key,
-    Located,
-    Problem,
-    checked_text,
-    mapping_of,
+    FileProblem,
+    LocatedKey,
+    LocatedValue,
+    build_mapping,
+    require_utf8_text,
 )
 from ci_agent_eval.errors import InputError
 
@@ -32,7 +32,7 @@ except ModuleNotFoundError as error:  # pragma: no cover - the tests' environmen
 _CORE = "tag:yaml.org,2002:"
 
 
-class _Loader(yaml.SafeLoader):
+class _Yaml12Loader(yaml.SafeLoader):
     """Composes nodes with the types of YAML 1.2's core schema; constructs nothing."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own way
@@ -41,7 +41,7 @@ class _Loader(yaml.SafeLoader):
         """Compose a node that is no alias."""
         if self.check_event(yaml.AliasEvent):
             event: yaml.AliasEvent = self.peek_event()  # type: ignore[no-untyped-call]
-            raise Problem(
+            raise FileProblem(
                 1 if event.start_mark is None else event.start_mark.line + 1,
                 f"the alias *{event.anchor} is not read; write the value out, or put what "
                 "all scenarios share under `defaults`",
@@ -57,80 +57,82 @@ for _tag, _pattern, _first in (
     ("float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+."),
     ("null", r"null|Null|NULL|~|", ("n", "N", "~", "")),
 ):
-    _Loader.add_implicit_resolver(_CORE + _tag, re.compile(rf"^(?:{_pattern})$"), list(_first))
+    _Yaml12Loader.add_implicit_resolver(
+        _CORE + _tag, re.compile(rf"^(?:{_pattern})$"), list(_first)
+    )
 
 
-def parse_yaml(text: str) -> Located | None:
+def parse_located_yaml(text: str) -> LocatedValue | None:
     """Parse YAML; None where there is nothing. Raises Problem."""
     try:
-        node = yaml.compose(text, Loader=_Loader)
-        return None if node is None else _located(node, 0)
+        node = yaml.compose(text, Loader=_Yaml12Loader)
+        return None if node is None else _convert_node(node, 0)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise Problem(1 if mark is None else mark.line + 1, _sentence(error)) from None
+        raise FileProblem(1 if mark is None else mark.line + 1, _format_error(error)) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise Problem(line, f"holds a character that YAML forbids ({error.reason})") from None
+        raise FileProblem(line, f"holds a character that YAML forbids ({error.reason})") from None
     except RecursionError:
-        raise Problem(1, "is nested too deep; write it flat") from None
+        raise FileProblem(1, "is nested too deep; write it flat") from None
     except (yaml.YAMLError, ValueError, IndexError, OverflowError) as error:
         # PyYAML's scanner leaks Python's own errors for some broken escapes.
-        raise Problem(1, f"is no YAML that can be read: {error}") from None
+        raise FileProblem(1, f"is no YAML that can be read: {error}") from None
 
 
-def _sentence(error: yaml.MarkedYAMLError) -> str:
+def _format_error(error: yaml.MarkedYAMLError) -> str:
     parts = [part for part in (error.context, error.problem) if part]
     return f"is no YAML: {', '.join(parts)}"
 
 
-def _located(node: yaml.Node, depth: int) -> Located:
+def _convert_node(node: yaml.Node, depth: int) -> LocatedValue:
     line = node.start_mark.line + 1
     if depth > MAX_DEPTH:
-        raise Problem(line, "is nested too deep; write it flat")
+        raise FileProblem(line, "is nested too deep; write it flat")
     if isinstance(node, yaml.MappingNode):
         _refuse_tag(node, "map")
-        pairs = ((_key(key), _located(value, depth + 1)) for key, value in node.value)
-        return Located(mapping_of(pairs), line)
+        pairs = ((_convert_key(key), _convert_node(value, depth + 1)) for key, value in node.value)
+        return LocatedValue(build_mapping(pairs), line)
     if isinstance(node, yaml.SequenceNode):
         _refuse_tag(node, "seq")
-        return Located(tuple(_located(item, depth + 1) for item in node.value), line)
-    return Located(_scalar(node, line), line)
+        return LocatedValue(tuple(_convert_node(item, depth + 1) for item in node.value), line)
+    return LocatedValue(_convert_scalar(node, line), line)
 
 
-def _key(node: yaml.Node) -> Key:
+def _convert_key(node: yaml.Node) -> LocatedKey:
     line = node.start_mark.line + 1
     if not isinstance(node, yaml.ScalarNode):
-        raise Problem(line, "a key must be a text")
-    return Key(checked_text(node.value, line), line)
+        raise FileProblem(line, "a key must be a text")
+    return LocatedKey(require_utf8_text(node.value, line), line)
 
 
-def _scalar(node: yaml.Node, line: int) -> Any:
+def _convert_scalar(node: yaml.Node, line: int) -> Any:
     _refuse_tag(node, "str", "null", "bool", "int", "float")
     kind, text = node.tag.removeprefix(_CORE), str(node.value)
     if kind == "str":
-        return checked_text(text, line)
+        return require_utf8_text(text, line)
     if kind == "null":
         return None
     if kind == "bool":
         return text.lower() == "true"
-    return _number(kind, text, line)
+    return _parse_number(kind, text, line)
 
 
-def _number(kind: str, text: str, line: int) -> int | float:
+def _parse_number(kind: str, text: str, line: int) -> int | float:
     try:
         if kind == "int":
             return int(text, 0) if text[:2] in {"0o", "0x"} else int(text)
         number = float(text.replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError:
-        raise Problem(line, f"{text[:40]!r} is no number; put a text in quotes") from None
+        raise FileProblem(line, f"{text[:40]!r} is no number; put a text in quotes") from None
     if not math.isfinite(number):
-        raise Problem(line, f"{text[:40]!r} is not finite; write a number")
+        raise FileProblem(line, f"{text[:40]!r} is not finite; write a number")
     return number
 
 
 def _refuse_tag(node: yaml.Node, *known: str) -> None:
     if node.tag.removeprefix(_CORE) not in known:
-        raise Problem(
+        raise FileProblem(
             node.start_mark.line + 1,
             f"the tag {node.tag!r} is not read; write plain values without `!`",
         )

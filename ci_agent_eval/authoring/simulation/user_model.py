@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ci_agent_eval.authoring.simulation.conversation import History
+from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
 from ci_agent_eval.authoring.simulation.result import UserUsage
-from ci_agent_eval.authoring.simulation.running import engine_runs
-from ci_agent_eval.authoring.simulation.steps import Steps, settled
+from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
 from ci_agent_eval.contract.trajectory import TokenUsage
 from ci_agent_eval.errors import AgentEvalError, InputError
 
@@ -36,7 +36,7 @@ class Persona(Protocol):
 
 
 @dataclass
-class Tally:
+class UsageCounter:
     """What the model of a user took so far."""
 
     calls: int = 0
@@ -56,13 +56,13 @@ class Tally:
         )
 
 
-def ask_function(user: Persona, history: History, _: Tally) -> Steps[Any]:
+def ask_user_function(user: Persona, history: History, _: UsageCounter) -> Steps[Any]:
     """Ask a function of persona and history for the next message."""
     model: Callable[[str, History], Any] = user.model
-    return (yield from settled(model(user.persona, history)))
+    return (yield from await_if_needed(model(user.persona, history)))
 
 
-def ask_engine(user: Persona, history: History, tally: Tally) -> Steps[str]:
+def ask_user_model(user: Persona, history: History, tally: UsageCounter) -> Steps[str]:
     """Ask a model of the engine, within the episode's cassette; its turns are not the agent's.
 
     Raises SimulatedUserError where it gives no answer.
@@ -75,8 +75,8 @@ def ask_engine(user: Persona, history: History, tally: Tally) -> Steps[str]:
             f"SimulatedUser.model: a {type(model).__name__} is none; name it "
             "(openai:gpt-5-mini), or give a Provider or a function of persona and history"
         )
-    agent = Agent(model, name="simulated user", system_prompt=instructions(user), max_turns=1)
-    result = yield _asked(agent, prompt_of(history), user.timeout_s)
+    agent = Agent(model, name="simulated user", system_prompt=build_instructions(user), max_turns=1)
+    result = yield _run_agent(agent, build_prompt(history), user.timeout_s)
     for turn in result.trajectory.agent_turns:
         tally.calls += 1
         tally.tokens.append(turn.tokens)
@@ -87,10 +87,10 @@ def ask_engine(user: Persona, history: History, tally: Tally) -> Steps[str]:
     return str(result.final_response)
 
 
-async def _asked(agent: Agent, prompt: str, timeout_s: float | None) -> AgentResult:
+async def _run_agent(agent: Agent, prompt: str, timeout_s: float | None) -> AgentResult:
     from ci_agent_eval.engine import aitest_run  # noqa: PLC0415 - an extra
 
-    runs = engine_runs("SimulatedUser.model")
+    runs = get_engine_fixture("SimulatedUser.model")
     if not runs.loop.is_running:
         raise InputError(
             "SimulatedUser.model needs the event loop of this plugin; simulate in an `async def` "
@@ -101,7 +101,7 @@ async def _asked(agent: Agent, prompt: str, timeout_s: float | None) -> AgentRes
     )
 
 
-def instructions(user: Persona) -> str:
+def build_instructions(user: Persona) -> str:
     """Return what a model is told of its part."""
     goal = f"You want this: {user.goal}\n\n" if user.goal else ""
     leave = (
@@ -118,7 +118,7 @@ def instructions(user: Persona) -> str:
     ).strip()
 
 
-def prompt_of(history: History) -> str:
+def build_prompt(history: History) -> str:
     """Return the conversation as a model is shown it: JSON, so that no text passes for another."""
     if not history:
         return "The conversation begins. Write your first message."

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ci_agent_eval.authoring.scenarios.reading.located import Located, Problem
+from ci_agent_eval.authoring.scenarios.reading.located_value import FileProblem, LocatedValue
 from ci_agent_eval.contract.base import describe_unknown_key
 from ci_agent_eval.contract.scenario import ScenarioEntry
 from ci_agent_eval.contract.validation_errors import find_unknown_key, get_plain_message
 
 _DOCUMENT = ("scenarios", "defaults")
-_WORDS = {
+_MESSAGES = {
     "string_type": "must be a text; put it in quotes",
     "string_too_short": "must not be empty; write a text, or take the key away",
     "string_pattern_mismatch": "must be a printable text of up to 200 characters",
@@ -26,70 +26,80 @@ _LONGEST = 60
 """Characters of a wrong value that are shown."""
 
 
-class PlacedEntry(NamedTuple):
+class LocatedEntry(NamedTuple):
     """A scenario, and the line it begins in."""
 
     entry: ScenarioEntry
     line: int
 
 
-def entries_of(document: Located | None) -> tuple[list[PlacedEntry], list[Problem]]:
+def validate_scenarios(
+    document: LocatedValue | None,
+) -> tuple[list[LocatedEntry], list[FileProblem]]:
     """Return the scenarios of a file, and what is wrong with the others.
 
     Raises Problem where the file as a whole cannot be read.
     """
-    items, defaults = _listed(document)
-    entries: list[PlacedEntry] = []
-    problems: list[Problem] = []
+    items, defaults = _split_document(document)
+    entries: list[LocatedEntry] = []
+    problems: list[FileProblem] = []
     for item in items:
         try:
-            entries.append(_entry(item, defaults))
-        except Problem as problem:
+            entries.append(_build_entry(item, defaults))
+        except FileProblem as problem:
             problems.append(problem)
-    problems += _repeated(entries)
+    problems += _find_duplicate_ids(entries)
     return entries, sorted(problems, key=lambda problem: problem.line)
 
 
-def _listed(document: Located | None) -> tuple[tuple[Located, ...], Mapping[str, Located]]:
+def _split_document(
+    document: LocatedValue | None,
+) -> tuple[tuple[LocatedValue, ...], Mapping[str, LocatedValue]]:
     """Return the items of a file: a list of them, or `scenarios` beside `defaults`."""
     if document is None:
-        raise Problem(1, "is empty; write a list of scenarios, each with id and fixed_responses")
-    defaults: Mapping[str, Located] = {}
+        raise FileProblem(
+            1, "is empty; write a list of scenarios, each with id and fixed_responses"
+        )
+    defaults: Mapping[str, LocatedValue] = {}
     whole = document
     if isinstance(whole.value, Mapping):
         for key, item in whole.value.items():
             if key not in _DOCUMENT:
-                raise Problem(item.line, describe_unknown_key(key, _DOCUMENT))
-        defaults = _defaults(whole.value.get("defaults"))
-        whole = whole.value.get("scenarios", Located((), whole.line))
+                raise FileProblem(item.line, describe_unknown_key(key, _DOCUMENT))
+        defaults = _get_defaults(whole.value.get("defaults"))
+        whole = whole.value.get("scenarios", LocatedValue((), whole.line))
     if not isinstance(whole.value, tuple):
-        raise Problem(whole.line, "must be a list of scenarios, or a table with `scenarios`")
+        raise FileProblem(whole.line, "must be a list of scenarios, or a table with `scenarios`")
     if not whole.value:
-        raise Problem(whole.line, "holds no scenario; write at least one, or take the file away")
+        raise FileProblem(
+            whole.line, "holds no scenario; write at least one, or take the file away"
+        )
     return whole.value, defaults
 
 
-def _defaults(given: Located | None) -> Mapping[str, Located]:
+def _get_defaults(given: LocatedValue | None) -> Mapping[str, LocatedValue]:
     if given is None or given.value is None:
         return {}
     if not isinstance(given.value, Mapping):
-        raise Problem(given.line, "defaults: must be a table (keys with values)")
+        raise FileProblem(given.line, "defaults: must be a table (keys with values)")
     if "id" in given.value:
-        raise Problem(given.value["id"].line, "defaults: each scenario needs an id of its own")
+        raise FileProblem(given.value["id"].line, "defaults: each scenario needs an id of its own")
     return given.value
 
 
-def _entry(item: Located, defaults: Mapping[str, Located]) -> PlacedEntry:
+def _build_entry(item: LocatedValue, defaults: Mapping[str, LocatedValue]) -> LocatedEntry:
     if not isinstance(item.value, Mapping):
-        raise Problem(item.line, "a scenario must be a table (keys with values)")
-    whole = Located(_merged(defaults, item.value), item.line)
+        raise FileProblem(item.line, "a scenario must be a table (keys with values)")
+    whole = LocatedValue(_merge_defaults(defaults, item.value), item.line)
     try:
-        return PlacedEntry(ScenarioEntry.model_validate(whole.plain()), item.line)
+        return LocatedEntry(ScenarioEntry.model_validate(whole.plain()), item.line)
     except ValueError as error:
-        raise _problem(error, whole) from None
+        raise _build_problem(error, whole) from None
 
 
-def _merged(defaults: Mapping[str, Located], own: Mapping[str, Located]) -> dict[str, Located]:
+def _merge_defaults(
+    defaults: Mapping[str, LocatedValue], own: Mapping[str, LocatedValue]
+) -> dict[str, LocatedValue]:
     """Return the defaults under the entry's own keys; of tables, too, the inner keys.
 
     A default check is taken back by an empty one.
@@ -99,50 +109,50 @@ def _merged(defaults: Mapping[str, Located], own: Mapping[str, Located]) -> dict
         below = defaults.get(key)
         if below and isinstance(below.value, Mapping) and isinstance(item.value, Mapping):
             inner = {**below.value, **item.value}
-            left = _without_taken_back(inner, below.value) if key == "checks" else inner
-            merged[key] = Located(left, item.line, item.column)
+            left = _remove_disabled_defaults(inner, below.value) if key == "checks" else inner
+            merged[key] = LocatedValue(left, item.line, item.column)
             if inner and not left:
                 del merged[key]
     return merged
 
 
-def _without_taken_back(
-    checks: Mapping[str, Located], defaults: Mapping[str, Located]
-) -> dict[str, Located]:
+def _remove_disabled_defaults(
+    checks: Mapping[str, LocatedValue], defaults: Mapping[str, LocatedValue]
+) -> dict[str, LocatedValue]:
     """Return the checks but for defaults in whose place the scenario has an empty one."""
     back = {n for n, below in defaults.items() if below.value and checks[n].value in ((), {})}
     return {name: check for name, check in checks.items() if name not in back}
 
 
-def _problem(error: ValueError, whole: Located) -> Problem:
+def _build_problem(error: ValueError, whole: LocatedValue) -> FileProblem:
     """Return the first problem of a validation error, and where it stands."""
     errors: Any = getattr(error, "errors", None)
     if errors is None:
-        return Problem(whole.line, str(error))
+        return FileProblem(whole.line, str(error))
     first = errors(include_url=False)[0]
     path = [part for part in first["loc"] if not str(part).startswith(("function-", "constrained"))]
-    message = _WORDS.get(first["type"]) or get_plain_message(first)
+    message = _MESSAGES.get(first["type"]) or get_plain_message(first)
     if first["type"] == "model_type" and path[:1] == ["budgets"] and len(path) > 1:
         message = "must be a number, or a table with `limit`"
     unknown = find_unknown_key(first)
     place = whole.at(path if unknown is None else [*path, unknown])
     where = "" if place.column else ".".join(map(str, path))
     shown = f"{where}: {message}" if where else message
-    return Problem(place.line, f"{shown}{_given(first)}", place.column)
+    return FileProblem(place.line, f"{shown}{_quote_input(first)}", place.column)
 
 
-def _given(first: Mapping[str, Any]) -> str:
+def _quote_input(first: Mapping[str, Any]) -> str:
     if first["type"] == "missing" or isinstance(first["input"], dict | list):
         return ""
     given = repr(first["input"])
     return f" (got {given if len(given) <= _LONGEST else given[:_LONGEST] + '…'})"
 
 
-def _repeated(entries: list[PlacedEntry]) -> Iterator[Problem]:
+def _find_duplicate_ids(entries: list[LocatedEntry]) -> Iterator[FileProblem]:
     lines: dict[str, int] = {}
     for entry, line in entries:
         first = lines.setdefault(entry.id, line)
         if first != line:
-            yield Problem(
+            yield FileProblem(
                 line, f"id {entry.id!r} is that of line {first} already; give it another one"
             )

@@ -10,7 +10,7 @@ MAX_DEPTH = 32
 """Values inside of values; a scenario needs five."""
 
 
-class Problem(Exception):  # noqa: N818 - the reader's own, never shown as it is
+class FileProblem(Exception):  # noqa: N818 - the reader's own, never shown as it is
     """Something is wrong with a file, at this line (1-based) and, in a table, this column."""
 
     def __init__(self, line: int, message: str, column: str | None = None) -> None:
@@ -21,7 +21,7 @@ class Problem(Exception):  # noqa: N818 - the reader's own, never shown as it is
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedValue:
     """A value: of a mapping dict[str, Located], of a list tuple[Located, ...], or a scalar."""
 
     value: Any
@@ -30,7 +30,7 @@ class Located:
     column: str | None = None
     """The name of the column, in a table."""
 
-    def at(self, path: Iterable[str | int]) -> Located:
+    def at(self, path: Iterable[str | int]) -> LocatedValue:
         """Return what stands at a path, or the last on the way there that there is."""
         here = self
         for part in path:
@@ -49,33 +49,33 @@ class Located:
         return self.value
 
 
-class Key(NamedTuple):
+class LocatedKey(NamedTuple):
     """The name of an entry, and where it stands."""
 
     name: str
     line: int
 
 
-def mapping_of(pairs: Iterable[tuple[Key, Located]]) -> dict[str, Located]:
+def build_mapping(pairs: Iterable[tuple[LocatedKey, LocatedValue]]) -> dict[str, LocatedValue]:
     """Return a mapping. Raises Problem for a key that is there twice."""
-    found: dict[str, Located] = {}
+    found: dict[str, LocatedValue] = {}
     for key, item in pairs:
         if key.name in found:
-            raise Problem(
+            raise FileProblem(
                 key.line,
                 f"key {key.name!r} is there twice (first in line {found[key.name].line}); "
                 "keep one of them",
             )
-        found[key.name] = Located(item.value, key.line)
+        found[key.name] = LocatedValue(item.value, key.line)
     return found
 
 
-def checked_text(text: str, line: int) -> str:
+def require_utf8_text(text: str, line: int) -> str:
     """Return a text that can be written as UTF-8. Raises Problem."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Problem(
+        raise FileProblem(
             line, "holds half of a character (a lone surrogate); write it whole"
         ) from None
     return text

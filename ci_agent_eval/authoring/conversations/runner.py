@@ -7,11 +7,11 @@ from functools import partial
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any, Protocol
 
-from ci_agent_eval.authoring.conversations.factory import Factory, Opened
+from ci_agent_eval.authoring.conversations.factory import AgentFactory, OpenedAgent
 from ci_agent_eval.authoring.conversations.messages import ConversationState, Message
-from ci_agent_eval.authoring.simulation.app import Ask, ask_of, is_engine_agent
-from ci_agent_eval.authoring.simulation.run import new_thread_id
-from ci_agent_eval.authoring.simulation.steps import Steps, await_steps, settled
+from ci_agent_eval.authoring.simulation.app_under_test import AskApp, build_asker, is_engine_agent
+from ci_agent_eval.authoring.simulation.run import build_thread_id
+from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed, await_steps
 from ci_agent_eval.contract.stops import AGENT_STOPS, StopCause
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
@@ -30,7 +30,7 @@ class AgentGaveUpError(AssertionError):
     """The recorder has its assertion already."""
 
 
-class Place(Protocol):
+class ContextProtocol(Protocol):
     """Where a conversation takes place."""
 
     @property
@@ -42,18 +42,20 @@ class Place(Protocol):
         """Takes what cleaning up raised."""
 
 
-class Core:
+class ConversationRunner:
     """What plain and async tests have in common, as steps."""
 
-    def __init__(self, factory: Factory, fixtures: Mapping[str, Any], place: Place) -> None:
+    def __init__(
+        self, factory: AgentFactory, fixtures: Mapping[str, Any], place: ContextProtocol
+    ) -> None:
         self._factory = factory
         self._fixtures = fixtures
         self._place = place
-        self._opened: Opened | None = None
+        self._opened: OpenedAgent | None = None
         self._agent: Any = None
-        self._ask: Ask | None = None
+        self._ask: AskApp | None = None
         self._started = 0
-        self._unfinished: Begun | None = None
+        self._unfinished: StartedSteps | None = None
         self._sent: list[tuple[Coroutine[Any, Any, Message], str]] = []
         self._answering: str | None = None
 
@@ -61,7 +63,7 @@ class Core:
         """Make the agent. Raises InputError where it is none; `close` cleans it up even so."""
         self._opened = yield from self._factory.open(self._fixtures)
         self._agent = self._opened.agent
-        _refuse_no_agent(self._agent)
+        _require_agent(self._agent)
         self._begin()
 
     def close(self) -> Steps[None]:
@@ -96,7 +98,7 @@ class Core:
         finally:
             self._answering = None
         if answer.stopped is not None:
-            raise _stopped(answer.stopped)
+            raise _build_stop_error(answer.stopped)
         replies = self.state.agent_messages
         # A run that ended without an answer, as the test allows, may have recorded none.
         return replies[-1] if len(replies) > before else Message("assistant", answer.text)
@@ -137,15 +139,15 @@ class Core:
         self._started = len(self._place.recorder.turns)
         reset = getattr(self.agent, "reset", None)
         if callable(reset):
-            yield from settled(reset())
+            yield from await_if_needed(reset())
             self._begin()
         else:
             yield from self.close()
             yield from self.open()
 
-    def begun(self, steps: Steps[None]) -> Begun:
+    def begun(self, steps: Steps[None]) -> StartedSteps:
         """Start steps now; what of them has to be awaited is done before the next message."""
-        self._unfinished = Begun(steps)
+        self._unfinished = StartedSteps(steps)
         return self._unfinished
 
     @property
@@ -169,7 +171,7 @@ class Core:
     def _begin(self) -> None:
         recorder = self._place.recorder
         self._started = len(recorder.turns)
-        self._ask = ask_of(self.agent, new_thread_id(recorder), {}, recorder)
+        self._ask = build_asker(self.agent, build_thread_id(recorder), {}, recorder)
 
     def _settle(self) -> Steps[None]:
         unfinished, self._unfinished = self._unfinished, None
@@ -177,7 +179,7 @@ class Core:
             yield from unfinished.rest()
 
 
-class Begun:
+class StartedSteps:
     """Steps that have been started, up to where something has to be awaited."""
 
     def __init__(self, steps: Steps[None]) -> None:
@@ -215,7 +217,7 @@ class Begun:
         return await_steps(self.rest()).__await__()
 
 
-def _refuse_no_agent(agent: object) -> None:
+def _require_agent(agent: object) -> None:
     can_respond = callable(getattr(agent, "respond", None)) or callable(agent)
     if not isinstance(agent, type) and (can_respond or is_engine_agent(agent)):
         return
@@ -226,7 +228,7 @@ def _refuse_no_agent(agent: object) -> None:
     )
 
 
-def _stopped(stop: StopCause) -> Exception:
+def _build_stop_error(stop: StopCause) -> Exception:
     """Return what to raise over a run that ended without an answer, as the engine counts it."""
     is_agents = stop.reason in AGENT_STOPS
     return AgentGaveUpError(stop.sentence) if is_agents else AgentStoppedError(stop.sentence)

@@ -12,15 +12,15 @@ from collections.abc import Awaitable
 from contextvars import Context
 from typing import Any
 
-from ci_agent_eval.authoring.simulation.steps import Run
+from ci_agent_eval.authoring.simulation.steps import RunAwaitable
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
 
-class OneTask:
+class SingleTaskRunner:
     """Runs awaitables one after the other, each in the same task and context; `end` it."""
 
-    def __init__(self, run: Run, context: Context | None = None) -> None:
+    def __init__(self, run: RunAwaitable, context: Context | None = None) -> None:
         self._run = run
         self._context = context
         self._task: asyncio.Task[None] | None = None

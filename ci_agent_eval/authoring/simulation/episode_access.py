@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from ci_agent_eval.authoring.simulation.steps import run_apart
+from ci_agent_eval.authoring.simulation.steps import run_in_new_loop
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import get_active_episode
@@ -16,7 +16,7 @@ LOOP_FIXTURE = "_agent_eval_run"
 """Fixture of the plugin that runs an awaitable on the loop which its async tests share."""
 
 
-def recorder_of_episode() -> EpisodeRecorder | None:
+def get_active_recorder() -> EpisodeRecorder | None:
     """Return the recorder of the running episode, or None outside of any."""
     running = get_active_episode()
     return None if running is None or running.ended else running.recorder
@@ -26,11 +26,11 @@ def run_awaitable(awaitable: Awaitable[Any]) -> Any:
     """Run an awaitable in plain code: on the episodes' loop, or outside of any on its own."""
     running = get_active_episode()
     if running is None or running.fixture is None:
-        return run_apart(awaitable)
+        return run_in_new_loop(awaitable)
     return running.fixture(LOOP_FIXTURE)(awaitable)
 
 
-def engine_runs(what: str) -> Any:
+def get_engine_fixture(what: str) -> Any:
     """Return the episode's engine, the fixture `aitest_run`. Raises InputError outside of one."""
     running = get_active_episode()
     if running is None or running.fixture is None:

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Coroutine
 from typing import Any, NoReturn
 
-from ci_agent_eval.authoring.conversations.core import Core
 from ci_agent_eval.authoring.conversations.messages import ConversationState, Message
-from ci_agent_eval.authoring.simulation.running import run_awaitable
-from ci_agent_eval.authoring.simulation.steps import Run, run_steps
+from ci_agent_eval.authoring.conversations.runner import ConversationRunner
+from ci_agent_eval.authoring.simulation.episode_access import run_awaitable
+from ci_agent_eval.authoring.simulation.steps import RunAwaitable, run_steps
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
 
-class _Observed:
+class _AgentView:
     """Gives what the agent itself exposes, by its own names."""
 
     __slots__ = ("_core",)
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ConversationRunner) -> None:
         object.__setattr__(self, "_core", core)
 
-    _core: Core
+    _core: ConversationRunner
 
     @property
     def conversation(self) -> ConversationState:
@@ -59,13 +59,13 @@ class _Observed:
         return f"<agent under test: {type(self._core.agent).__name__}>"
 
 
-class AgentUnderTest(_Observed):
+class AgentUnderTest(_AgentView):
     """The agent in a plain test; besides these, every attribute of the agent is there."""
 
     __slots__ = ("_run",)
-    _run: Run
+    _run: RunAwaitable
 
-    def __init__(self, core: Core, run: Run = run_awaitable) -> None:
+    def __init__(self, core: ConversationRunner, run: RunAwaitable = run_awaitable) -> None:
         super().__init__(core)
         object.__setattr__(self, "_run", run)
 
@@ -84,7 +84,7 @@ class AgentUnderTest(_Observed):
         run_steps(self._core.reset(), self._run)
 
 
-class AsyncAgentUnderTest(_Observed):
+class AsyncAgentUnderTest(_AgentView):
     """The agent in an async test; besides these, every attribute of the agent is there."""
 
     __slots__ = ()

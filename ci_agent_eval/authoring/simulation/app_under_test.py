@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from ci_agent_eval.authoring.simulation.replies import Reply, read_reply
-from ci_agent_eval.authoring.simulation.running import engine_runs
-from ci_agent_eval.authoring.simulation.steps import Steps, settled
+from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
+from ci_agent_eval.authoring.simulation.replies import AgentReply, parse_reply
+from ci_agent_eval.authoring.simulation.steps import Steps, await_if_needed
 from ci_agent_eval.contract.stops import StopCause
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
@@ -16,22 +16,22 @@ from ci_agent_eval.recording import EpisodeRecorder
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
 
-class Answer(NamedTuple):
+class AppAnswer(NamedTuple):
     """What the app replied; `stopped` says why its run ended without an answer of its own."""
 
     text: str
     stopped: StopCause | None = None
 
 
-Ask: TypeAlias = Callable[[str], Steps[Answer]]
+AskApp: TypeAlias = Callable[[str], Steps[AppAnswer]]
 
 
-def ask_of(
+def build_asker(
     app: object, thread_id: str, kwargs: Mapping[str, Any], recorder: EpisodeRecorder | None
-) -> Ask:
+) -> AskApp:
     """Return how to ask an app; each exchange is recorded as a turn. Raises InputError."""
     if is_engine_agent(app):
-        return _engine_ask(app, kwargs)
+        return _build_engine_asker(app, kwargs)
     respond = getattr(app, "respond", None)
     call = respond if callable(respond) else app
     if not callable(call):
@@ -40,8 +40,8 @@ def ask_of(
             f"run_simulation: a {kind} is no app; give a function app(message, *, thread_id), "
             "an agent with respond(message), or an agent of the engine"
         )
-    given = {**({"thread_id": thread_id} if takes_thread_id(call) else {}), **kwargs}
-    return lambda message: _exchange(lambda: call(message, **given), message, recorder)
+    given = {**({"thread_id": thread_id} if accepts_thread_id(call) else {}), **kwargs}
+    return lambda message: _ask_and_record(lambda: call(message, **given), message, recorder)
 
 
 def is_engine_agent(app: object) -> bool:
@@ -52,7 +52,7 @@ def is_engine_agent(app: object) -> bool:
     return any(home.startswith(("ci_agent_eval.engine.", "pydantic_ai.")) for home in homes)
 
 
-def takes_thread_id(call: Callable[..., Any]) -> bool:
+def accepts_thread_id(call: Callable[..., Any]) -> bool:
     """Say whether an app can be told the thread; one that cannot is asked without."""
     try:
         parameters = inspect.signature(call).parameters
@@ -64,42 +64,42 @@ def takes_thread_id(call: Callable[..., Any]) -> bool:
     return any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
-def _exchange(
+def _ask_and_record(
     call: Callable[[], Any], message: str, recorder: EpisodeRecorder | None
-) -> Steps[Answer]:
+) -> Steps[AppAnswer]:
     """Ask once. Whatever the app raises is raised here; the turn so far is kept."""
     if recorder is None:
-        return _answer(read_reply((yield from settled(call()))), frozenset())
+        return _build_answer(parse_reply((yield from await_if_needed(call()))), frozenset())
     with recorder.turn(message) as turn:
         try:
-            said = yield from settled(call())
+            said = yield from await_if_needed(call())
         except BaseException as error:
             turn.record_error(error)
             raise
-        reply = read_reply(said)
+        reply = parse_reply(said)
         reply.record(turn)
-    return _answer(reply, recorder.allowed_stops)
+    return _build_answer(reply, recorder.allowed_stops)
 
 
-def _answer(reply: Reply, allowed_stops: Collection[str]) -> Answer:
+def _build_answer(reply: AgentReply, allowed_stops: Collection[str]) -> AppAnswer:
     """Return the answer; after a refusal, and after an end that is allowed, it goes on."""
     stop = reply.stop
     if stop is None or stop.reason == "refusal" or stop.reason in allowed_stops:
-        return Answer(reply.text)
-    return Answer(reply.text, stop)
+        return AppAnswer(reply.text)
+    return AppAnswer(reply.text, stop)
 
 
-def _engine_ask(agent: object, kwargs: Mapping[str, Any]) -> Ask:
+def _build_engine_asker(agent: object, kwargs: Mapping[str, Any]) -> AskApp:
     """Ask through the fixture `aitest_run`, which records the turns itself."""
-    runs = engine_runs(f"run_simulation: an agent of the engine ({type(agent).__name__})")
+    runs = get_engine_fixture(f"run_simulation: an agent of the engine ({type(agent).__name__})")
     messages: Any = None
 
-    def ask(message: str) -> Steps[Answer]:
+    def ask(message: str) -> Steps[AppAnswer]:
         nonlocal messages
         result = yield runs(agent, message, messages=messages, **kwargs)
         messages = result.messages
         broke_off = result.outcome != "passed" and result.stop_reason != "refusal"
         stopped = StopCause(result.stop_reason, result.error) if broke_off else None
-        return Answer(result.final_response, stopped)
+        return AppAnswer(result.final_response, stopped)
 
     return ask
