@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from ci_agent_eval.engine.cassette import CassetteModel, CassetteStore
     from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider, Wait
-    from ci_agent_eval.engine.faults import ModelError, ServerError
+    from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
     from ci_agent_eval.engine.limits import RunLimits
     from ci_agent_eval.engine.result import AgentResult, CassetteCounts
     from ci_agent_eval.engine.run import aitest_run
@@ -71,11 +71,11 @@ _HOMES = {
     "HTTPAgent": "engine.adapters",
     "LoopAgent": "engine.adapters",
     "MCPServer": "engine.declarations",
-    "ModelError": "engine.faults",
+    "ModelError": "engine.infrastructure_errors",
     "Provider": "engine.declarations",
     "Reply": "engine.adapters",
     "RunLimits": "engine.limits",
-    "ServerError": "engine.faults",
+    "ServerError": "engine.infrastructure_errors",
     "Skill": "engine.skills",
     "SteeringSettings": "engine.declarations",
     "Wait": "engine.declarations",

@@ -22,9 +22,9 @@ from ci_agent_eval.checks.formatting import format_call, truncate_text
 from ci_agent_eval.checks.rubric import JudgeError, JudgeVerdict, Rubric
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
-from ci_agent_eval.engine.judge_models import JudgeModels, judge_of, settings_of
-from ci_agent_eval.engine.rate import Tally
-from ci_agent_eval.engine.stopwatch import Stopwatch
+from ci_agent_eval.engine.judge_models import JudgeModels, get_judge_settings, parse_judge_model
+from ci_agent_eval.engine.pausable_deadline import PausableDeadline
+from ci_agent_eval.engine.rate_limits import RateLimitTally
 from ci_agent_eval.errors import InputError
 
 _TAGS = re.compile(r"<(?=\s*/?\s*(?:input|output|expectedoutput|rubric)\b)", re.IGNORECASE)
@@ -34,87 +34,87 @@ _DATA = (
 )
 
 
-async def judge(rubric: Rubric, episode: Episode, models: JudgeModels) -> JudgeVerdict:
+async def ask_judge(rubric: Rubric, episode: Episode, models: JudgeModels) -> JudgeVerdict:
     """Ask the rubric's model about an episode. Raises JudgeError, and InputError as the engine."""
-    tally = Tally()
+    tally = RateLimitTally()
     try:
         async with asyncio.timeout(rubric.timeout_s) as deadline:
-            tally.waited = Stopwatch(deadline).waiting
-            grading = await _asked(rubric, episode, models, tally)
+            tally.waited = PausableDeadline(deadline).waiting
+            grading = await _ask_model(rubric, episode, models, tally)
     except InputError:
         raise
     except UserError as error:
         raise InputError(f"Rubric.model: {error}") from error
     except TimeoutError as error:
-        raise _broken(f"it was not done in {rubric.timeout_s} s") from error
+        raise _build_judge_error(f"it was not done in {rubric.timeout_s} s") from error
     except Exception as error:
         # Whatever broke, an AssertionError of a library too: no fault of the agent's.
-        raise _broken(describe_error(error)) from error
-    return _verdict(grading, by_score=rubric.threshold is not None)
+        raise _build_judge_error(describe_error(error)) from error
+    return _parse_grading(grading, by_score=rubric.threshold is not None)
 
 
-async def _asked(
-    rubric: Rubric, episode: Episode, models: JudgeModels, tally: Tally
+async def _ask_model(
+    rubric: Rubric, episode: Episode, models: JudgeModels, tally: RateLimitTally
 ) -> GradingOutput:
-    judge = judge_of(rubric.model)
-    model, settings = await models.model(judge, tally), settings_of(judge)
-    said, written = _judged(rubric, episode)
+    judge = parse_judge_model(rubric.model)
+    model, settings = await models.model(judge, tally), get_judge_settings(judge)
+    said, written = _select_judged_text(rubric, episode)
     asked = rubric.rubric + _DATA
     answer: Awaitable[GradingOutput]
     if rubric.expected is None:
         answer = judges.judge_input_output(said, written, asked, model, settings)
     else:
         answer = judges.judge_input_output_expected(
-            said, written, _untagged(rubric.expected), asked, model, settings
+            said, written, _escape_tags(rubric.expected), asked, model, settings
         )
     return await answer
 
 
-def _judged(rubric: Rubric, episode: Episode) -> tuple[str, str]:
+def _select_judged_text(rubric: Rubric, episode: Episode) -> tuple[str, str]:
     """Return the user's words and what is judged. Raises InputError where there is nothing."""
     every = split_exchanges(episode)
     said = "\n\n".join(text for exchange in every for text in exchange.said)
     if not any(exchange.turns for exchange in every):
         raise InputError("Rubric: the agent has not said anything yet; let it reply first")
-    written = every[-1].reply if rubric.of == "reply" else conversation_text(episode)
-    return _untagged(said), _untagged(written)
+    written = every[-1].reply if rubric.of == "reply" else render_judged_conversation(episode)
+    return _escape_tags(said), _escape_tags(written)
 
 
-def conversation_text(episode: Episode) -> str:
+def render_judged_conversation(episode: Episode) -> str:
     """Return a conversation as text: who said what, and the tool calls with their results."""
     lines: list[str] = []
     for exchange in split_exchanges(episode):
         lines += [f"user: {text}" for text in exchange.said]
         for turn in exchange.turns:
             lines += [
-                f"agent calls {format_call(c)} -> {truncate_text(str(_told(c)))}"
+                f"agent calls {format_call(c)} -> {truncate_text(str(_get_call_outcome(c)))}"
                 for c in turn.tool_calls
             ]
             lines += [f"agent: {turn.content}"] if turn.content.strip() else []
     return "\n".join(lines)
 
 
-def _told(call: object) -> object:
+def _get_call_outcome(call: object) -> object:
     error = getattr(call, "error", None)
     return getattr(call, "result", None) if error is None else f"error: {error}"
 
 
-def _untagged(text: str) -> str:
+def _escape_tags(text: str) -> str:
     """Return a text that cannot end its section of the prompt, or begin another."""
     return _TAGS.sub("&lt;", clean_text(text))
 
 
-def _verdict(grading: GradingOutput, *, by_score: bool) -> JudgeVerdict:
+def _parse_grading(grading: GradingOutput, *, by_score: bool) -> JudgeVerdict:
     """Read a judge's answer. Raises JudgeError for one that means nothing."""
     score = grading.score
     if not math.isfinite(score) or not 0 <= score <= 1:
-        raise _broken(f"its score is {score:g}, and not between 0 and 1")
+        raise _build_judge_error(f"its score is {score:g}, and not between 0 and 1")
     if not by_score and score == (0.0 if grading.pass_ else 1.0):
         says = "passed" if grading.pass_ else "failed"
-        raise _broken(f"it says {says} with a score of {score:g}")
+        raise _build_judge_error(f"it says {says} with a score of {score:g}")
     reason = clean_text(grading.reason).strip() or "the judge gave no reason"
     return JudgeVerdict(grading.pass_, score, reason)
 
 
-def _broken(what: str) -> JudgeError:
+def _build_judge_error(what: str) -> JudgeError:
     return JudgeError(f"the judge gave no verdict: {what}; this says nothing about the agent")

@@ -12,9 +12,9 @@ from pydantic_ai.settings import ModelSettings
 from ci_agent_eval.contract.trajectory import TokenUsage
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Agent, Provider
-from ci_agent_eval.engine.model import model_settings
-from ci_agent_eval.engine.prices import price_table
-from ci_agent_eval.engine.rate import Tally
+from ci_agent_eval.engine.model import build_model_settings
+from ci_agent_eval.engine.prices import get_price_table
+from ci_agent_eval.engine.rate_limits import RateLimitTally
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
@@ -28,13 +28,13 @@ class JudgeModels:
     episode_id: str
     recorder: EpisodeRecorder
 
-    async def model(self, judge: Provider | Model, tally: Tally) -> Model:
+    async def model(self, judge: Provider | Model, tally: RateLimitTally) -> Model:
         """Return the model of a judge. Raises InputError where it cannot be built."""
         model = await self._opened(judge, tally)
         self.recorder.note_conditions(judge=model.model_id)
         return CountedModel(model, self)
 
-    async def _opened(self, judge: Provider | Model, tally: Tally) -> Model:
+    async def _opened(self, judge: Provider | Model, tally: RateLimitTally) -> Model:
         if isinstance(judge, Provider):
             agent = Agent(judge, name="judge")
             self.session.learn(agent)
@@ -50,10 +50,10 @@ class JudgeModels:
         )
         # The cassette counts over all that was asked in the episode.
         misses = self.session.cassette_counts(self.episode_id).misses - recorder.cassette_misses
-        cost = cost_of(response)
+        cost = compute_cost(response)
         recorder.record_judge(tokens, cost, cassette_misses=misses)
         if cost is not None:
-            recorder.note_conditions(prices=price_table())
+            recorder.note_conditions(prices=get_price_table())
 
 
 class CountedModel(WrapperModel):
@@ -75,7 +75,7 @@ class CountedModel(WrapperModel):
         return response
 
 
-def cost_of(response: ModelResponse) -> float | None:
+def compute_cost(response: ModelResponse) -> float | None:
     """Return US dollars for a response; None where its price or its usage is not known."""
     usage = response.usage
     if usage.unmeasured_requests:
@@ -88,7 +88,7 @@ def cost_of(response: ModelResponse) -> float | None:
         return None
 
 
-def judge_of(model: object) -> Provider | Model:
+def parse_judge_model(model: object) -> Provider | Model:
     """Return a judge: a provider, a model's name, a model of PydanticAI. Raises InputError."""
     if isinstance(model, Provider | Model):
         return model
@@ -100,6 +100,6 @@ def judge_of(model: object) -> Provider | Model:
     )
 
 
-def settings_of(judge: Provider | Model) -> ModelSettings | None:
+def get_judge_settings(judge: Provider | Model) -> ModelSettings | None:
     """Return the settings a provider declares; a model brings its own."""
-    return model_settings(judge) if isinstance(judge, Provider) else None
+    return build_model_settings(judge) if isinstance(judge, Provider) else None

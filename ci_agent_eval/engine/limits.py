@@ -40,40 +40,40 @@ class RunLimits:
     @classmethod
     def from_budgets(cls, budgets: Budgets) -> RunLimits:
         """Take the limits of an episode's hard budgets: a run beyond them has failed already."""
-        turns, calls = _limit(budgets.max_turns), _limit(budgets.tool_calls)
-        tokens = _limit(budgets.token_usage)
+        turns, calls = _get_hard_limit(budgets.max_turns), _get_hard_limit(budgets.tool_calls)
+        tokens = _get_hard_limit(budgets.token_usage)
         return cls(
             max_turns=None if turns is None else max(int(turns), 1),
             tool_calls=None if calls is None else int(calls),
             tokens=None if tokens is None else int(tokens),
-            cost_usd=_limit(budgets.cost_usd),
+            cost_usd=_get_hard_limit(budgets.cost_usd),
         )
 
     def after(self, trajectory: Trajectory) -> RunLimits:
         """Return what is left of the limits after the turns of earlier runs."""
         calls = sum(1 for _ in trajectory.tool_calls())
-        turns = _left(self.max_turns, len(trajectory.agent_turns))
-        tool_calls = _left(self.tool_calls, calls)
-        tokens = _left(self.tokens, trajectory.total_tokens)
+        turns = _subtract_used(self.max_turns, len(trajectory.agent_turns))
+        tool_calls = _subtract_used(self.tool_calls, calls)
+        tokens = _subtract_used(self.tokens, trajectory.total_tokens)
         return RunLimits(
             # A run needs a turn to find out that none is left.
             max_turns=None if turns is None else max(int(turns), 1),
             tool_calls=None if tool_calls is None else int(tool_calls),
             tokens=None if tokens is None else int(tokens),
-            cost_usd=_left(self.cost_usd, trajectory.cost_usd),
+            cost_usd=_subtract_used(self.cost_usd, trajectory.cost_usd),
         )
 
 
-def _left(limit: float | None, used: float | None) -> float | None:
+def _subtract_used(limit: float | None, used: float | None) -> float | None:
     return None if limit is None else max(limit - (used or 0), 0)
 
 
-def _limit(budget: Budget | None) -> float | None:
+def _get_hard_limit(budget: Budget | None) -> float | None:
     return budget.limit if budget is not None and budget.hard else None
 
 
 @dataclass(slots=True)
-class Spent:
+class RunUsage:
     """What a run used so far.
 
     Calls count when the model asks for them, before any of them runs. Figures that were
@@ -103,21 +103,21 @@ class Stop:
 _STOPS = {kind.name: kind.stop_reason for kind in BUDGET_KINDS if kind.stop_reason is not None}
 
 
-def _beyond(budget: str, error: str) -> Stop:
+def _build_stop(budget: str, error: str) -> Stop:
     return Stop(_STOPS[budget], error)
 
 
-def limit_reached(limits: RunLimits, spent: Spent) -> Stop | None:
+def find_exceeded_limit(limits: RunLimits, spent: RunUsage) -> Stop | None:
     """Say which limit a run is beyond, if any."""
     if limits.tokens is not None and spent.tokens > limits.tokens:
-        return _beyond(
+        return _build_stop(
             "token_usage", f"it used {spent.tokens} tokens, its limit is {limits.tokens}"
         )
     if limits.cost_usd is not None and spent.cost_usd > limits.cost_usd:
         cost, limit = f"${spent.cost_usd:.6g}", f"${limits.cost_usd:g}"
-        return _beyond("cost_usd", f"it cost {cost}, its limit is {limit}")
+        return _build_stop("cost_usd", f"it cost {cost}, its limit is {limit}")
     if limits.tool_calls is not None and spent.tool_calls > limits.tool_calls:
-        return _beyond(
+        return _build_stop(
             "tool_calls",
             f"it asked for {spent.tool_calls} tool calls, its limit is {limits.tool_calls}",
         )

@@ -16,7 +16,7 @@ from pydantic_ai.settings import ModelSettings
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.errors import InputError
 
-KEYS: Mapping[str, tuple[str, ...]] = {
+KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
     "openai-chat": ("OPENAI_API_KEY",),
     "openai-responses": ("OPENAI_API_KEY",),
@@ -32,7 +32,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 """The variables a provider's key is known by; any other provider finds its own way."""
 
-_WITHOUT_ADDRESS: Mapping[str, str] = {"litellm": "api_base"}
+_BASE_URL_OPTIONS: Mapping[str, str] = {"litellm": "api_base"}
 """Providers whose client falls back to OpenAI's address, with what they call a base URL."""
 _AZURE_ENDPOINTS = ("AZURE_OPENAI_ENDPOINT", "AZURE_API_BASE")
 _AZURE_VERSIONS = ("OPENAI_API_VERSION", "AZURE_API_VERSION")
@@ -47,9 +47,9 @@ def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool
     InputError where the provider is not known, not installed, or has no key.
     """
     try:
-        connection = _connection(provider, environ, offline=offline)
-        leave_retrying_to_us(connection.client)
-        return _model(provider, connection)
+        connection = _create_connection(provider, environ, offline=offline)
+        disable_client_retries(connection.client)
+        return _create_model(provider, connection)
     except ImportError as error:
         raise InputError(
             f"provider {provider.model_id!r}: its library is not installed; "
@@ -66,13 +66,13 @@ def is_scripted(model: Model) -> bool:
     return any(isinstance(model, getattr(module, name)) for module, name in known if module)
 
 
-def leave_retrying_to_us(client: object) -> None:
+def disable_client_retries(client: object) -> None:
     """Tell a client not to retry, where it can be told once; a copy for each request is dear."""
     if hasattr(client, "max_retries"):
         client.max_retries = 0
 
 
-def model_settings(provider: Provider) -> ModelSettings:
+def build_model_settings(provider: Provider) -> ModelSettings:
     """Return the settings a provider declares; only those that are set."""
     settings = ModelSettings()
     if provider.temperature is not None:
@@ -82,39 +82,39 @@ def model_settings(provider: Provider) -> ModelSettings:
     return settings
 
 
-def _model(provider: Provider, connection: ModelProvider[Any]) -> Model:
+def _create_model(provider: Provider, connection: ModelProvider[Any]) -> Model:
     """Build the model; servers that merely speak OpenAI's protocol speak its chat completions."""
     if provider.system == "openai" and provider.base_url is not None:
         return OpenAIChatModel(provider.model_name, provider=connection)
     return infer_model(provider.model_id, lambda _: connection)
 
 
-def _connection(
+def _create_connection(
     provider: Provider, environ: Mapping[str, str], *, offline: bool
 ) -> ModelProvider[Any]:
     kind = infer_provider_class(provider.system)
-    if provider.system in _WITHOUT_ADDRESS and provider.base_url is None:
+    if provider.system in _BASE_URL_OPTIONS and provider.base_url is None:
         raise InputError(
             f"provider {provider.model_id!r}: it has no address of its own, and its client would "
             "ask OpenAI; set base_url to your server's address"
         )
     options: dict[str, str] = {}
-    key = _key(provider, environ, offline=offline)
+    key = _find_api_key(provider, environ, offline=offline)
     if key is not None:
         options["api_key"] = key
     if provider.system.startswith("azure"):
-        options |= _azure(provider, environ, offline=offline)
+        options |= _build_azure_options(provider, environ, offline=offline)
     elif provider.base_url is not None:
-        options[_WITHOUT_ADDRESS.get(provider.system, "base_url")] = provider.base_url
+        options[_BASE_URL_OPTIONS.get(provider.system, "base_url")] = provider.base_url
     elif provider.system.startswith("openai") and environ.get("OPENAI_BASE_URL"):
         options["base_url"] = environ["OPENAI_BASE_URL"]
     return kind(**options)
 
 
-def _key(provider: Provider, environ: Mapping[str, str], *, offline: bool) -> str | None:
+def _find_api_key(provider: Provider, environ: Mapping[str, str], *, offline: bool) -> str | None:
     named = provider.api_key_env
-    names = KEYS.get(provider.system, ()) if named is None else (named,)
-    found = _first(names, environ)
+    names = KEY_VARIABLES.get(provider.system, ()) if named is None else (named,)
+    found = _get_first_set(names, environ)
     if found or not names:
         return found
     if offline or (named is None and provider.base_url is not None):
@@ -125,18 +125,20 @@ def _key(provider: Provider, environ: Mapping[str, str], *, offline: bool) -> st
     )
 
 
-def _azure(provider: Provider, environ: Mapping[str, str], *, offline: bool) -> dict[str, str]:
+def _build_azure_options(
+    provider: Provider, environ: Mapping[str, str], *, offline: bool
+) -> dict[str, str]:
     """Return Azure's endpoint and API version, under their own or LiteLLM's names."""
-    endpoint = provider.base_url or _first(_AZURE_ENDPOINTS, environ)
+    endpoint = provider.base_url or _get_first_set(_AZURE_ENDPOINTS, environ)
     if endpoint is None and not offline:
         raise InputError(
             f"provider {provider.model_id!r}: AZURE_OPENAI_ENDPOINT is not set; set it to "
             "the resource's address, or give base_url"
         )
-    version = _first(_AZURE_VERSIONS, environ)
+    version = _get_first_set(_AZURE_VERSIONS, environ)
     found = {"azure_endpoint": endpoint or "https://offline.invalid/openai/v1/"}
     return found | ({"api_version": version} if version else {})
 
 
-def _first(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
+def _get_first_set(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
     return next((environ[name] for name in names if environ.get(name)), None)

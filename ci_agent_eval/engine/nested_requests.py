@@ -25,16 +25,16 @@ from pydantic_ai.toolsets import AbstractToolset
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.declarations import Provider
-from ci_agent_eval.engine.limits import Spent, Stop
+from ci_agent_eval.engine.limits import RunUsage, Stop
 from ci_agent_eval.engine.model import build_model, is_scripted
-from ci_agent_eval.engine.record import NotedToolset, RunRecord
+from ci_agent_eval.engine.run_record import RecordedToolset, RunRecord
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.active_episode import get_active_episode
 
 FIXTURE = "aitest_run"
 """The fixture that has an episode's engine and cassette."""
 
-_LIVE = (
+_LIVE_REQUEST = (
     "a live request to a model in replay, past agents or in a thread without their context; "
     "no cassette can answer it: ask through a PydanticAI agent, or run with --cassette=off"
 )
@@ -46,7 +46,7 @@ class RunScope:
 
     tape: CassetteSession | None
     record: RunRecord | None = None
-    spent: Spent | None = None
+    spent: RunUsage | None = None
 
     @property
     def replays(self) -> bool:
@@ -73,7 +73,7 @@ _replaying: list[RunScope] = []
 
 
 @contextmanager
-def inside_run(scope: RunScope) -> Iterator[None]:
+def enter_run_scope(scope: RunScope) -> Iterator[None]:
     """Take what is asked of models from here on as asked inside of a run."""
     _wrap_agents()
     token = _scope.set(scope)
@@ -87,7 +87,7 @@ def inside_run(scope: RunScope) -> Iterator[None]:
             _replaying.remove(one)
 
 
-def unanswered_requests(tape: CassetteSession | None) -> Callable[[Stop], Stop]:
+def build_refusal_check(tape: CassetteSession | None) -> Callable[[Stop], Stop]:
     """Return how a run ends whose requests the cassette refuses from now on.
 
     A tool may catch the error and go on; the run is none of the agent's all the same.
@@ -104,21 +104,21 @@ def unanswered_requests(tape: CassetteSession | None) -> Callable[[Stop], Stop]:
 
 
 @functools.cache
-def watch_episodes() -> None:
+def record_episode_requests() -> None:
     """Put what an episode's own code asks of models on its cassette, too."""
     _wrap_agents()
-    _outside_runs.append(_scope_of_episode)
+    _outside_runs.append(_get_episode_scope)
 
 
 _outside_runs: list[Callable[[], RunScope | None]] = []
 
 
-def _current_scope() -> RunScope | None:
+def _get_scope() -> RunScope | None:
     scope = _scope.get()
     return _outside_runs[0]() if scope is None and _outside_runs else scope
 
 
-def _scope_of_episode() -> RunScope | None:
+def _get_episode_scope() -> RunScope | None:
     """Return where the code of the running episode asks; None without a cassette."""
     running = get_active_episode()
     if running is None or running.fixture is None:
@@ -128,19 +128,19 @@ def _scope_of_episode() -> RunScope | None:
     return None if tape is None else RunScope(tape)
 
 
-class OwnRun(AbstractCapability[Any]):
+class OuterRun(AbstractCapability[Any]):
     """Marks the run of the agent itself: its requests are recorded and counted already."""
 
 
 @dataclass
-class NotedRun(OwnRun):
+class RecordedRun(OuterRun):
     """Marks the run of a PydanticAI agent, and notes what its tools do."""
 
     record: RunRecord
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """Wrap the agent's tools."""
-        return NotedToolset(toolset, self.record)
+        return RecordedToolset(toolset, self.record)
 
 
 @dataclass
@@ -173,7 +173,7 @@ class NestedRun(AbstractCapability[Any]):
         return response
 
 
-class ReplayedRun(NestedRun):
+class ReplayedNestedRun(NestedRun):
     """As `NestedRun`; a model that is known by its name needs no key."""
 
     async def resolve_model_id(
@@ -187,7 +187,7 @@ class ReplayedRun(NestedRun):
             return None
 
 
-class _Allowed:
+class _RequestPermission:
     """Stands for `ALLOW_MODEL_REQUESTS`: false inside of a run in replay."""
 
     def __init__(self, otherwise: bool) -> None:
@@ -195,10 +195,10 @@ class _Allowed:
 
     def __bool__(self) -> bool:
         """Raise CassetteMissError in replay, where nobody may be asked."""
-        scope = _current_scope() or next(iter(_replaying), None)
+        scope = _get_scope() or next(iter(_replaying), None)
         tape = None if scope is None else scope.tape
         if tape is not None and tape.mode == "replay":
-            raise tape.refuse(_LIVE)
+            raise tape.refuse(_LIVE_REQUEST)
         return self.otherwise
 
 
@@ -210,15 +210,15 @@ def _wrap_agents() -> None:
     @functools.wraps(begin)
     def iter_in_scope(self: Agent[Any, Any], *args: Any, **options: Any) -> Any:
         given = options.get("capabilities") or ()
-        is_own = any(isinstance(one, OwnRun) for one in given)
-        scope = None if is_own else _current_scope()
+        is_own = any(isinstance(one, OuterRun) for one in given)
+        scope = None if is_own else _get_scope()
         if scope is not None:
-            kind = ReplayedRun if scope.replays else NestedRun
+            kind = ReplayedNestedRun if scope.replays else NestedRun
             options["capabilities"] = [*given, kind(scope)]
         return begin(self, *args, **options)
 
     Agent.iter = iter_in_scope  # type: ignore[method-assign] # the one way to all agents
-    allowed: Any = _Allowed(models.ALLOW_MODEL_REQUESTS)
+    allowed: Any = _RequestPermission(models.ALLOW_MODEL_REQUESTS)
     models.ALLOW_MODEL_REQUESTS = allowed
 
 

@@ -7,6 +7,6 @@ from importlib.metadata import version
 
 
 @cache
-def price_table() -> str:
+def get_price_table() -> str:
     """Return the name and version of the price table that the engine uses."""
     return f"genai-prices {version('genai-prices')}"

@@ -23,21 +23,21 @@ from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
 from ci_agent_eval.engine.adapters import AgentAdapter, LoopAgent, run_adapter
 from ci_agent_eval.engine.declarations import Agent, check_steering
-from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
+from ci_agent_eval.engine.limits import RunLimits, RunUsage, Stop, find_exceeded_limit
 from ci_agent_eval.engine.nested_requests import (
-    OwnRun,
+    OuterRun,
     RunScope,
-    inside_run,
-    unanswered_requests,
+    build_refusal_check,
+    enter_run_scope,
 )
-from ci_agent_eval.engine.rate import Tally
-from ci_agent_eval.engine.record import RunRecord, seen_by
+from ci_agent_eval.engine.pausable_deadline import PausableDeadline
+from ci_agent_eval.engine.rate_limits import RateLimitTally
 from ci_agent_eval.engine.result import AgentResult
+from ci_agent_eval.engine.run_record import RunRecord, restrict_toolsets
 from ci_agent_eval.engine.session import EngineSession, Toolset
-from ci_agent_eval.engine.steering import Guard, steering_of
-from ci_agent_eval.engine.stops import filtered, stop_for, stop_of_turns
-from ci_agent_eval.engine.stopwatch import Stopwatch
-from ci_agent_eval.engine.turns import turns_from
+from ci_agent_eval.engine.steering import Guard, build_steering
+from ci_agent_eval.engine.stops import classify_error, find_filter_stop, find_unfinished_stop
+from ci_agent_eval.engine.turns import convert_to_turns
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
@@ -86,26 +86,26 @@ async def aitest_run(
     allowed = fields.parse_stops("aitest_run", "allowed_stops", allowed_stops)
     episode_id = episode_id or f"run-{next(_numbers)}"
     session.learn(agent)
-    guard = session.guard(_steering(agent, steering), episode_id)
+    guard = session.guard(_select_steering(agent, steering), episode_id)
     if not isinstance(agent, Agent):
         return await run_adapter(
             agent,
-            _checked_prompt(prompt),
+            _clean_prompt(prompt),
             clock=session.clock,
             messages=messages,
             timeout_s=deadline,
-            limits=_tighter(max_turns, limits or RunLimits()),
+            limits=_tighten_turns(max_turns, limits or RunLimits()),
             tape=session.tape(episode_id),
             observer=observer,
             guard=guard,
             connections=session.connections,
             allowed_stops=allowed,
         )
-    run = _Run(
+    run = _DeclaredAgentRun(
         agent=agent,
-        prompt=_checked_prompt(prompt),
+        prompt=_clean_prompt(prompt),
         history=tuple(messages or ()),
-        limits=_limits(agent, max_turns, limits or RunLimits()),
+        limits=_apply_agent_limit(agent, max_turns, limits or RunLimits()),
         timeout_s=deadline,
         session=session,
         episode_id=episode_id,
@@ -116,7 +116,7 @@ async def aitest_run(
     return await run.until_it_ends(observer or (lambda _: None))
 
 
-def _steering(agent: object, asked: SteeringSettings | None) -> SteeringSettings | None:
+def _select_steering(agent: object, asked: SteeringSettings | None) -> SteeringSettings | None:
     """Return how this run is steered, if it or its agent says so. Raises InputError."""
     check_steering("aitest_run", asked)
     if asked is None:
@@ -131,25 +131,25 @@ def _steering(agent: object, asked: SteeringSettings | None) -> SteeringSettings
     return asked
 
 
-def _checked_prompt(prompt: object) -> str:
+def _clean_prompt(prompt: object) -> str:
     if not isinstance(prompt, str):
         raise fields.field_error("aitest_run", "prompt", f"must be a text, got {prompt!r}")
     return clean_text(prompt)
 
 
-def _limits(agent: Agent, max_turns: int | None, limits: RunLimits) -> RunLimits:
+def _apply_agent_limit(agent: Agent, max_turns: int | None, limits: RunLimits) -> RunLimits:
     """Return the limits with the turns that hold: asked for here, or the agent's; never more."""
-    return _tighter(agent.max_turns if max_turns is None else max_turns, limits)
+    return _tighten_turns(agent.max_turns if max_turns is None else max_turns, limits)
 
 
-def _tighter(max_turns: int | None, limits: RunLimits) -> RunLimits:
+def _tighten_turns(max_turns: int | None, limits: RunLimits) -> RunLimits:
     fields.require_optional_number("aitest_run", "max_turns", max_turns, least=1, whole=True)
     known = [turns for turns in (max_turns, limits.max_turns) if turns is not None]
     return replace(limits, max_turns=min(known, default=None))
 
 
 @dataclass
-class _Run:
+class _DeclaredAgentRun:
     """The state of one run."""
 
     agent: Agent
@@ -162,8 +162,8 @@ class _Run:
     record: RunRecord
     guard: Guard | None = None
     allowed_stops: frozenset[AgentStop] = frozenset()
-    tally: Tally = field(default_factory=Tally)
-    spent: Spent = field(default_factory=Spent)
+    tally: RateLimitTally = field(default_factory=RateLimitTally)
+    spent: RunUsage = field(default_factory=RunUsage)
     live: AgentRun[Any, Any] | None = None
     asked: ModelRequestNode[Any, Any] | None = None
     """The last request to the model, done or not."""
@@ -171,7 +171,7 @@ class _Run:
     async def until_it_ends(self, observer: Observer) -> AgentResult:
         """Run, and make a result of any end; one that nobody waits for goes to the observer."""
         started = self.session.clock()
-        unanswered = unanswered_requests(self.session.tape(self.episode_id))
+        unanswered = build_refusal_check(self.session.tape(self.episode_id))
         try:
             stop = unanswered(await self._stop())
         except InputError:
@@ -204,8 +204,8 @@ class _Run:
         tape = self.session.tape(self.episode_id)
         try:
             async with deadline:
-                self.tally.waited = Stopwatch(deadline).waiting
-                with inside_run(RunScope(tape, self.record, self.spent)):
+                self.tally.waited = PausableDeadline(deadline).waiting
+                with enter_run_scope(RunScope(tape, self.record, self.spent)):
                     return await self._loop(toolsets)
         except TimeoutError:
             if not deadline.expired():
@@ -223,14 +223,14 @@ class _Run:
                     stop = self._stop_at(node.model_response)
                     if stop is not None:
                         return stop
-        return stop_of_turns(self._turns()) or COMPLETED
+        return find_unfinished_stop(self._turns()) or COMPLETED
 
     def _stop_at(self, response: ModelResponse) -> Stop | None:
         usage, spent = response.usage, self.spent
         spent.tool_calls += len(response.tool_calls)
         spent.add(usage.total_tokens, float(usage.cost or 0))
         self.session.note_spent(self.episode_id, self, spent)
-        return filtered(response) or limit_reached(self.limits, spent)
+        return find_filter_stop(response) or find_exceeded_limit(self.limits, spent)
 
     @asynccontextmanager
     async def _started(self, toolsets: Sequence[Toolset]) -> AsyncIterator[AgentRun[Any, Any]]:
@@ -238,18 +238,18 @@ class _Run:
         async with self.session.loop_of(agent).iter(
             self.prompt,
             model=await self.session.model_for(agent, self.episode_id, self.tally),
-            toolsets=seen_by(agent, toolsets, _of_skill(agent), self.record),
+            toolsets=restrict_toolsets(agent, toolsets, _build_skill_toolsets(agent), self.record),
             message_history=list(self.history) or None,
             usage_limits=UsageLimits(request_limit=self.limits.max_turns),
             infer_name=False,
-            capabilities=[*steering_of(self.guard, self.record, agent), OwnRun()],
+            capabilities=[*build_steering(self.guard, self.record, agent), OuterRun()],
         ) as live:
             self.live = live
             yield live
 
     def _broken(self, error: Exception) -> Stop:
         """Say which end an error is, with what else is known of it."""
-        stop = stop_for(error, self.record)
+        stop = classify_error(error, self.record)
         if stop.reason == "max_turns":
             return replace(stop, error=f"it was not done after {self.limits.max_turns} turns")
         if stop.reason == "model_error" and self.tally.rate_limited:
@@ -267,7 +267,7 @@ class _Run:
         return () if self.live is None else self.live.new_messages()
 
     def _turns(self) -> tuple[Turn, ...]:
-        turns = turns_from(self._new_messages(), self.record)
+        turns = convert_to_turns(self._new_messages(), self.record)
         return turns or (Turn(role="user", content=self.prompt),)
 
     def _tools(self) -> tuple[str, ...]:
@@ -294,12 +294,12 @@ class _Run:
         )
 
 
-def _of_skill(agent: Agent) -> Sequence[Toolset]:
+def _build_skill_toolsets(agent: Agent) -> Sequence[Toolset]:
     """Return the tool that reads a skill's files; the agent's allowed tools do not take it away."""
     if agent.skill is None:
         return ()
-    from ci_agent_eval.engine.skill_files import skill_toolset  # noqa: PLC0415 - most have none
+    from ci_agent_eval.engine.skill_files import build_skill_toolset  # noqa: PLC0415 - most have none
     from ci_agent_eval.engine.skills import Skill  # noqa: PLC0415 - as above
 
-    toolset = skill_toolset(agent.skill) if isinstance(agent.skill, Skill) else None
+    toolset = build_skill_toolset(agent.skill) if isinstance(agent.skill, Skill) else None
     return () if toolset is None else (toolset,)

@@ -10,40 +10,42 @@ from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.redaction import find_header_secrets, find_secrets
 
 
-def declared_secrets(agent: Any, environ: Mapping[str, str]) -> Iterator[str]:
+def find_declared_secrets(agent: Any, environ: Mapping[str, str]) -> Iterator[str]:
     """Yield what is secret in an agent's declaration, and the key of its model.
 
     Of an agent of another making (`adapters`) that is what it has of `env`, `headers`,
     `url` and `command`.
     """
     if not isinstance(agent, Agent):
-        yield from server_secrets(agent)
+        yield from find_server_secrets(agent)
         return
-    yield from _of_provider(agent.provider, environ)
+    yield from _find_provider_secrets(agent.provider, environ)
     for server in (*agent.mcp_servers, *agent.cli_servers):
-        yield from server_secrets(server)
+        yield from find_server_secrets(server)
 
 
-def server_secrets(declared: Any) -> Iterator[str]:
+def find_server_secrets(declared: Any) -> Iterator[str]:
     """Yield what is secret in what is declared of one server."""
-    for name, value in _mapping(declared, "env").items():
+    for name, value in _get_mapping(declared, "env").items():
         yield from find_secrets(name, value)
-    for name, value in _mapping(declared, "headers").items():
+    for name, value in _get_mapping(declared, "headers").items():
         yield from find_header_secrets(name, value)
     url = getattr(declared, "url", None)
     if isinstance(url, str):
         yield from find_secrets("url", url)
-    yield from _of_words([*_words(declared, "command"), *_words(declared, "args")])
+    yield from _find_command_secrets(
+        [*_get_words(declared, "command"), *_get_words(declared, "args")]
+    )
 
 
-def _of_provider(provider: Provider, environ: Mapping[str, str]) -> Iterator[str]:
+def _find_provider_secrets(provider: Provider, environ: Mapping[str, str]) -> Iterator[str]:
     """Yield the key, whatever its variable is called, and the password of the address."""
     if provider.api_key_env is not None and provider.api_key_env in environ:
         yield from find_secrets("API_KEY", environ[provider.api_key_env])
     yield from find_secrets("url", provider.base_url or "")
 
 
-def _of_words(words: Sequence[str]) -> Iterator[str]:
+def _find_command_secrets(words: Sequence[str]) -> Iterator[str]:
     """Yield the secrets of a command line: `--api-key VALUE`, `--api-key=VALUE`, `KEY=VALUE`."""
     for word, following in zip_longest(words, words[1:], fillvalue=""):
         name, is_set, value = word.partition("=")
@@ -53,12 +55,12 @@ def _of_words(words: Sequence[str]) -> Iterator[str]:
             yield from find_secrets(name.lstrip("-"), following)
 
 
-def _mapping(declared: Any, name: str) -> Mapping[str, str]:
+def _get_mapping(declared: Any, name: str) -> Mapping[str, str]:
     found = getattr(declared, name, None)
     return found if isinstance(found, Mapping) else {}
 
 
-def _words(declared: Any, name: str) -> Sequence[str]:
+def _get_words(declared: Any, name: str) -> Sequence[str]:
     found = getattr(declared, name, None)
     if isinstance(found, str):
         return found.split()

@@ -16,12 +16,12 @@ from pydantic_ai.toolsets import AbstractToolset
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.cassette.session import CassetteMode, CassetteSession
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
-from ci_agent_eval.engine.limits import Spent
-from ci_agent_eval.engine.model import build_model, model_settings
-from ci_agent_eval.engine.rate import Limiter, RateLimitedModel, Sleep, Tally
-from ci_agent_eval.engine.record import Clock
+from ci_agent_eval.engine.limits import RunUsage
+from ci_agent_eval.engine.model import build_model, build_model_settings
+from ci_agent_eval.engine.rate_limits import Limiter, RateLimitedModel, RateLimitTally, Sleep
 from ci_agent_eval.engine.result import CassetteCounts
-from ci_agent_eval.engine.secrets import declared_secrets
+from ci_agent_eval.engine.run_record import Clock
+from ci_agent_eval.engine.secrets import find_declared_secrets
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 from ci_agent_eval.storage.ledger.rate_windows import RateWindows
@@ -29,7 +29,7 @@ from ci_agent_eval.storage.ledger.rate_windows import RateWindows
 if TYPE_CHECKING:
     from ci_agent_eval.engine.steering import Guard
 
-MOST_LOOPS = 256
+MAX_LOOPS = 256
 """Declarations whose agent of PydanticAI is kept; each takes a few kilobytes."""
 
 Toolset = AbstractToolset[Any]
@@ -73,7 +73,7 @@ class Cassettes(Protocol):
 
 
 @dataclass
-class _Episode:
+class _EpisodeResources:
     """What an episode of several runs holds: servers, and what it was warned of."""
 
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
@@ -122,7 +122,7 @@ class EngineSession:
     """Which calls are held back of agents that do not say it themselves; unset: none."""
     windows: Callable[[str], RateWindows] | None = None
     """Gives a provider, by what stands for it, windows that other processes know of."""
-    on_spent: Callable[[str, object, Spent | None], None] | None = None
+    on_spent: Callable[[str, object, RunUsage | None], None] | None = None
     """Told of an episode's run what it has spent, after each answer; None: the run has ended."""
     _secrets: set[str] = field(default_factory=set, init=False, repr=False)
     _models: dict[tuple[str | None, ...], Model] = field(default_factory=dict, init=False)
@@ -132,7 +132,7 @@ class EngineSession:
     connections: ModelConnections = field(default_factory=ModelConnections, init=False, repr=False)
     """Of the models that agents of PydanticAI bring with them."""
     _stack: AsyncExitStack | None = field(default=None, init=False)
-    _episodes: dict[str, _Episode] = field(default_factory=dict, init=False)
+    _episodes: dict[str, _EpisodeResources] = field(default_factory=dict, init=False)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def open(self) -> None:
@@ -158,7 +158,7 @@ class EngineSession:
         if stack is not None:
             await stack.__aexit__(kind, error, trace)
 
-    async def model_for(self, agent: Agent, episode_id: str, tally: Tally) -> Model:
+    async def model_for(self, agent: Agent, episode_id: str, tally: RateLimitTally) -> Model:
         """Return the agent's model for one run: within its limits, and from a cassette if any.
 
         Raises InputError where the model cannot be built.
@@ -174,10 +174,10 @@ class EngineSession:
         if id(agent) not in self._loops:
             loop: Loop[Any, str] = Loop(
                 instructions=agent.instructions,
-                model_settings=model_settings(agent.provider),
+                model_settings=build_model_settings(agent.provider),
                 retries=agent.retries,
             )
-            if len(self._loops) >= MOST_LOOPS:  # tests that declare their agents themselves
+            if len(self._loops) >= MAX_LOOPS:  # tests that declare their agents themselves
                 del self._loops[next(iter(self._loops))]
             # The declaration is kept with it, so that its id stays its own.
             self._loops[id(agent)] = (agent, loop)
@@ -185,7 +185,7 @@ class EngineSession:
 
     def limiter(self, provider: Provider) -> Limiter:
         """Return the provider's limiter; of two declarations the tighter limits hold."""
-        key, limits = _key(provider), (provider.rpm, provider.tpm)
+        key, limits = _build_provider_key(provider), (provider.rpm, provider.tpm)
         if key not in self._limiters:
             shared = None if self.windows is None else self.windows(repr(key))
             self._limiters[key] = Limiter.of(self.clock, self.sleep, windows=shared)
@@ -210,7 +210,7 @@ class EngineSession:
 
     def learn(self, agent: object) -> None:
         """Tell the cassettes and `on_secrets` what an agent declares that is secret."""
-        fresh = frozenset(declared_secrets(agent, self.environ)) - self._secrets
+        fresh = frozenset(find_declared_secrets(agent, self.environ)) - self._secrets
         if not fresh:
             return
         self._secrets |= fresh
@@ -225,7 +225,7 @@ class EngineSession:
         Without it each run is an episode of its own: a server that is reset between
         episodes is then reset between two runs.
         """
-        self._episodes[episode_id] = _Episode()
+        self._episodes[episode_id] = _EpisodeResources()
 
     async def end_episode(self, episode_id: str) -> None:
         """Give back the servers the episode held, for the next one to have them."""
@@ -240,11 +240,11 @@ class EngineSession:
         settings = self.steering if settings is None else settings
         if settings is None:
             return None
-        held = self._episodes.get(episode_id, _Episode())
+        held = self._episodes.get(episode_id, _EpisodeResources())
         if settings not in held.guards:
-            from ci_agent_eval.engine.steering import guard_for  # noqa: PLC0415 - most need none
+            from ci_agent_eval.engine.steering import build_guard  # noqa: PLC0415 - most need none
 
-            held.guards[settings] = guard_for(settings, episode_id, self.clock)
+            held.guards[settings] = build_guard(settings, episode_id, self.clock)
         return held.guards[settings]
 
     def tape(self, episode_id: str) -> CassetteSession | None:
@@ -253,7 +253,7 @@ class EngineSession:
             return None
         return self.cassettes.tape(episode_id)
 
-    def note_spent(self, episode_id: str, run: object, spent: Spent | None) -> None:
+    def note_spent(self, episode_id: str, run: object, spent: RunUsage | None) -> None:
         """Tell `on_spent` what a run of an episode has spent so far; None: it has ended."""
         if self.on_spent is not None:
             self.on_spent(episode_id, run, spent)
@@ -285,7 +285,7 @@ class EngineSession:
 
     async def _open(self, provider: Provider) -> Model:
         """Return the provider's model, opened once and closed with the session."""
-        opened, key = self._opened, _key(provider)
+        opened, key = self._opened, _build_provider_key(provider)
         async with self._opening:
             if key not in self._models:
                 offline = self.cassette_mode == "replay"
@@ -294,5 +294,5 @@ class EngineSession:
         return self._models[key]
 
 
-def _key(provider: Provider) -> tuple[str | None, ...]:
+def _build_provider_key(provider: Provider) -> tuple[str | None, ...]:
     return (provider.model_id, provider.base_url, provider.api_key_env)

@@ -16,13 +16,13 @@ CAP_BYTES = 65_536
 """What of a file a model is given; more is cut, and said."""
 
 
-def skill_toolset(skill: Skill) -> AbstractToolset[Any] | None:
+def build_skill_toolset(skill: Skill) -> AbstractToolset[Any] | None:
     """Return the toolset with `read_skill_reference(name)`; None where there is nothing to read."""
     if not skill.files:
         return None
 
     async def read(name: str) -> str:
-        return read_reference(skill, name)
+        return read_skill_file(skill, name)
 
     toolset: FunctionToolset[Any] = FunctionToolset()
     toolset.add_function(
@@ -37,7 +37,7 @@ def skill_toolset(skill: Skill) -> AbstractToolset[Any] | None:
     return toolset
 
 
-def read_reference(skill: Skill, name: str) -> str:
+def read_skill_file(skill: Skill, name: str) -> str:
     """Return the text of one of the skill's files; `references/` may be left out.
 
     Raises ModelRetry for any other name, and for a file that now leads out of the folder.

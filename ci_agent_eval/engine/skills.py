@@ -58,10 +58,10 @@ class Skill:
         folder = Path(path)
         folder = folder.parent if folder.name == SKILL_FILE else folder
         file = folder / SKILL_FILE
-        text = _read(file)
+        text = _read_skill_file(file)
         front, body = split_front_matter(text, str(file))
         fields = parse_front_matter(front, str(file), known=(*FIELDS, *extra_fields))
-        return _skill(fields, body, folder, str(file))
+        return _build_skill(fields, body, folder, str(file))
 
     @property
     def content(self) -> str:
@@ -73,7 +73,7 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FrontMatterField:
     """A field of the front matter and the line it stands on."""
 
     value: str | Mapping[str, str]
@@ -87,14 +87,16 @@ def split_front_matter(text: str, file: str) -> tuple[str, str]:
     """
     lines = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").splitlines()
     if not lines or lines[0].rstrip() != _FENCE:
-        raise _wrong(file, 1, "must begin with front matter: a line of three dashes")
+        raise _build_error(file, 1, "must begin with front matter: a line of three dashes")
     for number, line in enumerate(lines[1:], start=1):
         if line.rstrip() == _FENCE:
             return "\n".join(lines[1:number]), "\n".join(lines[number + 1 :]).strip()
-    raise _wrong(file, 1, "opens front matter that no second line of three dashes closes")
+    raise _build_error(file, 1, "opens front matter that no second line of three dashes closes")
 
 
-def parse_front_matter(yaml_text: str, file: str, known: Collection[str]) -> dict[str, Field]:
+def parse_front_matter(
+    yaml_text: str, file: str, known: Collection[str]
+) -> dict[str, FrontMatterField]:
     """Return the fields of a front matter by name. Raises InputError with file and line."""
     try:
         root = yaml.compose(yaml_text, Loader=yaml.BaseLoader)
@@ -102,51 +104,55 @@ def parse_front_matter(yaml_text: str, file: str, known: Collection[str]) -> dic
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 2 if mark is not None else 1
         problem = getattr(error, "problem", None) or "cannot be read"
-        raise _wrong(file, line, f"is no YAML: {problem}") from error
+        raise _build_error(file, line, f"is no YAML: {problem}") from error
     except RecursionError as error:
-        raise _wrong(file, 1, "has front matter that is nested too deeply") from error
+        raise _build_error(file, 1, "has front matter that is nested too deeply") from error
     if not isinstance(root, yaml.MappingNode):
-        raise _wrong(file, 1, "must have front matter of the form `name: value`")
-    fields: dict[str, Field] = {}
-    for name, node, line in _entries(root, file):
+        raise _build_error(file, 1, "must have front matter of the form `name: value`")
+    fields: dict[str, FrontMatterField] = {}
+    for name, node, line in _iterate_entries(root, file):
         if name in fields:
-            raise _wrong(file, line, f"says {name!r} a second time")
+            raise _build_error(file, line, f"says {name!r} a second time")
         if name not in known:
-            raise _wrong(
+            raise _build_error(
                 file, line, f"has the unknown field {name!r}; the format has {', '.join(FIELDS)}"
             )
-        fields[name] = Field(_value(name, node, line, file), line)
+        fields[name] = FrontMatterField(_parse_value(name, node, line, file), line)
     return fields
 
 
-def _entries(mapping: yaml.MappingNode, file: str) -> Iterator[tuple[str, yaml.Node, int]]:
+def _iterate_entries(mapping: yaml.MappingNode, file: str) -> Iterator[tuple[str, yaml.Node, int]]:
     for key, value in mapping.value:
         line = key.start_mark.line + 2  # marks count from 0, and the first fence is line 1
         if not isinstance(key, yaml.ScalarNode):
-            raise _wrong(file, line, "has a field whose name is no text")
+            raise _build_error(file, line, "has a field whose name is no text")
         yield key.value, value, line
 
 
-def _value(name: str, node: yaml.Node, line: int, file: str) -> str | Mapping[str, str]:
+def _parse_value(name: str, node: yaml.Node, line: int, file: str) -> str | Mapping[str, str]:
     if isinstance(node, yaml.ScalarNode) and name != "metadata":
         return str(node.value)
     if isinstance(node, yaml.MappingNode) and name == "metadata":
-        return {key: _text(value, at, file) for key, value, at in _entries(node, file)}
+        return {
+            key: _parse_text(value, at, file) for key, value, at in _iterate_entries(node, file)
+        }
     if name in FIELDS:
         kind = "a mapping of names to texts" if name == "metadata" else "a text"
-        raise _wrong(file, line, f"has {name!r}, which must be {kind}")
+        raise _build_error(file, line, f"has {name!r}, which must be {kind}")
     return ""
 
 
-def _text(node: yaml.Node, line: int, file: str) -> str:
+def _parse_text(node: yaml.Node, line: int, file: str) -> str:
     if not isinstance(node, yaml.ScalarNode):
-        raise _wrong(file, line, "has metadata whose value is no text")
+        raise _build_error(file, line, "has metadata whose value is no text")
     return str(node.value)
 
 
-def _skill(fields: Mapping[str, Field], body: str, folder: Path, file: str) -> Skill:
-    name = _checked_name(fields, folder, file)
-    description = _required(fields, "description", file)
+def _build_skill(
+    fields: Mapping[str, FrontMatterField], body: str, folder: Path, file: str
+) -> Skill:
+    name = _parse_name(fields, folder, file)
+    description = _get_required(fields, "description", file)
     _check_length(fields, "description", MAX_DESCRIPTION, file)
     _check_length(fields, "compatibility", MAX_COMPATIBILITY, file)
     metadata = fields["metadata"].value if "metadata" in fields else {}
@@ -155,56 +161,56 @@ def _skill(fields: Mapping[str, Field], body: str, folder: Path, file: str) -> S
         description=description,
         body=body,
         path=folder,
-        license=_optional(fields, "license"),
-        compatibility=_optional(fields, "compatibility"),
-        allowed_tools=tuple((_optional(fields, "allowed-tools") or "").split()),
+        license=_get_optional(fields, "license"),
+        compatibility=_get_optional(fields, "compatibility"),
+        allowed_tools=tuple((_get_optional(fields, "allowed-tools") or "").split()),
         metadata=MappingProxyType(dict(metadata) if isinstance(metadata, Mapping) else {}),
-        files=tuple(_files(folder)),
+        files=tuple(_list_files(folder)),
     )
 
 
-def _checked_name(fields: Mapping[str, Field], folder: Path, file: str) -> str:
-    name = _required(fields, "name", file)
+def _parse_name(fields: Mapping[str, FrontMatterField], folder: Path, file: str) -> str:
+    name = _get_required(fields, "name", file)
     line = fields["name"].line
     if len(name) > MAX_NAME or _NAME.fullmatch(name) is None:
-        raise _wrong(
+        raise _build_error(
             file,
             line,
             f"has the name {name!r}; it must be at most {MAX_NAME} lower-case letters, digits and "
             "single hyphens between them",
         )
     if name != folder.resolve().name:
-        raise _wrong(
+        raise _build_error(
             file, line, f"has the name {name!r}, but its folder is {folder.resolve().name!r}"
         )
     return name
 
 
-def _required(fields: Mapping[str, Field], name: str, file: str) -> str:
+def _get_required(fields: Mapping[str, FrontMatterField], name: str, file: str) -> str:
     if name not in fields:
-        raise _wrong(file, 1, f"has no {name!r} in its front matter")
-    value = _optional(fields, name)
+        raise _build_error(file, 1, f"has no {name!r} in its front matter")
+    value = _get_optional(fields, name)
     if not value or not value.strip():
-        raise _wrong(file, fields[name].line, f"has an empty {name!r}")
+        raise _build_error(file, fields[name].line, f"has an empty {name!r}")
     return value
 
 
-def _optional(fields: Mapping[str, Field], name: str) -> str | None:
+def _get_optional(fields: Mapping[str, FrontMatterField], name: str) -> str | None:
     value = fields[name].value if name in fields else None
     return value if isinstance(value, str) else None
 
 
-def _check_length(fields: Mapping[str, Field], name: str, most: int, file: str) -> None:
-    size = len(_optional(fields, name) or "")
+def _check_length(fields: Mapping[str, FrontMatterField], name: str, most: int, file: str) -> None:
+    size = len(_get_optional(fields, name) or "")
     if size > most:
-        raise _wrong(
+        raise _build_error(
             file,
             fields[name].line,
             f"has a {name!r} of {size} characters; the format allows {most}",
         )
 
 
-def _read(file: Path) -> str:
+def _read_skill_file(file: Path) -> str:
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -216,10 +222,10 @@ def _read(file: Path) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise _wrong(file, data[: error.start].count(b"\n") + 1, "is not UTF-8") from error
+        raise _build_error(file, data[: error.start].count(b"\n") + 1, "is not UTF-8") from error
 
 
-def _files(folder: Path) -> Iterator[str]:
+def _list_files(folder: Path) -> Iterator[str]:
     """Yield what the skill brings along, in a fixed order; hidden files are not for agents."""
     inside = folder.resolve()
     for path in sorted(path for name in FOLDERS for path in (folder / name).rglob("*")):
@@ -231,5 +237,5 @@ def _files(folder: Path) -> Iterator[str]:
         yield str(relative)
 
 
-def _wrong(file: str | Path, line: int, what: str) -> InputError:
+def _build_error(file: str | Path, line: int, what: str) -> InputError:
     return InputError(f"{file}:{line}: {what}.")

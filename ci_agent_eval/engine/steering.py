@@ -13,7 +13,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from ci_agent_eval.engine.declarations import Agent
-from ci_agent_eval.engine.record import Clock, RunRecord
+from ci_agent_eval.engine.run_record import Clock, RunRecord
 from ci_agent_eval.engine.servers.arguments import split_arguments
 from ci_agent_eval.errors import InputError, missing_package_error
 from ci_agent_eval.steering.policy.model import Steer, ToolCallRequest
@@ -21,11 +21,11 @@ from ci_agent_eval.steering.policy.reactor import Reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands, WarnedCommands
 
-_GRAMMAR = ("tree_sitter", "tree_sitter_bash")
+_GRAMMAR_MODULES = ("tree_sitter", "tree_sitter_bash")
 
 
 @dataclass
-class WarnedOnceHeard:
+class AnswerWarnedCommands:
     """Warned commands; one counts as met only when the agent has had time to read the message.
 
     A model may ask for the same call twice in one response: neither is a second thought.
@@ -53,7 +53,7 @@ class Guard:
     """Who reviews the calls of one episode, over all of its runs."""
 
     reactor: Reactor
-    warned: WarnedOnceHeard
+    warned: AnswerWarnedCommands
     session: str
     clock: Clock
 
@@ -64,19 +64,19 @@ class Guard:
         return decision if isinstance(decision, Steer) else None
 
 
-def guard_for(settings: SteeringSettings, episode_id: str, clock: Clock) -> Guard | None:
+def build_guard(settings: SteeringSettings, episode_id: str, clock: Clock) -> Guard | None:
     """Return who reviews an episode's calls; None where nothing is to be held back.
 
     Raises InputError where the shells' grammar is not installed.
     """
     if not (settings.enabled or settings.dangerous or settings.general):
         return None
-    missing = [module for module in _GRAMMAR if find_spec(module) is None]
+    missing = [module for module in _GRAMMAR_MODULES if find_spec(module) is None]
     if missing:
         raise missing_package_error("steering", f"the package {missing[0]}", "steering")
     from ci_agent_eval.steering.policy.build import build_reactor  # noqa: PLC0415 - most need none
 
-    warned = WarnedOnceHeard(InMemoryWarnedCommands(settings.ttl))
+    warned = AnswerWarnedCommands(InMemoryWarnedCommands(settings.ttl))
     return Guard(build_reactor(settings, warned), warned, episode_id, clock)
 
 
@@ -93,7 +93,7 @@ class SteeredToolset(WrapperToolset[Any]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         """Call the tool, or return the message in place of its result."""
-        call = as_call(name, tool_args, self.programs)
+        call = build_policy_call(name, tool_args, self.programs)
         steer = self.guard.review(call, (id(self.record), self.record.answers))
         if steer is None:
             return await super().call_tool(name, tool_args, ctx, tool)
@@ -102,7 +102,7 @@ class SteeredToolset(WrapperToolset[Any]):
 
 
 @dataclass
-class Steering(AbstractCapability[Any]):
+class SteeringCapability(AbstractCapability[Any]):
     """Puts the review around all tools of one run, whoever brings them."""
 
     guard: Guard
@@ -114,15 +114,21 @@ class Steering(AbstractCapability[Any]):
         return SteeredToolset(toolset, self.guard, self.record, self.programs)
 
 
-def steering_of(guard: Guard | None, record: RunRecord, agent: object) -> list[Steering]:
+def build_steering(
+    guard: Guard | None, record: RunRecord, agent: object
+) -> list[SteeringCapability]:
     """Return what a run is given beside its tools: the review, if there is one."""
     if guard is None:
         return []
     servers = agent.cli_servers if isinstance(agent, Agent) else ()
-    return [Steering(guard, record, {server.tool_name: server.command for server in servers})]
+    return [
+        SteeringCapability(guard, record, {server.tool_name: server.command for server in servers})
+    ]
 
 
-def as_call(name: str, args: Mapping[str, Any], programs: Mapping[str, str]) -> ToolCallRequest:
+def build_policy_call(
+    name: str, args: Mapping[str, Any], programs: Mapping[str, str]
+) -> ToolCallRequest:
     """Return a call as steering knows it; of a command-line server, the program it starts."""
     if name not in programs:
         return ToolCallRequest(name, dict(args))

@@ -21,12 +21,12 @@ from pydantic_ai.messages import ModelResponse, ToolReturnPart
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.contract.stops import StopReason, find_stop_cause
 from ci_agent_eval.contract.trajectory import Turn
-from ci_agent_eval.engine.faults import ModelError, ServerError
+from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
 from ci_agent_eval.engine.limits import Stop
-from ci_agent_eval.engine.record import RunRecord
-from ci_agent_eval.engine.turns import turns_from
+from ci_agent_eval.engine.run_record import RunRecord
+from ci_agent_eval.engine.turns import convert_to_turns
 
-_ENDS: tuple[tuple[type[Exception], StopReason, str], ...] = (
+_STOPS_BY_ERROR: tuple[tuple[type[Exception], StopReason, str], ...] = (
     (RunTimedOut, "timeout", "its own time was up"),
     (RunCancelled, "cancelled", "it was stopped from inside"),
     (UsageLimitExceeded, "max_turns", "it was not done when its turns were used up"),
@@ -43,21 +43,21 @@ CONTEXT_WINDOW = "context_length_exceeded"
 """The code of OpenAI's API, and of those made like it, for a request that does not fit."""
 
 
-def stop_for(error: Exception, record: RunRecord) -> Stop:
+def classify_error(error: Exception, record: RunRecord) -> Stop:
     """Return the end that an error of the loop, of a model or of a server makes."""
     if isinstance(error, Warning):
         return Stop("model_error", f"a warning that was made an error (-W error): {error}")
-    if _is_tool_given_up(error):
+    if _is_tool_retry_exhausted(error):
         said = str(error).partition(" Consider ")[0]
         return Stop("tool_call_limit", f"{said} The last time: {error.__cause__}")
-    known = _unfinished(error, record) or stop_of_error(error)
+    known = _find_unusable_answer(error, record) or look_up_error(error)
     if known is not None:
         return known
-    reason, what = _unknown(record)
+    reason, what = _classify_unknown_error(record)
     return Stop(reason, f"{what}: {describe_error(error)}")
 
 
-def _unknown(record: RunRecord) -> tuple[StopReason, str]:
+def _classify_unknown_error(record: RunRecord) -> tuple[StopReason, str]:
     """Return the end that an error makes which is not in the table, by what was going on."""
     if record.broken_tool is not None:
         reason: StopReason = "agent_error" if record.is_own_tool else "server_error"
@@ -69,43 +69,43 @@ def _unknown(record: RunRecord) -> tuple[StopReason, str]:
     return "server_error", "a tool server could not be used"
 
 
-def stop_of_error(error: BaseException) -> Stop | None:
+def look_up_error(error: BaseException) -> Stop | None:
     """Return the end that the table has for an error; of a group, the one all of it has."""
     if isinstance(error, BaseExceptionGroup):
-        ends = [stop_of_error(one) for one in error.exceptions]
+        ends = [look_up_error(one) for one in error.exceptions]
         return ends[-1] if len({end and end.reason for end in ends}) == 1 else None
     if getattr(error, "code", None) == CONTEXT_WINDOW:
         return Stop(
             "context_window", f"the request no longer fits the model: {describe_error(error)}"
         )
-    for kind, reason, what in _ENDS:
+    for kind, reason, what in _STOPS_BY_ERROR:
         if isinstance(error, kind):
             is_cut_off = reason == "max_turns"
-            return Stop(reason, f"{what}: {_without_advice(error)}", needs_turn=is_cut_off)
+            return Stop(reason, f"{what}: {_describe_without_advice(error)}", needs_turn=is_cut_off)
     return None
 
 
-def stop_of_turns(turns: Sequence[Turn]) -> Stop | None:
+def find_unfinished_stop(turns: Sequence[Turn]) -> Stop | None:
     """Return why the last answer among the turns is none; None where it is one."""
     answers = [turn for turn in turns if turn.role == "assistant"]
     found = find_stop_cause(answers[-1]) if answers else None
     return found and Stop(found.reason, found.error or "")
 
 
-def filtered(response: ModelResponse) -> Stop | None:
+def find_filter_stop(response: ModelResponse) -> Stop | None:
     """Return the end that a response makes which was refused or filtered."""
     is_filtered = response.finish_reason == "content_filter"
-    return stop_of_turns(turns_from([response])) if is_filtered else None
+    return find_unfinished_stop(convert_to_turns([response])) if is_filtered else None
 
 
-def _unfinished(error: Exception, record: RunRecord) -> Stop | None:
+def _find_unusable_answer(error: Exception, record: RunRecord) -> Stop | None:
     """Return why the model's last answer is none, where the loop could not use it."""
     if not isinstance(error, UnexpectedModelBehavior) or record.asking or not record.last_answer:
         return None
-    return stop_of_turns(turns_from([record.last_answer]))
+    return find_unfinished_stop(convert_to_turns([record.last_answer]))
 
 
-def _is_tool_given_up(error: Exception) -> bool:
+def _is_tool_retry_exhausted(error: Exception) -> bool:
     """Tell a tool that was called wrongly too often from answers that were of no use."""
     if not isinstance(error, UnexpectedModelBehavior) or isinstance(error, ContentFilterError):
         return False
@@ -116,6 +116,6 @@ def _is_tool_given_up(error: Exception) -> bool:
     return isinstance(cause, ModelRetry | ValueError) and "Tool" in error.message
 
 
-def _without_advice(error: BaseException) -> str:
+def _describe_without_advice(error: BaseException) -> str:
     """Return what an error says, without PydanticAI's hints at its own documentation."""
     return describe_error(error).partition(" Consider raising the limit")[0]

@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.trajectory import Role, TokenUsage, ToolCall, Turn
-from ci_agent_eval.engine import stamp
+from ci_agent_eval.engine import response_stamp
 
 CallKey = tuple[int, str]
 """Which of the run's responses asked for the call (from 1), and the call's id.
@@ -58,7 +58,9 @@ class RunNotes:
     """The typed output as text, once the run is completed."""
 
 
-def turns_from(messages: Sequence[ModelMessage], notes: RunNotes | None = None) -> tuple[Turn, ...]:
+def convert_to_turns(
+    messages: Sequence[ModelMessage], notes: RunNotes | None = None
+) -> tuple[Turn, ...]:
     """Return one turn for each prompt and each response, with the calls and what came of them.
 
     What other agents took counts in the turn whose tools asked them. A typed output is the
@@ -71,68 +73,68 @@ def turns_from(messages: Sequence[ModelMessage], notes: RunNotes | None = None) 
     for message in messages:
         if isinstance(message, ModelResponse):
             last = len(turns)
-            turns.append(_agent_turn(message, notes, next(asked)))
-            turns[last] = _answered(turns[last], message.parts)
+            turns.append(_build_agent_turn(message, notes, next(asked)))
+            turns[last] = _add_results(turns[last], message.parts)
             continue
         if last >= 0:
-            turns[last] = _answered(turns[last], message.parts)
-        turns.extend(_prompts(message, notes.output_tools))
+            turns[last] = _add_results(turns[last], message.parts)
+        turns.extend(_build_prompt_turns(message, notes.output_tools))
     if notes.output is not None and last >= 0:
         turns[last] = turns[last].model_copy(update={"content": notes.output})
     answers = itertools.count(1)
     return tuple(
-        _noted(turn, notes.calls, next(answers)) if turn.role == "assistant" else turn
+        _add_notes(turn, notes.calls, next(answers)) if turn.role == "assistant" else turn
         for turn in turns
     )
 
 
-def _prompts(message: ModelRequest, output_tools: Collection[str]) -> Iterable[Turn]:
+def _build_prompt_turns(message: ModelRequest, output_tools: Collection[str]) -> Iterable[Turn]:
     """Yield what the model was told: by the user, or by the loop asking it to try again."""
     for part in message.parts:
         if isinstance(part, UserPromptPart):
-            yield _prompt("user", part.content)
+            yield _build_prompt_turn("user", part.content)
         elif isinstance(part, RetryFeedbackPart):
-            yield _prompt("system", part.content)
+            yield _build_prompt_turn("system", part.content)
         elif isinstance(part, ToolReturnPart) and part.tool_name in output_tools:
-            yield from _complaint(part)
+            yield from _build_feedback_turns(part)
 
 
-def _complaint(part: ToolReturnPart) -> Iterable[Turn]:
+def _build_feedback_turns(part: ToolReturnPart) -> Iterable[Turn]:
     """Yield what the model was told about a typed output that does not fit."""
     if part.outcome != "success":
-        yield _prompt("system", part.content)
+        yield _build_prompt_turn("system", part.content)
 
 
-def _prompt(role: Role, content: object) -> Turn:
-    return Turn(role=role, content=_text(content))
+def _build_prompt_turn(role: Role, content: object) -> Turn:
+    return Turn(role=role, content=_render_text(content))
 
 
-def _text(content: object) -> str:
+def _render_text(content: object) -> str:
     if isinstance(content, str):
         return clean_text(content)
-    plain = _plain(content)
+    plain = _convert_content(content)
     parts = plain if isinstance(plain, list) else [plain]
     return "\n".join(p if isinstance(p, str) else json.dumps(p, sort_keys=True) for p in parts)
 
 
-def _agent_turn(response: ModelResponse, notes: RunNotes, number: int) -> Turn:
+def _build_agent_turn(response: ModelResponse, notes: RunNotes, number: int) -> Turn:
     answers = [response, *notes.delegated.get(number, ())]
     calls = [part for part in response.parts if isinstance(part, BaseToolCallPart)]
     outputs = [part for part in calls if part.tool_name in notes.output_tools]
     written = "\n".join(part.args_as_json_str() for part in outputs)
     return Turn(
         role="assistant",
-        content=clean_text(written or _said(response)),
-        tool_calls=tuple(_call(part) for part in calls if part not in outputs),
-        latency_ms=stamp.latency_ms(response),
-        tokens=_tokens(answers),
-        cost_usd=_cost(answers),
-        source=stamp.source(response),
-        finish_reason=_finish_reason(response),
+        content=clean_text(written or _get_response_text(response)),
+        tool_calls=tuple(_convert_call(part) for part in calls if part not in outputs),
+        latency_ms=response_stamp.get_latency_ms(response),
+        tokens=_sum_tokens(answers),
+        cost_usd=_sum_cost(answers),
+        source=response_stamp.get_source(response),
+        finish_reason=_get_finish_reason(response),
     )
 
 
-def _tokens(responses: Sequence[ModelResponse]) -> TokenUsage | None:
+def _sum_tokens(responses: Sequence[ModelResponse]) -> TokenUsage | None:
     """Return the tokens of all; None where any of them was not measured."""
     usages = [response.usage for response in responses]
     if any(usage.unmeasured_requests for usage in usages):
@@ -144,7 +146,7 @@ def _tokens(responses: Sequence[ModelResponse]) -> TokenUsage | None:
     )
 
 
-def _cost(responses: Sequence[ModelResponse]) -> float | None:
+def _sum_cost(responses: Sequence[ModelResponse]) -> float | None:
     """Return the cost of all; None where any of them is unpriced or was not measured."""
     usages = [response.usage for response in responses]
     costs = [None if usage.unmeasured_requests else usage.cost for usage in usages]
@@ -152,30 +154,30 @@ def _cost(responses: Sequence[ModelResponse]) -> float | None:
     return math.fsum(known) if len(known) == len(costs) else None
 
 
-def _said(response: ModelResponse) -> str:
+def _get_response_text(response: ModelResponse) -> str:
     """Return the response's text and attachments; a refusal's text is not among its parts."""
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
-    attached = [_text(part.content) for part in response.parts if isinstance(part, FilePart)]
+    attached = [_render_text(part.content) for part in response.parts if isinstance(part, FilePart)]
     refusal = (response.provider_details or {}).get("refusal")
     said = "\n".join([text, *attached] if text else attached)
     return said or (refusal if isinstance(refusal, str) else "")
 
 
-def _finish_reason(response: ModelResponse) -> str | None:
+def _get_finish_reason(response: ModelResponse) -> str | None:
     """Return why the model stopped; a word that PydanticAI does not know as the provider has it."""
     own = (response.provider_details or {}).get("finish_reason")
     return response.finish_reason or (clean_text(own) if isinstance(own, str) else None)
 
 
-def _call(part: BaseToolCallPart) -> ToolCall:
+def _convert_call(part: BaseToolCallPart) -> ToolCall:
     return ToolCall(
         id=clean_text(part.tool_call_id),
         name=clean_text(part.tool_name),
-        arguments=_arguments(part.args),
+        arguments=_parse_arguments(part.args),
     )
 
 
-def _arguments(args: str | Mapping[str, Any] | None) -> Any:
+def _parse_arguments(args: str | Mapping[str, Any] | None) -> Any:
     """Return arguments parsed; what is no JSON is kept as the model wrote it."""
     if not isinstance(args, str):
         return to_jsonable(args)
@@ -185,7 +187,7 @@ def _arguments(args: str | Mapping[str, Any] | None) -> Any:
         return clean_text(args)
 
 
-def _answered(turn: Turn, parts: Iterable[object]) -> Turn:
+def _add_results(turn: Turn, parts: Iterable[object]) -> Turn:
     """Return the turn with the results among `parts`, by call id and, within one id, in order."""
     calls = list(turn.tool_calls)
     waiting = list(range(len(calls)))
@@ -196,35 +198,35 @@ def _answered(turn: Turn, parts: Iterable[object]) -> Turn:
         place = next((i for i in waiting if calls[i].id == wanted), None)
         if place is not None:
             waiting.remove(place)
-            calls[place] = calls[place].model_copy(update=_result(part))
+            calls[place] = calls[place].model_copy(update=_convert_result(part))
     return turn.model_copy(update={"tool_calls": tuple(calls)})
 
 
-def _result(part: BaseToolReturnPart[Any]) -> dict[str, Any]:
+def _convert_result(part: BaseToolReturnPart[Any]) -> dict[str, Any]:
     content = part.content
     if part.outcome == "success":
-        return {"result": _plain(content)}
-    return {"error": _text(content)}
+        return {"result": _convert_content(content)}
+    return {"error": _render_text(content)}
 
 
-def _plain(content: object) -> Any:
+def _convert_content(content: object) -> Any:
     """Return content as JSON; a file is named by its kind and size, not written out."""
     if isinstance(content, BinaryContent):
         return f"<{content.media_type}, {len(content.data)} bytes>"
     if isinstance(content, list | tuple):
-        return [_plain(item) for item in content]
+        return [_convert_content(item) for item in content]
     return to_jsonable(content)
 
 
-def _noted(turn: Turn, notes: Mapping[CallKey, CallNote], answer: int) -> Turn:
+def _add_notes(turn: Turn, notes: Mapping[CallKey, CallNote], answer: int) -> Turn:
     """Return the turn with durations, and with results that no message holds."""
     if not turn.tool_calls or not notes:
         return turn
-    calls = tuple(_noted_call(call, notes.get((answer, call.id or ""))) for call in turn.tool_calls)
+    calls = tuple(_add_note(call, notes.get((answer, call.id or ""))) for call in turn.tool_calls)
     return turn.model_copy(update={"tool_calls": calls})
 
 
-def _noted_call(call: ToolCall, note: CallNote | None) -> ToolCall:
+def _add_note(call: ToolCall, note: CallNote | None) -> ToolCall:
     if note is None:
         return call
     seen: dict[str, Any] = {"duration_ms": note.duration_ms, "steered_by": note.steered_by}

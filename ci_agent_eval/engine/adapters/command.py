@@ -19,7 +19,7 @@ from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.engine.adapters.protocol import COMPLETED, AgentTask
 from ci_agent_eval.engine.adapters.transcript import Transcript
-from ci_agent_eval.engine.faults import ModelError
+from ci_agent_eval.engine.infrastructure_errors import ModelError
 from ci_agent_eval.engine.limits import Stop
 
 CAP_BYTES = 4_194_304

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ci_agent_eval.engine.adapters.protocol import AgentTask, Reply
-from ci_agent_eval.engine.faults import ModelError
+from ci_agent_eval.engine.infrastructure_errors import ModelError
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.engine.adapters.protocol import AgentTask, Reply
-from ci_agent_eval.engine.faults import ModelError
+from ci_agent_eval.engine.infrastructure_errors import ModelError
 from ci_agent_eval.engine.limits import Stop
 from ci_agent_eval.engine.stops import CONTEXT_WINDOW
 

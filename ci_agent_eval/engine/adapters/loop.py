@@ -21,17 +21,17 @@ from pydantic_core import to_jsonable_python
 
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.engine import stamp
+from ci_agent_eval.engine import response_stamp
 from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.cassette.model import CassetteModel
 from ci_agent_eval.engine.declarations import Provider
-from ci_agent_eval.engine.limits import Spent, limit_reached
+from ci_agent_eval.engine.limits import RunUsage, find_exceeded_limit
 from ci_agent_eval.engine.model import build_model, is_scripted
-from ci_agent_eval.engine.nested_requests import NotedRun, RunScope, inside_run
-from ci_agent_eval.engine.record import Clock, RunRecord, is_server
-from ci_agent_eval.engine.steering import steering_of
-from ci_agent_eval.engine.stops import filtered, stop_for
-from ci_agent_eval.engine.turns import turns_from
+from ci_agent_eval.engine.nested_requests import RecordedRun, RunScope, enter_run_scope
+from ci_agent_eval.engine.run_record import Clock, RunRecord, is_mcp_toolset
+from ci_agent_eval.engine.steering import build_steering
+from ci_agent_eval.engine.stops import classify_error, find_filter_stop
+from ci_agent_eval.engine.turns import convert_to_turns
 from ci_agent_eval.errors import InputError
 
 
@@ -51,7 +51,7 @@ class TimedModel(WrapperModel):
         """Ask the model, and stamp the answer."""
         started = self.clock()
         response = await super().request(messages, model_settings, model_request_parameters)
-        stamp.stamp(
+        response_stamp.stamp_response(
             response,
             latency_ms=convert_to_ms(self.clock() - started),
             source="scripted" if is_scripted(self.wrapped) else None,
@@ -81,10 +81,10 @@ class LoopAgent:
     async def answer(self, work: AgentTask) -> None:
         """Run the agent; every message it exchanged becomes part of a turn."""
         record = RunRecord(clock=work.clock, has_servers=_has_servers(self.agent))
-        model, spent = None, Spent()
+        model, spent = None, RunUsage()
         try:
             model = self._model(work)
-            with inside_run(RunScope(work.tape, record, spent)):
+            with enter_run_scope(RunScope(work.tape, record, spent)):
                 async with self._open(model, work):
                     await self._run(work, model, record, spent)
         except UserError as error:
@@ -92,7 +92,7 @@ class LoopAgent:
         except InputError:
             raise
         except Exception as error:  # noqa: BLE001 - the table says which end it is
-            stop = stop_for(error, record)
+            stop = classify_error(error, record)
             # The limit may be that of an agent inside of it, which a tool asked.
             own = record.answers == work.limits.max_turns
             work.stop = replace(stop, needs_turn=stop.needs_turn and own)
@@ -117,7 +117,7 @@ class LoopAgent:
             return model
         return work.connections.using(model)
 
-    async def _run(self, work: AgentTask, model: Model, record: RunRecord, spent: Spent) -> None:
+    async def _run(self, work: AgentTask, model: Model, record: RunRecord, spent: RunUsage) -> None:
         run: AgentRun[Any, Any] | None = None
         try:
             async with self.agent.iter(
@@ -127,7 +127,7 @@ class LoopAgent:
                 message_history=list(work.history) or None,
                 usage_limits=UsageLimits(request_limit=work.limits.max_turns),
                 infer_name=False,
-                capabilities=[*steering_of(work.guard, record, self.agent), NotedRun(record)],
+                capabilities=[*build_steering(work.guard, record, self.agent), RecordedRun(record)],
             ) as run:
                 await _iterate_run(run, work, record, spent)
                 record.output = (
@@ -136,12 +136,12 @@ class LoopAgent:
         finally:
             if run is not None:
                 work.messages = run.all_messages()
-                turns = turns_from(run.new_messages(), record)
+                turns = convert_to_turns(run.new_messages(), record)
                 work.turns = [turn for turn in turns if _is_new(turn, work)]
 
 
 async def _iterate_run(
-    run: AgentRun[Any, Any], work: AgentTask, record: RunRecord, spent: Spent
+    run: AgentRun[Any, Any], work: AgentTask, record: RunRecord, spent: RunUsage
 ) -> None:
     """Go from answer to answer, and stop the run at its limits."""
     asked: ModelRequestNode[Any, Any] | None = None
@@ -155,7 +155,7 @@ async def _iterate_run(
             names = [part.tool_name for part in response.tool_calls]
             spent.tool_calls += sum(name not in record.output_tools for name in names)
             spent.add(response.usage.total_tokens, float(response.usage.cost or 0))
-            stop = filtered(response) or limit_reached(work.limits, spent)
+            stop = find_filter_stop(response) or find_exceeded_limit(work.limits, spent)
             if stop is not None:
                 work.stop = stop
                 return
@@ -185,7 +185,7 @@ def _has_servers(agent: AbstractAgent[Any, Any]) -> bool:
     found: list[AbstractToolset[Any]] = []
     for toolset in agent.toolsets:
         toolset.apply(found.append)
-    return any(is_server(toolset) for toolset in found)
+    return any(is_mcp_toolset(toolset) for toolset in found)
 
 
 def _is_new(turn: Any, work: AgentTask) -> bool:

@@ -13,7 +13,7 @@ from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.limits import RunLimits, Stop
-from ci_agent_eval.engine.record import Clock
+from ci_agent_eval.engine.run_record import Clock
 from ci_agent_eval.engine.steering import Guard
 
 COMPLETED = Stop("completed", "")

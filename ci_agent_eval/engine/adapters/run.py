@@ -19,13 +19,13 @@ from ci_agent_eval.engine.adapters.loop import LoopAgent
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.adapters.protocol import COMPLETED, AgentAdapter, AgentTask
 from ci_agent_eval.engine.cassette.session import CassetteSession
-from ci_agent_eval.engine.faults import ModelError, ServerError
-from ci_agent_eval.engine.limits import RunLimits, Spent, Stop, limit_reached
-from ci_agent_eval.engine.nested_requests import RunScope, inside_run, unanswered_requests
-from ci_agent_eval.engine.record import Clock
+from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
+from ci_agent_eval.engine.limits import RunLimits, RunUsage, Stop, find_exceeded_limit
+from ci_agent_eval.engine.nested_requests import RunScope, build_refusal_check, enter_run_scope
 from ci_agent_eval.engine.result import AgentResult, CassetteCounts
+from ci_agent_eval.engine.run_record import Clock
 from ci_agent_eval.engine.steering import Guard
-from ci_agent_eval.engine.stops import stop_of_error, stop_of_turns
+from ci_agent_eval.engine.stops import find_unfinished_stop, look_up_error
 from ci_agent_eval.errors import InputError
 
 
@@ -80,7 +80,7 @@ async def run_adapter(
         allowed_stops,
     )
     seen = observer or (lambda _: None)
-    unanswered = unanswered_requests(tape)
+    unanswered = build_refusal_check(tape)
     try:
         work.stop = unanswered(await _run_to_stop(adapter, work, timeout_s))
     except InputError:
@@ -97,7 +97,7 @@ async def run_adapter(
 async def _run_to_stop(adapter: AgentAdapter, work: AgentTask, timeout_s: float | None) -> Stop:
     deadline = asyncio.timeout(timeout_s)
     try:
-        with inside_run(RunScope(work.tape)):
+        with enter_run_scope(RunScope(work.tape)):
             async with deadline:
                 await adapter.answer(work)
     except InputError:
@@ -108,7 +108,7 @@ async def _run_to_stop(adapter: AgentAdapter, work: AgentTask, timeout_s: float 
         return _classify_error(error)
     if work.stop != COMPLETED:
         return work.stop
-    return _find_exceeded_limit(work) or stop_of_turns(work.turns) or COMPLETED
+    return _find_exceeded_limit(work) or find_unfinished_stop(work.turns) or COMPLETED
 
 
 def _classify_error(error: Exception) -> Stop:
@@ -119,7 +119,7 @@ def _classify_error(error: Exception) -> Stop:
     if isinstance(error, ValidationError):
         return Stop("model_error", f"what the agent answered cannot be read: {error}")
     unknown = Stop("model_error", f"the agent failed: {describe_error(error)}")
-    return stop_of_error(error) or unknown
+    return look_up_error(error) or unknown
 
 
 def _find_exceeded_limit(work: AgentTask) -> Stop | None:
@@ -127,12 +127,12 @@ def _find_exceeded_limit(work: AgentTask) -> Stop | None:
     most, turns = work.limits.max_turns, sum(turn.role == "assistant" for turn in work.turns)
     if most is not None and turns > most:
         return Stop("max_turns", f"it took {turns} turns, its limit is {most}")
-    spent = Spent(
+    spent = RunUsage(
         tool_calls=sum(len(turn.tool_calls) for turn in work.turns),
         tokens=sum(turn.tokens.total for turn in work.turns if turn.tokens is not None),
         cost_usd=math.fsum(turn.cost_usd for turn in work.turns if turn.cost_usd is not None),
     )
-    return limit_reached(work.limits, spent)
+    return find_exceeded_limit(work.limits, spent)
 
 
 def _build_result(adapter: AgentAdapter, work: AgentTask) -> AgentResult:

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from ci_agent_eval.engine.cassette.canonical import CanonicalRequest, Json
-from ci_agent_eval.engine.faults import ModelError
+from ci_agent_eval.engine.infrastructure_errors import ModelError
 
 MAX_LINES = 16
 """Lines of a diff that a person reads before they open the file."""

@@ -13,7 +13,7 @@ from pydantic_ai.messages import (
 )
 
 from ci_agent_eval.contract.jsonable import to_jsonable
-from ci_agent_eval.engine import stamp
+from ci_agent_eval.engine import response_stamp
 from ci_agent_eval.engine.cassette.canonical import (
     CanonicalRequest,
     Json,
@@ -41,7 +41,7 @@ def record_response(response: ModelResponse, request: CanonicalRequest, redact: 
     kept["provider_details"] = {k: v for k, v in details.items() if k not in _VOLATILE_DETAILS}
     if plain["state"] != "complete":
         kept["state"] = plain["state"]
-    kept["latency_ms"] = stamp.latency_ms(response)
+    kept["latency_ms"] = response_stamp.get_latency_ms(response)
     return redact({name: value for name, value in kept.items() if value not in (None, {}, [])})  # type: ignore[no-any-return]
 
 
@@ -59,7 +59,9 @@ def replay_response(recording: Json, request: CanonicalRequest) -> ModelResponse
     for part in response.parts:
         if isinstance(part, BaseToolCallPart | BaseToolReturnPart):
             part.tool_call_id = _choose_call_id(part.tool_call_id, live, request.ids)
-    stamp.stamp(response, latency_ms=recording.get("latency_ms"), source="replayed")
+    response_stamp.stamp_response(
+        response, latency_ms=recording.get("latency_ms"), source="replayed"
+    )
     return response
 
 

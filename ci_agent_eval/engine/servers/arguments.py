@@ -34,12 +34,12 @@ def split_arguments(text: str) -> list[str]:
     if "\0" in text:
         raise InputError("args holds a NUL character, which no argument can.")
     try:
-        return shlex.split("".join(_without_syntax(text.strip("\n"))))
+        return shlex.split("".join(_iterate_pieces(text.strip("\n"))))
     except ValueError as error:
         raise InputError(f"args cannot be split into arguments: {str(error).lower()}.") from error
 
 
-def _without_syntax(text: str) -> Iterator[str]:
+def _iterate_pieces(text: str) -> Iterator[str]:
     """Yield `text` in pieces; raise InputError on what a shell would act on.
 
     A backslash that keeps `$` or a backquote from the shell inside double quotes is dropped:
@@ -52,30 +52,30 @@ def _without_syntax(text: str) -> Iterator[str]:
         if piece == "\\" and quote != "'":
             piece = text[position : position + 2]
             if piece == "\\\n":
-                raise _refused(piece, "continues a line")
+                raise _build_refusal(piece, "continues a line")
             yield piece[1:] if quote and piece[1:] in {"$", "`"} else piece
         else:
-            _check(text, position, quote)
+            _refuse_shell_syntax(text, position, quote)
             yield piece
-            quote = _quote_after(piece, quote)
+            quote = _get_next_quote(piece, quote)
         position += len(piece)
 
 
-def _check(text: str, position: int, quote: str) -> None:
+def _refuse_shell_syntax(text: str, position: int, quote: str) -> None:
     character = text[position]
     if not quote and character in _OPERATORS:
-        raise _refused(character, _OPERATORS[character])
+        raise _build_refusal(character, _OPERATORS[character])
     if quote != "'" and (expansion := _EXPANSION.match(text, position)):
-        raise _refused(expansion[0], "would be replaced by something else")
+        raise _build_refusal(expansion[0], "would be replaced by something else")
 
 
-def _quote_after(character: str, quote: str) -> str:
+def _get_next_quote(character: str, quote: str) -> str:
     if quote:
         return "" if character == quote else quote
     return character if character in {"'", '"'} else ""
 
 
-def _refused(found: str, why: str) -> InputError:
+def _build_refusal(found: str, why: str) -> InputError:
     return InputError(
         f"{found!r} in args {why}, and there is no shell here: nothing was run. Call the tool once "
         "for each command; put single quotes around text that is meant as it stands."

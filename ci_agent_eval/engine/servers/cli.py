@@ -13,13 +13,13 @@ from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
 from ci_agent_eval.engine.declarations import CLIServer
-from ci_agent_eval.engine.faults import ServerError
+from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.servers.arguments import split_arguments
-from ci_agent_eval.engine.servers.commands import Ended, Output, run_command
-from ci_agent_eval.engine.servers.processes import child_environment
+from ci_agent_eval.engine.servers.commands import CommandResult, StreamOutput, run_command
+from ci_agent_eval.engine.servers.processes import build_child_environment
 from ci_agent_eval.errors import InputError
 
-HELP_CHARACTERS = 4_000
+MAX_HELP_CHARACTERS = 4_000
 """How much of a program's help goes into the tool's description: every request carries it."""
 
 _RULES = (
@@ -30,7 +30,7 @@ _RULES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class CLIProgram:
     """A declared program that was found, and what it needs to run."""
 
     declared: CLIServer
@@ -50,12 +50,12 @@ class Program:
         except InputError as error:
             raise ModelRetry(str(error)) from error
         ended = await self.run(words)
-        text = rendered(ended, self.declared.timeout)
+        text = render_command_result(ended, self.declared.timeout)
         if ended.timed_out or ended.code:
             raise ToolFailed(text)
         return text
 
-    async def run(self, words: Sequence[str]) -> Ended:
+    async def run(self, words: Sequence[str]) -> CommandResult:
         """Run the program with these arguments. Raises ServerError where it does not start."""
         declared = self.declared
         try:
@@ -73,21 +73,21 @@ class Program:
             ) from error
 
 
-async def cli_toolset(server: CLIServer, environ: Mapping[str, str]) -> AbstractToolset[Any]:
+async def build_cli_toolset(server: CLIServer, environ: Mapping[str, str]) -> AbstractToolset[Any]:
     """Return the toolset with the program's one tool.
 
     Asks the program for its help, once, where the declaration says so. Raises ServerError
     where there is no such program.
     """
-    env = child_environment(environ, server.env)
-    program = Program(server, _found(server, env["PATH"]), env)
-    text = await _help(program) if server.discover_help else None
+    env = build_child_environment(environ, server.env)
+    program = CLIProgram(server, _find_command(server, env["PATH"]), env)
+    text = await _read_help(program) if server.discover_help else None
     toolset: FunctionToolset[Any] = FunctionToolset()
     toolset.add_function(
         program.execute,
         takes_ctx=False,
         name=server.tool_name,
-        description=description(server, text),
+        description=render_tool_description(server, text),
     )
     return toolset
 
@@ -108,9 +108,9 @@ def check_subcommand(words: Sequence[str], allowed: Sequence[str] | None) -> Non
     )
 
 
-def rendered(ended: Ended, timeout_s: float) -> str:
+def render_command_result(ended: CommandResult, timeout_s: float) -> str:
     """Return what the model is told: output, errors, what was cut, and the exit code."""
-    parts = [*_stream("", ended.stdout), *_stream("stderr", ended.stderr)]
+    parts = [*_render_stream("", ended.stdout), *_render_stream("stderr", ended.stderr)]
     if ended.timed_out:
         parts.append(f"[killed: it had not ended after {timeout_s:g} s]")
     else:
@@ -118,7 +118,7 @@ def rendered(ended: Ended, timeout_s: float) -> str:
     return "\n".join(parts)
 
 
-def description(server: CLIServer, text: str | None) -> str:
+def render_tool_description(server: CLIServer, text: str | None) -> str:
     """Return the tool's description; `text` is the program's own help."""
     parts = [server.description or f"Runs `{server.command}`.", _RULES]
     if server.allowed_subcommands is not None:
@@ -133,7 +133,7 @@ def _begins_with(words: Sequence[str], entry: Sequence[str]) -> bool:
     return bool(entry) and list(words[: len(entry)]) == list(entry)
 
 
-def _stream(name: str, output: Output) -> list[str]:
+def _render_stream(name: str, output: StreamOutput) -> list[str]:
     text = output.text.rstrip("\n")
     lines = [f"[{name}]"] if name and text else []
     lines += [text] if text else []
@@ -142,7 +142,7 @@ def _stream(name: str, output: Output) -> list[str]:
     return lines
 
 
-async def _help(program: Program) -> str:
+async def _read_help(program: CLIProgram) -> str:
     server = program.declared
     ended = await program.run(shlex.split(server.help_flag))
     text = (ended.stdout.text or ended.stderr.text).strip()
@@ -151,15 +151,15 @@ async def _help(program: Program) -> str:
             f"CLIServer {server.name}: `{server.command} {server.help_flag}` gave no help. "
             "Set help_flag to what prints it, or discover_help=False."
         )
-    if len(text) <= HELP_CHARACTERS:
+    if len(text) <= MAX_HELP_CHARACTERS:
         return text
-    return f"{text[:HELP_CHARACTERS]}\n[cut: the first {HELP_CHARACTERS} of {len(text)} characters]"
+    return f"{text[:MAX_HELP_CHARACTERS]}\n[cut: the first {MAX_HELP_CHARACTERS} of {len(text)} characters]"
 
 
-def _found(server: CLIServer, path: str) -> tuple[str, ...]:
+def _find_command(server: CLIServer, path: str) -> tuple[str, ...]:
     """Return the command's words, if its program is there; a path may have spaces."""
     for words in ((server.command,), tuple(shlex.split(server.command))):
-        if shutil.which(_seen_from(server.cwd, words[0]), path=path):
+        if shutil.which(_resolve_program(server.cwd, words[0]), path=path):
             return words
     raise ServerError(
         f"CLIServer {server.name}: there is no program {server.command!r}. Install it, or give "
@@ -167,5 +167,5 @@ def _found(server: CLIServer, path: str) -> tuple[str, ...]:
     )
 
 
-def _seen_from(cwd: str | Path | None, program: str) -> str:
+def _resolve_program(cwd: str | Path | None, program: str) -> str:
     return str(Path(cwd or ".", program)) if "/" in program else program

@@ -14,13 +14,13 @@ from typing import Any
 
 import anyio
 
-from ci_agent_eval.engine.servers.processes import leashed
+from ci_agent_eval.engine.servers.processes import build_supervised_command
 
 _READ_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class StreamOutput:
     """What a command wrote to one of its streams."""
 
     text: str
@@ -31,12 +31,12 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CommandResult:
     """How a command ended."""
 
     code: int
-    stdout: Output
-    stderr: Output
+    stdout: StreamOutput
+    stderr: StreamOutput
     timed_out: bool
 
 
@@ -47,14 +47,14 @@ async def run_command(
     cwd: str | Path | None,
     timeout_s: float,
     cap_bytes: int,
-) -> Ended:
+) -> CommandResult:
     """Run a command to its end, or until its time is up; nothing of it is left afterwards.
 
     The output streams are read to their ends and kept up to `cap_bytes` each. Raises OSError
     and ValueError where it cannot be started at all.
     """
     process = await asyncio.create_subprocess_exec(
-        *leashed(command, list(env), "null"),
+        *build_supervised_command(command, list(env), "null"),
         env=dict(env),
         cwd=cwd,
         stdin=PIPE,
@@ -63,18 +63,20 @@ async def run_command(
         start_new_session=True,
     )
     reading = asyncio.gather(
-        _read(process.stdout, cap_bytes), _read(process.stderr, cap_bytes), process.wait()
+        _read_stream(process.stdout, cap_bytes),
+        _read_stream(process.stderr, cap_bytes),
+        process.wait(),
     )
     try:
         done, _ = await asyncio.wait({reading}, timeout=timeout_s)
     finally:
         with anyio.CancelScope(shield=True):
-            await _end(process, reading)
+            await _end_command(process, reading)
     stdout, stderr, code = reading.result()
-    return Ended(code, stdout, stderr, timed_out=not done)
+    return CommandResult(code, stdout, stderr, timed_out=not done)
 
 
-async def _end(process: Process, reading: asyncio.Future[Any]) -> None:
+async def _end_command(process: Process, reading: asyncio.Future[Any]) -> None:
     """End what still runs. Its output has to be read on meanwhile, or its end is not seen."""
     if not reading.done():
         if process.returncode is None:
@@ -84,11 +86,11 @@ async def _end(process: Process, reading: asyncio.Future[Any]) -> None:
         await asyncio.wait({reading})
 
 
-async def _read(stream: asyncio.StreamReader | None, cap_bytes: int) -> Output:
+async def _read_stream(stream: asyncio.StreamReader | None, cap_bytes: int) -> StreamOutput:
     assert stream is not None  # noqa: S101 - both are opened as pipes
     kept = bytearray()
     size = 0
     while data := await stream.read(_READ_BYTES):
         size += len(data)
         kept += data[: cap_bytes - len(kept)]
-    return Output(kept.decode("utf-8", "replace"), size, len(kept))
+    return StreamOutput(kept.decode("utf-8", "replace"), size, len(kept))

@@ -12,11 +12,11 @@ from pydantic_ai import RunContext
 from pydantic_ai.exceptions import AgentRunError, ModelRetry, ToolFailed, UserError
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from ci_agent_eval.engine.faults import ServerError
-from ci_agent_eval.engine.servers.running import (
-    Question,
+from ci_agent_eval.engine.infrastructure_errors import ServerError
+from ci_agent_eval.engine.servers.running_server import (
     RunningServer,
-    is_lost,
+    ServerRequest,
+    is_connection_lost,
     may_be_refusal,
 )
 
@@ -54,7 +54,7 @@ class EpisodeToolset(AbstractToolset[Any]):
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """Return the server's tools."""
-        listing = Question("listing its tools", self.episode_id, is_repeatable=True)
+        listing = ServerRequest("listing its tools", self.episode_id, is_repeatable=True)
         tools = await self._ask(listing, lambda running: running.toolset.get_tools(ctx))
         return {name: tool for name, tool in tools.items() if name != self.hidden}
 
@@ -62,7 +62,7 @@ class EpisodeToolset(AbstractToolset[Any]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         """Call a tool of the server."""
-        asked = Question(f"the call of {name}", self.episode_id, _is_read_only(tool))
+        asked = ServerRequest(f"the call of {name}", self.episode_id, _is_read_only(tool))
 
         async def call(running: RunningServer) -> Any:
             return await running.toolset.call_tool(name, tool_args, ctx, tool)
@@ -71,7 +71,7 @@ class EpisodeToolset(AbstractToolset[Any]):
 
     async def _ask(
         self,
-        asked: Question,
+        asked: ServerRequest,
         ask: Callable[[RunningServer], Awaitable[_Answer]],
         *,
         serves: bool = False,
@@ -80,7 +80,7 @@ class EpisodeToolset(AbstractToolset[Any]):
         while True:
             running = await self.source()
             try:
-                answer = await answered(running, asked, ask(running))
+                answer = await await_answer(running, asked, ask(running))
             except _FOR_THE_AGENT:
                 running.has_served |= serves
                 raise
@@ -98,7 +98,9 @@ def _is_read_only(tool: ToolsetTool[Any]) -> bool:
     return annotations.get("readOnlyHint") is True
 
 
-async def answered(running: RunningServer, asked: Question, work: Awaitable[_Answer]) -> _Answer:
+async def await_answer(
+    running: RunningServer, asked: ServerRequest, work: Awaitable[_Answer]
+) -> _Answer:
     """Return the server's answer. Raises ServerError where there is none, and remembers it."""
     running.open_questions.append(asked)
     try:
@@ -106,25 +108,27 @@ async def answered(running: RunningServer, asked: Question, work: Awaitable[_Ans
             return await work
     except _FOR_THE_AGENT as error:
         cause = error.__cause__
-        if not isinstance(cause, MCPError) or not await has_lost(running, cause):
+        if not isinstance(cause, MCPError) or not await is_server_lost(running, cause):
             raise
-        raise await connection_lost(running, asked, cause) from error
+        raise await build_lost_error(running, asked, cause) from error
     except MCPError as error:
-        if await has_lost(running, error):
-            raise await connection_lost(running, asked, error) from error
-        raise unanswered(running, asked, error) from error
+        if await is_server_lost(running, error):
+            raise await build_lost_error(running, asked, error) from error
+        raise build_unanswered_error(running, asked, error) from error
     except Exception as error:
-        raise unanswered(running, asked, error) from error
+        raise build_unanswered_error(running, asked, error) from error
     finally:
         running.open_questions.remove(asked)
 
 
-async def has_lost(running: RunningServer, error: MCPError) -> bool:
+async def is_server_lost(running: RunningServer, error: MCPError) -> bool:
     """Say whether the error means that the server was lost; ask it where that is not clear."""
-    return is_lost(error) and not (may_be_refusal(error) and await running.answers())
+    return is_connection_lost(error) and not (may_be_refusal(error) and await running.answers())
 
 
-async def connection_lost(running: RunningServer, asked: Question, error: MCPError) -> ServerError:
+async def build_lost_error(
+    running: RunningServer, asked: ServerRequest, error: MCPError
+) -> ServerError:
     """Return the error for an answer that will never come; the next use restarts the server."""
     if not running.broken:
         running.broken, running.open_when_lost = True, tuple(running.open_questions)
@@ -134,7 +138,9 @@ async def connection_lost(running: RunningServer, asked: Question, error: MCPErr
     return running.failure(f"was lost during {asked.what}: {error.error.message}{also}")
 
 
-def unanswered(running: RunningServer, asked: Question, error: Exception) -> ServerError:
+def build_unanswered_error(
+    running: RunningServer, asked: ServerRequest, error: Exception
+) -> ServerError:
     """Return the error for an answer that did not come in time, or cannot be read."""
     running.in_doubt = True
     if isinstance(error, TimeoutError):

@@ -10,15 +10,15 @@ from typing import Any, Self
 from pydantic_ai.toolsets import AbstractToolset
 
 from ci_agent_eval.engine.declarations import CLIServer, MCPServer
-from ci_agent_eval.engine.faults import ServerError
-from ci_agent_eval.engine.rate import Sleep
-from ci_agent_eval.engine.servers.cli import cli_toolset
+from ci_agent_eval.engine.infrastructure_errors import ServerError
+from ci_agent_eval.engine.rate_limits import Sleep
+from ci_agent_eval.engine.servers.cli import build_cli_toolset
 from ci_agent_eval.engine.servers.mcp import EpisodeToolset
-from ci_agent_eval.engine.servers.queue import Queue
-from ci_agent_eval.engine.servers.running import RunningServer
-from ci_agent_eval.engine.servers.shared import SharedServer, filled_in
+from ci_agent_eval.engine.servers.queue import ServerQueue
+from ci_agent_eval.engine.servers.running_server import RunningServer
+from ci_agent_eval.engine.servers.shared_server import SharedServer, fill_in_port
 
-STARTS_AT_ONCE = 4
+MAX_CONCURRENT_STARTS = 4
 """More servers starting together would only make each miss its deadline."""
 
 Server = MCPServer | CLIServer
@@ -35,9 +35,9 @@ class ServerPool:
         self._sleep = sleep
         self._shared: list[SharedServer] = []
         self._cli: list[tuple[CLIServer, AbstractToolset[Any]]] = []
-        self._queue = Queue()
+        self._queue = ServerQueue()
         self._asking = asyncio.Lock()
-        self._starts = asyncio.Semaphore(STARTS_AT_ONCE)
+        self._starts = asyncio.Semaphore(MAX_CONCURRENT_STARTS)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._owned: set[RunningServer] = set()
@@ -109,12 +109,12 @@ class ServerPool:
 
     @asynccontextmanager
     async def _own(self, server: MCPServer, episode_id: str) -> AsyncIterator[EpisodeToolset]:
-        running = RunningServer(filled_in(server), self._environ)
+        running = RunningServer(fill_in_port(server), self._environ)
         self._owned.add(running)
         start = self._apart(self._start(running))
         try:
             await asyncio.shield(start)
-            yield EpisodeToolset(server.label, episode_id, _same(running, episode_id))
+            yield EpisodeToolset(server.label, episode_id, _build_fixed_source(running, episode_id))
         finally:
             start.cancel()
             self._owned.discard(running)
@@ -128,7 +128,7 @@ class ServerPool:
                 running = await shared.reset(running)
             shared.used = True
             hidden = shared.server.reset if isinstance(shared.server.reset, str) else None
-            source = _same(running, episode_id)
+            source = _build_fixed_source(running, episode_id)
             yield EpisodeToolset(shared.server.label, episode_id, source, hidden)
 
     async def _start(self, running: RunningServer) -> None:
@@ -148,7 +148,7 @@ class ServerPool:
             for known, toolset in self._cli:
                 if known == server:
                     return toolset
-            toolset = await cli_toolset(server, self._environ)
+            toolset = await build_cli_toolset(server, self._environ)
             self._cli.append((server, toolset))
             return toolset
 
@@ -178,7 +178,7 @@ class ServerPool:
             )
 
 
-def _same(running: RunningServer, episode_id: str) -> Any:
+def _build_fixed_source(running: RunningServer, episode_id: str) -> Any:
     """Return the source of an episode that needs the state its own calls have left."""
 
     async def source() -> RunningServer:

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from ci_agent_eval.engine.servers import leash
+from ci_agent_eval.engine.servers import supervisor
 
-ALWAYS_PASSED = ("PATH", "HOME", "LANG")
+PASSED_VARIABLES = ("PATH", "HOME", "LANG")
 """What a program gets of our environment: enough to start; anything more the test names."""
 
 TAIL_CHARACTERS = 8_192
@@ -25,35 +25,35 @@ TAIL_LINES = 20
 _READ_BYTES = 65_536
 
 
-def child_environment(environ: Mapping[str, str], named: Mapping[str, str]) -> dict[str, str]:
+def build_child_environment(environ: Mapping[str, str], named: Mapping[str, str]) -> dict[str, str]:
     """Return the whole environment of a server: what the test names, and the least to start.
 
     A virtual environment that nobody activated counts as activated, so that `python` is the
     one the tests run on.
     """
-    base = {name: environ[name] for name in ALWAYS_PASSED if name in environ}
+    base = {name: environ[name] for name in PASSED_VARIABLES if name in environ}
     path = base.get("PATH", os.defpath)
     if sys.prefix != sys.base_prefix:
         path = f"{Path(sys.executable).parent}{os.pathsep}{path}"
     return {**base, "PATH": path, **named}
 
 
-def leashed(
+def build_supervised_command(
     command: Sequence[str], names: Sequence[str], stdin: Literal["inherit", "null"]
 ) -> list[str]:
     """Return the command that runs `command` on a leash held by this process."""
-    script = [sys.executable, "-I", "-S", leash.__file__]
+    script = [sys.executable, "-I", "-S", supervisor.__file__]
     return [*script, str(os.getpid()), stdin, ",".join(names), *command]
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     """Return a port of the loopback interface that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-class Tail:
+class StderrTail:
     """The last lines of a process's stderr, read as they come; also tells when it is gone.
 
     `stream` is for the process; close it here (`release`) once the process has it. Then

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from ci_agent_eval.engine.servers.shared import SharedServer
+from ci_agent_eval.engine.servers.shared_server import SharedServer
 from ci_agent_eval.errors import InputError
 
 
 @dataclass
-class Queue:
+class ServerQueue:
     """The holders and those who wait, of every such server of a pool."""
 
     _holders: dict[SharedServer, str] = field(default_factory=dict)

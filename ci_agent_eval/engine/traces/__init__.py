@@ -28,7 +28,7 @@ def record_spans(provider: Any = None) -> AbstractContextManager[Sequence[SpanLi
     of it. A span is there once it has ended.
     """
     from ci_agent_eval.engine.traces.recorder import (  # noqa: PLC0415 - only here is the SDK needed
-        recording,
+        record_sdk_spans,
     )
 
-    return recording(provider)
+    return record_sdk_spans(provider)

@@ -21,9 +21,9 @@ except ImportError as missing:
         "recording spans needs OpenTelemetry's SDK; run: pip install opentelemetry-sdk"
     ) from missing
 
-Recording = list[ReadableSpan]
+RecordedSpans = list[ReadableSpan]
 
-_active: ContextVar[Recording | None] = ContextVar("ci_agent_eval_spans", default=None)
+_active: ContextVar[RecordedSpans | None] = ContextVar("ci_agent_eval_spans", default=None)
 
 
 class SpanRecorder(SpanProcessor):
@@ -35,8 +35,8 @@ class SpanRecorder(SpanProcessor):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_span: dict[int, Recording] = {}
-        self._by_trace: dict[int, Recording] = {}
+        self._by_span: dict[int, RecordedSpans] = {}
+        self._by_trace: dict[int, RecordedSpans] = {}
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Note the recording a span begins in."""
@@ -62,7 +62,7 @@ class SpanRecorder(SpanProcessor):
             if found is not None:
                 found.append(span)
 
-    def forget(self, recording: Recording) -> None:
+    def forget(self, recording: RecordedSpans) -> None:
         """Give nothing more to a recording."""
         with self._lock:
             for known in (self._by_span, self._by_trace):
@@ -75,10 +75,10 @@ _adding = threading.Lock()
 
 
 @contextmanager
-def recording(provider: Any = None) -> Iterator[Sequence[ReadableSpan]]:
+def record_sdk_spans(provider: Any = None) -> Iterator[Sequence[ReadableSpan]]:
     """Record the spans of this task and what it starts. Raises InputError."""
-    recorder = _recorder(_sdk_provider(provider))
-    spans: Recording = []
+    recorder = _get_recorder(_get_sdk_provider(provider))
+    spans: RecordedSpans = []
     token = _active.set(spans)
     try:
         yield spans
@@ -87,7 +87,7 @@ def recording(provider: Any = None) -> Iterator[Sequence[ReadableSpan]]:
         recorder.forget(spans)
 
 
-def _recorder(provider: TracerProvider) -> SpanRecorder:
+def _get_recorder(provider: TracerProvider) -> SpanRecorder:
     with _adding:
         if provider not in _recorders:
             _recorders[provider] = SpanRecorder()
@@ -95,7 +95,7 @@ def _recorder(provider: TracerProvider) -> SpanRecorder:
         return _recorders[provider]
 
 
-def _sdk_provider(provider: Any) -> TracerProvider:
+def _get_sdk_provider(provider: Any) -> TracerProvider:
     given = trace.get_tracer_provider() if provider is None else provider
     if provider is None and isinstance(given, trace.ProxyTracerProvider):
         trace.set_tracer_provider(TracerProvider())

@@ -12,10 +12,10 @@ from ci_agent_eval.contract.base import Count
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
 
-CHAT = frozenset({"chat", "generate_content", "text_completion"})
+CHAT_OPERATIONS = frozenset({"chat", "generate_content", "text_completion"})
 """Operations that ask a model."""
-TOOL = "execute_tool"
-AGENT = "invoke_agent"
+TOOL_OPERATION = "execute_tool"
+AGENT_OPERATION = "invoke_agent"
 
 _INPUT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 _OUTPUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
@@ -61,84 +61,90 @@ class SpanLike(Protocol):
         """`is_ok` or not, and a `description`."""
 
 
-def operation(span: SpanLike) -> str:
+def get_operation(span: SpanLike) -> str:
     """Return the operation's name; empty where it is no GenAI span."""
-    return str(_first(span, ("gen_ai.operation.name",)) or "")
+    return str(_get_first(span, ("gen_ai.operation.name",)) or "")
 
 
-def latency_ms(span: SpanLike) -> float | None:
+def compute_latency_ms(span: SpanLike) -> float | None:
     """Return how long it took; None where it has not ended."""
     if span.start_time is None or span.end_time is None:
         return None
     return round(max(span.end_time - span.start_time, 0) / 1e6, 3)
 
 
-def tokens(span: SpanLike) -> TokenUsage | None:
+def get_tokens(span: SpanLike) -> TokenUsage | None:
     """Return the tokens of a model's answer; None where they were not measured."""
-    taken, given = _count(span, _INPUT), _count(span, _OUTPUT)
+    taken, given = _get_count(span, _INPUT), _get_count(span, _OUTPUT)
     if taken is None or given is None:
         return None
-    return TokenUsage(input=taken, output=given, cached=_count(span, _CACHED) or 0)
+    return TokenUsage(input=taken, output=given, cached=_get_count(span, _CACHED) or 0)
 
 
-def cost_usd(span: SpanLike) -> float | None:
+def get_cost_usd(span: SpanLike) -> float | None:
     """Return the cost where the instrumentation says it."""
-    found = _first(span, _COST)
+    found = _get_first(span, _COST)
     is_cost = isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < 1e15
     return float(found) if is_cost else None
 
 
-def finish_reason(span: SpanLike) -> str | None:
+def get_finish_reason(span: SpanLike) -> str | None:
     """Return why the model stopped, by its first choice; None where nobody says."""
-    found = _first(span, ("gen_ai.response.finish_reasons",))
+    found = _get_first(span, ("gen_ai.response.finish_reasons",))
     reasons = found if isinstance(found, list | tuple) else ()
     return clean_text(str(reasons[0])) if reasons else None
 
 
-def error(span: SpanLike) -> str | None:
+def get_error(span: SpanLike) -> str | None:
     """Return what went wrong; None where nothing did."""
-    failed = not getattr(span.status, "is_ok", True) or _first(span, ("error.type",)) is not None
+    failed = (
+        not getattr(span.status, "is_ok", True) or _get_first(span, ("error.type",)) is not None
+    )
     if not failed:
         return None
-    raised = [_attributes(event) for event in span.events if event.name == "exception"]
+    raised = [_get_event_attributes(event) for event in span.events if event.name == "exception"]
     said = [str(of.get("exception.message")) for of in raised if of.get("exception.message")]
-    known = [getattr(span.status, "description", None), _first(span, ("error.type",))]
+    known = [getattr(span.status, "description", None), _get_first(span, ("error.type",))]
     return clean_text(next((str(text) for text in [*said, *known] if text), "it failed"))
 
 
-def tool_of(span: SpanLike) -> ToolCall:
+def build_tool_call(span: SpanLike) -> ToolCall:
     """Return the call a tool's span tells of."""
-    given = _first(span, ("gen_ai.tool.call.id",))
-    failed = error(span)
+    given = _get_first(span, ("gen_ai.tool.call.id",))
+    failed = get_error(span)
     return ToolCall(
         id=None if given is None else clean_text(str(given)),
-        name=clean_text(str(_first(span, ("gen_ai.tool.name",)) or "unnamed")),
-        arguments=value_of(_first(span, _ARGUMENTS)),
-        result=None if failed else value_of(_first(span, _RESULT)),
+        name=clean_text(str(_get_first(span, ("gen_ai.tool.name",)) or "unnamed")),
+        arguments=parse_attribute(_get_first(span, _ARGUMENTS)),
+        result=None if failed else parse_attribute(_get_first(span, _RESULT)),
         error=failed,
-        duration_ms=latency_ms(span),
+        duration_ms=compute_latency_ms(span),
     )
 
 
-def asked(span: SpanLike) -> list[Message]:
+def get_input_messages(span: SpanLike) -> list[Message]:
     """Return the messages a model was given."""
-    found = _messages(_told(span, "gen_ai.input.messages"))
-    return found or [message for name, message in _old_events(span) if name != "gen_ai.choice"]
+    found = _parse_messages(_get_message_attribute(span, "gen_ai.input.messages"))
+    return found or [
+        message for name, message in _iterate_old_events(span) if name != "gen_ai.choice"
+    ]
 
 
-def answered(span: SpanLike) -> list[Message]:
+def get_output_messages(span: SpanLike) -> list[Message]:
     """Return the messages a model answered with."""
-    found = _messages(_told(span, "gen_ai.output.messages"))
-    return found or [message for name, message in _old_events(span) if name == "gen_ai.choice"]
+    found = _parse_messages(_get_message_attribute(span, "gen_ai.output.messages"))
+    return found or [
+        message for name, message in _iterate_old_events(span) if name == "gen_ai.choice"
+    ]
 
 
-def text_of(message: Message) -> str:
+def get_text(message: Message) -> str:
     """Return the text of a message; thoughts and files are none."""
     texts = [part.get("content") for part in message["parts"] if part.get("type") == "text"]
     return clean_text("\n".join(text for text in texts if isinstance(text, str)))
 
 
-def calls_of(message: Message) -> Iterator[ToolCall]:
+def iterate_calls(message: Message) -> Iterator[ToolCall]:
     """Yield the calls a message asks for."""
     for part in message["parts"]:
         if part.get("type") == "tool_call":
@@ -146,18 +152,18 @@ def calls_of(message: Message) -> Iterator[ToolCall]:
             yield ToolCall(
                 id=None if given is None else clean_text(str(given)),
                 name=clean_text(str(part.get("name") or "unnamed")),
-                arguments=value_of(part.get("arguments")),
+                arguments=parse_attribute(part.get("arguments")),
             )
 
 
-def results_of(message: Message) -> Iterator[tuple[str, JsonValue]]:
+def iterate_results(message: Message) -> Iterator[tuple[str, JsonValue]]:
     """Yield what tools answered: call id and result. The conventions say `response`."""
     for part in message["parts"]:
         if part.get("type") == "tool_call_response":
-            yield str(part.get("id")), value_of(part.get("response", part.get("result")))
+            yield str(part.get("id")), parse_attribute(part.get("response", part.get("result")))
 
 
-def value_of(value: Any) -> JsonValue:
+def parse_attribute(value: Any) -> JsonValue:
     """Return a value as JSON; attributes hold objects as JSON texts."""
     if isinstance(value, str):
         try:
@@ -167,17 +173,17 @@ def value_of(value: Any) -> JsonValue:
     return to_jsonable(value)
 
 
-def _told(span: SpanLike, name: str) -> Any:
+def _get_message_attribute(span: SpanLike, name: str) -> Any:
     """Return an attribute of the span, or of the event that may hold it instead."""
-    found = _first(span, (name,))
+    found = _get_first(span, (name,))
     for event in span.events if found is None else ():
         if event.name == _DETAILS:
-            found = _attributes(event).get(name, found)
+            found = _get_event_attributes(event).get(name, found)
     return found
 
 
-def _messages(value: Any) -> list[Message]:
-    plain = value_of(value)
+def _parse_messages(value: Any) -> list[Message]:
+    plain = parse_attribute(value)
     items = plain if isinstance(plain, list) else []
     return [
         {"role": item.get("role"), "parts": [part for part in parts if isinstance(part, dict)]}
@@ -186,22 +192,22 @@ def _messages(value: Any) -> list[Message]:
     ]
 
 
-def _old_events(span: SpanLike) -> Iterator[tuple[str, Message]]:
+def _iterate_old_events(span: SpanLike) -> Iterator[tuple[str, Message]]:
     """Yield what older instrumentations tell by events, on the span or as its `events`."""
-    listed = value_of(_first(span, ("events",)))
+    listed = parse_attribute(_get_first(span, ("events",)))
     bodies = [body for body in listed if isinstance(body, dict)] if isinstance(listed, list) else []
     told: list[tuple[str, Mapping[str, Any]]] = [
         (str(body.get("event.name")), body) for body in bodies
     ]
-    told += [(event.name, _attributes(event)) for event in span.events]
+    told += [(event.name, _get_event_attributes(event)) for event in span.events]
     for name, body in told:
         if name in _OLD_ROLES:
-            yield name, _old_message(_OLD_ROLES[name], body)
+            yield name, _convert_old_message(_OLD_ROLES[name], body)
         elif name in _OLDEST:
             role, key = _OLDEST[name]
             yield (
                 ("gen_ai.choice" if role == "assistant" else name),
-                _old_message(role, {"content": body.get(key)}),
+                _convert_old_message(role, {"content": body.get(key)}),
             )
 
 
@@ -218,8 +224,8 @@ _OLDEST = {
 }
 
 
-def _old_message(role: str, body: Mapping[str, Any]) -> Message:
-    inner = value_of(body.get("message"))
+def _convert_old_message(role: str, body: Mapping[str, Any]) -> Message:
+    inner = parse_attribute(body.get("message"))
     said: Mapping[str, Any] = inner if isinstance(inner, dict) else body
     content = said.get("content")
     if role == "tool":
@@ -231,7 +237,7 @@ def _old_message(role: str, body: Mapping[str, Any]) -> Message:
     if content is not None:
         text = content if isinstance(content, str) else json.dumps(to_jsonable(content))
         parts.append({"type": "text", "content": text})
-    calls = value_of(said.get("tool_calls"))
+    calls = parse_attribute(said.get("tool_calls"))
     for call in calls if isinstance(calls, list) else []:
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(call, dict) and isinstance(function, dict):
@@ -239,16 +245,16 @@ def _old_message(role: str, body: Mapping[str, Any]) -> Message:
     return {"role": role, "parts": parts}
 
 
-def _attributes(event: Any) -> Mapping[str, Any]:
+def _get_event_attributes(event: Any) -> Mapping[str, Any]:
     return event.attributes or {}
 
 
-def _first(span: SpanLike, names: Sequence[str]) -> Any:
+def _get_first(span: SpanLike, names: Sequence[str]) -> Any:
     given = span.attributes or {}
     return next((given[name] for name in names if given.get(name) is not None), None)
 
 
-def _count(span: SpanLike, names: Sequence[str]) -> Count | None:
-    found = _first(span, names)
+def _get_count(span: SpanLike, names: Sequence[str]) -> Count | None:
+    found = _get_first(span, names)
     is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= 2**53
     return found if is_count else None

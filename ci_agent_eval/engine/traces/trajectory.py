@@ -22,29 +22,29 @@ def trajectory_from_spans(spans: Iterable[SpanLike]) -> Trajectory:
     A model call that failed is no turn. Contents that were not recorded are empty; tokens
     and cost that were not are None.
     """
-    ordered = sorted(spans, key=_order)
-    above = {_id(span): span for span in ordered}
-    reading = _Reading()
+    ordered = sorted(spans, key=_get_sort_key)
+    above = {_get_span_id(span): span for span in ordered}
+    reading = _TrajectoryBuilder()
     for span in ordered:
-        operation = said.operation(span)
-        inside = {said.operation(other) for other in _ancestors(span, above)}
-        if operation in said.CHAT and not inside & said.CHAT:
-            reading.chat(span, is_inner=said.TOOL in inside)
-        elif operation == said.TOOL:
+        operation = said.get_operation(span)
+        inside = {said.get_operation(other) for other in _iterate_ancestors(span, above)}
+        if operation in said.CHAT_OPERATIONS and not inside & said.CHAT_OPERATIONS:
+            reading.chat(span, is_inner=said.TOOL_OPERATION in inside)
+        elif operation == said.TOOL_OPERATION:
             reading.tool(span)
     return Trajectory(turns=tuple(reading.turns))
 
 
-def _order(span: SpanLike) -> tuple[int, int, int]:
+def _get_sort_key(span: SpanLike) -> tuple[int, int, int]:
     """Sort by beginning; of two that begin at once the one that ends later holds the other."""
-    return (span.start_time or 0, -(span.end_time or 0), _id(span))
+    return (span.start_time or 0, -(span.end_time or 0), _get_span_id(span))
 
 
-def _id(span: SpanLike) -> int:
+def _get_span_id(span: SpanLike) -> int:
     return int(span.context.span_id)
 
 
-def _ancestors(span: SpanLike, known: Mapping[int, SpanLike]) -> Iterator[SpanLike]:
+def _iterate_ancestors(span: SpanLike, known: Mapping[int, SpanLike]) -> Iterator[SpanLike]:
     """Yield the spans around a span, its parent first; those not recorded are left out."""
     seen: set[int] = set()
     current: Any = span
@@ -59,7 +59,7 @@ def _ancestors(span: SpanLike, known: Mapping[int, SpanLike]) -> Iterator[SpanLi
 
 
 @dataclass
-class _Reading:
+class _TrajectoryBuilder:
     """The turns so far."""
 
     turns: list[Turn] = field(default_factory=list)
@@ -70,24 +70,24 @@ class _Reading:
 
     def chat(self, span: SpanLike, *, is_inner: bool) -> None:
         """Take a model call: what is new of what it was asked, and what it answered."""
-        asked, answered = said.asked(span), said.answered(span)
+        asked, answered = said.get_input_messages(span), said.get_output_messages(span)
         self._results(asked)
         if not is_inner:
             self._prompts(asked)
-        usage = said.tokens(span)
-        if said.error(span) is not None and not answered and usage is None:
+        usage = said.get_tokens(span)
+        if said.get_error(span) is not None and not answered and usage is None:
             return
-        calls = tuple(call for message in answered for call in said.calls_of(message))
+        calls = tuple(call for message in answered for call in said.iterate_calls(message))
         self._open += [(len(self.turns), place) for place in range(len(calls))]
         self.turns.append(
             Turn(
                 role="assistant",
-                content="\n".join(text for text in map(said.text_of, answered) if text),
+                content="\n".join(text for text in map(said.get_text, answered) if text),
                 tool_calls=calls,
-                latency_ms=said.latency_ms(span),
+                latency_ms=said.compute_latency_ms(span),
                 tokens=usage,
-                cost_usd=said.cost_usd(span),
-                finish_reason=said.finish_reason(span),
+                cost_usd=said.get_cost_usd(span),
+                finish_reason=said.get_finish_reason(span),
             )
         )
         if not is_inner:
@@ -95,7 +95,7 @@ class _Reading:
 
     def tool(self, span: SpanLike) -> None:
         """Put what a tool's span tells where its call is; one nobody asked for is added."""
-        told = said.tool_of(span)
+        told = said.build_tool_call(span)
         place = self._place(told)
         if place is None:
             self._add(told)
@@ -109,14 +109,14 @@ class _Reading:
         """Add the prompts after the model's last word; a repeated request repeats them."""
         last = max((n for n, m in enumerate(asked) if m["role"] == "assistant"), default=-1)
         new = [m for m in asked[last + 1 :] if m["role"] == "user"]
-        texts = [text for text in map(said.text_of, new) if text]
+        texts = [text for text in map(said.get_text, new) if text]
         if texts != self._prompted:
             self.turns += [Turn(role="user", content=text) for text in texts]
             self._prompted = texts
 
     def _results(self, asked: Sequence[said.Message]) -> None:
         """Fill in results that no span told: of tools that ran elsewhere."""
-        told = dict(result for message in asked for result in said.results_of(message))
+        told = dict(result for message in asked for result in said.iterate_results(message))
         for place in list(self._open):
             call = self._call(place)
             if call.id in told:

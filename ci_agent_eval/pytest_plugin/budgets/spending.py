@@ -14,7 +14,7 @@ from ci_agent_eval.storage.ledger.budget_monitor import SuiteBudgetMonitor
 from ci_agent_eval.storage.ledger.limits import RunUsage
 
 if TYPE_CHECKING:
-    from ci_agent_eval.engine.limits import Spent as SpentByRun
+    from ci_agent_eval.engine.limits import RunUsage as SpentByRun
 
 
 class Account:

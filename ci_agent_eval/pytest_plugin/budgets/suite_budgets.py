@@ -15,7 +15,7 @@ import pytest
 from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetKind
 
 if TYPE_CHECKING:
-    from ci_agent_eval.engine.limits import Spent
+    from ci_agent_eval.engine.limits import RunUsage
     from ci_agent_eval.pytest_plugin.budgets.stop import BudgetStop
     from ci_agent_eval.storage.ledger.budget_monitor import SuiteBudgetMonitor
 
@@ -87,7 +87,7 @@ def stop_of(config: pytest.Config) -> BudgetStop | None:
     return found
 
 
-def on_spent(config: pytest.Config) -> Callable[[str, object, Spent | None], None] | None:
+def on_spent(config: pytest.Config) -> Callable[[str, object, RunUsage | None], None] | None:
     """Return what the engine tells of each answer; None where nobody asks."""
     found = stop_of(config)
     return None if found is None else found.kept.accounts.run

@@ -110,10 +110,10 @@ def watch_requests() -> None:
     """Record and replay what the code of episodes asks of models, where PydanticAI is there."""
     if find_spec("pydantic_ai") is not None:
         from ci_agent_eval.engine.nested_requests import (  # noqa: PLC0415 - inert until used
-            watch_episodes,
+            record_episode_requests,
         )
 
-        watch_episodes()
+        record_episode_requests()
 
 
 def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:
@@ -199,16 +199,16 @@ class RecordedRuns:
 
     async def judge(self, rubric: Rubric, episode: Episode) -> JudgeVerdict:
         """Ask the rubric's model about an episode. Raises JudgeError and InputError."""
-        from ci_agent_eval.engine.judge import judge  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.engine.judge import ask_judge  # noqa: PLC0415 - inert until used
 
-        return await judge(rubric, episode, self._judge_models())
+        return await ask_judge(rubric, episode, self._judge_models())
 
     async def judge_model(self, model: object) -> Any:
         """Return a judge's model, rate limited, replayed and counted. Raises InputError."""
-        from ci_agent_eval.engine.judge_models import judge_of  # noqa: PLC0415 - inert until used
-        from ci_agent_eval.engine.rate import Tally  # noqa: PLC0415 - as above
+        from ci_agent_eval.engine.judge_models import parse_judge_model  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.engine.rate_limits import RateLimitTally  # noqa: PLC0415 - as above
 
-        return await self._judge_models().model(judge_of(model), Tally())
+        return await self._judge_models().model(parse_judge_model(model), RateLimitTally())
 
     def _judge_models(self) -> JudgeModels:
         from ci_agent_eval.engine.judge_models import JudgeModels  # noqa: PLC0415 - inert until used
@@ -222,7 +222,7 @@ class RecordedRuns:
         return RunLimits.from_budgets(self.recorder.budgets).after(self.recorder.trajectory)
 
     def _record(self, result: AgentResult) -> None:
-        from ci_agent_eval.engine.prices import price_table  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.engine.prices import get_price_table  # noqa: PLC0415 - inert until used
 
         self.recorder.record_run(
             result.turns,
@@ -237,7 +237,7 @@ class RecordedRuns:
         # An adapter that does not know its agent's tools says none.
         self.recorder.note_conditions(
             tools=tuple(sorted(set(result.available_tools))) or None,
-            prices=None if result.cost_usd is None else price_table(),
+            prices=None if result.cost_usd is None else get_price_table(),
         )
         self.recorder.agent = self.recorder.agent or result.agent
         self.recorder.model = self.recorder.model or result.model

@@ -18,7 +18,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from ci_agent_eval.engine.cassette import CassetteModel, CassetteStore
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.engine.run import aitest_run
-from ci_agent_eval.engine.turns import turns_from
+from ci_agent_eval.engine.turns import convert_to_turns
 from ci_agent_eval.redaction import Redactor
 from tests.integration.engine import rig
 from tests.model_server import ModelServer, Script
@@ -134,7 +134,7 @@ async def streams(folder, mode, agent, rounds):
         async with CassetteModel(agent.model, tape) as model:
             for number in range(rounds):
                 end, messages = await stream(agent, f"round {number}", model, messages)
-                seen.append((end, turns_of(turns_from(messages))))
+                seen.append((end, turns_of(convert_to_turns(messages))))
     return seen, tape.counts
 
 

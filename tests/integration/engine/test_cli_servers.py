@@ -15,8 +15,8 @@ from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from ci_agent_eval.checks import ErrorRecovery
 from ci_agent_eval.engine import aitest_run
 from ci_agent_eval.engine.declarations import CLIServer
-from ci_agent_eval.engine.faults import ServerError
-from ci_agent_eval.engine.servers.cli import HELP_CHARACTERS
+from ci_agent_eval.engine.infrastructure_errors import ServerError
+from ci_agent_eval.engine.servers.cli import MAX_HELP_CHARACTERS
 from ci_agent_eval.engine.servers.pool import ServerPool
 from tests.builders import talk, turn
 from tests.integration.engine.rig import agent, go, session
@@ -200,7 +200,7 @@ def test_help_is_asked_for_once_and_cut(tmp_path: Path) -> None:
     texts = asyncio.run(main())
     assert len(set(texts)) == 1
     assert "usage: tool show|fail|flood|wait" in texts[0]
-    assert f"[cut: the first {HELP_CHARACTERS} of" in texts[0]
+    assert f"[cut: the first {MAX_HELP_CHARACTERS} of" in texts[0]
     assert (tmp_path / "asked.log").read_text() == "asked\n"
 
 

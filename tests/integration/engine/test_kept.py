@@ -8,7 +8,7 @@ import weakref
 
 from ci_agent_eval.engine.cassette.store import MAX_CACHED, CassetteStore
 from ci_agent_eval.engine.declarations import Agent, Provider
-from ci_agent_eval.engine.session import MOST_LOOPS, EngineSession
+from ci_agent_eval.engine.session import MAX_LOOPS, EngineSession
 from ci_agent_eval.redaction import Redactor
 
 
@@ -18,7 +18,7 @@ def test_declarations_that_tests_make_themselves_are_not_all_kept():
     first = Agent(provider)
     loop = weakref.ref(session.loop_of(first))
     assert session.loop_of(first) is loop()
-    for _ in range(MOST_LOOPS):
+    for _ in range(MAX_LOOPS):
         session.loop_of(Agent(provider))
     gc.collect()
     assert loop() is None

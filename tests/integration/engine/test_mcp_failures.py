@@ -11,7 +11,7 @@ import pytest
 from pydantic_ai.exceptions import ModelRetry
 
 from ci_agent_eval.engine.declarations import MCPServer, Wait
-from ci_agent_eval.engine.faults import ServerError
+from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.servers.pool import ServerPool
 from tests.integration.engine.rig import Clock
 from tests.servers.rig import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.engine.declarations import MCPServer
-from ci_agent_eval.engine.faults import ServerError
+from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.servers.pool import ServerPool
 from tests.servers.rig import CONTEXT, a_bank, a_rogue, a_web_bank, call, gone, is_there, parent_of
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic_ai.exceptions import ModelRetry
 
 from ci_agent_eval.engine.declarations import CLIServer, MCPServer, Wait
-from ci_agent_eval.engine.faults import ServerError
+from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.servers.pool import ServerPool
 from ci_agent_eval.errors import InputError
 from tests.servers.rig import a_bank, a_rogue, a_web_bank, an_sse_bank, call, is_there

@@ -7,15 +7,15 @@ import asyncio
 import pytest
 
 from ci_agent_eval.engine.declarations import Provider
-from ci_agent_eval.engine.rate import (
-    LONGEST_RETRY_AFTER_S,
-    TOO_MANY_RETRIES,
-    TRANSIENT_RETRIES,
+from ci_agent_eval.engine.pausable_deadline import PausableDeadline
+from ci_agent_eval.engine.rate_limits import (
+    MAX_RATE_LIMIT_RETRIES,
+    MAX_RETRY_AFTER_S,
+    MAX_TRANSIENT_RETRIES,
     Limiter,
-    Tally,
+    RateLimitTally,
 )
 from ci_agent_eval.engine.run import aitest_run
-from ci_agent_eval.engine.stopwatch import Stopwatch
 from tests.integration.engine.rig import Clock, agent, go, run, session
 from tests.model_server import ModelServer
 
@@ -59,17 +59,17 @@ def test_without_a_hint_each_wait_is_longer():
 def test_a_server_that_never_relents_is_asked_so_often_and_no_more():
     clock = Clock()
     (result,), server = runs([429], 1, clock)
-    assert len(server.requests) == 1 + TOO_MANY_RETRIES
-    assert result.rate_limited == 1 + TOO_MANY_RETRIES
+    assert len(server.requests) == 1 + MAX_RATE_LIMIT_RETRIES
+    assert result.rate_limited == 1 + MAX_RATE_LIMIT_RETRIES
     assert (result.stop_reason, result.outcome) == ("model_error", "error")
-    assert f"429, too many requests: {1 + TOO_MANY_RETRIES} times" in result.error
+    assert f"429, too many requests: {1 + MAX_RATE_LIMIT_RETRIES} times" in result.error
 
 
 def test_a_wait_of_hours_is_a_no():
     clock = Clock()
     (result,), server = runs([{"status": 429, "retry_after": "7200"}], 1, clock)
     assert (len(server.requests), result.stop_reason) == (1, "model_error")
-    assert sum(clock.slept) <= LONGEST_RETRY_AFTER_S
+    assert sum(clock.slept) <= MAX_RETRY_AFTER_S
 
 
 def test_an_empty_account_is_not_asked_again():
@@ -80,12 +80,12 @@ def test_an_empty_account_is_not_asked_again():
 
 @pytest.mark.parametrize("status", [500, 502, 503])
 def test_a_passing_failure_is_tried_again_by_nobody_but_us(status):
-    (result,), server = runs([status] * TRANSIENT_RETRIES + ["hi"], 1, Clock())
+    (result,), server = runs([status] * MAX_TRANSIENT_RETRIES + ["hi"], 1, Clock())
     assert (result.success, result.rate_limited) == (True, 0)
-    assert len(server.requests) == 1 + TRANSIENT_RETRIES
+    assert len(server.requests) == 1 + MAX_TRANSIENT_RETRIES
     assert {asked.headers["x-stainless-retry-count"] for asked in server.requests} == {"0"}
     (result,), server = runs([status], 1, Clock())
-    assert (result.stop_reason, len(server.requests)) == ("model_error", 1 + TRANSIENT_RETRIES)
+    assert (result.stop_reason, len(server.requests)) == ("model_error", 1 + MAX_TRANSIENT_RETRIES)
 
 
 def test_a_request_that_is_wrong_is_not_sent_again():
@@ -152,7 +152,7 @@ def test_waiting_for_a_limit_does_not_use_up_the_agents_time():
         now = asyncio.get_running_loop().time
         async with asyncio.timeout(100) as deadline:
             await asyncio.sleep(0)
-            watch = Stopwatch(deadline)
+            watch = PausableDeadline(deadline)
             watch.waiting(True)
             held = deadline.when()
             watch.waiting(False)
@@ -194,7 +194,7 @@ def test_one_episodes_refusal_holds_the_next_ones_request_too():
 
     async def next_one():
         limiter.too_many(started=clock(), pause_s=30)
-        async with limiter.turn(0, Tally()):
+        async with limiter.turn(0, RateLimitTally()):
             return clock.now
 
     assert go(next_one()) == 1030

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ci_agent_eval.engine.faults import ServerError
+from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.engine.run import aitest_run

@@ -3,37 +3,43 @@
 import pytest
 
 from ci_agent_eval.engine.declarations import CLIServer
-from ci_agent_eval.engine.servers.cli import check_subcommand, description, rendered
-from ci_agent_eval.engine.servers.commands import Ended, Output
+from ci_agent_eval.engine.servers.cli import (
+    check_subcommand,
+    render_command_result,
+    render_tool_description,
+)
+from ci_agent_eval.engine.servers.commands import CommandResult, StreamOutput
 from ci_agent_eval.errors import InputError
 
 
-def output(text: str, size: int | None = None) -> Output:
-    return Output(text, len(text) if size is None else size, len(text))
+def output(text: str, size: int | None = None) -> StreamOutput:
+    return StreamOutput(text, len(text) if size is None else size, len(text))
 
 
-def ended(stdout: str = "", stderr: str = "", code: int = 0, timed_out: bool = False) -> Ended:
-    return Ended(code, output(stdout), output(stderr), timed_out)
+def ended(
+    stdout: str = "", stderr: str = "", code: int = 0, timed_out: bool = False
+) -> CommandResult:
+    return CommandResult(code, output(stdout), output(stderr), timed_out)
 
 
 def test_a_result_is_output_errors_and_exit_code() -> None:
-    text = rendered(ended("half done\n", "it broke\n", 3), 30)
+    text = render_command_result(ended("half done\n", "it broke\n", 3), 30)
     assert text == "half done\n[stderr]\nit broke\n[exit code 3]"
 
 
 def test_a_silent_success_still_says_how_it_ended() -> None:
-    assert rendered(ended(), 30) == "[exit code 0]"
+    assert render_command_result(ended(), 30) == "[exit code 0]"
 
 
 def test_what_was_cut_is_said() -> None:
-    cut = Ended(0, output("abc", 1000), output("", 7), timed_out=False)
-    assert rendered(cut, 30) == (
+    cut = CommandResult(0, output("abc", 1000), output("", 7), timed_out=False)
+    assert render_command_result(cut, 30) == (
         "abc\n[cut: the first 3 of 1000 bytes]\n[cut: the first 0 of 7 bytes]\n[exit code 0]"
     )
 
 
 def test_a_timeout_is_said_in_place_of_the_exit_code() -> None:
-    text = rendered(ended("so far", code=137, timed_out=True), 2.5)
+    text = render_command_result(ended("so far", code=137, timed_out=True), 2.5)
     assert text == "so far\n[killed: it had not ended after 2.5 s]"
 
 
@@ -58,7 +64,7 @@ def test_an_empty_list_allows_nothing() -> None:
 
 def test_the_description_says_what_a_model_must_know() -> None:
     server = CLIServer(name="git", command="git", allowed_subcommands=["status"])
-    text = description(server, "usage: git ...")
+    text = render_tool_description(server, "usage: git ...")
     assert text.startswith("Runs `git`.")
     assert "there is no shell" in text
     assert "Allowed subcommands: status." in text
@@ -67,4 +73,4 @@ def test_the_description_says_what_a_model_must_know() -> None:
 
 def test_a_declared_description_comes_first() -> None:
     server = CLIServer(name="git", command="git", description="The shop's repository.")
-    assert description(server, None).startswith("The shop's repository.\n\n")
+    assert render_tool_description(server, None).startswith("The shop's repository.\n\n")

@@ -7,7 +7,7 @@ import pytest
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.stops import AgentStop, StopReason
 from ci_agent_eval.contract.trajectory import Trajectory, Turn
-from ci_agent_eval.engine.limits import RunLimits, Spent, limit_reached
+from ci_agent_eval.engine.limits import RunLimits, RunUsage, find_exceeded_limit
 from ci_agent_eval.engine.result import AgentResult
 from ci_agent_eval.errors import InputError
 
@@ -49,7 +49,7 @@ def test_a_timeout_before_any_answer_is_an_infrastructure_error():
     ],
 )
 def test_a_limit_is_reached_by_what_goes_beyond_it(limits, reason):
-    stop = limit_reached(limits, Spent(tool_calls=4, tokens=30, cost_usd=1.0))
+    stop = find_exceeded_limit(limits, RunUsage(tool_calls=4, tokens=30, cost_usd=1.0))
     assert (stop.reason if stop else None) == reason
 
 

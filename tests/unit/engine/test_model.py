@@ -8,7 +8,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers import infer_provider_class
 
 from ci_agent_eval.engine.declarations import Provider
-from ci_agent_eval.engine.model import NO_KEY, build_model, model_settings
+from ci_agent_eval.engine.model import NO_KEY, build_model, build_model_settings
 from ci_agent_eval.errors import InputError
 
 KEY = {"OPENAI_API_KEY": "k-openai", "HOUSE_KEY": "k-house"}
@@ -86,9 +86,9 @@ def test_a_provider_that_cannot_be_had_is_named(model, said):
 
 
 def test_only_what_is_set_is_a_setting():
-    assert model_settings(Provider("openai:m")) == {}
+    assert build_model_settings(Provider("openai:m")) == {}
     both = Provider("openai:m", temperature=0, max_tokens=5)
-    assert model_settings(both) == {"temperature": 0, "max_tokens": 5}
+    assert build_model_settings(both) == {"temperature": 0, "max_tokens": 5}
 
 
 def vendor_of(name):

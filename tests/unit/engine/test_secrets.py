@@ -8,7 +8,7 @@ import pytest
 
 from ci_agent_eval.engine.adapters import CommandAgent, HTTPAgent
 from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
-from ci_agent_eval.engine.secrets import declared_secrets
+from ci_agent_eval.engine.secrets import find_declared_secrets
 
 SECRET = "k4Wq-9Zt/Lx2="
 BASIC = base64.b64encode(f"clerk:{SECRET}".encode()).decode()
@@ -43,7 +43,7 @@ def an_agent(*mcp, cli=(), **provider):
     ],
 )
 def test_is_found(agent):
-    assert any(SECRET[:8] in found for found in declared_secrets(agent, {"DESK": SECRET}))
+    assert any(SECRET[:8] in found for found in find_declared_secrets(agent, {"DESK": SECRET}))
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_is_found(agent):
     ],
 )
 def test_what_is_no_secret_stays(agent):
-    assert not list(declared_secrets(agent, {"DESK": SECRET}))
+    assert not list(find_declared_secrets(agent, {"DESK": SECRET}))

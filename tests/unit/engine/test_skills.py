@@ -12,7 +12,7 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RunUsage
 
 from ci_agent_eval.engine.declarations import Agent, Provider
-from ci_agent_eval.engine.skill_files import CAP_BYTES, read_reference, skill_toolset
+from ci_agent_eval.engine.skill_files import CAP_BYTES, build_skill_toolset, read_skill_file
 from ci_agent_eval.engine.skills import FIELDS, Skill, parse_front_matter, split_front_matter
 from ci_agent_eval.errors import InputError
 
@@ -187,7 +187,7 @@ def test_any_front_matter_is_read_or_refused_with_a_line(line: str) -> None:
     "name", ["references/rates.md", "rates.md", "./references/rates.md", "references//rates.md"]
 )
 def test_a_reference_is_read_by_its_name(full: Path, name: str) -> None:
-    assert read_reference(Skill.from_path(full), name) == "Rates: 3 %"
+    assert read_skill_file(Skill.from_path(full), name) == "Rates: 3 %"
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_reference_is_read_by_its_name(full: Path, name: str) -> None:
 )
 def test_nothing_else_is_read(full: Path, name: str) -> None:
     with pytest.raises(ModelRetry, match=r"has no file .* It has: references/deep/tax.md"):
-        read_reference(Skill.from_path(full), name)
+        read_skill_file(Skill.from_path(full), name)
 
 
 def test_a_file_that_became_a_link_is_not_followed(full: Path) -> None:
@@ -215,24 +215,24 @@ def test_a_file_that_became_a_link_is_not_followed(full: Path) -> None:
     (full / "references" / "rates.md").unlink()
     (full / "references" / "rates.md").symlink_to("/etc/passwd")
     with pytest.raises(ModelRetry, match="leads out of the skill's folder"):
-        read_reference(skill, "rates.md")
+        read_skill_file(skill, "rates.md")
 
 
 def test_a_file_that_went_away_is_told(full: Path) -> None:
     skill = Skill.from_path(full)
     (full / "references" / "rates.md").unlink()
     with pytest.raises(ModelRetry, match="cannot be read now"):
-        read_reference(skill, "rates.md")
+        read_skill_file(skill, "rates.md")
 
 
 def test_a_long_file_is_cut_and_said_to_be(full: Path) -> None:
     (full / "references" / "rates.md").write_text("x" * (CAP_BYTES + 5))
-    text = read_reference(Skill.from_path(full), "rates.md")
+    text = read_skill_file(Skill.from_path(full), "rates.md")
     assert text == "x" * CAP_BYTES + f"\n[cut: the first {CAP_BYTES} of {CAP_BYTES + 5} bytes]"
 
 
 def test_an_agent_reads_through_a_tool(full: Path) -> None:
-    toolset = skill_toolset(Skill.from_path(full))
+    toolset = build_skill_toolset(Skill.from_path(full))
     assert toolset is not None
     context = RunContext(deps=None, model=TestModel(), usage=RunUsage())
 
@@ -245,4 +245,4 @@ def test_an_agent_reads_through_a_tool(full: Path) -> None:
 
 
 def test_a_skill_that_brings_nothing_along_needs_no_tool(folder: Path) -> None:
-    assert skill_toolset(Skill.from_path(folder)) is None
+    assert build_skill_toolset(Skill.from_path(folder)) is None

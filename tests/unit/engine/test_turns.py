@@ -18,8 +18,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-from ci_agent_eval.engine import stamp
-from ci_agent_eval.engine.turns import CallNote, RunNotes, turns_from
+from ci_agent_eval.engine import response_stamp
+from ci_agent_eval.engine.turns import CallNote, RunNotes, convert_to_turns
 
 
 def asked(*parts):
@@ -35,13 +35,13 @@ def returned(content, call="c1", **options):
 
 
 def test_what_the_model_thinks_is_not_what_it_says():
-    (turn,) = turns_from([answered(ThinkingPart("hm"), TextPart("a"), TextPart("b"))])
+    (turn,) = convert_to_turns([answered(ThinkingPart("hm"), TextPart("a"), TextPart("b"))])
     assert turn.content == "ab"
 
 
 def test_the_loops_own_words_are_neither_the_users_nor_the_agents():
     again = RetryFeedbackPart("again", retry=RetryInfo(cause="no_output"))
-    turns = turns_from([asked(UserPromptPart("hi")), answered(), asked(again)])
+    turns = convert_to_turns([asked(UserPromptPart("hi")), answered(), asked(again)])
     assert [(t.role, t.content) for t in turns] == [
         ("user", "hi"),
         ("assistant", ""),
@@ -50,7 +50,7 @@ def test_the_loops_own_words_are_neither_the_users_nor_the_agents():
 
 
 def test_arguments_that_are_no_json_are_kept_as_written():
-    calls = turns_from(
+    calls = convert_to_turns(
         [
             answered(
                 ToolCallPart("look", '{"a": 1}', "c1"),
@@ -69,7 +69,7 @@ def test_an_outcome_other_than_success_is_an_error():
             answered(ToolCallPart("look", {}, "c1")),
             asked(returned("no such account", outcome=outcome)),
         ]
-        (call,) = turns_from(messages)[0].tool_calls
+        (call,) = convert_to_turns(messages)[0].tool_calls
         assert (call.result, call.error) == (None, "no such account")
 
 
@@ -78,14 +78,14 @@ def test_equal_ids_are_answered_in_order():
         answered(ToolCallPart("look", {}, "c1"), ToolCallPart("look", {}, "c1")),
         asked(returned("first"), returned("second"), returned("nobody's", call="c9")),
     ]
-    assert [c.result for c in turns_from(messages)[0].tool_calls] == ["first", "second"]
+    assert [c.result for c in convert_to_turns(messages)[0].tool_calls] == ["first", "second"]
 
 
 def test_a_file_is_named_and_not_written_out():
     image = BinaryContent(b"\x89PNG" * 1000, media_type="image/png")
     messages = [answered(ToolCallPart("look", {}, "c1")), asked(returned(["see", image]))]
-    assert turns_from(messages)[0].tool_calls[0].result == ["see", "<image/png, 4000 bytes>"]
-    (turn,) = turns_from([asked(UserPromptPart(["look at", image]))])
+    assert convert_to_turns(messages)[0].tool_calls[0].result == ["see", "<image/png, 4000 bytes>"]
+    (turn,) = convert_to_turns([asked(UserPromptPart(["look at", image]))])
     assert turn.content == "look at\n<image/png, 4000 bytes>"
 
 
@@ -100,7 +100,7 @@ def test_notes_fill_what_messages_lack_and_replace_nothing():
         (1, "c2"): CallNote(7, result="seen"),
         (2, "c1"): CallNote(9, error="it was stopped"),
     }
-    first, second = turns_from(messages, RunNotes(calls=notes))
+    first, second = convert_to_turns(messages, RunNotes(calls=notes))
     assert [(c.duration_ms, c.result, c.error) for c in first.tool_calls] == [
         (5, "said", None),
         (7, "seen", None),
@@ -113,15 +113,17 @@ def test_usage_cost_latency_and_source_come_with_the_response():
         input_tokens=10, output_tokens=5, cache_read_tokens=4, cost=Decimal("0.25")
     )
     response = answered(TextPart("hi"), usage=usage)
-    stamp.stamp(response, latency_ms=12.5)
-    stamp.stamp(response, source="replayed")
-    (turn,) = turns_from([response])
+    response_stamp.stamp_response(response, latency_ms=12.5)
+    response_stamp.stamp_response(response, source="replayed")
+    (turn,) = convert_to_turns([response])
     assert (turn.tokens.input, turn.tokens.output, turn.tokens.cached) == (10, 5, 4)
     assert (turn.cost_usd, turn.latency_ms, turn.source) == (0.25, 12.5, "replayed")
 
 
 def test_nothing_measured_is_none_and_not_nothing():
-    (turn,) = turns_from([answered(TextPart("hi"), usage=RequestUsage(unmeasured_requests=1))])
+    (turn,) = convert_to_turns(
+        [answered(TextPart("hi"), usage=RequestUsage(unmeasured_requests=1))]
+    )
     assert (turn.tokens, turn.cost_usd, turn.latency_ms, turn.source) == (None, None, None, "live")
 
 
@@ -136,6 +138,6 @@ def test_hostile_text_is_always_data(text, args, content):
         answered(TextPart(text), ToolCallPart(text, args, text)),
         asked(ToolReturnPart(text, content, text)),
     ]
-    turns = turns_from(messages)
+    turns = convert_to_turns(messages)
     assert len(turns) == 2
     assert turns[1].model_dump_json()

@@ -29,9 +29,13 @@ from mcp.types import (
 from pydantic_ai.mcp import MCPToolset
 
 from ci_agent_eval.engine.declarations import MCPServer
-from ci_agent_eval.engine.faults import ServerError
-from ci_agent_eval.engine.secrets import server_secrets
-from ci_agent_eval.engine.servers.processes import Tail, child_environment, leashed
+from ci_agent_eval.engine.infrastructure_errors import ServerError
+from ci_agent_eval.engine.secrets import find_server_secrets
+from ci_agent_eval.engine.servers.processes import (
+    StderrTail,
+    build_child_environment,
+    build_supervised_command,
+)
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
 
@@ -41,14 +45,14 @@ PROBE_TIMEOUT_S = 5.0
 _RETRY_S = 0.05
 """The pause between two looks at a server that is still starting."""
 
-_GONE_S = 5.0
+_EXIT_S = 5.0
 """How long the end of a stopped server is waited for; its leash needs half of it at most."""
 
 _HANDSHAKES = ("legacy", "auto")
 """`initialize` first, which every server knows; `server/discover` for one that refuses it.
 The other way round, servers that accept nothing before `initialize` would hang up."""
 
-_LOST = re.compile(
+_LOST_MESSAGE = re.compile(
     r"Connection closed$|SSE stream |Server returned an error response$|Request '.*' timed out$"
     r"|Session terminated$|Unexpected content type: |Redirect to "
     r"|server answered a request with 202 Accepted$"
@@ -57,7 +61,7 @@ _LOST = re.compile(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
+class ServerRequest:
     """What an episode asks of a server."""
 
     what: str
@@ -77,7 +81,7 @@ class RunningServer:
     declared: MCPServer
     environ: Mapping[str, str] = field(repr=False)
     toolset: MCPToolset[Any] = field(init=False)
-    tail: Tail | None = None
+    tail: StderrTail | None = None
     process: Process | None = None
     broken: bool = False
     """Its connection was found closed."""
@@ -85,9 +89,9 @@ class RunningServer:
     """It let a call time out, and has answered nothing since."""
     has_served: bool = False
     """It has answered a call."""
-    open_questions: list[Question] = field(default_factory=list)
+    open_questions: list[ServerRequest] = field(default_factory=list)
     """What episodes are asking it now, in the order in which they began."""
-    open_when_lost: tuple[Question, ...] = ()
+    open_when_lost: tuple[ServerRequest, ...] = ()
     """What they were asking when its connection was lost: one of them is the cause."""
     garbage: int = 0
     """Lines on its stdout that were no messages of the protocol."""
@@ -95,7 +99,7 @@ class RunningServer:
     def __post_init__(self) -> None:
         if self.declared.command is not None:
             wait = self.declared.wait
-            self.tail = Tail(wait.log if wait is not None else None)
+            self.tail = StderrTail(wait.log if wait is not None else None)
         try:
             self.toolset = self._toolset()
         except ValueError as error:
@@ -111,7 +115,7 @@ class RunningServer:
             async with asyncio.timeout(min(PROBE_TIMEOUT_S, self.declared.call_timeout_s)):
                 await self.toolset.client.ping()
         except MCPError as error:
-            self.in_doubt = is_lost(error)
+            self.in_doubt = is_connection_lost(error)
         except Exception:  # noqa: BLE001 - each library below fails in its own way; all mean no
             self.in_doubt = True
         else:
@@ -134,7 +138,7 @@ class RunningServer:
         except Exception as error:
             await self.settle()
             await self.stop()
-            raise self.failure(f"did not start: {reason(error)}") from error
+            raise self.failure(f"did not start: {describe_cause(error)}") from error
         except BaseException:
             await self.stop()
             raise
@@ -151,7 +155,7 @@ class RunningServer:
                 self.tail.close()
         self.broken = True
 
-    def was_lost_to_another(self, asked: Question) -> bool:
+    def was_lost_to_another(self, asked: ServerRequest) -> bool:
         """Say whether the question may be asked again, as another one cost the server.
 
         Where all open questions are repeatable, each may be the cause, and none is asked again:
@@ -164,7 +168,7 @@ class RunningServer:
         if self.tail is not None:
             self.tail.release()
             with suppress(TimeoutError):
-                async with asyncio.timeout(_GONE_S):
+                async with asyncio.timeout(_EXIT_S):
                     await self.tail.ended.wait()
 
     def failure(self, what: str) -> ServerError:
@@ -179,7 +183,7 @@ class RunningServer:
             lines = self.tail.lines()
             said.append("Its last lines on stderr:" if lines else "It wrote nothing to stderr.")
             said.extend(f"  {line}" for line in lines)
-        redactor = Redactor.of(server_secrets(self.declared))
+        redactor = Redactor.of(find_server_secrets(self.declared))
         return ServerError(redactor.text("\n".join(said)))
 
     async def _open(self) -> None:
@@ -238,14 +242,14 @@ class RunningServer:
     async def _unless_ended(self, work: Awaitable[Any]) -> None:
         """Do the work, but not for a process that has ended."""
         doing = asyncio.ensure_future(work)
-        ended = asyncio.ensure_future(self.tail.ended.wait() if self.tail else _never())
+        ended = asyncio.ensure_future(self.tail.ended.wait() if self.tail else _wait_forever())
         try:
             await asyncio.wait({doing, ended}, return_when=asyncio.FIRST_COMPLETED)
             if not doing.done():
                 raise ConnectionError("its process ended")
             doing.result()
         finally:
-            await cancelled(doing, ended)
+            await cancel_tasks(doing, ended)
 
     async def _refuse_stranger(self) -> None:
         """Refuse an address where somebody listens before our process can."""
@@ -259,9 +263,9 @@ class RunningServer:
             )
 
     async def _spawn(self, command: Sequence[str]) -> None:
-        environment = child_environment(self.environ, self.declared.env)
+        environment = build_child_environment(self.environ, self.declared.env)
         self.process = await asyncio.create_subprocess_exec(
-            *leashed(command, list(environment), "null"),
+            *build_supervised_command(command, list(environment), "null"),
             env=environment,
             cwd=self.declared.cwd,
             stdin=PIPE,
@@ -272,7 +276,7 @@ class RunningServer:
         self._tail.release()
 
     @property
-    def _tail(self) -> Tail:
+    def _tail(self) -> StderrTail:
         assert self.tail is not None  # noqa: S101 - every server with a command has one
         return self.tail
 
@@ -295,8 +299,8 @@ class RunningServer:
         return StreamableHttpTransport(server.url or "", headers=dict(server.headers))
 
     def _stdio(self, command: Sequence[str]) -> StdioTransport:
-        environment = child_environment(self.environ, self.declared.env)
-        program, *arguments = leashed(command, list(environment), "inherit")
+        environment = build_child_environment(self.environ, self.declared.env)
+        program, *arguments = build_supervised_command(command, list(environment), "inherit")
         return StdioTransport(
             program,
             arguments,
@@ -311,7 +315,7 @@ class RunningServer:
             self.garbage += 1
 
 
-def is_lost(error: MCPError) -> bool:
+def is_connection_lost(error: MCPError) -> bool:
     """Say whether the error means that the server's answer will never come.
 
     What a client's own words and library send is never an invalid request or unreadable. For
@@ -319,7 +323,7 @@ def is_lost(error: MCPError) -> bool:
     """
     if error.error.code in {INVALID_REQUEST, PARSE_ERROR}:
         return True
-    return _LOST.match(error.error.message) is not None
+    return _LOST_MESSAGE.match(error.error.message) is not None
 
 
 def may_be_refusal(error: MCPError) -> bool:
@@ -328,7 +332,7 @@ def may_be_refusal(error: MCPError) -> bool:
     It does so when it asks for sampling, elicitation or roots, which no test answers: its call
     reports the client's refusal as its own. A server that forgot the session uses that code too.
     """
-    return error.error.code == INVALID_REQUEST and _LOST.match(error.error.message) is None
+    return error.error.code == INVALID_REQUEST and _LOST_MESSAGE.match(error.error.message) is None
 
 
 async def end_process(process: Process) -> None:
@@ -340,18 +344,18 @@ async def end_process(process: Process) -> None:
     await process.wait()
 
 
-async def cancelled(*tasks: asyncio.Future[Any]) -> None:
+async def cancel_tasks(*tasks: asyncio.Future[Any]) -> None:
     """Cancel what still runs, and wait until it has stopped."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _never() -> None:
+async def _wait_forever() -> None:
     await asyncio.Event().wait()
 
 
-def reason(error: BaseException) -> str:
+def describe_cause(error: BaseException) -> str:
     """Return what an error says, out of the groups it may stand in."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

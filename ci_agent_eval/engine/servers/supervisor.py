@@ -21,62 +21,62 @@ import sys
 import time
 from contextlib import suppress
 
-LEAVE_S = 1.0
+EXIT_GRACE_S = 1.0
 """What a program has to leave by itself once its stdin is closed, as the MCP wants it to."""
 
 TERM_S = 1.0
 """What it has after SIGTERM; then SIGKILL."""
 
-LOOK_S = 0.5
+POLL_S = 0.5
 """How often the parent is looked for where the kernel does not tell of its death."""
 
-NOT_STARTED = 127
+EXIT_NOT_STARTED = 127
 
 _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def _prctl(option: int, value: int) -> None:
+def _call_prctl(option: int, value: int) -> None:
     """Ask the Linux kernel; elsewhere looking for the parent has to do."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _die_with_leash() -> None:
-    _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+def _die_with_supervisor() -> None:
+    _call_prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def _signal_pipe() -> int:
+def _open_signal_pipe() -> int:
     """Return a descriptor that a byte arrives on for each signal we handle."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    for number in (*_ENDING, signal.SIGCHLD):
+    for number in (*_END_SIGNALS, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)
     return reader
 
 
-def _start(stdin: str, names: str, command: list[str]) -> subprocess.Popen[bytes]:
+def _start_program(stdin: str, names: str, command: list[str]) -> subprocess.Popen[bytes]:
     kept = {name: os.environ[name] for name in names.split(",") if name in os.environ}
     return subprocess.Popen(
         command,
         env=kept,
         stdin=subprocess.DEVNULL if stdin == "null" else None,
         process_group=0,
-        preexec_fn=_die_with_leash,  # noqa: PLW1509 - there is no second thread here
+        preexec_fn=_die_with_supervisor,  # noqa: PLW1509 - there is no second thread here
     )
 
 
-def _let_go_of_stdout() -> None:
+def _release_stdout() -> None:
     """Leave the program the only writer, so that its end is seen at the other end."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
 
 
-class Watch:
+class ProgramSupervisor:
     """Follows one program to its end, and hurries it when its time has come."""
 
     def __init__(self, child: int, parent: int, signals: int) -> None:
@@ -102,17 +102,17 @@ class Watch:
         for descriptor, _ in self.poller.poll(int(self._patience() * 1000)):
             if descriptor == self.signals:
                 with suppress(BlockingIOError):
-                    if set(os.read(self.signals, 64)) & set(_ENDING):
+                    if set(os.read(self.signals, 64)) & set(_END_SIGNALS):
                         self._end_in(0)
             else:
                 self.poller.unregister(0)
-                self._end_in(LEAVE_S)
+                self._end_in(EXIT_GRACE_S)
         if os.getppid() != self.parent:
             self._end_in(0)
 
     def _patience(self) -> float:
         times = [at for at in (self.term_at, self.kill_at) if at is not None]
-        return max(0.001, min([LOOK_S, *(at - time.monotonic() for at in times)]))
+        return max(0.001, min([POLL_S, *(at - time.monotonic() for at in times)]))
 
     def _end_in(self, seconds: float) -> None:
         if self.kill_at is None:
@@ -140,7 +140,7 @@ def _signal_group(group: int, number: int) -> None:
         os.killpg(group, number)
 
 
-def _children() -> list[int]:
+def _list_children() -> list[int]:
     """Return our children, also those whose own parents have ended; none where Linux is not."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as listing:  # noqa: PTH123 - pathlib costs every start
@@ -149,10 +149,10 @@ def _children() -> list[int]:
         return []
 
 
-def _sweep(group: int) -> None:
+def _kill_remaining(group: int) -> None:
     """Kill what the program has left behind: its group, and who has left the group."""
     _signal_group(group, signal.SIGKILL)
-    while left := _children():
+    while left := _list_children():
         for child in left:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(child, signal.SIGKILL)
@@ -163,17 +163,17 @@ def _sweep(group: int) -> None:
 def main(arguments: list[str]) -> int:
     """Run the program to its end and return its exit code."""
     parent, stdin, names, *command = arguments
-    _prctl(_SET_DEATH_SIGNAL, signal.SIGTERM)
-    _prctl(_SET_CHILD_SUBREAPER, 1)
-    signals = _signal_pipe()
+    _call_prctl(_SET_DEATH_SIGNAL, signal.SIGTERM)
+    _call_prctl(_SET_CHILD_SUBREAPER, 1)
+    signals = _open_signal_pipe()
     try:
-        child = _start(stdin, names, command)
+        child = _start_program(stdin, names, command)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"cannot start {command[0]}: {error}\n")
-        return NOT_STARTED
-    _let_go_of_stdout()
-    child.returncode = Watch(child.pid, int(parent), signals).run()
-    _sweep(child.pid)
+        return EXIT_NOT_STARTED
+    _release_stdout()
+    child.returncode = ProgramSupervisor(child.pid, int(parent), signals).run()
+    _kill_remaining(child.pid)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 

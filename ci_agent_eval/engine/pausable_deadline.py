@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Stopwatch:
+class PausableDeadline:
     """Stops a deadline while the run waits for a rate limit."""
 
     deadline: asyncio.Timeout

@@ -25,35 +25,35 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.engine.record import Clock
-from ci_agent_eval.engine.stamp import stamp
+from ci_agent_eval.engine.response_stamp import stamp_response
+from ci_agent_eval.engine.run_record import Clock
 from ci_agent_eval.storage.ledger.rate_windows import ProcessRateWindows, RateWindows, WindowEntry
 
 Sleep = Callable[[float], Awaitable[object]]
 """Waits so many seconds."""
 
-TOO_MANY_RETRIES = 8
+MAX_RATE_LIMIT_RETRIES = 8
 """How often a request that was answered 429 is sent again."""
-TRANSIENT_RETRIES = 2
+MAX_TRANSIENT_RETRIES = 2
 """How often after a 5xx or a broken connection, as the providers' own libraries do."""
-LONGEST_RETRY_AFTER_S = 120.0
+MAX_RETRY_AFTER_S = 120.0
 """A server that asks for a longer wait has said no."""
 FIRST_BACKOFF_S = 0.5
-LONGEST_BACKOFF_S = 20.0
-SHORTEST_WAIT_S = 0.001
+MAX_BACKOFF_S = 20.0
+MIN_WAIT_S = 0.001
 """Shorter waits may be lost in the clock's rounding, and would be waited for again and again."""
 CHARACTERS_PER_TOKEN = 4
 
 
-def backoff_s(attempt: int, retry_after: float | None) -> float:
+def compute_backoff_s(attempt: int, retry_after: float | None) -> float:
     """Return the wait before the next attempt (the first that failed is 1)."""
     if retry_after is not None:
         return retry_after
-    return min(FIRST_BACKOFF_S * 2.0 ** (attempt - 1), LONGEST_BACKOFF_S)
+    return min(FIRST_BACKOFF_S * 2.0 ** (attempt - 1), MAX_BACKOFF_S)
 
 
 @dataclass
-class Tally:
+class RateLimitTally:
     """What one run saw of the limits."""
 
     rate_limited: int = 0
@@ -86,7 +86,7 @@ class Concurrency:
     allowed: float = 256
     _shrunk_at: float = float("-inf")
 
-    def has_room(self, open_requests: int) -> bool:
+    def has_capacity(self, open_requests: int) -> bool:
         """Say whether one more may be opened."""
         return open_requests < max(int(self.allowed), 1)
 
@@ -133,7 +133,9 @@ class Limiter:
         return cls(clock, sleep, windows)
 
     @asynccontextmanager
-    async def turn(self, estimated_tokens: float, tally: Tally) -> AsyncIterator[WindowEntry]:
+    async def turn(
+        self, estimated_tokens: float, tally: RateLimitTally
+    ) -> AsyncIterator[WindowEntry]:
         """Wait for room, and hold it; set the entry's amount to the tokens really used."""
         entry = await self._enter(estimated_tokens, tally)
         try:
@@ -154,7 +156,7 @@ class Limiter:
         self.windows.pause(pause_s)
         self.concurrency.too_many(now, started, self.open_requests)
 
-    async def _enter(self, amount: float, tally: Tally) -> WindowEntry:
+    async def _enter(self, amount: float, tally: RateLimitTally) -> WindowEntry:
         if not self._queue.locked() and isinstance(entry := self._taken(amount), WindowEntry):
             return entry
         with tally.waiting():
@@ -171,29 +173,29 @@ class Limiter:
             return taken
 
     async def _wait(self, wait_s: float) -> None:
-        if wait_s == _FOR_ROOM:
+        if wait_s == _UNTIL_FREED:
             self._freed.clear()
             await self._freed.wait()
         else:
-            await self.sleep(max(wait_s, SHORTEST_WAIT_S))
+            await self.sleep(max(wait_s, MIN_WAIT_S))
 
     def _taken(self, amount: float) -> WindowEntry | float:
         """Open a request, or return seconds to wait: `_FOR_ROOM` until an open one ends."""
-        if not self.concurrency.has_room(self.open_requests):
-            return _FOR_ROOM
+        if not self.concurrency.has_capacity(self.open_requests):
+            return _UNTIL_FREED
         taken = self.windows.take(amount)
         if isinstance(taken, WindowEntry):
             self.open_requests += 1
         return taken
 
 
-_FOR_ROOM = float("inf")
+_UNTIL_FREED = float("inf")
 
 
 class RateLimitedModel(WrapperModel):
     """A model whose requests keep a provider's limits; made for one run, it counts in `tally`."""
 
-    def __init__(self, wrapped: Model, limiter: Limiter, tally: Tally) -> None:
+    def __init__(self, wrapped: Model, limiter: Limiter, tally: RateLimitTally) -> None:
         super().__init__(wrapped)
         self.limiter = limiter
         self.tally = tally
@@ -206,7 +208,7 @@ class RateLimitedModel(WrapperModel):
     ) -> ModelResponse:
         """Ask the model, waiting for the limits and trying again where that can help."""
         settings = self._unretried(model_settings or ModelSettings())
-        tried = _Tries()
+        tried = _FailureCounts()
         while True:
             try:
                 return await self._once(messages, settings, model_request_parameters)
@@ -228,9 +230,9 @@ class RateLimitedModel(WrapperModel):
                 response = await self.wrapped.request(messages, settings, parameters)
             except ModelRateLimitError as error:
                 self.tally.rate_limited += 1
-                limiter.too_many(started, backoff_s(1, _bounded(error.retry_after)))
+                limiter.too_many(started, compute_backoff_s(1, _cap_retry_after(error.retry_after)))
                 raise
-            stamp(response, latency_ms=convert_to_ms(limiter.clock() - started))
+            stamp_response(response, latency_ms=convert_to_ms(limiter.clock() - started))
             limiter.concurrency.answered()
             if not response.usage.unmeasured_requests:
                 entry.amount = response.usage.total_tokens
@@ -243,22 +245,22 @@ class RateLimitedModel(WrapperModel):
             return settings
         return ModelSettings(**{**settings, "max_retries": 0})
 
-    async def _before_next(self, error: ModelAPIError, tried: _Tries) -> None:
+    async def _before_next(self, error: ModelAPIError, tried: _FailureCounts) -> None:
         """Wait; after a 429 at least the limiter's pause, and longer each time without a hint."""
         if not isinstance(error, ModelRateLimitError):
             self.tally.retried += 1
         with self.tally.waiting():
-            await self.limiter.sleep(backoff_s(tried.failed, error.retry_after))
+            await self.limiter.sleep(compute_backoff_s(tried.failed, error.retry_after))
 
     def _estimate(self, messages: list[ModelMessage], settings: ModelSettings) -> float:
         """Guess the tokens of a request; corrected once the response says."""
         if not self.limiter.windows.counts_tokens:
             return 0
-        return _characters(messages) / CHARACTERS_PER_TOKEN + settings.get("max_tokens", 0)
+        return _count_characters(messages) / CHARACTERS_PER_TOKEN + settings.get("max_tokens", 0)
 
 
 @dataclass
-class _Tries:
+class _FailureCounts:
     """How often one request failed, by kind."""
 
     too_many: int = 0
@@ -270,15 +272,15 @@ class _Tries:
 
     def may_go_on(self, error: ModelAPIError) -> bool:
         """Count the failure, and say whether another attempt can help."""
-        if (error.retry_after or 0) > LONGEST_RETRY_AFTER_S:
+        if (error.retry_after or 0) > MAX_RETRY_AFTER_S:
             return False
         if isinstance(error, ModelRateLimitError):
             self.too_many += 1
-            return self.too_many <= TOO_MANY_RETRIES
+            return self.too_many <= MAX_RATE_LIMIT_RETRIES
         if not _is_transient(error):
             return False
         self.transient += 1
-        return self.transient <= TRANSIENT_RETRIES
+        return self.transient <= MAX_TRANSIENT_RETRIES
 
 
 def _is_transient(error: ModelAPIError) -> bool:
@@ -288,11 +290,11 @@ def _is_transient(error: ModelAPIError) -> bool:
     return isinstance(error, ModelServerError | ModelUnavailableError | ModelConnectionError)
 
 
-def _bounded(retry_after: float | None) -> float | None:
-    return None if retry_after is None else min(retry_after, LONGEST_RETRY_AFTER_S)
+def _cap_retry_after(retry_after: float | None) -> float | None:
+    return None if retry_after is None else min(retry_after, MAX_RETRY_AFTER_S)
 
 
-def _characters(messages: list[ModelMessage]) -> int:
+def _count_characters(messages: list[ModelMessage]) -> int:
     total = 0
     for message in messages:
         total += sum(len(str(getattr(part, "content", ""))) for part in message.parts)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ci_agent_eval.engine.declarations import MCPServer
-from ci_agent_eval.engine.faults import ServerError
-from ci_agent_eval.engine.rate import Sleep, backoff_s
-from ci_agent_eval.engine.servers.processes import free_port
-from ci_agent_eval.engine.servers.running import RunningServer, reason
+from ci_agent_eval.engine.infrastructure_errors import ServerError
+from ci_agent_eval.engine.rate_limits import Sleep, compute_backoff_s
+from ci_agent_eval.engine.servers.processes import find_free_port
+from ci_agent_eval.engine.servers.running_server import RunningServer, describe_cause
 
 PORT = "{port}"
 """Stands in url, args and env for a port that is free when the server starts."""
@@ -21,7 +21,7 @@ PORT = "{port}"
 MAX_FAILED_STARTS = 3
 """After so many failed starts in a row the server is not started again."""
 
-LONGEST_BACKOFF_S = 5.0
+MAX_RESTART_BACKOFF_S = 5.0
 """Longest wait before a restart: one bad tool may cost every episode a restart."""
 
 
@@ -117,19 +117,19 @@ class SharedServer:
             raise ServerError(self._failure) from error
 
     async def _start_once(self) -> RunningServer:
-        self.running = RunningServer(filled_in(self.server), self.environ)
+        self.running = RunningServer(fill_in_port(self.server), self.environ)
         await self.start(self.running)
         return self.running
 
     async def _back_off(self, attempt: int) -> None:
-        await self.sleep(min(backoff_s(attempt, None), LONGEST_BACKOFF_S))
+        await self.sleep(min(compute_backoff_s(attempt, None), MAX_RESTART_BACKOFF_S))
 
 
-def filled_in(server: MCPServer) -> MCPServer:
+def fill_in_port(server: MCPServer) -> MCPServer:
     """Return the declaration with a free port wherever it says `{port}`."""
     if server.command is None or PORT not in (server.url or ""):
         return server
-    port = str(free_port())
+    port = str(find_free_port())
     return replace(
         server,
         url=(server.url or "").replace(PORT, port),
@@ -147,15 +147,15 @@ async def reset_server(running: RunningServer) -> None:
             if isinstance(how, str):
                 await running.toolset.client.call_tool(how)
             elif how is not None:
-                await _called(how)
+                await _call_reset(how)
     except Exception as error:
         running.in_doubt = True
         raise running.failure(
-            f"could not be reset between two episodes: {reason(error)}"
+            f"could not be reset between two episodes: {describe_cause(error)}"
         ) from error
 
 
-async def _called(how: Callable[[], Awaitable[None] | None]) -> None:
+async def _call_reset(how: Callable[[], Awaitable[None] | None]) -> None:
     answer = how()
     if inspect.isawaitable(answer):
         await answer

@@ -62,7 +62,7 @@ class RunRecord(RunNotes):
 
 
 @dataclass
-class Offers:
+class OfferedTools:
     """The tools that are offered to an agent, held against those it declares."""
 
     agent: Agent
@@ -92,14 +92,14 @@ class Offers:
 
 
 @dataclass
-class NotedToolset(WrapperToolset[Any]):
+class RecordedToolset(WrapperToolset[Any]):
     """A toolset each call of which is noted."""
 
     record: RunRecord
 
     def is_own(self, tool: ToolsetTool[Any]) -> bool:
         """Say whether the agent's own code is the tool, and no tool server."""
-        return not is_server(tool.toolset)
+        return not is_mcp_toolset(tool.toolset)
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
@@ -123,7 +123,7 @@ class NotedToolset(WrapperToolset[Any]):
         return result
 
 
-def is_server(toolset: AbstractToolset[Any]) -> bool:
+def is_mcp_toolset(toolset: AbstractToolset[Any]) -> bool:
     """Say whether an MCP server of PydanticAI brings the tools."""
     while isinstance(toolset, WrapperToolset):
         toolset = toolset.wrapped
@@ -132,10 +132,10 @@ def is_server(toolset: AbstractToolset[Any]) -> bool:
 
 
 @dataclass
-class AgentToolset(NotedToolset):
+class AgentToolset(RecordedToolset):
     """A toolset as a declared agent sees it in one run: the tools it is allowed."""
 
-    offers: Offers
+    offers: OfferedTools
     place: int
     allowed: frozenset[str] | None = None
 
@@ -153,7 +153,7 @@ class AgentToolset(NotedToolset):
         return {name: tool for name, tool in tools.items() if name in self.allowed}
 
 
-def seen_by(
+def restrict_toolsets(
     agent: Agent,
     toolsets: Sequence[AbstractToolset[Any]],
     always: Sequence[AbstractToolset[Any]],
@@ -164,7 +164,7 @@ def seen_by(
     Raises InputError where there is none, and the agent names tools it is allowed.
     """
     allowed = None if agent.allowed_tools is None else frozenset(agent.allowed_tools)
-    offers = Offers(agent, len(toolsets) + len(always))
+    offers = OfferedTools(agent, len(toolsets) + len(always))
     if not offers.expected:
         offers.check()
     seen = [(toolset, allowed) for toolset in toolsets] + [(toolset, None) for toolset in always]
