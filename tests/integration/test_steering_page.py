@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.steering.file_settings import parse_steering
-from ci_agent_eval.steering.hook.agents import AGENTS
-from ci_agent_eval.steering.keys import KEYS
+from ci_agent_eval.steering.hook.coding_agents import AGENTS
 from ci_agent_eval.steering.policy.command_extraction import SHELL_TOOLS
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
+from ci_agent_eval.steering.settings_keys import KEYS
+from ci_agent_eval.steering.settings_loader import parse_steering_settings
 from tests.processes import run_agent_eval, run_python
 
 PAGE = (Path(__file__).parents[2] / "docs/steering.md").read_text()
@@ -64,7 +64,7 @@ def test_the_page_shows_commands():
 def test_the_file_is_read_and_names_every_key_with_its_default(tmp_path):
     (text,) = blocks("yaml")
     assert all(f"\n  {key}: " in text.replace(":\n", ": \n") for key in KEYS)
-    shown, default = parse_steering(text, "page"), SteeringSettings()
+    shown, default = parse_steering_settings(text, "page"), SteeringSettings()
     assert (shown.ttl, shown.priority) == (default.ttl, default.priority)
     assert shown.rules.bare_directory_is_full is default.rules.bare_directory_is_full is False
     assert shown.dangerous == tuple(DANGEROUS_SETS)

@@ -41,20 +41,20 @@ steer.add_command(proxy)
 
 
 def _settings(config: Path | None) -> SteeringSettings:
-    from ci_agent_eval.steering.file_settings import load_steering
+    from ci_agent_eval.steering.settings_loader import load_steering_settings
 
-    return load_steering(root=Path.cwd(), environ=os.environ, config=config)
+    return load_steering_settings(root=Path.cwd(), environ=os.environ, config=config)
 
 
 def _rules(config: Path | None) -> Rules:
     from dataclasses import replace
 
-    from ci_agent_eval.steering.collect import suite_counter
+    from ci_agent_eval.steering.suite_collection import build_suite_counter
 
     rules = _settings(config).rules
     if rules.max_collected is None:
         return rules
-    return replace(rules, count=suite_counter(Path.cwd(), os.environ))
+    return replace(rules, count=build_suite_counter(Path.cwd(), os.environ))
 
 
 @steer.command(epilog=CHECK_EXIT_CODES)
@@ -85,19 +85,19 @@ def check(command: str | None, shell: Any, config: Path | None, *, jsonl: bool) 
     require_packages("steering", "steering", "tree_sitter", "tree_sitter_bash")
     if command is None:
         return _answer_lines(rules)
-    from ci_agent_eval.steering.check import render_finding
     from ci_agent_eval.steering.policy.detection import detect_in_text
+    from ci_agent_eval.steering.steer_check import render_detection
 
     finding = detect_in_text(command, shell=shell, rules=rules)
-    click.echo(render_finding(finding), nl=False)
+    click.echo(render_detection(finding), nl=False)
     return 1 if finding.full_suite else 0
 
 
 def _answer_lines(rules: Rules) -> int:
-    from ci_agent_eval.steering.check import answers
+    from ci_agent_eval.steering.steer_check import answer_lines
 
     try:
-        for answer in answers(sys.stdin.buffer, rules):
+        for answer in answer_lines(sys.stdin.buffer, rules):
             sys.stdout.write(answer)
             sys.stdout.flush()
     except BrokenPipeError:
@@ -162,9 +162,9 @@ def _where(command: Any) -> Any:
 
 
 def _settings_file(project: bool, environ: Mapping[str, str]) -> Path:
-    from ci_agent_eval.steering.hook.install import project_settings, user_settings
+    from ci_agent_eval.steering.hook.install import get_project_settings, get_user_settings
 
-    return project_settings(Path.cwd()) if project else user_settings(environ, Path.home())
+    return get_project_settings(Path.cwd()) if project else get_user_settings(environ, Path.home())
 
 
 @steer.command()
@@ -176,14 +176,14 @@ def _settings_file(project: bool, environ: Mapping[str, str]) -> Path:
 )
 def install(agent: str, config: Path | None, *, project: bool) -> int:  # noqa: ARG001 - one so far
     """Put the hook into a coding agent's settings, beside all that is there."""
-    from ci_agent_eval.steering.hook.install import hook_command
-    from ci_agent_eval.steering.hook.install import install as put_in
+    from ci_agent_eval.steering.hook.install import build_hook_command
+    from ci_agent_eval.steering.hook.install import install_hook as put_in
 
     path = _settings_file(project, os.environ)
     # The settings of a project travel to other machines, where our own path means nothing.
     program = "agent-eval" if project else _own_program()
     options = {} if config is None else {"config": str(config if project else config.resolve())}
-    changed = put_in(path, hook_command(program, options))
+    changed = put_in(path, build_hook_command(program, options))
     click.echo(f"{path}: {'the hook is in it now' if changed else 'the hook is in it already'}")
     return 0
 
@@ -192,7 +192,7 @@ def install(agent: str, config: Path | None, *, project: bool) -> int:  # noqa: 
 @_where
 def uninstall(agent: str, *, project: bool) -> int:  # noqa: ARG001 - one so far
     """Take the hook out of a coding agent's settings, and nothing else."""
-    from ci_agent_eval.steering.hook.install import uninstall as take_out
+    from ci_agent_eval.steering.hook.install import uninstall_hook as take_out
 
     path = _settings_file(project, os.environ)
     changed = take_out(path)

@@ -19,8 +19,8 @@ from ci_agent_eval.app.cli.steer_options import Decorator, require_packages, ste
 
 if TYPE_CHECKING:
     from ci_agent_eval.steering.policy.settings import SteeringSettings
-    from ci_agent_eval.steering.proxy.reviewing import Review
-    from ci_agent_eval.steering.proxy.serve import Serving
+    from ci_agent_eval.steering.proxy.server import ServeOptions
+    from ci_agent_eval.steering.proxy.session_review import ProxyReview
 
 EXIT_CODES = """\b
 Exit codes:
@@ -87,31 +87,33 @@ def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **fl
     streamed; all else passes as it is. Keys are passed on and never logged.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     require_packages("the proxy", "proxy", *_PACKAGES)
-    from ci_agent_eval.steering.file_settings import load_steering
-    from ci_agent_eval.steering.proxy import serve
+    from ci_agent_eval.steering.proxy import server
+    from ci_agent_eval.steering.settings_loader import load_steering_settings
 
-    settings = load_steering(root=Path.cwd(), environ=os.environ, enabled=enabled, config=config)
+    settings = load_steering_settings(
+        root=Path.cwd(), environ=os.environ, enabled=enabled, config=config
+    )
     serving = _serving(_review(settings, store), **flags)
-    for warning in (serve.warning_of(serving.host), _warning_of(settings)):
+    for warning in (server.get_host_warning(serving.host), _warning_of(settings)):
         if warning is not None:
             click.echo(f"agent-eval: {warning}", err=True)
-    serve.log_to(sys.stderr)
-    ended_by = serve.serve(
+    server.log_proxy_to(sys.stderr)
+    ended_by = server.serve_proxy(
         serving,
         ready=lambda url: click.echo(f"Listening on {url}, in front of {flags['upstream']}"),
     )
     return _said_goodbye(ended_by)
 
 
-def _serving(review: Review, **flags: Any) -> Serving:
-    from ci_agent_eval.steering.proxy.answering import Answering, Limits
-    from ci_agent_eval.steering.proxy.serve import Serving
+def _serving(review: ProxyReview, **flags: Any) -> ServeOptions:
+    from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
+    from ci_agent_eval.steering.proxy.server import ServeOptions
     from ci_agent_eval.steering.proxy.upstream import parse_upstream
 
-    limits = Limits(flags["max_request_bytes"], flags["max_response_bytes"])
-    return Serving(
+    limits = SizeLimits(flags["max_request_bytes"], flags["max_response_bytes"])
+    return ServeOptions(
         parse_upstream(flags["upstream"]),
-        Answering(review, flags["session_header"], limits),
+        AnswerReviewer(review, flags["session_header"], limits),
         host=flags["host"],
         port=flags["port"],
         connect_s=flags["connect_timeout"],
@@ -128,18 +130,18 @@ def _warning_of(settings: SteeringSettings) -> str | None:
     )
 
 
-def _review(settings: SteeringSettings, store: Path | None) -> Review:
+def _review(settings: SteeringSettings, store: Path | None) -> ProxyReview:
     import time
 
     from ci_agent_eval.steering.policy.build import build_reactor
     from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
-    from ci_agent_eval.steering.proxy.reviewing import Review
-    from ci_agent_eval.steering.proxy.tool_filter import concerns_of
-    from ci_agent_eval.steering.store import SqliteWarnedCommands
+    from ci_agent_eval.steering.proxy.session_review import ProxyReview
+    from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
+    from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
 
     ttl = settings.ttl
     memory = InMemoryWarnedCommands(ttl) if store is None else SqliteWarnedCommands(store, ttl)
-    return Review(build_reactor(settings, memory), concerns_of(settings), time.time)
+    return ProxyReview(build_reactor(settings, memory), build_tool_filter(settings), time.time)
 
 
 def _said_goodbye(ended_by: int | None) -> int:

@@ -119,7 +119,7 @@ def watch_requests() -> None:
 def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:
     from ci_agent_eval.engine import EngineSession  # noqa: PLC0415 - inert until used
     from ci_agent_eval.engine.cassette import CassetteStore  # noqa: PLC0415 - as above
-    from ci_agent_eval.steering.file_settings import load_steering  # noqa: PLC0415 - as above
+    from ci_agent_eval.steering.settings_loader import load_steering_settings  # noqa: PLC0415 - as above
 
     mode: Any = options.cassette_mode(config)
     shelf = CassetteStore(mode, Redactor.from_environ(os.environ))
@@ -129,7 +129,7 @@ def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:
         cassette_mode=mode,
         cassettes=shelf,
         on_secrets=EpisodeSession.of_running(config).learn,
-        steering=load_steering(
+        steering=load_steering_settings(
             root=config.rootpath,
             environ=os.environ,
             enabled=config.option.pytest_full_suite_steering,

@@ -13,7 +13,12 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.hook.json_edit import appended, member, members, removed
+from ci_agent_eval.steering.hook.json_edit import (
+    append_member,
+    find_member,
+    list_members,
+    remove_member,
+)
 
 HOOKS, EVENT = "hooks", "PreToolUse"
 
@@ -23,21 +28,21 @@ MATCHER = "Bash|PowerShell"
 TIMEOUT_S = 10
 
 
-def with_hook(text: str, command: str) -> str:
+def add_hook(text: str, command: str) -> str:
     """Return the settings with our hook in them, once. Raises InputError for no settings.
 
     An empty text stands for a file that is not there.
     """
     if not text.strip():
-        whole = {HOOKS: {EVENT: [_group(command)]}}
+        whole = {HOOKS: {EVENT: [_build_group(command)]}}
         return json.dumps(whole, indent=2) + "\n"
     _require_settings(text)
-    if [place.command for place in _places(text)] == [command]:
+    if [place.command for place in _find_hooks(text)] == [command]:
         return text
-    return _added(without_hook(text), command)
+    return _insert_hook(remove_hook(text), command)
 
 
-def without_hook(text: str) -> str:
+def remove_hook(text: str) -> str:
     """Return the settings without our hook, and without what held nothing but it.
 
     Raises InputError for no settings.
@@ -45,12 +50,12 @@ def without_hook(text: str) -> str:
     if not text.strip():
         return text
     _require_settings(text)
-    while (place := next(_places(text), None)) is not None:
-        text = _without(text, place)
+    while (place := next(_find_hooks(text), None)) is not None:
+        text = _remove_position(text, place)
     return text
 
 
-def is_ours(command: object) -> bool:
+def is_own_hook(command: object) -> bool:
     """Say whether a hook's command is one that we install."""
     if not isinstance(command, str):
         return False
@@ -62,12 +67,12 @@ def is_ours(command: object) -> bool:
     return program == "agent-eval" and words[1:3] == ["steer", "hook"]
 
 
-def _group(command: str) -> dict[str, object]:
+def _build_group(command: str) -> dict[str, object]:
     hook = {"type": "command", "command": command, "timeout": TIMEOUT_S}
     return {"matcher": MATCHER, "hooks": [hook]}
 
 
-def _start(text: str) -> int:
+def _find_start(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
@@ -84,18 +89,18 @@ def _require_settings(text: str) -> None:
         raise InputError(f"{HOOKS}.{EVENT} is no list of hooks; repair it first")
 
 
-def _added(text: str, command: str) -> str:
-    root = _start(text)
-    hooks = member(text, root, HOOKS)
+def _insert_hook(text: str, command: str) -> str:
+    root = _find_start(text)
+    hooks = find_member(text, root, HOOKS)
     if hooks is None:
-        return appended(text, root, {EVENT: [_group(command)]}, HOOKS)
-    event = member(text, hooks.value, EVENT)
+        return append_member(text, root, {EVENT: [_build_group(command)]}, HOOKS)
+    event = find_member(text, hooks.value, EVENT)
     if event is None:
-        return appended(text, hooks.value, [_group(command)], EVENT)
-    return appended(text, event.value, _group(command))
+        return append_member(text, hooks.value, [_build_group(command)], EVENT)
+    return append_member(text, event.value, _build_group(command))
 
 
-class _Place(NamedTuple):
+class _HookPosition(NamedTuple):
     """A hook of ours: its group's position, its list's start, its position in it."""
 
     group: int
@@ -104,40 +109,40 @@ class _Place(NamedTuple):
     command: str
 
 
-def _places(text: str) -> Iterator[_Place]:
+def _find_hooks(text: str) -> Iterator[_HookPosition]:
     """Yield each hook of ours."""
-    hooks = member(text, _start(text), HOOKS)
-    event = hooks and member(text, hooks.value, EVENT)
-    for number, group in enumerate(members(text, event.value) if event else ()):
+    hooks = find_member(text, _find_start(text), HOOKS)
+    event = hooks and find_member(text, hooks.value, EVENT)
+    for number, group in enumerate(list_members(text, event.value) if event else ()):
         if text[group.value] != "{":
             continue
-        inner = member(text, group.value, "hooks")
+        inner = find_member(text, group.value, "hooks")
         if inner is None or text[inner.value] != "[":
             continue
         for at, item in enumerate(json.loads(text[inner.value : inner.end])):
-            if isinstance(item, dict) and is_ours(item.get("command")):
-                yield _Place(number, inner.value, at, item["command"])
+            if isinstance(item, dict) and is_own_hook(item.get("command")):
+                yield _HookPosition(number, inner.value, at, item["command"])
 
 
-def _without(text: str, place: _Place) -> str:
+def _remove_position(text: str, place: _HookPosition) -> str:
     """Take out one hook, and each thing around it that held nothing else."""
-    if len(members(text, place.inner)) > 1:
-        return removed(text, place.inner, place.at)
-    root = _start(text)
-    hooks = member(text, root, HOOKS)
-    event = hooks and member(text, hooks.value, EVENT)
+    if len(list_members(text, place.inner)) > 1:
+        return remove_member(text, place.inner, place.at)
+    root = _find_start(text)
+    hooks = find_member(text, root, HOOKS)
+    event = hooks and find_member(text, hooks.value, EVENT)
     if hooks is None or event is None:
         return text
     for start, position in (
         (event.value, place.group),
-        (hooks.value, _position(text, hooks.value, EVENT)),
-        (root, _position(text, root, HOOKS)),
+        (hooks.value, _find_position(text, hooks.value, EVENT)),
+        (root, _find_position(text, root, HOOKS)),
     ):
-        if len(members(text, start)) > 1 or start == root:
-            return removed(text, start, position)
+        if len(list_members(text, start)) > 1 or start == root:
+            return remove_member(text, start, position)
     return text
 
 
-def _position(text: str, start: int, key: str) -> int:
-    keys = [each.key for each in members(text, start)]
+def _find_position(text: str, start: int, key: str) -> int:
+    keys = [each.key for each in list_members(text, start)]
     return len(keys) - 1 - keys[::-1].index(key)

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.hook.agents import Agent, Asked, Event
-from ci_agent_eval.steering.hook.run import answer_event
+from ci_agent_eval.steering.hook.coding_agents import CodingAgent, HookEvent, HookRequest
+from ci_agent_eval.steering.hook.event_answer import answer_event
 from ci_agent_eval.steering.policy.model import Decision, SuiteCounter
 
 ENABLE = "--enable-pytest-full-suite-steering"
@@ -29,7 +29,7 @@ _VALUED = ("--for", "--config", "--store")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class HookOptions:
     """What the command was given; `problem` says what of it is wrong."""
 
     agent: str | None = None
@@ -39,12 +39,12 @@ class Options:
     problem: str | None = None
 
 
-def options_of(words: Sequence[str]) -> Options:
+def parse_hook_options(words: Sequence[str]) -> HookOptions:
     """Read the words behind `agent-eval steer hook`. Never raises."""
     values: dict[str, str] = {}
     enabled: bool | None = None
     problem: str | None = None
-    for name, value in _pairs(words):
+    for name, value in _split_options(words):
         if name in {ENABLE, DISABLE}:
             enabled = name == ENABLE
         elif name not in _VALUED:
@@ -54,7 +54,7 @@ def options_of(words: Sequence[str]) -> Options:
         else:
             values[name] = value
     config, store = values.get("--config"), values.get("--store")
-    return Options(
+    return HookOptions(
         agent=values.get("--for"),
         config=Path(config) if config else None,
         store=Path(store) if store else None,
@@ -63,7 +63,7 @@ def options_of(words: Sequence[str]) -> Options:
     )
 
 
-def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+def _split_options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     """Yield options with their values, written as two words or with `=` as one."""
     rest = iter(words)
     for word in rest:
@@ -76,20 +76,20 @@ def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 
 def main(words: Sequence[str]) -> int:
     """Answer the event on standard input; return 0, whatever happens."""
-    options = options_of(words)
+    options = parse_hook_options(words)
 
-    def review(asked: Asked, agent: Agent, event: Event) -> Decision:
-        return _review(options, os.environ, asked, agent, event)
+    def review(asked: HookRequest, agent: CodingAgent, event: HookEvent) -> Decision:
+        return _review_request(options, os.environ, asked, agent, event)
 
     # Whoever starts us may have closed any of the three.
     stdin = sys.stdin.buffer if sys.stdin else BytesIO()
     out, err = answer_event(stdin, options.agent, review)
-    _write(sys.stderr, err)
-    _write(sys.stdout, out)
+    _write_text(sys.stderr, err)
+    _write_text(sys.stdout, out)
     return 0
 
 
-def _write(stream: IO[str] | None, text: str) -> None:
+def _write_text(stream: IO[str] | None, text: str) -> None:
     if stream is None:
         return
     try:
@@ -100,17 +100,21 @@ def _write(stream: IO[str] | None, text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _review(
-    options: Options, environ: Mapping[str, str], asked: Asked, agent: Agent, event: Event
+def _review_request(
+    options: HookOptions,
+    environ: Mapping[str, str],
+    asked: HookRequest,
+    agent: CodingAgent,
+    event: HookEvent,
 ) -> Decision:
     if options.problem is not None:
         raise InputError(options.problem)
-    from ci_agent_eval.steering.file_settings import load_steering
-    from ci_agent_eval.steering.hook.review import reviewer
-    from ci_agent_eval.steering.store import default_store
+    from ci_agent_eval.steering.hook.review import build_reviewer
+    from ci_agent_eval.steering.settings_loader import load_steering_settings
+    from ci_agent_eval.steering.sqlite_store import get_default_store
 
-    root = _root(environ)
-    settings = load_steering(
+    root = _find_root(environ)
+    settings = load_steering_settings(
         root=root,
         environ=environ,
         enabled=options.enabled,
@@ -118,11 +122,11 @@ def _review(
     )
     if settings.is_idle:
         raise InputError(f"steering is off; switch it on with {ENABLE}")
-    store = options.store or default_store(environ, Path.home())
-    return reviewer(settings, store, time.time, _counter)(asked, agent, event)
+    store = options.store or get_default_store(environ, Path.home())
+    return build_reviewer(settings, store, time.time, _build_counter)(asked, agent, event)
 
 
-def _root(environ: Mapping[str, str]) -> Path:
+def _find_root(environ: Mapping[str, str]) -> Path:
     """Return the project's folder: an agent runs its hooks wherever it has gone in the meantime.
 
     Claude Code names it so (https://code.claude.com/docs/en/hooks), and others do so after it.
@@ -130,7 +134,7 @@ def _root(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
 
 
-def _counter(folder: Path) -> SuiteCounter:
-    from ci_agent_eval.steering.collect import suite_counter
+def _build_counter(folder: Path) -> SuiteCounter:
+    from ci_agent_eval.steering.suite_collection import build_suite_counter
 
-    return suite_counter(folder, os.environ)
+    return build_suite_counter(folder, os.environ)

@@ -10,20 +10,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.hook.claude_settings import with_hook, without_hook
+from ci_agent_eval.steering.hook.claude_settings import add_hook, remove_hook
 
 
-def project_settings(root: Path) -> Path:
+def get_project_settings(root: Path) -> Path:
     """Return the settings that a project shares."""
     return root / ".claude/settings.json"
 
 
-def user_settings(environ: Mapping[str, str], home: Path) -> Path:
+def get_user_settings(environ: Mapping[str, str], home: Path) -> Path:
     """Return a person's own settings: https://code.claude.com/docs/en/settings."""
     return Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json"
 
 
-def hook_command(program: str, options: Mapping[str, str]) -> str:
+def build_hook_command(program: str, options: Mapping[str, str]) -> str:
     """Return the command that Claude Code runs."""
     words = [program, "steer", "hook", "--for", "claude-code"]
     words.append("--enable-pytest-full-suite-steering")
@@ -32,17 +32,17 @@ def hook_command(program: str, options: Mapping[str, str]) -> str:
     return shlex.join(words)
 
 
-def install(path: Path, command: str) -> bool:
+def install_hook(path: Path, command: str) -> bool:
     """Put the hook into the settings; say whether that changed them. Raises InputError."""
-    return _changed(path, lambda text: with_hook(text, command))
+    return _edit_file(path, lambda text: add_hook(text, command))
 
 
-def uninstall(path: Path) -> bool:
+def uninstall_hook(path: Path) -> bool:
     """Take the hook out of the settings; say whether that changed them. Raises InputError."""
-    return _changed(path, without_hook)
+    return _edit_file(path, remove_hook)
 
 
-def _changed(path: Path, edit: Callable[[str], str]) -> bool:
+def _edit_file(path: Path, edit: Callable[[str], str]) -> bool:
     # Settings are often a symbolic link into somebody's dotfiles: the file itself is replaced.
     real = Path(os.path.realpath(path))
     try:
@@ -50,7 +50,7 @@ def _changed(path: Path, edit: Callable[[str], str]) -> bool:
         after = edit(before)
         if after == before:
             return False
-        _replace(real, after)
+        _replace_file(real, after)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 (byte {error.start}); repair it first") from None
     except OSError as error:
@@ -60,7 +60,7 @@ def _changed(path: Path, edit: Callable[[str], str]) -> bool:
     return True
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace_file(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

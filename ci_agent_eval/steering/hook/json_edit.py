@@ -15,7 +15,7 @@ _DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class JsonMember:
     """A member of an object or an item of a list: where it starts, its value, where it ends."""
 
     start: int
@@ -24,51 +24,51 @@ class Member:
     key: str = ""
 
 
-def members(text: str, start: int) -> list[Member]:
+def list_members(text: str, start: int) -> list[JsonMember]:
     """Return the members of the object, or the items of the list, that starts at `start`.
 
     The text must be valid JSON.
     """
     keyed = text[start] == "{"
-    at, found = _after_blanks(text, start + 1), []
+    at, found = _skip_blanks(text, start + 1), []
     while text[at] not in "}]":
         first, key = at, ""
         if keyed:
             key, at = _DECODER.raw_decode(text, at)
-            at = _after_blanks(text, _after_blanks(text, at) + 1)
+            at = _skip_blanks(text, _skip_blanks(text, at) + 1)
         value = at
         _, end = _DECODER.raw_decode(text, at)
-        found.append(Member(first, value, end, key))
-        at = _after_blanks(text, end)
+        found.append(JsonMember(first, value, end, key))
+        at = _skip_blanks(text, end)
         if text[at] == ",":
-            at = _after_blanks(text, at + 1)
+            at = _skip_blanks(text, at + 1)
     return found
 
 
-def member(text: str, start: int, key: str) -> Member | None:
+def find_member(text: str, start: int, key: str) -> JsonMember | None:
     """Return the member of that key; of several the last, which is the one that counts."""
-    return next((each for each in reversed(members(text, start)) if each.key == key), None)
+    return next((each for each in reversed(list_members(text, start)) if each.key == key), None)
 
 
-def appended(text: str, start: int, value: object, key: str = "") -> str:
+def append_member(text: str, start: int, value: object, key: str = "") -> str:
     """Put a member at the end of the object or list that starts at `start`."""
-    present = members(text, start)
+    present = list_members(text, start)
     label = f"{json.dumps(key)}: " if key else ""
-    layout = _layout(text, start, present)
+    layout = _detect_layout(text, start, present)
     new = label + layout.render(value)
     if present:
         at = present[-1].end
         return f"{text[:at]},{layout.before}{new}{text[at:]}"
-    close = _after_blanks(text, start + 1)
+    close = _skip_blanks(text, start + 1)
     return f"{text[: start + 1]}{layout.before}{new}{layout.after}{text[close:]}"
 
 
-def removed(text: str, start: int, at: int) -> str:
+def remove_member(text: str, start: int, at: int) -> str:
     """Take out the member or item with that position, and the comma that parted it."""
-    present = members(text, start)
+    present = list_members(text, start)
     gone = present[at]
     if len(present) == 1:
-        close = _after_blanks(text, gone.end)
+        close = _skip_blanks(text, gone.end)
         return text[: start + 1] + text[close:]
     if at == 0:
         return text[: gone.start] + text[present[1].start :]
@@ -84,14 +84,14 @@ class _Layout:
     render: Callable[[object], str]
 
 
-def _layout(text: str, start: int, present: Sequence[Member]) -> _Layout:
+def _detect_layout(text: str, start: int, present: Sequence[JsonMember]) -> _Layout:
     """Find out how the text is laid out at this place: on one line, or how far in."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    unit = _unit(text)
+    unit = _detect_indent(text)
     if unit is None:
         return _Layout(" " if present else "", "", json.dumps)
-    outer = _indent_of_line(text, start)
-    inner = _indent_of_line(text, present[-1].start) if present else outer + unit
+    outer = _get_line_indent(text, start)
+    inner = _get_line_indent(text, present[-1].start) if present else outer + unit
 
     def render(value: object) -> str:
         lines = json.dumps(value, indent=unit).split("\n")
@@ -100,23 +100,23 @@ def _layout(text: str, start: int, present: Sequence[Member]) -> _Layout:
     return _Layout(newline + inner, newline + outer, render)
 
 
-def _unit(text: str) -> str | None:
+def _detect_indent(text: str) -> str | None:
     """Return how far members of the outermost object are in; None where all is on one line."""
     stripped = text.lstrip(_BLANKS)
     start = len(text) - len(stripped)
-    present = members(text, start)
+    present = list_members(text, start)
     if not present:
         return "  "
     between = text[start + 1 : present[0].start]
     return between.rpartition("\n")[2] or "  " if "\n" in between else None
 
 
-def _indent_of_line(text: str, at: int) -> str:
+def _get_line_indent(text: str, at: int) -> str:
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _after_blanks(text: str, at: int) -> int:
+def _skip_blanks(text: str, at: int) -> int:
     while at < len(text) and text[at] in _BLANKS:
         at += 1
     return at

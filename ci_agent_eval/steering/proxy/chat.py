@@ -5,14 +5,14 @@ Shapes: https://platform.openai.com/docs/api-reference/chat and …/chat-streami
 
 from __future__ import annotations
 
-from ci_agent_eval.steering.proxy.calls import Calls, joined
+from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, append_message
 from ci_agent_eval.steering.proxy.sse import Json, parse_object
 
-CALLED = ("tool_calls", "function_call")
+CALL_FINISH_REASONS = ("tool_calls", "function_call")
 """The finish reasons that say that there are calls."""
 
 
-def rewrite(body: Json, calls: Calls) -> bool:
+def rewrite_completion(body: Json, calls: ReviewedCalls) -> bool:
     """Put messages in place of the steered calls of a completion; return whether there were any."""
     choices = body.get("choices")
     if not isinstance(choices, list):
@@ -20,17 +20,17 @@ def rewrite(body: Json, calls: Calls) -> bool:
     return sum(_rewrite_choice(choice, calls) for choice in choices) > 0
 
 
-def call_of(entry: Json) -> tuple[str, object] | None:
+def parse_tool_call(entry: Json) -> tuple[str, object] | None:
     """Return tool and arguments of an entry of `tool_calls`: a function's, or a custom tool's."""
     custom = entry.get("custom")
     if isinstance(custom, dict):
         name, arguments = custom.get("name"), custom.get("input")
         return (name, arguments) if isinstance(name, str) else None
     function = entry.get("function")
-    return _function_call(function) if isinstance(function, dict) else None
+    return _parse_function_call(function) if isinstance(function, dict) else None
 
 
-def _function_call(function: Json) -> tuple[str, object] | None:
+def _parse_function_call(function: Json) -> tuple[str, object] | None:
     name, arguments = function.get("name"), function.get("arguments")
     if not isinstance(name, str):
         return None
@@ -38,13 +38,13 @@ def _function_call(function: Json) -> tuple[str, object] | None:
     return name, arguments if parsed is None else parsed
 
 
-def _rewrite_choice(choice: object, calls: Calls) -> bool:
+def _rewrite_choice(choice: object, calls: ReviewedCalls) -> bool:
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
         return False
     told = [*_rewrite_calls(message, calls), *_rewrite_function(message, calls)]
     for text in dict.fromkeys(told):
-        message["content"] = _with_text(message.get("content"), text)
+        message["content"] = _append_text(message.get("content"), text)
     if told and not message.get("tool_calls") and not message.get("function_call"):
         end_turn(choice)
     return bool(told)
@@ -52,22 +52,22 @@ def _rewrite_choice(choice: object, calls: Calls) -> bool:
 
 def end_turn(choice: Json) -> None:
     """Say that the model stopped by itself, where it stopped for a call."""
-    if choice.get("finish_reason") in CALLED:
+    if choice.get("finish_reason") in CALL_FINISH_REASONS:
         choice["finish_reason"] = "stop"
 
 
-def _with_text(content: object, text: str) -> object:
+def _append_text(content: object, text: str) -> object:
     """Return the content and `text` after it; some providers give a list of parts."""
     if isinstance(content, list):
         return [*content, {"type": "text", "text": text}]
-    return joined(content, text)
+    return append_message(content, text)
 
 
-def _rewrite_calls(message: Json, calls: Calls) -> list[str]:
+def _rewrite_calls(message: Json, calls: ReviewedCalls) -> list[str]:
     entries = message.get("tool_calls")
     if not isinstance(entries, list):
         return []
-    told = [_told(entry, calls) for entry in entries]
+    told = [_get_entry_message(entry, calls) for entry in entries]
     texts = [text for text in told if text is not None]
     message["tool_calls"] = [e for e, text in zip(entries, told, strict=True) if text is None]
     if texts and not message["tool_calls"]:
@@ -75,15 +75,15 @@ def _rewrite_calls(message: Json, calls: Calls) -> list[str]:
     return texts
 
 
-def _told(entry: object, calls: Calls) -> str | None:
-    call = call_of(entry) if isinstance(entry, dict) else None
+def _get_entry_message(entry: object, calls: ReviewedCalls) -> str | None:
+    call = parse_tool_call(entry) if isinstance(entry, dict) else None
     return None if call is None else calls.message(*call)
 
 
-def _rewrite_function(message: Json, calls: Calls) -> list[str]:
+def _rewrite_function(message: Json, calls: ReviewedCalls) -> list[str]:
     """Do the same for the single call that older models make."""
     function = message.get("function_call")
-    call = _function_call(function) if isinstance(function, dict) else None
+    call = _parse_function_call(function) if isinstance(function, dict) else None
     text = None if call is None else calls.message(*call)
     if text is None:
         return []

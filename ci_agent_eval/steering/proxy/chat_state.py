@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ci_agent_eval.steering.proxy.calls import joined
+from ci_agent_eval.steering.proxy.reviewed_calls import append_message
 from ci_agent_eval.steering.proxy.sse import Json, parse_object
 
 _PENDING = object()
-SINGLE = "function_call"
+FUNCTION_CALL = "function_call"
 """The place of the only call that older models make, which has no number."""
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class StreamedCall:
     """One call, as far as it is here."""
 
     id: object
@@ -54,17 +54,17 @@ class Call:
 
 
 @dataclass(slots=True)
-class Choice:
+class StreamedChoice:
     """One choice: its calls in order, and what of it the client has seen."""
 
-    calls: list[Call] = field(default_factory=list)
+    calls: list[StreamedCall] = field(default_factory=list)
     steered: int = 0
     passed: int = 0
-    _by_place: dict[object, Call] = field(default_factory=dict)
+    _by_place: dict[object, StreamedCall] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
     _has_text: bool = False
 
-    def call_at(self, place: object, fragment: Json) -> tuple[Call, bool]:
+    def call_at(self, place: object, fragment: Json) -> tuple[StreamedCall, bool]:
         """Return the call that a fragment belongs to, and whether it begins here.
 
         Some providers give every call of a response the same place: their ids differ.
@@ -73,22 +73,24 @@ class Choice:
         call = self._by_place.get(place)
         if call is not None and (not given or not call.id or call.id == given):
             return call, False
-        call = self._by_place[place] = Call(given)
+        call = self._by_place[place] = StreamedCall(given)
         self.calls.append(call)
         return call, True
 
-    def write(self, delta: Json, mine: list[tuple[Call, Json]]) -> bool:
+    def write(self, delta: Json, mine: list[tuple[StreamedCall, Json]]) -> bool:
         """Make of a delta what the client gets; return whether anything changed."""
         told = [text for call, _ in mine if (text := self._begun(call)) is not None]
         gone = [fragment for call, fragment in mine if call.verdict is not None]
-        _remove(delta, gone)
-        moved = [_move(call, fragment) for call, fragment in mine if call.verdict is None]
+        _remove_fragments(delta, gone)
+        moved = [
+            _renumber_fragment(call, fragment) for call, fragment in mine if call.verdict is None
+        ]
         for text in told:
-            delta["content"] = joined(delta.get("content"), self._apart(delta, text))
+            delta["content"] = append_message(delta.get("content"), self._apart(delta, text))
         self._has_text = self._has_text or bool(delta.get("content"))
         return bool(gone) or any(moved)
 
-    def _begun(self, call: Call) -> str | None:
+    def _begun(self, call: StreamedCall) -> str | None:
         """Take note of a call's first fragment; return what the client has to be told."""
         if call.shift is not None:
             return None
@@ -106,7 +108,7 @@ class Choice:
         return f"\n\n{text}" if self._has_text and not delta.get("content") else text
 
 
-def fragments(choice: Json) -> Iterator[tuple[object, Json]]:
+def iterate_fragments(choice: Json) -> Iterator[tuple[object, Json]]:
     """Return the pieces of calls in a choice, each with the place of its call."""
     delta = choice.get("delta")
     delta = delta if isinstance(delta, dict) else {}
@@ -114,11 +116,11 @@ def fragments(choice: Json) -> Iterator[tuple[object, Json]]:
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict):
             yield entry.get("index") if isinstance(entry.get("index"), int) else None, entry
-    if isinstance(delta.get(SINGLE), dict):
-        yield SINGLE, {"function": delta[SINGLE]}
+    if isinstance(delta.get(FUNCTION_CALL), dict):
+        yield FUNCTION_CALL, {"function": delta[FUNCTION_CALL]}
 
 
-def _remove(delta: Json, gone: list[Json]) -> None:
+def _remove_fragments(delta: Json, gone: list[Json]) -> None:
     """Take pieces of calls out of a delta, and what is empty then."""
     entries = delta.get("tool_calls")
     if isinstance(entries, list):
@@ -126,11 +128,11 @@ def _remove(delta: Json, gone: list[Json]) -> None:
         delta["tool_calls"] = left
         if entries and not left:
             del delta["tool_calls"]
-    if any(piece.get("function") is delta.get(SINGLE) for piece in gone):
-        delta.pop(SINGLE, None)
+    if any(piece.get("function") is delta.get(FUNCTION_CALL) for piece in gone):
+        delta.pop(FUNCTION_CALL, None)
 
 
-def _move(call: Call, fragment: Json) -> bool:
+def _renumber_fragment(call: StreamedCall, fragment: Json) -> bool:
     """Give a piece the number that its call has among those the client sees."""
     at = fragment.get("index")
     if not isinstance(at, int) or not call.shift or not at:

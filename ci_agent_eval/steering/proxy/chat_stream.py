@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ci_agent_eval.steering.proxy.calls import Calls
-from ci_agent_eval.steering.proxy.chat import CALLED, end_turn
-from ci_agent_eval.steering.proxy.chat_state import Call, Choice, fragments
-from ci_agent_eval.steering.proxy.sse import Json, parse_data, render_again
+from ci_agent_eval.steering.proxy.chat import CALL_FINISH_REASONS, end_turn
+from ci_agent_eval.steering.proxy.chat_state import StreamedCall, StreamedChoice, iterate_fragments
+from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
+from ci_agent_eval.steering.proxy.sse import Json, parse_data, replace_data
 
-_Fragment = tuple[Choice, Call, Json]
+_Fragment = tuple[StreamedChoice, StreamedCall, Json]
 
 
 @dataclass(slots=True, eq=False)
-class _Event:
+class _ChatEvent:
     """One event with what it carries of calls."""
 
     raw: bytes
@@ -27,23 +27,23 @@ class _Event:
 
 
 @dataclass(slots=True)
-class Stream:
+class ChatStream:
     """The events of one streamed completion.
 
     Whole events are held, and handed on as they came if nothing in them is steered. What is
     no part of a call passes at once, except behind a held event that has text of its own.
     """
 
-    calls: Calls
-    _choices: dict[object, Choice] = field(default_factory=dict)
-    _held: list[_Event] = field(default_factory=list)
+    calls: ReviewedCalls
+    _choices: dict[object, StreamedChoice] = field(default_factory=dict)
+    _held: list[_ChatEvent] = field(default_factory=list)
 
     def feed(self, raw: bytes) -> list[bytes]:
         """Return what the client gets now that this event is here."""
         data = parse_data(raw)
         if data is None:
             return [*(self.finish() if b"[DONE]" in raw else []), raw]
-        event = _Event(raw, data, [f for c in _choices(data) for f in self._absorbed(c)])
+        event = _ChatEvent(raw, data, [f for c in _get_choices(data) for f in self._absorbed(c)])
         out = self._drained()
         if event.pending or (self._held and self._has_to_wait(event)):
             self._held.append(event)
@@ -71,7 +71,7 @@ class Stream:
     def _absorbed(self, choice: Json) -> Iterator[_Fragment]:
         """Take over the pieces of calls in one choice, and decide about calls that are complete."""
         state = self._state(choice)
-        for place, fragment in fragments(choice):
+        for place, fragment in iterate_fragments(choice):
             call, begins = state.call_at(place, fragment)
             if begins:
                 self._decide(
@@ -84,17 +84,17 @@ class Stream:
         if choice.get("finish_reason") is not None:
             self._decide(state.calls)
 
-    def _state(self, choice: Json) -> Choice:
+    def _state(self, choice: Json) -> StreamedChoice:
         at = choice.get("index")
-        return self._choices.setdefault(at if isinstance(at, int) else 0, Choice())
+        return self._choices.setdefault(at if isinstance(at, int) else 0, StreamedChoice())
 
-    def _decide(self, calls: list[Call]) -> None:
+    def _decide(self, calls: list[StreamedCall]) -> None:
         for call in calls:
             if call.pending:
                 call.verdict = self.calls.message(call.name, call.arguments())
 
-    def _has_to_wait(self, event: _Event) -> bool:
-        ends = any(c.get("finish_reason") is not None for c in _choices(event.data))
+    def _has_to_wait(self, event: _ChatEvent) -> bool:
+        ends = any(c.get("finish_reason") is not None for c in _get_choices(event.data))
         return bool(event.fragments) or ends or any(_has_text(held) for held in self._held)
 
     def _drained(self) -> list[bytes]:
@@ -103,44 +103,48 @@ class Stream:
             out += self._written(self._held.pop(0))
         return out
 
-    def _written(self, event: _Event) -> list[bytes]:
+    def _written(self, event: _ChatEvent) -> list[bytes]:
         """Return an event without what was steered; nothing where no more is left."""
-        changed = [self._rewritten(choice, event) for choice in _choices(event.data)]
+        changed = [self._rewritten(choice, event) for choice in _get_choices(event.data)]
         if not any(changed):
             return [event.raw]
-        if all(_is_empty(choice) for choice in _choices(event.data)) and not event.data.get(
+        if all(_is_empty(choice) for choice in _get_choices(event.data)) and not event.data.get(
             "usage"
         ):
             return []
-        return [render_again(event.raw, event.data)]
+        return [replace_data(event.raw, event.data)]
 
-    def _rewritten(self, choice: Json, event: _Event) -> bool:
+    def _rewritten(self, choice: Json, event: _ChatEvent) -> bool:
         state, delta = self._state(choice), choice.get("delta")
         mine = [(call, piece) for owner, call, piece in event.fragments if owner is state]
         changed = isinstance(delta, dict) and state.write(delta, mine)
-        if choice.get("finish_reason") not in CALLED or not state.steered or state.passed:
+        if (
+            choice.get("finish_reason") not in CALL_FINISH_REASONS
+            or not state.steered
+            or state.passed
+        ):
             return changed
         end_turn(choice)
         return True
 
 
-def _choices(data: Json) -> list[Json]:
+def _get_choices(data: Json) -> list[Json]:
     choices = data.get("choices")
     return [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
 
 
-def _carried(choice: Json) -> set[str]:
+def _get_other_keys(choice: Json) -> set[str]:
     """Return what a delta brings apart from calls."""
     delta = choice.get("delta")
     items = delta.items() if isinstance(delta, dict) else ()
     return {key for key, value in items if value} - {"tool_calls", "function_call"}
 
 
-def _has_text(event: _Event) -> bool:
-    return any(_carried(choice) - {"role"} for choice in _choices(event.data))
+def _has_text(event: _ChatEvent) -> bool:
+    return any(_get_other_keys(choice) - {"role"} for choice in _get_choices(event.data))
 
 
 def _is_empty(choice: Json) -> bool:
     delta = choice.get("delta")
     calls = isinstance(delta, dict) and (delta.get("tool_calls") or delta.get("function_call"))
-    return not calls and not _carried(choice) and choice.get("finish_reason") is None
+    return not calls and not _get_other_keys(choice) and choice.get("finish_reason") is None

@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 @dataclass(slots=True)
-class Recent(Generic[V]):
+class LruCache(Generic[V]):
     """Keeps the latest `most` values by their keys."""
 
     most: int

@@ -7,33 +7,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ci_agent_eval.steering.proxy.calls import Calls
+from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
 from ci_agent_eval.steering.proxy.sse import (
     Json,
     parse_data,
     parse_object,
-    render_again,
     render_event,
+    replace_data,
 )
 
 
-def rewrite(body: Json, calls: Calls) -> bool:
+def rewrite_message(body: Json, calls: ReviewedCalls) -> bool:
     """Put messages in place of the steered calls of a message; return whether there were any."""
     content = body.get("content")
     if not isinstance(content, list):
         return False
-    told = [calls.message(*call) if (call := _call(block)) else None for block in content]
+    told = [calls.message(*call) if (call := _parse_call(block)) else None for block in content]
     body["content"] = [
         block if message is None else {"type": "text", "text": message}
         for block, message in zip(content, told, strict=True)
     ]
     steered = any(message is not None for message in told)
-    if steered and not any(_is_tool_use(block) for block in _objects(body["content"])):
+    if steered and not any(_is_tool_use(block) for block in _keep_objects(body["content"])):
         _end_turn(body)
     return steered
 
 
-def _objects(value: object) -> list[Json]:
+def _keep_objects(value: object) -> list[Json]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -41,15 +41,15 @@ def _is_tool_use(block: Json) -> bool:
     return block.get("type") == "tool_use"
 
 
-def _call(block: object) -> tuple[str, object] | None:
+def _parse_call(block: object) -> tuple[str, object] | None:
     """Return tool and arguments of a call that the client would run."""
-    if not isinstance(block, dict) or not _is_tool_use(block) or _of_a_program(block):
+    if not isinstance(block, dict) or not _is_tool_use(block) or _is_programmatic(block):
         return None
     name = block.get("name")
     return (name, block.get("input")) if isinstance(name, str) else None
 
 
-def _of_a_program(block: Json) -> bool:
+def _is_programmatic(block: Json) -> bool:
     """Say whether code that runs at the provider made the call: it waits for a result."""
     caller = block.get("caller")
     return isinstance(caller, dict) and caller.get("type") != "direct"
@@ -61,7 +61,7 @@ def _end_turn(message: Json) -> None:
 
 
 @dataclass(slots=True)
-class _Held:
+class _HeldBlock:
     """The events of one block, until it is complete."""
 
     index: object
@@ -78,15 +78,15 @@ class _Held:
 
 
 @dataclass(slots=True)
-class Stream:
+class MessagesStream:
     """The events of one streamed message.
 
     Blocks come one after the other, and keep their numbers: only the events of a block that
     may be steered are held, and those of later blocks with them, since clients go by order.
     """
 
-    calls: Calls
-    _held: _Held | None = None
+    calls: ReviewedCalls
+    _held: _HeldBlock | None = None
     _behind: list[bytes] = field(default_factory=list)
     _tools_left: int = 0
     _steered: int = 0
@@ -123,14 +123,14 @@ class Stream:
         block = data.get("content_block")
         if not isinstance(block, dict):
             return [raw]
-        call = _call(block)
+        call = _parse_call(block)
         if call is None or not self.calls.concerns(call[0]):
             self._tools_left += _is_tool_use(block)
             return [raw]
-        self._held = _Held(data.get("index"), block, [raw])
+        self._held = _HeldBlock(data.get("index"), block, [raw])
         return []
 
-    def _while_held(self, held: _Held, raw: bytes, data: Json) -> list[bytes]:
+    def _while_held(self, held: _HeldBlock, raw: bytes, data: Json) -> list[bytes]:
         kind = data.get("type")
         if kind in ("message_delta", "message_stop"):
             return [*self._decided(held), *self.feed(raw)]
@@ -145,14 +145,14 @@ class Stream:
             held.json += part
         return self._decided(held) if kind == "content_block_stop" else []
 
-    def _decided(self, held: _Held) -> list[bytes]:
+    def _decided(self, held: _HeldBlock) -> list[bytes]:
         message = self.calls.message(str(held.block["name"]), held.arguments())
         behind, self._behind, self._held = self._behind, [], None
         if message is None:
             self._tools_left += 1
         else:
             self._steered += 1
-        events = held.raws if message is None else _text_block(held.index, message)
+        events = held.raws if message is None else _render_text_block(held.index, message)
         return [*events, *(event for raw in behind for event in self.feed(raw))]
 
     def _ended(self, raw: bytes, data: Json) -> bytes:
@@ -162,10 +162,10 @@ class Stream:
         if not self._steered or self._tools_left:
             return raw
         _end_turn(delta)
-        return render_again(raw, data)
+        return replace_data(raw, data)
 
 
-def _text_block(index: object, message: str) -> list[bytes]:
+def _render_text_block(index: object, message: str) -> list[bytes]:
     start = {"content_block": {"type": "text", "text": ""}}
     delta = {"delta": {"type": "text_delta", "text": message}}
     events: list[tuple[str, dict[str, object]]] = [

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ci_agent_eval.steering.proxy.calls import Calls
-from ci_agent_eval.steering.proxy.sse import Json, parse_object, render_json
+from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
+from ci_agent_eval.steering.proxy.sse import Json, parse_object, render_compact_json
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class OpenCall:
     """A call that the provider knows of and the client never saw; `message` is its result."""
 
     item: Json
@@ -24,37 +24,37 @@ class Unanswered:
         return str(self.item["call_id"])
 
     @property
-    def stand_in(self) -> str:
+    def message_id(self) -> str:
         """The id of the message that the client got in place of the call."""
-        return message_id(self.item)
+        return build_message_id(self.item)
 
 
 @dataclass(slots=True)
-class Output:
+class ResponseOutput:
     """What became of the calls of one response."""
 
-    calls: Calls
-    unanswered: list[Unanswered] = field(default_factory=list)
+    calls: ReviewedCalls
+    unanswered: list[OpenCall] = field(default_factory=list)
     _told: dict[str, str | None] = field(default_factory=dict)
 
     def replaced(self, item: Json) -> Json | None:
         """Return what stands in place of a complete item; None: the item itself."""
-        call, name = _call(item), identity(item)
+        call, name = _parse_call(item), identify_item(item)
         if call is None:
             return None
         if name not in self._told:
             self._told[name] = self._asked(item, call)
         message = self._told[name]
-        return None if message is None else _message(message_id(item), message)
+        return None if message is None else _build_message(build_message_id(item), message)
 
     def may_be_steered(self, item: Json) -> bool:
         """Return whether an item has to be held until it is complete."""
-        call = _call(item)
+        call = _parse_call(item)
         return call is not None and self.calls.concerns(call[0])
 
     def leave(self, item: Json) -> None:
         """Let a call through that was not complete when it could be held no longer."""
-        self._told.setdefault(identity(item), None)
+        self._told.setdefault(identify_item(item), None)
 
     def rewrite(self, response: Json) -> bool:
         """Put messages in place of the steered calls; return whether there were any."""
@@ -70,21 +70,21 @@ class Output:
     def _asked(self, item: Json, call: tuple[str, object]) -> str | None:
         message = self.calls.message(*call)
         if message is not None and isinstance(item.get("call_id"), str):
-            self.unanswered.append(Unanswered(item, message))
+            self.unanswered.append(OpenCall(item, message))
         return message
 
 
-def message_id(item: Json) -> str:
+def build_message_id(item: Json) -> str:
     """Return the id of the message in place of a call: the same wherever the call is announced."""
-    return f"msg_{identity(item)}"
+    return f"msg_{identify_item(item)}"
 
 
-def identity(item: Json) -> str:
+def identify_item(item: Json) -> str:
     """Return what names an item wherever it is announced."""
-    return str(item.get("call_id") or item.get("id") or render_json(item).decode())
+    return str(item.get("call_id") or item.get("id") or render_compact_json(item).decode())
 
 
-def _call(item: Json) -> tuple[str, object] | None:
+def _parse_call(item: Json) -> tuple[str, object] | None:
     """Return tool and arguments of a call that the client would run.
 
     A call that a program at the provider made waits for its result, and what runs in the
@@ -95,10 +95,10 @@ def _call(item: Json) -> tuple[str, object] | None:
         return None
     if isinstance(place, dict) and place.get("type") == "container_reference":
         return None
-    return _named_call(item) or _shell_call(item)
+    return _parse_named_call(item) or _parse_shell_call(item)
 
 
-def _named_call(item: Json) -> tuple[str, object] | None:
+def _parse_named_call(item: Json) -> tuple[str, object] | None:
     name, arguments = item.get("name"), item.get("arguments")
     if not isinstance(name, str):
         return None
@@ -110,7 +110,7 @@ def _named_call(item: Json) -> tuple[str, object] | None:
     return name, arguments if parsed is None else parsed
 
 
-def _shell_call(item: Json) -> tuple[str, object] | None:
+def _parse_shell_call(item: Json) -> tuple[str, object] | None:
     """Return the provider's own shell tools under the names that agents give theirs."""
     action = item.get("action")
     action = action if isinstance(action, dict) else {}
@@ -121,16 +121,16 @@ def _shell_call(item: Json) -> tuple[str, object] | None:
     return None
 
 
-def _message(name: str, text: str) -> Json:
+def _build_message(name: str, text: str) -> Json:
     return {
         "id": name,
         "type": "message",
         "status": "completed",
         "role": "assistant",
-        "content": [part_of(text)],
+        "content": [build_text_part(text)],
     }
 
 
-def part_of(text: str) -> Json:
+def build_text_part(text: str) -> Json:
     """Return a message's only part."""
     return {"type": "output_text", "annotations": [], "logprobs": [], "text": text}

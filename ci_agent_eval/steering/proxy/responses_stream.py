@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ci_agent_eval.steering.proxy.responses import Output, identity, part_of
-from ci_agent_eval.steering.proxy.sse import Json, parse_data, render_again, render_event
+from ci_agent_eval.steering.proxy.responses import ResponseOutput, build_text_part, identify_item
+from ci_agent_eval.steering.proxy.sse import Json, parse_data, render_event, replace_data
 
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
 @dataclass(slots=True)
-class _Held:
+class _HeldItem:
     """The events of one item, until it is complete."""
 
     item: Json
@@ -20,17 +20,17 @@ class _Held:
 
 
 @dataclass(slots=True)
-class Stream:
+class ResponsesStream:
     """The events of one streamed response.
 
     Only the events of an item that may be steered are held. Items keep their place; events
     keep their numbers as long as these rise, and get the next ones after that.
     """
 
-    output: Output
+    output: ResponseOutput
     learn: Callable[[str], None] = lambda _response_id: None
     """Told the response's id, as soon as it is known."""
-    _held: dict[int, _Held] = field(default_factory=dict)
+    _held: dict[int, _HeldItem] = field(default_factory=dict)
     _last: int = -1
 
     def feed(self, raw: bytes) -> list[bytes]:
@@ -57,11 +57,11 @@ class Stream:
         """Return what is still held; the whole items may stand in `response`."""
         output = response.get("output") if isinstance(response, dict) else None
         items = [i for i in output if isinstance(i, dict)] if isinstance(output, list) else []
-        whole = {identity(item): item for item in items}
+        whole = {identify_item(item): item for item in items}
         return [
             event
             for at, held in list(self._held.items())
-            for event in self._decided(at, whole.get(identity(held.item)))
+            for event in self._decided(at, whole.get(identify_item(held.item)))
         ]
 
     @property
@@ -81,14 +81,14 @@ class Stream:
         at = data.get("output_index")
         if not isinstance(at, int) or at in self._held or not self.output.may_be_steered(item):
             return [self._numbered(raw, data)]
-        self._held[at] = _Held(item, [(raw, data)])
+        self._held[at] = _HeldItem(item, [(raw, data)])
         return []
 
     def _ended(self, raw: bytes, data: Json) -> bytes:
         response = data.get("response")
         self._learn(response)
         if isinstance(response, dict) and self.output.rewrite(response):
-            raw = render_again(raw, data)
+            raw = replace_data(raw, data)
         return self._numbered(raw, data)
 
     def _decided(self, at: int, item: Json | None) -> list[bytes]:
@@ -98,7 +98,7 @@ class Stream:
         if message is None:
             return self._let_through(at)
         del self._held[at]
-        return [self._new(event) for event in _events(at, message)]
+        return [self._new(event) for event in _build_message_events(at, message)]
 
     def _whole(self, at: int) -> Json:
         """Return an item that never was announced as complete, from its parts."""
@@ -123,7 +123,7 @@ class Stream:
         if number > self._last:
             self._last = number
             return raw
-        return render_again(raw, {**data, "sequence_number": self._next()})
+        return replace_data(raw, {**data, "sequence_number": self._next()})
 
     def _next(self) -> int:
         self._last += 1
@@ -133,7 +133,7 @@ class Stream:
         return render_event({**data, "sequence_number": self._next()}, name=str(data["type"]))
 
 
-def _events(at: int, message: Json) -> list[Json]:
+def _build_message_events(at: int, message: Json) -> list[Json]:
     """Return the events that announce a message, without their numbers."""
     name = str(message["id"])
     content = message["content"]
@@ -143,7 +143,7 @@ def _events(at: int, message: Json) -> list[Json]:
     begun = {**message, "status": "in_progress", "content": []}
     return [
         {"type": "response.output_item.added", "output_index": at, "item": begun},
-        {"type": "response.content_part.added", **place, "part": part_of("")},
+        {"type": "response.content_part.added", **place, "part": build_text_part("")},
         {"type": "response.output_text.delta", **place, "delta": text, "logprobs": []},
         {"type": "response.output_text.done", **place, "text": text, "logprobs": []},
         {"type": "response.content_part.done", **place, "part": part},

@@ -69,18 +69,18 @@ def parse_object(text: bytes | str) -> Json | None:
     return value if isinstance(value, dict) else None
 
 
-def render_json(value: object) -> bytes:
+def render_compact_json(value: object) -> bytes:
     """Return compact JSON in ASCII, which lone surrogates survive."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def render_again(raw: bytes, data: Mapping[str, object]) -> bytes:
+def replace_data(raw: bytes, data: Mapping[str, object]) -> bytes:
     """Return an event as it came, with other data."""
-    end = _newline(raw)
+    end = _find_newline(raw)
     lines = raw.splitlines()
     first = next(at for at, line in enumerate(lines) if _is_data(line))
     kept = [line for at, line in enumerate(lines) if at == first or not _is_data(line)]
-    kept[first] = b"data: " + render_json(data)
+    kept[first] = b"data: " + render_compact_json(data)
     whole = end.join(kept) + end
     # The empty line that ends an event is missing from a last event that was cut short.
     return whole if not kept[-1] else whole + end
@@ -89,13 +89,13 @@ def render_again(raw: bytes, data: Mapping[str, object]) -> bytes:
 def render_event(data: Mapping[str, object], *, name: str | None = None) -> bytes:
     """Return a new event."""
     head = b"" if name is None else b"event: " + name.encode() + b"\n"
-    return head + b"data: " + render_json(data) + b"\n\n"
+    return head + b"data: " + render_compact_json(data) + b"\n\n"
 
 
 def _is_data(line: bytes) -> bool:
     return line.removeprefix(_BOM).startswith(b"data:")
 
 
-def _newline(raw: bytes) -> bytes:
+def _find_newline(raw: bytes) -> bytes:
     found = re.search(rb"\r\n|\n|\r", raw.lstrip(b"\r\n"))
     return found.group() if found else b"\n"

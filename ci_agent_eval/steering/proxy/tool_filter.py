@@ -8,7 +8,7 @@ from ci_agent_eval.steering.policy.command_extraction import normalize_tool_name
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 
-def concerns_of(settings: SteeringSettings) -> Callable[[str], bool]:
+def build_tool_filter(settings: SteeringSettings) -> Callable[[str], bool]:
     """Return the test of a tool's name that these settings come to."""
     on_commands = settings.enabled or bool(settings.dangerous)
     tools = {"pytest"} if on_commands else set[str]()

@@ -11,12 +11,12 @@ import httpx2
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.proxy.headers import Headers
 
-Failure = httpx2.HTTPError
+ProviderError = httpx2.HTTPError
 """What is raised where the provider does not answer, or stops in the middle."""
 
-Timeout = httpx2.TimeoutException
-Answered = httpx2.Response
-Client = httpx2.AsyncClient
+ProviderTimeout = httpx2.TimeoutException
+ProviderResponse = httpx2.Response
+ProviderClient = httpx2.AsyncClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def parse_upstream(text: str) -> Upstream:
 _SUCH_AS = "Give it as in --upstream https://api.openai.com"
 
 
-def open_client(*, connect_s: float, silence_s: float) -> Client:
+def open_client(*, connect_s: float, silence_s: float) -> ProviderClient:
     """Return the client; `silence_s` is how long the provider may say nothing."""
     # Cookies belong to the clients of the proxy, and not to each other's.
     nobodys = http.cookiejar.CookieJar(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
@@ -65,15 +65,15 @@ def open_client(*, connect_s: float, silence_s: float) -> Client:
     )
 
 
-async def ask(
-    client: Client,
+async def send_request(
+    client: ProviderClient,
     origin: str,
     method: str,
     target: bytes,
     *,
     headers: Headers,
     content: bytes | AsyncIterator[bytes] | None,
-) -> Answered:
+) -> ProviderResponse:
     """Send a request and return the answer's head. Raises Failure."""
     request = httpx2.Request(
         method,
@@ -94,7 +94,7 @@ def is_decodable(coding: str) -> bool:
     return {name.strip().lower() for name in coding.split(",")} <= _CODINGS
 
 
-def decoded(raw: bytes, coding: str) -> Iterator[bytes]:
+def decode_body(raw: bytes, coding: str) -> Iterator[bytes]:
     """Return a whole body's bytes in pieces, without its content codings. Raises Failure."""
     if not coding:
         return iter([raw])

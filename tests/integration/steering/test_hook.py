@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.steering.hook.agents import AGENTS, recognised
-from ci_agent_eval.steering.hook.command import Options, options_of
+from ci_agent_eval.steering.hook.coding_agents import AGENTS, recognize_agent
+from ci_agent_eval.steering.hook.command import HookOptions, parse_hook_options
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, RESEND
 
 FIXTURES = sorted(Path(__file__).with_name("fixtures").glob("*.json"))
@@ -77,7 +77,7 @@ def test_each_file_names_its_source(fixture):
 
 
 def test_each_agent_is_recognised_by_its_events(fixture):
-    assert recognised(fixture["event"]).name == fixture["agent"]
+    assert recognize_agent(fixture["event"]).name == fixture["agent"]
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["named", "recognised"])
@@ -331,15 +331,15 @@ def test_the_help_names_all_options(hook):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ([], Options()),
-        (["--for", "codex", "--store=a=b"], Options(agent="codex", store=Path("a=b"))),
-        (["--config", "x", ENABLE], Options(config=Path("x"), enabled=True)),
-        ([ENABLE, "--disable-pytest-full-suite-steering"], Options(enabled=False)),
-        (["--for", "x", "--bad", "--for=codex"], Options(agent="codex", problem="unknown option '--bad'")),
-        (["stray"], Options(problem="unknown option 'stray'")),
-        (["--config"], Options(problem="option --config needs a value")),
-        (["--for="], Options(problem="option --for needs a value")),
+        ([], HookOptions()),
+        (["--for", "codex", "--store=a=b"], HookOptions(agent="codex", store=Path("a=b"))),
+        (["--config", "x", ENABLE], HookOptions(config=Path("x"), enabled=True)),
+        ([ENABLE, "--disable-pytest-full-suite-steering"], HookOptions(enabled=False)),
+        (["--for", "x", "--bad", "--for=codex"], HookOptions(agent="codex", problem="unknown option '--bad'")),
+        (["stray"], HookOptions(problem="unknown option 'stray'")),
+        (["--config"], HookOptions(problem="option --config needs a value")),
+        (["--for="], HookOptions(problem="option --for needs a value")),
     ],
 )  # fmt: skip
 def test_options_are_read_and_what_is_wrong_is_kept_to_be_said(words, expected):
-    assert options_of(words) == expected
+    assert parse_hook_options(words) == expected

@@ -7,7 +7,11 @@ import sys
 
 import pytest
 
-from ci_agent_eval.steering.collect import counter, parse_count, suite_python
+from ci_agent_eval.steering.suite_collection import (
+    build_pytest_counter,
+    find_suite_python,
+    parse_count,
+)
 
 
 @pytest.fixture
@@ -20,7 +24,7 @@ def suite(tmp_path):
 
 def count(folder, *arguments, time_limit=60.0, python=sys.executable):
     environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
-    return counter(python, folder, environ, time_limit=time_limit)(arguments)
+    return build_pytest_counter(python, folder, environ, time_limit=time_limit)(arguments)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +82,6 @@ def test_what_pytest_prints_is_read(output, expected):
 
 
 def test_the_suites_interpreter_is_the_one_that_is_set():
-    assert suite_python({"AGENT_EVAL_PYTHON": "/p", "VIRTUAL_ENV": "/v"}) == "/p"
-    assert suite_python({"VIRTUAL_ENV": "/v"}) == "/v/bin/python"
-    assert suite_python({}) == sys.executable
+    assert find_suite_python({"AGENT_EVAL_PYTHON": "/p", "VIRTUAL_ENV": "/v"}) == "/p"
+    assert find_suite_python({"VIRTUAL_ENV": "/v"}) == "/v/bin/python"
+    assert find_suite_python({}) == sys.executable

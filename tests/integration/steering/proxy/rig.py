@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from ci_agent_eval.steering.policy.build import build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
-from ci_agent_eval.steering.proxy.answering import Answering, Limits
+from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
 from ci_agent_eval.steering.proxy.app import SteeringProxy
-from ci_agent_eval.steering.proxy.reviewing import Review
-from ci_agent_eval.steering.proxy.serve import Server, address_of, bound, server_config
-from ci_agent_eval.steering.proxy.tool_filter import concerns_of
+from ci_agent_eval.steering.proxy.server import (
+    ProxyServer,
+    bind_socket,
+    build_server_config,
+    get_url,
+)
+from ci_agent_eval.steering.proxy.session_review import ProxyReview
+from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
 from ci_agent_eval.steering.proxy.upstream import open_client, parse_upstream
 
 MESSAGE = DEFAULT_MESSAGE
@@ -111,13 +116,13 @@ class Rig:
         self.asked = []
         self.arrived = threading.Semaphore(0)
         self._answer = answer
-        self._listeners = [bound("127.0.0.1", 0) for _ in range(2)]
-        provider, self.url = map(address_of, self._listeners)
+        self._listeners = [bind_socket("127.0.0.1", 0) for _ in range(2)]
+        provider, self.url = map(get_url, self._listeners)
         self.upstream = parse_upstream(upstream or provider + prefix)
         reactor = reviewer or build_reactor(settings, InMemoryWarnedCommands())
-        self._review = Review(reactor, concerns_of(settings), lambda: 0.0)
+        self._review = ProxyReview(reactor, build_tool_filter(settings), lambda: 0.0)
         self._session_header = session_header
-        self._limits = limits or Limits()
+        self._limits = limits or SizeLimits()
         self._silence_s = silence_s
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
@@ -138,9 +143,11 @@ class Rig:
     async def _run(self):
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         async with open_client(connect_s=5, silence_s=self._silence_s) as client:
-            answering = Answering(self._review, self._session_header, self._limits)
+            answering = AnswerReviewer(self._review, self._session_header, self._limits)
             proxy = SteeringProxy(self.upstream, client, answering)
-            servers = [_Server(server_config(app), self._stop) for app in (self._provide, proxy)]
+            servers = [
+                _Server(build_server_config(app), self._stop) for app in (self._provide, proxy)
+            ]
             serving = zip(servers, self._listeners, strict=True)
             async with asyncio.TaskGroup() as tasks:
                 for server, listener in serving:
@@ -163,7 +170,7 @@ class Rig:
         await self._answer(asked, Exchange(receive, send))
 
 
-class _Server(Server):
+class _Server(ProxyServer):
     """Stops when it is told, and not at the next tick."""
 
     def __init__(self, config, stop):

@@ -287,7 +287,7 @@ def test_a_provider_that_is_not_there_is_an_error_of_the_api():
 
 def test_a_provider_that_says_nothing_is_a_timeout():
     async def silent(_asked, exchange):
-        await exchange.gone()
+        await exchange.wait_until_disconnected()
 
     with Rig(silent, silence_s=0.2) as rig, pytest.raises(anthropic.APIStatusError) as failed:
         messages(rig, stream=False)

@@ -98,7 +98,7 @@ def test_open_streams_do_not_keep_it_from_ending(tmp_path):
     async def forever(_asked, exchange):
         await exchange.start()
         await exchange.part(b": begun\n\n")
-        await exchange.gone()
+        await exchange.wait_until_disconnected()
 
     with (
         Rig(forever) as rig,

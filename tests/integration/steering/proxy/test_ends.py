@@ -30,7 +30,7 @@ def test_a_client_that_hangs_up_ends_the_providers_work(path, begun):
             await exchange.start()
             await exchange.part(b": begun\n\n")
         asked_for.set()
-        await exchange.gone()
+        await exchange.wait_until_disconnected()
         gone.set()
 
     with Rig(work) as rig:

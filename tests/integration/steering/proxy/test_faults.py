@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from ci_agent_eval.steering.policy.model import Allow
-from ci_agent_eval.steering.proxy.serve import hush_libraries
+from ci_agent_eval.steering.proxy.server import silence_libraries
 from tests import llm_wire as wire
 from tests.integration.steering.proxy.asking import (
     ASK,
@@ -108,7 +108,7 @@ def test_credentials_are_passed_on_and_never_logged(caplog, levels_restored):
     secret = wire.bash("TOKEN=SECRET-7 pytest")
     whole, stream = answer(wire.chat_body(secret), headers=cookie), events(STREAM["chat"](secret))
     broken = breaking([b"{"], [("content-type", JSON)])
-    hush_libraries()
+    silence_libraries()
     ask = {**ASK, "messages": [{"role": "user", "content": "SECRET-6"}]}
     with Rig(answering(whole, stream, broken, answer({}))) as rig:
         for _ in range(3):

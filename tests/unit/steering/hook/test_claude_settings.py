@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.hook.claude_settings import is_ours, with_hook, without_hook
+from ci_agent_eval.steering.hook.claude_settings import add_hook, is_own_hook, remove_hook
 
 COMMAND = "agent-eval steer hook --for claude-code --enable-pytest-full-suite-steering"
 OURS = {
@@ -44,40 +44,40 @@ EXISTING = {
 
 @pytest.mark.parametrize("text", EXISTING.values(), ids=EXISTING)
 def test_what_was_put_in_comes_out_to_the_byte(text):
-    installed = with_hook(text, COMMAND)
+    installed = add_hook(text, COMMAND)
 
     assert json.loads(installed)["hooks"]["PreToolUse"][-1] == OURS
-    assert without_hook(installed) == text
+    assert remove_hook(installed) == text
 
 
 @pytest.mark.parametrize("text", EXISTING.values(), ids=EXISTING)
 def test_all_else_stays_as_it_was(text):
-    installed = json.loads(with_hook(text, COMMAND))
+    installed = json.loads(add_hook(text, COMMAND))
     before = json.loads(text)
 
     assert installed["hooks"]["PreToolUse"][:-1] == before.get("hooks", {}).get("PreToolUse", [])
     assert [key for key in installed if key != "hooks"] == [key for key in before if key != "hooks"]
     assert all(installed[key] == before[key] for key in before if key != "hooks")
-    assert without_hook(text) == text
+    assert remove_hook(text) == text
 
 
 @pytest.mark.parametrize("text", ["", *EXISTING.values()], ids=["none", *EXISTING])
 def test_twice_is_once(text):
-    once = with_hook(text, COMMAND)
+    once = add_hook(text, COMMAND)
 
-    assert with_hook(once, COMMAND) == once
+    assert add_hook(once, COMMAND) == once
 
 
 def test_a_file_that_is_not_there_gets_only_the_hook():
-    installed = with_hook("", COMMAND)
+    installed = add_hook("", COMMAND)
 
     assert json.loads(installed) == {"hooks": {"PreToolUse": [OURS]}}
     assert installed.startswith('{\n  "hooks": {\n    "PreToolUse": [\n')
-    assert json.loads(without_hook(installed)) == {}
+    assert json.loads(remove_hook(installed)) == {}
 
 
 def test_it_looks_as_if_written_by_hand():
-    installed = with_hook(EXISTING["plain"], COMMAND)
+    installed = add_hook(EXISTING["plain"], COMMAND)
 
     assert installed == (
         '{\n  "model": "opus",\n  "permissions": {"allow": ["Bash(ls:*)", "Read"]},\n'
@@ -89,11 +89,11 @@ def test_it_looks_as_if_written_by_hand():
 
 
 def test_another_command_of_ours_takes_the_place_of_the_former():
-    first = with_hook(EXISTING["other hooks"], COMMAND)
+    first = add_hook(EXISTING["other hooks"], COMMAND)
 
-    second = with_hook(first, f"{COMMAND} --config x.yaml")
+    second = add_hook(first, f"{COMMAND} --config x.yaml")
 
-    assert second == with_hook(EXISTING["other hooks"], f"{COMMAND} --config x.yaml")
+    assert second == add_hook(EXISTING["other hooks"], f"{COMMAND} --config x.yaml")
 
 
 def test_a_hook_that_somebody_put_into_a_group_of_theirs_comes_out_alone():
@@ -105,7 +105,7 @@ def test_a_hook_that_somebody_put_into_a_group_of_theirs_comes_out_alone():
         }
     )
 
-    left = json.loads(without_hook(text))
+    left = json.loads(remove_hook(text))
 
     assert left == {"hooks": {"PreToolUse": [{"hooks": [{"command": "x"}, {"command": "y"}]}]}}
 
@@ -114,7 +114,7 @@ def test_several_of_ours_all_come_out():
     group = json.dumps(OURS)
     text = '{"hooks": {"PreToolUse": [' + f"{group}, {group}, {group}" + '], "Stop": []}}'
 
-    assert json.loads(without_hook(text)) == {"hooks": {"Stop": []}}
+    assert json.loads(remove_hook(text)) == {"hooks": {"Stop": []}}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_several_of_ours_all_come_out():
     ],
 )
 def test_ours_is_known_by_what_it_runs(command, expected):
-    assert is_ours(command) is expected
+    assert is_own_hook(command) is expected
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_ours_is_known_by_what_it_runs(command, expected):
     ],
 )
 def test_settings_that_are_none_are_refused(text, sentence):
-    for change in (lambda: with_hook(text, COMMAND), lambda: without_hook(text)):
+    for change in (lambda: add_hook(text, COMMAND), lambda: remove_hook(text)):
         with pytest.raises(InputError, match=sentence):
             change()
 
@@ -176,7 +176,7 @@ def test_in_and_out_is_nothing_for_any_settings(settings, groups, indent, ascii_
         settings = {**settings, "hooks": {"PreToolUse": groups}}
     text = json.dumps(settings, indent=indent, ensure_ascii=ascii_only)
 
-    installed = with_hook(text, COMMAND)
+    installed = add_hook(text, COMMAND)
 
     assert json.loads(installed)["hooks"]["PreToolUse"] == [*(groups or []), OURS]
-    assert without_hook(installed) == text
+    assert remove_hook(installed) == text

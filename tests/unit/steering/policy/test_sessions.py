@@ -12,7 +12,7 @@ import pytest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy import warned_commands
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
-from ci_agent_eval.steering.store import SqliteWarnedCommands, default_store
+from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands, get_default_store
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -204,7 +204,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
 def test_the_default_is_where_programs_keep_their_state(tmp_path):
     given = {"XDG_STATE_HOME": "/state"}
 
-    assert str(default_store(given, tmp_path)) == "/state/agent-eval/steering.sqlite3"
+    assert str(get_default_store(given, tmp_path)) == "/state/agent-eval/steering.sqlite3"
     expected = tmp_path / ".local/state/agent-eval/steering.sqlite3"
-    assert default_store({}, tmp_path) == expected
-    assert default_store({"XDG_STATE_HOME": "relative"}, tmp_path) == expected
+    assert get_default_store({}, tmp_path) == expected
+    assert get_default_store({"XDG_STATE_HOME": "relative"}, tmp_path) == expected

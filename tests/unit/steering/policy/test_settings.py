@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.file_settings import load_steering, parse_steering
 from ci_agent_eval.steering.policy.build import build_reactor
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
 from ci_agent_eval.steering.policy.model import Rules, Steer, ToolCallRequest
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
 from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
-from ci_agent_eval.steering.proxy.tool_filter import concerns_of
+from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
+from ci_agent_eval.steering.settings_loader import load_steering_settings, parse_steering_settings
 
 ENABLED = "PYTEST_FULL_SUITE_STEERING_ENABLED"
 MESSAGE = "PYTEST_FULL_SUITE_STEERING_MESSAGE"
@@ -45,11 +45,11 @@ session:
 
 
 def parse(text):
-    return parse_steering(text, "steer.yaml")
+    return parse_steering_settings(text, "steer.yaml")
 
 
 def test_the_defaults_are_those_of_the_document(tmp_path):
-    settings = load_steering(root=tmp_path, environ={})
+    settings = load_steering_settings(root=tmp_path, environ={})
 
     assert settings == SteeringSettings()
     assert (settings.enabled, settings.ttl, settings.priority) == (False, 1800, 95)
@@ -136,7 +136,7 @@ def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file(
         )
     environ = {} if variable is None else {ENABLED: variable}
 
-    assert load_steering(root=tmp_path, environ=environ, enabled=flag).enabled is expected
+    assert load_steering_settings(root=tmp_path, environ=environ, enabled=flag).enabled is expected
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file(
      ("false", False), ("0", False), ("no", False), ("Off", False)],
 )  # fmt: skip
 def test_the_variable_is_read_in_the_usual_spellings(tmp_path, text, expected):
-    assert load_steering(root=tmp_path, environ={ENABLED: text}).enabled is expected
+    assert load_steering_settings(root=tmp_path, environ={ENABLED: text}).enabled is expected
 
 
 def test_the_message_of_the_environment_wins_over_the_files(tmp_path):
@@ -153,7 +153,7 @@ def test_the_message_of_the_environment_wins_over_the_files(tmp_path):
     path.write_text("session: {pytest_full_suite_steering_message: from the file}\n")
 
     def message(environ):
-        return load_steering(root=tmp_path, environ=environ, config=path).message
+        return load_steering_settings(root=tmp_path, environ=environ, config=path).message
 
     assert message({}) == "from the file"
     assert message({MESSAGE: "from outside"}) == "from outside"
@@ -220,12 +220,12 @@ def test_what_is_wrong_is_said_with_its_line(text, sentence):
 
 def test_a_wrong_variable_is_said(tmp_path):
     with pytest.raises(InputError, match=rf"{ENABLED}: must be true or false \(given: 'maybe'\)"):
-        load_steering(root=tmp_path, environ={ENABLED: "maybe"})
+        load_steering_settings(root=tmp_path, environ={ENABLED: "maybe"})
 
 
 def test_a_file_that_was_named_must_be_there(tmp_path):
     with pytest.raises(InputError, match=r"gone\.yaml: there is no such file; check --config"):
-        load_steering(root=tmp_path, environ={}, config=tmp_path / "gone.yaml")
+        load_steering_settings(root=tmp_path, environ={}, config=tmp_path / "gone.yaml")
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", None])
@@ -234,7 +234,7 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path, content):
     path.mkdir() if content is None else path.write_bytes(content)
 
     with pytest.raises(InputError, match=r"x\.yaml: (is not UTF-8|cannot be read)"):
-        load_steering(root=tmp_path, environ={}, config=path)
+        load_steering_settings(root=tmp_path, environ={}, config=path)
 
 
 @settings(deadline=None)
@@ -249,14 +249,14 @@ def test_any_text_is_read_or_refused_with_its_place(text):
 
 def test_shell_tools_are_read_with_their_arguments():
     text = "session:\n  shell_tools: {execute_bash: command, act: [line, script], run: }\n"
-    tools = parse_steering(text, "file").rules.shell_tools
+    tools = parse_steering_settings(text, "file").rules.shell_tools
     assert tools == {"execute_bash": ("command",), "act": ("line", "script"), "run": ()}
 
 
 @pytest.mark.parametrize("given", ["[bash]", "{act: 3}", "{act: ['']}", "{act: {line: 1}}"])
 def test_shell_tools_that_name_no_tools_are_refused(given):
     with pytest.raises(InputError, match=r"^file:2: shell_tools.*: must be a "):
-        parse_steering(f"session:\n  shell_tools: {given}\n", "file")
+        parse_steering_settings(f"session:\n  shell_tools: {given}\n", "file")
 
 
 @pytest.mark.parametrize(
@@ -276,9 +276,9 @@ def test_shell_tools_count_for_every_handler_and_for_the_proxy(settings):
     call = ToolCallRequest("execute_bash", {"command": "pytest; rm -rf /"})
     reactor = build_reactor(settings, InMemoryWarnedCommands())
     assert isinstance(reactor.review(call, "s", 0), Steer)
-    assert concerns_of(settings)("execute_bash")
+    assert build_tool_filter(settings)("execute_bash")
     unnamed = replace(settings, rules=Rules())
     assert not isinstance(
         build_reactor(unnamed, InMemoryWarnedCommands()).review(call, "s", 0), Steer
     )
-    assert not concerns_of(unnamed)("execute_bash")
+    assert not build_tool_filter(unnamed)("execute_bash")

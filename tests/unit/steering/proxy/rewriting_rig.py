@@ -7,8 +7,8 @@ import json
 from hypothesis import HealthCheck, settings
 
 from ci_agent_eval.steering.policy.model import Allow, Steer
-from ci_agent_eval.steering.proxy.calls import Calls, Gate
-from ci_agent_eval.steering.proxy.rewriting import Answer, Events
+from ci_agent_eval.steering.proxy.answer_rewriter import AnswerRewriter, EventRewriter
+from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, SessionReview
 from ci_agent_eval.steering.proxy.sse import parse_data
 from tests import llm_wire as wire
 
@@ -47,8 +47,8 @@ class Once:
 
 
 def answer_of(api, review=None):
-    gate = Gate(review or Once(), lambda tool: tool in {"bash", "shell", "local_shell"})
-    return Answer(api, Calls(gate))
+    gate = SessionReview(review or Once(), lambda tool: tool in {"bash", "shell", "local_shell"})
+    return AnswerRewriter(api, ReviewedCalls(gate))
 
 
 def rewritten(api, body, review=None):
@@ -57,7 +57,7 @@ def rewritten(api, body, review=None):
 
 
 def streamed(api, events, review=None, most=1_000_000):
-    rewriting = Events(answer_of(api, review).stream(), most)
+    rewriting = EventRewriter(answer_of(api, review).stream(), most)
     parts = [rewriting.feed(event) for event in events]
     return [*parts, rewriting.finish()]
 

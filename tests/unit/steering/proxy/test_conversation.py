@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.steering.proxy.conversation import session_of
+from ci_agent_eval.steering.proxy.session_identity import identify_session
 
 # Other tests keep the processors busy.
 calmly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -19,7 +19,7 @@ CHAT = {"model": "m", "messages": [SYSTEM, USER]}
 
 
 def session(body, headers=None, chained=None, header="x-session-id"):
-    return session_of(headers or {}, body, header=header, chained=(chained or {}).get)
+    return identify_session(headers or {}, body, header=header, chained=(chained or {}).get)
 
 
 def later(body, *more):

@@ -5,9 +5,9 @@ import asyncio
 import httpx2
 
 from ci_agent_eval.steering.policy.model import Allow
-from ci_agent_eval.steering.proxy.calls import Calls, Gate
-from ci_agent_eval.steering.proxy.outbound import Outbound
-from ci_agent_eval.steering.proxy.rewriting import Answer, Events
+from ci_agent_eval.steering.proxy.answer_rewriter import AnswerRewriter, EventRewriter
+from ci_agent_eval.steering.proxy.answer_sender import AnswerSender
+from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, SessionReview
 from tests import llm_wire as wire
 
 
@@ -24,9 +24,9 @@ def test_what_a_request_may_refer_to_is_known_before_the_client_has_it():
 
     async def go():
         answered = httpx2.Response(200, content=parts())
-        answer = Answer("responses", Calls(Gate(lambda _call: Allow(""))))
-        events = Events(answer.stream(), 100_000)
-        await Outbound(answered, send).streamed(events, lambda: order.append("remembered"))
+        answer = AnswerRewriter("responses", ReviewedCalls(SessionReview(lambda _call: Allow(""))))
+        events = EventRewriter(answer.stream(), 100_000)
+        await AnswerSender(answered, send).send_events(events, lambda: order.append("remembered"))
         assert answer.response_id == "resp_1"
 
     asyncio.run(go())

@@ -9,19 +9,24 @@ import pytest
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy.model import Allow
 from ci_agent_eval.steering.policy.settings import GeneralRule, SteeringSettings
-from ci_agent_eval.steering.proxy import refusals
-from ci_agent_eval.steering.proxy.calls import Calls, Gate
-from ci_agent_eval.steering.proxy.headers import end_to_end, for_other_bytes, for_upstream, value_of
-from ci_agent_eval.steering.proxy.lru import Recent
-from ci_agent_eval.steering.proxy.open_calls import OpenCalls
-from ci_agent_eval.steering.proxy.responses import Unanswered
-from ci_agent_eval.steering.proxy.rewriting import Answer
-from ci_agent_eval.steering.proxy.serve import warning_of
-from ci_agent_eval.steering.proxy.tool_filter import concerns_of
+from ci_agent_eval.steering.proxy import proxy_errors
+from ci_agent_eval.steering.proxy.answer_rewriter import AnswerRewriter
+from ci_agent_eval.steering.proxy.headers import (
+    build_upstream_headers,
+    get_header,
+    keep_end_to_end,
+    replace_body_headers,
+)
+from ci_agent_eval.steering.proxy.lru import LruCache
+from ci_agent_eval.steering.proxy.open_calls import OpenCallStore
+from ci_agent_eval.steering.proxy.responses import OpenCall
+from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls, SessionReview
+from ci_agent_eval.steering.proxy.server import get_host_warning
+from ci_agent_eval.steering.proxy.tool_filter import build_tool_filter
 from ci_agent_eval.steering.proxy.upstream import parse_upstream
 from tests import llm_wire as wire
 
-CALL = Unanswered(wire.response_item(0, wire.bash("pytest")), "Fewer.")
+CALL = OpenCall(wire.response_item(0, wire.bash("pytest")), "Fewer.")
 RESULT = {"type": "function_call_output", "call_id": "call_0", "output": "Fewer."}
 
 
@@ -41,32 +46,32 @@ def test_headers_of_a_connection_stay_on_it():
         "x-b: 3",
         "Transfer-Encoding: chunked",
     )
-    assert end_to_end(given) == headers("x-b: 2", "x-b: 3")
+    assert keep_end_to_end(given) == headers("x-b: 2", "x-b: 3")
 
 
 def test_a_connection_header_cannot_take_the_length_away():
     given = headers("connection: content-length", "content-length: 3")
-    assert end_to_end(given) == headers("content-length: 3")
+    assert keep_end_to_end(given) == headers("content-length: 3")
 
 
 def test_the_provider_gets_neither_our_host_nor_a_coding_to_undo():
     given = headers("host: proxy", "accept-encoding: gzip", "content-length: 3", "a: b")
-    assert for_upstream(given, plain=True) == headers("a: b", "accept-encoding: identity")
-    assert for_upstream(given, plain=False) == given[1:]
+    assert build_upstream_headers(given, plain=True) == headers("a: b", "accept-encoding: identity")
+    assert build_upstream_headers(given, plain=False) == given[1:]
 
 
 def test_other_bytes_have_another_description():
     given = headers("etag: e", "content-encoding: gzip", "content-length: 9", "a: b")
-    assert for_other_bytes(given) == headers("a: b")
-    assert for_other_bytes(given, 4) == headers("a: b", "content-length: 4")
-    assert value_of(headers("a: 1", "a: 2"), b"a") == "1, 2"
+    assert replace_body_headers(given) == headers("a: b")
+    assert replace_body_headers(given, 4) == headers("a: b", "content-length: 4")
+    assert get_header(headers("a: 1", "a: 2"), b"a") == "1, 2"
 
 
 # Memories
 
 
 def test_what_was_asked_for_least_lately_is_forgotten():
-    recent = Recent(2)
+    recent = LruCache(2)
     recent.put("a", 1)
     recent.put("b", 2)
     assert recent.find("a") == 1
@@ -78,7 +83,7 @@ def test_what_was_asked_for_least_lately_is_forgotten():
 
 
 def open_calls(request=None, response_id="resp_1", calls=(CALL,)):
-    calls_of = OpenCalls()
+    calls_of = OpenCallStore()
     calls_of.remember(request or {}, response_id, calls)
     return calls_of
 
@@ -149,7 +154,7 @@ def test_our_message_in_a_history_becomes_the_call_and_its_result():
     ],
 )
 def test_each_kind_of_call_has_its_own_result(kind, result):
-    call = Unanswered({"type": kind, "call_id": "c"}, "Fewer.")
+    call = OpenCall({"type": kind, "call_id": "c"}, "Fewer.")
     request = {"previous_response_id": "resp_1", "input": []}
     calls = open_calls(calls=[call])
     assert calls.answer(request)
@@ -176,13 +181,15 @@ def rule(*tools):
     ],
 )
 def test_only_calls_that_may_be_steered_are_held(settings, names, others):
-    concerns = concerns_of(settings)
+    concerns = build_tool_filter(settings)
     assert [name for name in [*names, *others] if concerns(name)] == names
 
 
 def test_a_tool_that_concerns_nobody_is_not_asked_about():
     asked = []
-    calls = Calls(Gate(lambda call: asked.append(call) or Allow(""), lambda tool: tool == "bash"))
+    calls = ReviewedCalls(
+        SessionReview(lambda call: asked.append(call) or Allow(""), lambda tool: tool == "bash")
+    )
     assert calls.message("read", {}) is None
     assert asked == []
 
@@ -214,16 +221,16 @@ def test_what_is_no_upstream_is_refused(given):
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost", "LOCALHOST"])
 def test_the_loopback_needs_no_warning(host):
-    assert warning_of(host) is None
+    assert get_host_warning(host) is None
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.3", "example.org", ""])
 def test_other_hosts_do(host):
-    assert "other machines reach it" in warning_of(host)
+    assert "other machines reach it" in get_host_warning(host)
 
 
 def test_complaints_have_the_shape_of_the_api():
-    told = refusals.unexpected(ValueError("SECRET"))
+    told = proxy_errors.build_internal_error(ValueError("SECRET"))
     assert json.loads(told.body("messages")) == {
         "type": "error",
         "error": {"type": "api_error", "message": told.sentence},
@@ -245,5 +252,5 @@ def test_no_depth_of_arguments_breaks_an_answer(api, depth):
     body = {"chat": wire.chat_body, "responses": wire.response_body, "messages": wire.message_body}
     text = json.dumps(body[api](("bash", {"a": deep, "command": "pytest"})))
     text = text.replace("[[[[", "[" * depth, 1).replace("]]]]", "]" * depth, 1)
-    answer = Answer(api, Calls(Gate(lambda _call: Allow(""))))
+    answer = AnswerRewriter(api, ReviewedCalls(SessionReview(lambda _call: Allow(""))))
     assert answer.rewrite(text.encode()) is None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.steering.policy.model import Steer
-from ci_agent_eval.steering.proxy.rewriting import Events, api_of
+from ci_agent_eval.steering.proxy.answer_rewriter import EventRewriter, find_api
 from ci_agent_eval.steering.proxy.sse import parse_data
 from tests import llm_wire as wire
 from tests.unit.steering.proxy.rewriting_rig import (
@@ -86,7 +86,7 @@ def test_small_chunks_give_the_same_bytes(api, size, end):
 def test_a_call_above_the_limit_passes_as_it_is(api):
     big = wire.bash("pytest " + "x" * 5000)
     events = EVENTS[api](big, text="Now:")
-    rewriting = Events(answer_of(api, lambda _c: Steer("m", "r", "h")).stream(), 2000)
+    rewriting = EventRewriter(answer_of(api, lambda _c: Steer("m", "r", "h")).stream(), 2000)
     out = [*(rewriting.feed(event) for event in events), rewriting.finish()]
     assert b"".join(out) == b"".join(events)
     assert "2000 bytes" in rewriting.given_up
@@ -94,7 +94,7 @@ def test_a_call_above_the_limit_passes_as_it_is(api):
 
 @pytest.mark.parametrize("api", APIS)
 def test_an_event_above_the_limit_passes_as_it_is(api):
-    rewriting = Events(answer_of(api).stream(), 100)
+    rewriting = EventRewriter(answer_of(api).stream(), 100)
     chunk = b"data: " + b"x" * 200
     assert rewriting.feed(chunk) == chunk
     assert rewriting.feed(b"y\n\n") + rewriting.finish() == b"y\n\n"
@@ -106,7 +106,7 @@ def test_a_fault_in_the_rewriting_loses_nothing(api):
         raise ZeroDivisionError
 
     events = EVENTS[api](LS, READ)
-    rewriting = Events(answer_of(api, review).stream(), 1_000_000)
+    rewriting = EventRewriter(answer_of(api, review).stream(), 1_000_000)
     out = [*(rewriting.feed(event) for event in events), rewriting.finish()]
     assert b"".join(out) == b"".join(events)
     assert rewriting.given_up == "unexpected ZeroDivisionError"
@@ -165,7 +165,7 @@ def test_no_shape_of_an_event_breaks_the_rewriting(api, data):
     payload = parse_data(events[at])
     if payload is not None:
         events[at] = wire.data(data.draw(damaged([payload])))
-    rewriting = Events(answer_of(api).stream(), 1_000_000)
+    rewriting = EventRewriter(answer_of(api).stream(), 1_000_000)
     for event in events:
         rewriting.feed(event)
     rewriting.finish()
@@ -188,4 +188,4 @@ def test_no_shape_of_an_event_breaks_the_rewriting(api, data):
     ],
 )
 def test_the_path_names_the_api(method, path, api):
-    assert api_of(method, path) == api
+    assert find_api(method, path) == api

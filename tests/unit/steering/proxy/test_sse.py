@@ -11,8 +11,8 @@ from ci_agent_eval.steering.proxy.sse import (
     Splitter,
     parse_data,
     parse_object,
-    render_again,
     render_event,
+    replace_data,
 )
 
 # Other tests keep the processors busy.
@@ -86,18 +86,18 @@ def test_no_json_breaks_the_parser():
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.none()))
 def test_what_is_rendered_is_read_again(payload):
     assert parse_data(render_event(payload, name="x")) == payload
-    assert parse_data(render_again(b"data: {}\n\n", payload)) == payload
+    assert parse_data(replace_data(b"data: {}\n\n", payload)) == payload
 
 
 def test_an_event_keeps_its_other_lines_and_their_ends():
     raw = b'event: x\r\ndata: {"a":\r\nid: 7\r\ndata: 1}\r\n\r\n'
-    assert render_again(raw, {"b": 2}) == b'event: x\r\ndata: {"b":2}\r\nid: 7\r\n\r\n'
-    assert render_again(b'data:{"a":1}', {"b": 2}) == b'data: {"b":2}\n\n'
+    assert replace_data(raw, {"b": 2}) == b'event: x\r\ndata: {"b":2}\r\nid: 7\r\n\r\n'
+    assert replace_data(b'data:{"a":1}', {"b": 2}) == b'data: {"b":2}\n\n'
 
 
 def test_lone_surrogates_survive():
     text = json.dumps({"a": "\ud800"})
-    assert parse_data(render_again(b"data: {}\n\n", json.loads(text))) == {"a": "\ud800"}
+    assert parse_data(replace_data(b"data: {}\n\n", json.loads(text))) == {"a": "\ud800"}
 
 
 def test_many_small_chunks_cost_little():

@@ -10,54 +10,60 @@ from collections.abc import Callable
 from typing import IO
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.hook.agents import AGENTS, Agent, Asked, Event, recognised
+from ci_agent_eval.steering.hook.coding_agents import (
+    AGENTS,
+    CodingAgent,
+    HookEvent,
+    HookRequest,
+    recognize_agent,
+)
 from ci_agent_eval.steering.policy.model import Decision
 
-Review = Callable[[Asked, Agent, Event], Decision]
+ReviewRequest = Callable[[HookRequest, CodingAgent, HookEvent], Decision]
 
 
-def answer_event(stdin: IO[bytes], agent: str | None, review: Review) -> tuple[str, str]:
+def answer_event(stdin: IO[bytes], agent: str | None, review: ReviewRequest) -> tuple[str, str]:
     """Return what is written to standard output and to standard error.
 
     `agent` is the name that was given; without one the event tells. `review` decides, and may
     raise. Never raises.
     """
-    chosen: Agent | None = AGENTS.get(agent or "")
+    chosen: CodingAgent | None = AGENTS.get(agent or "")
     try:
-        event = _event(stdin)
-        chosen = _agent(agent, event)
-        return _answered(event, chosen, review)
+        event = _read_event(stdin)
+        chosen = _choose_agent(agent, event)
+        return _review_event(event, chosen, review)
     except Exception as error:  # noqa: BLE001 - a hook must not stop an agent for its own faults
-        return chosen.allowed if chosen else "", _let_through(error)
+        return chosen.allowed if chosen else "", _describe_failure(error)
 
 
-def _answered(event: Event, agent: Agent, review: Review) -> tuple[str, str]:
+def _review_event(event: HookEvent, agent: CodingAgent, review: ReviewRequest) -> tuple[str, str]:
     asked = agent.asked(event)
     if asked is None:
         raise InputError(f"the event is none that {agent.name} sends before a tool runs")
     return agent.answer(review(asked, agent, event)), ""
 
 
-def _event(stdin: IO[bytes]) -> Event:
+def _read_event(stdin: IO[bytes]) -> HookEvent:
     event = json.loads(stdin.read())
     if not isinstance(event, dict):
         raise InputError("the event is no JSON object")
     return event
 
 
-def _agent(name: str | None, event: Event) -> Agent:
+def _choose_agent(name: str | None, event: HookEvent) -> CodingAgent:
     if name is not None and name not in AGENTS:
         raise InputError(f"option --for: unknown agent {name!r}; known: {', '.join(AGENTS)}")
-    agent = AGENTS[name] if name else recognised(event)
+    agent = AGENTS[name] if name else recognize_agent(event)
     if agent is None:
-        raise InputError(f"no agent is known that sends such events; say which: {_choices()}")
+        raise InputError(f"no agent is known that sends such events; say which: {_list_choices()}")
     return agent
 
 
-def _choices() -> str:
+def _list_choices() -> str:
     return f"--for {'|'.join(AGENTS)}"
 
 
-def _let_through(error: Exception) -> str:
+def _describe_failure(error: Exception) -> str:
     said = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
     return f"agent-eval steer hook: let the call through: {' '.join(said.split())[:2000]}\n"

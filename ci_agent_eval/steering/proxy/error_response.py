@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_agent_eval.steering.proxy.sse import Json, render_json
+from ci_agent_eval.steering.proxy.sse import Json, render_compact_json
 
 Api = Literal["chat", "responses", "messages"]
 
@@ -13,7 +13,7 @@ _ANTHROPIC = {413: "request_too_large", 504: "timeout_error"}
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class ErrorResponse:
     """An answer that did not come from the provider."""
 
     status: int
@@ -22,16 +22,18 @@ class Complaint:
 
     def body(self, api: Api | None) -> bytes:
         """Return the JSON that clients of this API make an exception of."""
-        return render_json(_anthropic(self) if api == "messages" else _openai(self))
+        return render_compact_json(
+            _render_anthropic(self) if api == "messages" else _render_openai(self)
+        )
 
 
-def _openai(told: Complaint) -> Json:
+def _render_openai(told: ErrorResponse) -> Json:
     kind = "invalid_request_error" if told.status < 500 else "server_error"
     error = {"message": told.sentence, "type": kind, "param": None, "code": told.code}
     return {"error": error}
 
 
-def _anthropic(told: Complaint) -> Json:
+def _render_anthropic(told: ErrorResponse) -> Json:
     usual = "invalid_request_error" if told.status < 500 else "api_error"
     kind = _ANTHROPIC.get(told.status, usual)
     return {"type": "error", "error": {"type": kind, "message": told.sentence}}

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ci_agent_eval.steering.proxy import chat, chat_stream, messages, responses, responses_stream
-from ci_agent_eval.steering.proxy.calls import Calls
-from ci_agent_eval.steering.proxy.complaints import Api
-from ci_agent_eval.steering.proxy.sse import Json, Splitter, parse_object, render_json
+from ci_agent_eval.steering.proxy.error_response import Api
+from ci_agent_eval.steering.proxy.reviewed_calls import ReviewedCalls
+from ci_agent_eval.steering.proxy.sse import Json, Splitter, parse_object, render_compact_json
 
 # Gateways put the paths of the APIs behind prefixes of their own. `/threads/ID/messages` of
 # OpenAI's Assistants is another thing than Anthropic's `/v1/messages`.
@@ -21,7 +21,7 @@ _PATHS: Mapping[Api, re.Pattern[str]] = {
 }
 
 
-def api_of(method: str, path: str) -> Api | None:
+def find_api(method: str, path: str) -> Api | None:
     """Return the API whose answers are rewritten; None for everything else that is asked."""
     if method != "POST":
         return None
@@ -46,18 +46,18 @@ class EventStream(Protocol):
 
 
 @dataclass(slots=True)
-class Answer:
+class AnswerRewriter:
     """The rewriting of one answer, whole or streamed."""
 
     api: Api
-    calls: Calls
-    output: responses.Output = field(init=False)
+    calls: ReviewedCalls
+    output: responses.ResponseOutput = field(init=False)
     response_id: str | None = None
     given_up: str | None = None
     """Why the answer passes as it is, where something unforeseen happened."""
 
     def __post_init__(self) -> None:
-        self.output = responses.Output(self.calls)
+        self.output = responses.ResponseOutput(self.calls)
 
     def rewrite(self, body: bytes) -> bytes | None:
         """Return a whole body with messages in place of calls; None where it stays as it is."""
@@ -68,12 +68,12 @@ class Answer:
         if isinstance(given, str) and self.api == "responses":
             self.response_id = given
         try:
-            return render_json(parsed) if self._rewrite(parsed) else None
+            return render_compact_json(parsed) if self._rewrite(parsed) else None
         except Exception as error:  # noqa: BLE001 - steering must never lose what a model said
             self.given_up = f"unexpected {type(error).__name__}"
             return None
 
-    def taken(self) -> list[responses.Unanswered]:
+    def take_open_calls(self) -> list[responses.OpenCall]:
         """Return the steered calls that are new since this was asked last."""
         new, self.output.unanswered = self.output.unanswered, []
         return new
@@ -81,17 +81,17 @@ class Answer:
     def stream(self) -> EventStream:
         """Return what rewrites the events of this answer."""
         if self.api == "responses":
-            return responses_stream.Stream(self.output, self._learn)
-        makers: Mapping[Api, Callable[[Calls], EventStream]] = {
-            "chat": chat_stream.Stream,
-            "messages": messages.Stream,
+            return responses_stream.ResponsesStream(self.output, self._learn)
+        makers: Mapping[Api, Callable[[ReviewedCalls], EventStream]] = {
+            "chat": chat_stream.ChatStream,
+            "messages": messages.MessagesStream,
         }
         return makers[self.api](self.calls)
 
     def _rewrite(self, parsed: Json) -> bool:
         if self.api == "responses":
             return self.output.rewrite(parsed)
-        rewrite = chat.rewrite if self.api == "chat" else messages.rewrite
+        rewrite = chat.rewrite_completion if self.api == "chat" else messages.rewrite_message
         return rewrite(parsed, self.calls)
 
     def _learn(self, response_id: str) -> None:
@@ -99,7 +99,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Events:
+class EventRewriter:
     """Bytes of a stream in, bytes for the client out; `most` bytes are held and not more.
 
     When an event or a call is larger than that, or something unforeseen happens, the rest of

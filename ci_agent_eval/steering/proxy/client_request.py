@@ -10,15 +10,15 @@ from starlette.types import Receive, Scope
 from ci_agent_eval.steering.proxy.headers import Headers
 
 
-class ClientGone(Exception):  # noqa: N818 - it is no error of anybody's
+class ClientDisconnected(Exception):  # noqa: N818 - it is no error of anybody's
     """The client hung up before its request was complete."""
 
 
-class TooLarge(Exception):  # noqa: N818 - it is what was found
+class BodyTooLarge(Exception):  # noqa: N818 - it is what was found
     """A body is larger than the limit."""
 
 
-class Inbound:
+class ClientRequest:
     """One request; its body can be read once."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -48,7 +48,7 @@ class Inbound:
         while more:
             message = await self._receive()
             if message["type"] == "http.disconnect":
-                raise ClientGone
+                raise ClientDisconnected
             if body := message.get("body"):
                 yield body
             more = message.get("more_body", False)
@@ -57,17 +57,17 @@ class Inbound:
     async def body(self, most: int) -> bytes:
         """Return the whole body. Raises ClientGone, and TooLarge above `most` bytes."""
         if int(self.texts.get("content-length", "0")) > most:
-            raise TooLarge
+            raise BodyTooLarge
         if not self.has_body:
             return b""
         parts = bytearray()
         async for chunk in self.chunks():
             parts += chunk
             if len(parts) > most:
-                raise TooLarge
+                raise BodyTooLarge
         return bytes(parts)
 
-    async def gone(self) -> None:
+    async def wait_until_disconnected(self) -> None:
         """Wait until the client hangs up; its whole request has to be read by somebody else."""
         await self._complete.wait()
         while (await self._receive())["type"] != "http.disconnect":

@@ -10,7 +10,7 @@ from typing import Protocol
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.steering.policy.handlers import FULL_SUITE
 from ci_agent_eval.steering.policy.model import Allow, Decision, Steer, ToolCallRequest
-from ci_agent_eval.steering.proxy.calls import Gate
+from ci_agent_eval.steering.proxy.reviewed_calls import SessionReview
 
 logger = logging.getLogger(__name__)
 
@@ -25,16 +25,16 @@ class Reviewer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class ProxyReview:
     """Who is asked about the calls of a session, by which clock."""
 
     reviewer: Reviewer
     concerns: Callable[[str], bool]
     clock: Callable[[], float]
 
-    def gate(self, session: str | None) -> Gate:
+    def gate(self, session: str | None) -> SessionReview:
         """Return what the rewriting of one answer asks."""
-        return Gate(lambda call: self._decision(call, session), self.concerns)
+        return SessionReview(lambda call: self._decision(call, session), self.concerns)
 
     def _decision(self, call: ToolCallRequest, session: str | None) -> Decision:
         try:
@@ -46,11 +46,11 @@ class Review:
             logger.warning("a call goes through unreviewed: %s", what)
             return Allow("the review failed")
         if isinstance(decision, Steer):
-            _note(decision, call, session)
+            _log_steered(decision, call, session)
         return decision
 
 
-def _note(decision: Steer, call: ToolCallRequest, session: str | None) -> None:
+def _log_steered(decision: Steer, call: ToolCallRequest, session: str | None) -> None:
     """Say what was held back: not the command, which may hold secrets."""
     full = decision.handler == FULL_SUITE
     what = "full-suite pytest command" if full else f"call ({decision.handler})"

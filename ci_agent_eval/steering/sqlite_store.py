@@ -47,7 +47,7 @@ _TABLES = (
 )
 
 
-def default_store(environ: Mapping[str, str], home: Path) -> Path:
+def get_default_store(environ: Mapping[str, str], home: Path) -> Path:
     """Return where the file is unless it is named: where users keep the state of programs.
 
     https://specifications.freedesktop.org/basedir-spec/latest/
@@ -96,7 +96,7 @@ class SqliteWarnedCommands:
             # survive is a power cut, and waiting for the disk would be most of a hook's time.
             opened.execute("PRAGMA synchronous = OFF")
             opened.execute("BEGIN IMMEDIATE")
-            _require_ours(opened, self._path)
+            _require_own_file(opened, self._path)
             # Closing without this rolls back.
             yield opened
             opened.execute("COMMIT")
@@ -137,9 +137,9 @@ def _make_private(path: Path) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600))
 
 
-def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
+def _require_own_file(connection: sqlite3.Connection, path: Path) -> None:
     """Make the tables in an empty file. Raises InputError where the file is something else."""
-    mark = (_pragma(connection, "application_id"), _pragma(connection, "user_version"))
+    mark = (_read_pragma(connection, "application_id"), _read_pragma(connection, "user_version"))
     if mark == (APPLICATION_ID, VERSION):
         return
     if mark != (0, 0) or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -153,5 +153,5 @@ def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
+def _read_pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])

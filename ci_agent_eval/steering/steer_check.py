@@ -10,7 +10,7 @@ from ci_agent_eval.steering.policy.command_extraction import detect_full_suite
 from ci_agent_eval.steering.policy.model import DetectionResult, Rules, ToolCallRequest
 
 
-def render_finding(finding: DetectionResult) -> str:
+def render_detection(finding: DetectionResult) -> str:
     """Explain an answer to a person."""
     if finding.full_suite:
         said = "full suite: it would be held back once in each session"
@@ -22,20 +22,20 @@ def render_finding(finding: DetectionResult) -> str:
     if finding.command is not None:
         lines.append(f"command: {finding.command}")
     # What was asked about may hold anything; on a terminal it must stay text.
-    return "".join(f"{_printable(line)}\n" for line in lines)
+    return "".join(f"{_escape_unprintable(line)}\n" for line in lines)
 
 
-def answers(lines: Iterable[bytes], rules: Rules) -> Iterator[str]:
+def answer_lines(lines: Iterable[bytes], rules: Rules) -> Iterator[str]:
     """Answer each line of JSON with one; one that cannot be read, with an `error`."""
     for number, line in enumerate(lines, start=1):
         try:
-            answer = as_json(detect_full_suite(_call(line), rules))
+            answer = build_json_answer(detect_full_suite(_parse_call(line), rules))
         except (ValueError, RecursionError) as error:
-            answer = {"error": f"line {number}: {_said(error)}"}
+            answer = {"error": f"line {number}: {_describe_error(error)}"}
         yield json.dumps(answer) + "\n"
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"is not JSON ({error.msg}, column {error.colno})"
     if isinstance(error, UnicodeDecodeError):
@@ -43,7 +43,7 @@ def _said(error: Exception) -> str:
     return one_line(str(error))
 
 
-def as_json(finding: DetectionResult) -> dict[str, object]:
+def build_json_answer(finding: DetectionResult) -> dict[str, object]:
     """Return an answer's fields."""
     return {
         "pytest": finding.pytest,
@@ -53,7 +53,7 @@ def as_json(finding: DetectionResult) -> dict[str, object]:
     }
 
 
-def _call(line: bytes) -> ToolCallRequest:
+def _parse_call(line: bytes) -> ToolCallRequest:
     document = json.loads(line)
     if not isinstance(document, dict):
         raise ValueError("is no JSON object")  # noqa: TRY004 - caught as all that is wrong here
@@ -63,7 +63,7 @@ def _call(line: bytes) -> ToolCallRequest:
     return ToolCallRequest(tool, document["arguments"])
 
 
-def _printable(text: str) -> str:
+def _escape_unprintable(text: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-class Wrong(Exception):  # noqa: N818 - read as `raise Wrong(line, "must be …")`
+class InvalidSetting(Exception):  # noqa: N818 - read as `raise Wrong(line, "must be …")`
     """Something in a file cannot be used; `line` is 1-based."""
 
     def __init__(self, line: int, sentence: str) -> None:
@@ -14,7 +14,7 @@ class Wrong(Exception):  # noqa: N818 - read as `raise Wrong(line, "must be …"
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedValue:
     """A value and the 1-based line it stands on: a scalar, a tuple or a dict of these."""
 
     value: object

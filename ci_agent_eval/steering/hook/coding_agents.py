@@ -22,11 +22,11 @@ from typing import Any
 
 from ci_agent_eval.steering.policy.model import Steer, ToolCallRequest
 
-Event = Mapping[str, Any]
+HookEvent = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HookRequest:
     """The call that an event asks about, and whose it is."""
 
     call: ToolCallRequest
@@ -35,11 +35,11 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class CodingAgent:
     """A coding agent's way to ask and to be answered."""
 
     name: str
-    asked: Callable[[Event], Asked | None]
+    asked: Callable[[HookEvent], HookRequest | None]
     """None for an event of another kind than before a tool."""
     denied: Callable[[Steer], Mapping[str, object]]
     allowed: str = ""
@@ -52,7 +52,7 @@ class Agent:
         return self.allowed
 
 
-def recognised(event: Event) -> Agent | None:
+def recognize_agent(event: HookEvent) -> CodingAgent | None:
     """Return the agent that sends such events; None for an event that no agent sends."""
     name = event.get("hook_event_name")
     if name == "BeforeTool":
@@ -60,11 +60,11 @@ def recognised(event: Event) -> Agent | None:
     if name in _CURSOR_EVENTS or "cursor_version" in event:
         return AGENTS["cursor"]
     if name == "PreToolUse":
-        return _of_pre_tool_use(event)
+        return _recognize_pre_tool_use(event)
     return AGENTS["copilot"] if "toolName" in event else None
 
 
-def _of_pre_tool_use(event: Event) -> Agent:
+def _recognize_pre_tool_use(event: HookEvent) -> CodingAgent:
     """Tell apart the three that share the name of an event, by fields the others do not send."""
     if "turn_id" in event or "model" in event:
         return AGENTS["codex"]
@@ -73,46 +73,50 @@ def _of_pre_tool_use(event: Event) -> Agent:
     return AGENTS["claude-code"]
 
 
-def _text(value: object) -> str | None:
+def _as_text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _plain(event: Event, event_name: str) -> Asked | None:
+def _read_common_event(event: HookEvent, event_name: str) -> HookRequest | None:
     """Read the event that most of them agree on."""
-    tool = _text(event.get("tool_name"))
+    tool = _as_text(event.get("tool_name"))
     if event.get("hook_event_name") != event_name or tool is None:
         return None
-    return Asked(ToolCallRequest(tool, event.get("tool_input")), _text(event.get("session_id")))
+    return HookRequest(
+        ToolCallRequest(tool, event.get("tool_input")), _as_text(event.get("session_id"))
+    )
 
 
-def _pre_tool_use(event: Event) -> Asked | None:
-    return _plain(event, "PreToolUse")
+def _read_pre_tool_use(event: HookEvent) -> HookRequest | None:
+    return _read_common_event(event, "PreToolUse")
 
 
-def _before_tool(event: Event) -> Asked | None:
-    return _plain(event, "BeforeTool")
+def _read_before_tool(event: HookEvent) -> HookRequest | None:
+    return _read_common_event(event, "BeforeTool")
 
 
 _CURSOR_EVENTS = ("beforeShellExecution", "beforeMCPExecution", "preToolUse")
 
 
-def _cursor(event: Event) -> Asked | None:
-    session = _text(event.get("conversation_id"))
+def _read_cursor(event: HookEvent) -> HookRequest | None:
+    session = _as_text(event.get("conversation_id"))
     name = event.get("hook_event_name")
     if name == "beforeShellExecution":
-        return Asked(ToolCallRequest("shell", {"command": event.get("command")}), session)
-    tool = _text(event.get("tool_name"))
+        return HookRequest(ToolCallRequest("shell", {"command": event.get("command")}), session)
+    tool = _as_text(event.get("tool_name"))
     if name not in _CURSOR_EVENTS or tool is None:
         return None
-    return Asked(ToolCallRequest(tool, event.get("tool_input")), session)
+    return HookRequest(ToolCallRequest(tool, event.get("tool_input")), session)
 
 
-def _copilot(event: Event) -> Asked | None:
+def _read_copilot(event: HookEvent) -> HookRequest | None:
     """Read both its formats: fields in camelCase, and those of VS Code."""
-    tool = _text(event.get("toolName"))
+    tool = _as_text(event.get("toolName"))
     if tool is None:
-        return _pre_tool_use(event)
-    return Asked(ToolCallRequest(tool, event.get("toolArgs")), _text(event.get("sessionId")))
+        return _read_pre_tool_use(event)
+    return HookRequest(
+        ToolCallRequest(tool, event.get("toolArgs")), _as_text(event.get("sessionId"))
+    )
 
 
 def _deny_pre_tool_use(steer: Steer) -> Mapping[str, object]:
@@ -138,14 +142,14 @@ def _deny_copilot(steer: Steer) -> Mapping[str, object]:
     return {"permissionDecision": "deny", "permissionDecisionReason": steer.message}
 
 
-AGENTS: Mapping[str, Agent] = {
+AGENTS: Mapping[str, CodingAgent] = {
     agent.name: agent
     for agent in (
-        Agent("claude-code", _pre_tool_use, _deny_pre_tool_use),
-        Agent("codex", _pre_tool_use, _deny_pre_tool_use),
-        Agent("gemini", _before_tool, _deny_gemini, allowed="{}\n"),
-        Agent("cursor", _cursor, _deny_cursor, allowed='{"permission": "allow"}\n'),
-        Agent("copilot", _copilot, _deny_copilot),
+        CodingAgent("claude-code", _read_pre_tool_use, _deny_pre_tool_use),
+        CodingAgent("codex", _read_pre_tool_use, _deny_pre_tool_use),
+        CodingAgent("gemini", _read_before_tool, _deny_gemini, allowed="{}\n"),
+        CodingAgent("cursor", _read_cursor, _deny_cursor, allowed='{"permission": "allow"}\n'),
+        CodingAgent("copilot", _read_copilot, _deny_copilot),
     )
 }
 """By the names that `--for` takes."""

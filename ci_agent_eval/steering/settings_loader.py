@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.located import Wrong
+from ci_agent_eval.steering.located_value import InvalidSetting
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 CONFIG_NAME = "agent-eval-steering.yaml"
@@ -17,7 +17,7 @@ ENABLED_VARIABLE = "PYTEST_FULL_SUITE_STEERING_ENABLED"
 MESSAGE_VARIABLE = "PYTEST_FULL_SUITE_STEERING_MESSAGE"
 
 
-def load_steering(
+def load_steering_settings(
     *,
     root: Path,
     environ: Mapping[str, str],
@@ -29,12 +29,12 @@ def load_steering(
     The file is `config`, else `agent-eval-steering.yaml` in `root` if it is there. Raises
     InputError with the place.
     """
-    settings = _of_file(root, config)
-    settings = _over(settings, environ)
+    settings = _load_file(root, config)
+    settings = _apply_environment(settings, environ)
     return settings if enabled is None else replace(settings, enabled=enabled)
 
 
-def _of_file(root: Path, config: Path | None) -> SteeringSettings:
+def _load_file(root: Path, config: Path | None) -> SteeringSettings:
     path = root / CONFIG_NAME if config is None else config
     shown = CONFIG_NAME if config is None else str(config)
     try:
@@ -47,25 +47,25 @@ def _of_file(root: Path, config: Path | None) -> SteeringSettings:
         raise InputError(f"{shown}: cannot be read ({error.strerror}); check --config") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{shown}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
-    return parse_steering(text, shown)
+    return parse_steering_settings(text, shown)
 
 
-def parse_steering(text: str, name: str) -> SteeringSettings:
+def parse_steering_settings(text: str, name: str) -> SteeringSettings:
     """Read settings from YAML; `name` is what the file is called in errors. Raises InputError."""
     # Both take a while to load, and a hook without a file does not need them.
-    from ci_agent_eval.steering.keys import settings_of  # noqa: PLC0415 - as said
-    from ci_agent_eval.steering.yaml_text import parse_yaml  # noqa: PLC0415 - as said
+    from ci_agent_eval.steering.settings_keys import parse_settings  # noqa: PLC0415 - as said
+    from ci_agent_eval.steering.settings_yaml import parse_settings_yaml  # noqa: PLC0415 - as said
 
     try:
-        return settings_of(parse_yaml(text))
-    except Wrong as error:
+        return parse_settings(parse_settings_yaml(text))
+    except InvalidSetting as error:
         raise InputError(f"{name}:{error.line}: {error}") from None
 
 
-def _over(settings: SteeringSettings, environ: Mapping[str, str]) -> SteeringSettings:
+def _apply_environment(settings: SteeringSettings, environ: Mapping[str, str]) -> SteeringSettings:
     enabled, message = environ.get(ENABLED_VARIABLE, ""), environ.get(MESSAGE_VARIABLE, "")
     if enabled.strip():
-        settings = replace(settings, enabled=_enabled(enabled))
+        settings = replace(settings, enabled=_parse_enabled(enabled))
     return replace(settings, message=message.strip()) if message.strip() else settings
 
 
@@ -73,7 +73,7 @@ _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 
 
-def _enabled(text: str) -> bool:
+def _parse_enabled(text: str) -> bool:
     word = text.strip().lower()
     if word not in _TRUE | _FALSE:
         raise InputError(

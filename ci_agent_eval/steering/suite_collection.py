@@ -22,7 +22,7 @@ _SUMMARY = re.compile(r"(?:^|= )(?:(\d+)/\d+|(\d+)|no) tests? collected\b", re.M
 _PER_FILE = re.compile(r"^\S.*: (\d+)$", re.MULTILINE)
 
 
-def suite_python(environ: Mapping[str, str]) -> str:
+def find_suite_python(environ: Mapping[str, str]) -> str:
     """Return the suite's interpreter: the one that is set, the active environment's, or ours."""
     if chosen := environ.get("AGENT_EVAL_PYTHON"):
         return chosen
@@ -30,14 +30,14 @@ def suite_python(environ: Mapping[str, str]) -> str:
     return str(Path(active) / "bin/python") if active else sys.executable
 
 
-def suite_counter(
+def build_suite_counter(
     folder: Path, environ: Mapping[str, str]
 ) -> Callable[[tuple[str, ...]], int | None]:
     """Return what asks the suite's own pytest, in a folder."""
-    return counter(suite_python(environ), folder, environ)
+    return build_pytest_counter(find_suite_python(environ), folder, environ)
 
 
-def counter(
+def build_pytest_counter(
     python: str, folder: Path, environ: Mapping[str, str], *, time_limit: float = TIME_LIMIT_S
 ) -> Callable[[tuple[str, ...]], int | None]:
     """Return what asks the pytest of an interpreter, in a folder; None where it cannot say.
@@ -47,7 +47,7 @@ def counter(
 
     def count(arguments: tuple[str, ...]) -> int | None:
         command = [python, "-m", "pytest", "--collect-only", "-q", *arguments]
-        output = _output(command, folder, environ, time_limit)
+        output = _run_pytest(command, folder, environ, time_limit)
         return None if output is None else parse_count(output)
 
     return count
@@ -64,7 +64,7 @@ def parse_count(output: str) -> int | None:
     return sum(map(int, files)) if files else None
 
 
-def _output(
+def _run_pytest(
     command: list[str], folder: Path, environ: Mapping[str, str], time_limit: float
 ) -> str | None:
     try:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ci_agent_eval.steering.policy.model import Decision, Steer, ToolCallRequest
-from ci_agent_eval.steering.proxy.sse import render_json
+from ci_agent_eval.steering.proxy.sse import render_compact_json
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class SessionReview:
     """Whom the rewriting asks."""
 
     review: Callable[[ToolCallRequest], Decision]
@@ -19,14 +19,14 @@ class Gate:
 
 
 @dataclass(slots=True)
-class Calls:
+class ReviewedCalls:
     """Asks about the calls of one response.
 
     A call that stands twice in one response is asked about once: the second is no second
     attempt, since the model has not yet heard of the first.
     """
 
-    gate: Gate
+    gate: SessionReview
     _known: dict[tuple[str, bytes], str | None] = field(default_factory=dict)
 
     def concerns(self, tool: str) -> bool:
@@ -37,7 +37,7 @@ class Calls:
         """Return what the client gets in place of this call; None: the call itself."""
         if not self.concerns(tool):
             return None
-        key = (tool, render_json(arguments))
+        key = (tool, render_compact_json(arguments))
         if key not in self._known:
             self._known[key] = self._asked(ToolCallRequest(tool, arguments))
         return self._known[key]
@@ -50,6 +50,6 @@ class Calls:
         return decision.message if decision.message.strip() else f"Held back: {decision.reason}"
 
 
-def joined(text: object, message: str) -> str:
+def append_message(text: object, message: str) -> str:
     """Return `message` after the text that stands before it."""
     return f"{text}\n\n{message}" if isinstance(text, str) and text else message

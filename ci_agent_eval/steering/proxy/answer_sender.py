@@ -6,18 +6,23 @@ from collections.abc import Callable
 
 from starlette.types import Send
 
-from ci_agent_eval.steering.proxy.headers import Headers, end_to_end, for_other_bytes, value_of
-from ci_agent_eval.steering.proxy.rewriting import Events
-from ci_agent_eval.steering.proxy.upstream import Answered, decoded, is_decodable
+from ci_agent_eval.steering.proxy.answer_rewriter import EventRewriter
+from ci_agent_eval.steering.proxy.headers import (
+    Headers,
+    get_header,
+    keep_end_to_end,
+    replace_body_headers,
+)
+from ci_agent_eval.steering.proxy.upstream import ProviderResponse, decode_body, is_decodable
 
 
-class Outbound:
+class AnswerSender:
     """Sends one answer of the provider's; it raises what reading the answer raises."""
 
-    def __init__(self, answered: Answered, send: Send) -> None:
-        self.headers: Headers = end_to_end(answered.headers.raw)
-        self._coding = value_of(self.headers, b"content-encoding")
-        self.kind = value_of(self.headers, b"content-type").partition(";")[0].strip().lower()
+    def __init__(self, answered: ProviderResponse, send: Send) -> None:
+        self.headers: Headers = keep_end_to_end(answered.headers.raw)
+        self._coding = get_header(self.headers, b"content-encoding")
+        self.kind = get_header(self.headers, b"content-type").partition(";")[0].strip().lower()
         self._answered = answered
         self._raw = answered.aiter_raw()
         self._begun = bytearray()
@@ -44,7 +49,7 @@ class Outbound:
             if len(self._begun) > most:
                 return None
         body = bytearray()
-        for part in decoded(bytes(self._begun), self._coding):
+        for part in decode_body(bytes(self._begun), self._coding):
             body += part
             if len(body) > most:
                 return None
@@ -52,13 +57,13 @@ class Outbound:
 
     async def replaced(self, body: bytes) -> None:
         """Send another body in place of the provider's."""
-        await self._start(for_other_bytes(self.headers, len(body)))
+        await self._start(replace_body_headers(self.headers, len(body)))
         await self._part(body)
         await self._end()
 
-    async def streamed(self, events: Events, before: Callable[[], None]) -> None:
+    async def send_events(self, events: EventRewriter, before: Callable[[], None]) -> None:
         """Hand on a stream of events as they are rewritten; `before` is called before each part."""
-        await self._start(for_other_bytes(self.headers))
+        await self._start(replace_body_headers(self.headers))
         async for chunk in self._answered.aiter_bytes():
             out = events.feed(chunk)
             before()

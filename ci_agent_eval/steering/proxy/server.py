@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.proxy.answering import Answering
+from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
 from ci_agent_eval.steering.proxy.app import SteeringProxy
 from ci_agent_eval.steering.proxy.upstream import Upstream, open_client
 
@@ -31,18 +31,18 @@ _QUIET = ("httpx2", "httpcore2", "uvicorn", "hpack")
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ServeOptions:
     """What the proxy is started with."""
 
     upstream: Upstream
-    answering: Answering
+    answering: AnswerReviewer
     host: str
     port: int
     connect_s: float
     silence_s: float
 
 
-def warning_of(host: str) -> str | None:
+def get_host_warning(host: str) -> str | None:
     """Return what a user has to know who binds to more than the loopback."""
     if _is_loopback(host):
         return None
@@ -62,7 +62,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def bound(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """Return a socket that listens; port 0 takes a free one. Raises InputError."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -84,13 +84,13 @@ def bound(host: str, port: int) -> socket.socket:
     return listener
 
 
-def address_of(listener: socket.socket) -> str:
+def get_url(listener: socket.socket) -> str:
     """Return the URL under which a socket is reached."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def log_to(stream: TextIO) -> None:
+def log_proxy_to(stream: TextIO) -> None:
     """Write what the proxy has to say, and nothing of its libraries, to a stream."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -99,13 +99,13 @@ def log_to(stream: TextIO) -> None:
     logger.setLevel(logging.INFO)
 
 
-def hush_libraries() -> None:
+def silence_libraries() -> None:
     """Keep credentials out of every log, whatever its level is."""
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-class Server(uvicorn.Server):
+class ProxyServer(uvicorn.Server):
     """Stops on a signal and does not raise it anew afterwards: `ended_by` says which it was."""
 
     ended_by: int | None = None
@@ -136,28 +136,28 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def serve(serving: Serving, *, ready: Callable[[str], None]) -> int | None:
+def serve_proxy(serving: ServeOptions, *, ready: Callable[[str], None]) -> int | None:
     """Serve until a signal, and return it; `ready` is told the address. Raises InputError."""
-    with bound(serving.host, serving.port) as listener:
-        hush_libraries()
-        if address_of(listener) == serving.upstream.origin:
+    with bind_socket(serving.host, serving.port) as listener:
+        silence_libraries()
+        if get_url(listener) == serving.upstream.origin:
             raise InputError("--upstream is the proxy's own address. Name the provider's")
-        return asyncio.run(_serve(serving, listener, lambda: ready(address_of(listener))))
+        return asyncio.run(_run_server(serving, listener, lambda: ready(get_url(listener))))
 
 
-async def _serve(
-    serving: Serving, listener: socket.socket, ready: Callable[[], None]
+async def _run_server(
+    serving: ServeOptions, listener: socket.socket, ready: Callable[[], None]
 ) -> int | None:
     client = open_client(connect_s=serving.connect_s, silence_s=serving.silence_s)
     async with client:
         app = SteeringProxy(serving.upstream, client, serving.answering)
-        server = Server(server_config(app))
+        server = ProxyServer(build_server_config(app))
         server.ready = ready
         await server.serve([listener])
     return server.ended_by
 
 
-def server_config(app: ASGIApp) -> uvicorn.Config:
+def build_server_config(app: ASGIApp) -> uvicorn.Config:
     """Return how uvicorn runs the proxy: no header, no line in a log is of its own."""
     return uvicorn.Config(
         app,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.steering.proxy.complaints import Complaint
-from ci_agent_eval.steering.proxy.upstream import Failure, Timeout
+from ci_agent_eval.steering.proxy.error_response import ErrorResponse
+from ci_agent_eval.steering.proxy.upstream import ProviderError, ProviderTimeout
 
-NO_WEBSOCKETS = Complaint(
+NO_WEBSOCKETS = ErrorResponse(
     501,
     "websocket_unsupported",
     "This proxy carries no WebSockets. Use the API over HTTP, where answers can be streamed, "
     "or go to the provider directly.",
 )
 
-NO_FORWARDING = Complaint(
+NO_FORWARDING = ErrorResponse(
     400,
     "not_a_path",
     "This proxy stands for one provider and forwards to no other. Give clients its address as "
@@ -20,9 +20,9 @@ NO_FORWARDING = Complaint(
 )
 
 
-def unexpected(error: Exception) -> Complaint:
+def build_internal_error(error: Exception) -> ErrorResponse:
     """Say that it is our fault; not what the error says, which may hold what was asked."""
-    return Complaint(
+    return ErrorResponse(
         500,
         "proxy_error",
         f"This proxy failed on the request (unexpected {type(error).__name__}). This is a bug; "
@@ -30,9 +30,9 @@ def unexpected(error: Exception) -> Complaint:
     )
 
 
-def too_large(most: int) -> Complaint:
+def build_size_error(most: int) -> ErrorResponse:
     """Say that a request is over the limit, in bytes."""
-    return Complaint(
+    return ErrorResponse(
         413,
         "request_too_large",
         f"The request is larger than the {most} bytes this proxy takes. Send less, or start "
@@ -40,16 +40,16 @@ def too_large(most: int) -> Complaint:
     )
 
 
-def failed(origin: str, error: Failure) -> Complaint:
+def build_upstream_error(origin: str, error: ProviderError) -> ErrorResponse:
     """Say that the provider at `origin` did not answer, or stopped in the middle."""
-    if isinstance(error, Timeout):
-        return Complaint(
+    if isinstance(error, ProviderTimeout):
+        return ErrorResponse(
             504,
             "upstream_timeout",
             f"{origin} did not answer this proxy in time ({type(error).__name__}). Try again, "
             "or start `agent-eval steer proxy` with a larger --timeout.",
         )
-    return Complaint(
+    return ErrorResponse(
         502,
         "upstream_unreachable",
         f"This proxy got no whole answer from {origin} ({type(error).__name__}). Look at its "

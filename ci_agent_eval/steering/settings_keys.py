@@ -1,0 +1,216 @@
+"""The keys of the configuration file: their names, their values, what each must be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from ci_agent_eval.steering.located_value import InvalidSetting, LocatedValue
+from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
+from ci_agent_eval.steering.policy.settings import GENERAL_PRIORITY, GeneralRule, SteeringSettings
+
+SECTION = "session"
+NESTED = "tool_call_reactor"
+"""The document has some keys in this table inside of `session`; all may stand in either."""
+
+
+def parse_settings(document: LocatedValue) -> SteeringSettings:
+    """Read the file's content. Raises Wrong."""
+    outer = _read_mapping(document, "the file")
+    _refuse_unknown(outer, (SECTION,), "")
+    session = _read_mapping(outer[SECTION], SECTION) if SECTION in outer else {}
+    _refuse_unknown(session, (*KEYS, NESTED), f"{SECTION}.")
+    inner = _read_mapping(session[NESTED], f"{SECTION}.{NESTED}") if NESTED in session else {}
+    _refuse_unknown(inner, tuple(KEYS), f"{SECTION}.{NESTED}.")
+    settings = SteeringSettings()
+    for name, given in _merge_tables(session, inner):
+        settings = KEYS[name](settings, given, name)
+    return settings
+
+
+def _merge_tables(
+    session: Mapping[str, LocatedValue], inner: Mapping[str, LocatedValue]
+) -> Iterator[tuple[str, LocatedValue]]:
+    for name in KEYS:
+        found = [table[name] for table in (session, inner) if name in table]
+        if len(found) == 2 and _to_plain_value(found[0]) != _to_plain_value(found[1]):
+            raise InvalidSetting(
+                found[1].line, f"{name}: differs from line {found[0].line}; keep one"
+            )
+        for given in found[:1]:
+            yield name, given
+
+
+def _to_plain_value(given: LocatedValue) -> object:
+    if isinstance(given.value, dict):
+        return {key: _to_plain_value(value) for key, value in given.value.items()}
+    if isinstance(given.value, tuple):
+        return [_to_plain_value(value) for value in given.value]
+    return given.value
+
+
+def _refuse_unknown(table: Mapping[str, LocatedValue], known: tuple[str, ...], prefix: str) -> None:
+    for key, given in table.items():
+        if key not in known:
+            nearest = get_close_matches(key, known, n=1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
+            raise InvalidSetting(given.line, f"unknown key {prefix + key!r}; {hint}")
+
+
+def _build_error(given: LocatedValue, name: str, must: str) -> InvalidSetting:
+    shown = repr(_to_plain_value(given))
+    shown = shown if len(shown) <= 80 else f"{shown[:79]}…"
+    return InvalidSetting(given.line, f"{name}: must be {must} (given: {shown})")
+
+
+def _read_mapping(given: LocatedValue, name: str) -> dict[str, LocatedValue]:
+    if given.value is None:
+        return {}
+    if not isinstance(given.value, dict):
+        raise _build_error(given, name, "a mapping of keys to values")
+    return given.value
+
+
+def _read_bool(given: LocatedValue, name: str) -> bool:
+    if not isinstance(given.value, bool):
+        raise _build_error(given, name, "true or false")
+    return given.value
+
+
+def _read_text(given: LocatedValue, name: str) -> str:
+    if not isinstance(given.value, str) or not given.value.strip():
+        raise _build_error(given, name, "a text that is not empty")
+    return given.value.strip()
+
+
+def _read_integer(given: LocatedValue, name: str, least: int = -(10**6)) -> int:
+    value = given.value
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= 10**6:
+        raise _build_error(given, name, f"a whole number from {least} to {10**6}")
+    return value
+
+
+def _read_seconds(given: LocatedValue, name: str) -> float:
+    value: Any = given.value
+    # Ten years: nobody means more, and within it every whole number is a float.
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value < 315e6:
+        raise _build_error(given, name, "a number of seconds above 0")
+    return float(value)
+
+
+def _read_texts(given: LocatedValue, name: str) -> tuple[str, ...]:
+    if not isinstance(given.value, tuple):
+        raise _build_error(given, name, "a list of texts")
+    return tuple(_read_text(item, name) for item in given.value)
+
+
+def _read_dangerous_sets(given: LocatedValue, name: str) -> tuple[str, ...]:
+    names = _read_texts(given, name)
+    for each in names:
+        if each not in DANGEROUS_SETS:
+            raise InvalidSetting(
+                given.line, f"{name}: unknown {each!r}; known: {', '.join(DANGEROUS_SETS)}"
+            )
+    return names
+
+
+def _read_rules(given: LocatedValue, name: str) -> tuple[GeneralRule, ...]:
+    if not isinstance(given.value, tuple):
+        raise _build_error(given, name, "a list of rules")
+    rules = tuple(_read_rule(item, f"{name}[{at}]") for at, item in enumerate(given.value))
+    for at, rule in enumerate(rules):
+        if rule.name in {before.name for before in rules[:at]}:
+            raise InvalidSetting(
+                given.line, f"{name}: two rules are called {rule.name!r}; rename one"
+            )
+    return rules
+
+
+_RULE_KEYS = ("name", "pattern", "message", "tools", "priority", "once")
+
+
+def _read_rule(given: LocatedValue, name: str) -> GeneralRule:
+    fields = _read_mapping(given, name)
+    _refuse_unknown(fields, _RULE_KEYS, f"{name}.")
+    for required in ("name", "pattern", "message"):
+        if required not in fields:
+            raise InvalidSetting(given.line, f"{name}.{required}: is required")
+    tools, priority, once = (fields.get(key) for key in ("tools", "priority", "once"))
+    return GeneralRule(
+        name=_read_text(fields["name"], f"{name}.name"),
+        pattern=_read_pattern(fields["pattern"], f"{name}.pattern"),
+        message=_read_text(fields["message"], f"{name}.message"),
+        tools=() if tools is None else _read_texts(tools, f"{name}.tools"),
+        priority=GENERAL_PRIORITY
+        if priority is None
+        else _read_integer(priority, f"{name}.priority"),
+        once=once is not None and _read_bool(once, f"{name}.once"),
+    )
+
+
+def _read_pattern(given: LocatedValue, name: str) -> str:
+    text = _read_text(given, name)
+    try:
+        re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise InvalidSetting(given.line, f"{name}: is no regular expression ({error})") from None
+    return text
+
+
+def _switch_dangerous(
+    settings: SteeringSettings, given: LocatedValue, name: str
+) -> SteeringSettings:
+    """Switch the sets on or off; which ones they are, another key says."""
+    if not _read_bool(given, name):
+        return replace(settings, dangerous=())
+    return replace(settings, dangerous=settings.dangerous or tuple(DANGEROUS_SETS))
+
+
+def _read_shell_tools(given: LocatedValue, name: str) -> dict[str, tuple[str, ...]]:
+    """Read names of tools with the names of their arguments; one name may stand alone."""
+    tools = _read_mapping(given, name)
+    if "" in {tool.strip() for tool in tools}:
+        raise _build_error(given, name, "a mapping of tools, none of them an empty text")
+    return {tool: _read_argument_names(keys, f"{name}.{tool}") for tool, keys in tools.items()}
+
+
+def _read_argument_names(given: LocatedValue, name: str) -> tuple[str, ...]:
+    if given.value is None:
+        return ()
+    return (_read_text(given, name),) if isinstance(given.value, str) else _read_texts(given, name)
+
+
+KeyReader = Callable[[SteeringSettings, LocatedValue, str], SteeringSettings]
+
+
+def _set_field(field: str, read: Callable[[LocatedValue, str], Any]) -> KeyReader:
+    return lambda settings, given, name: replace(settings, **{field: read(given, name)})
+
+
+def _set_rule_field(field: str, read: Callable[[LocatedValue, str], Any]) -> KeyReader:
+    def set_it(settings: SteeringSettings, given: LocatedValue, name: str) -> SteeringSettings:
+        return replace(settings, rules=replace(settings.rules, **{field: read(given, name)}))
+
+    return set_it
+
+
+KEYS: Mapping[str, KeyReader] = {
+    "pytest_full_suite_steering_enabled": _set_field("enabled", _read_bool),
+    "pytest_full_suite_steering_message": _set_field("message", _read_text),
+    "pytest_full_suite_handler_priority": _set_field("priority", _read_integer),
+    "session_state_ttl": _set_field("ttl", _read_seconds),
+    "pytest_full_suite_bare_directory": _set_rule_field("bare_directory_is_full", _read_bool),
+    "pytest_full_suite_aliases": _set_rule_field("aliases", _read_texts),
+    "pytest_full_suite_max_collected": _set_rule_field(
+        "max_collected", lambda given, name: _read_integer(given, name, least=0)
+    ),
+    "shell_tools": _set_rule_field("shell_tools", _read_shell_tools),
+    "dangerous_commands": _set_field("dangerous", _read_dangerous_sets),
+    "dangerous_commands_enabled": _switch_dangerous,
+    "steering_rules": _set_field("general", _read_rules),
+}
+"""What may stand in `session:`, in the order in which it is read."""
