@@ -1,7 +1,7 @@
 """Agent tests as a required status check.
 
-What a test file imports stands here; each name brings what it needs when it is first used,
-so that pytest's start stays cheap.
+Exports the names that test files import. Each name's module is imported on first use, so
+that pytest starts fast.
 """
 
 from __future__ import annotations

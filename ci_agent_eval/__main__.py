@@ -1,6 +1,6 @@
 """`agent-eval`, and `python -m ci_agent_eval`.
 
-One command goes past the library that reads the others: coding agents wait for it.
+`steer hook` bypasses click, because coding agents wait for it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ def main() -> int:
     """Run the command line and return the exit code."""
     words = sys.argv[1:]
     if words[:2] == _HOOK and not _HELP.intersection(words):
-        from ci_agent_eval.steering.hook.command import main as hook  # noqa: PLC0415 - as said above
+        from ci_agent_eval.steering.hook.command import main as hook  # noqa: PLC0415 - see above
 
         return hook(words[2:])
-    # Neither imports nor episodes by the thousand make cycles worth looking for: that took a
-    # seventh of a report's time.
+    # Imports and episodes create few cycles; collecting them took a seventh of a report's time.
     gc.set_threshold(50_000, 20, 20)
-    from ci_agent_eval.app.cli import main as cli  # noqa: PLC0415 - as said above
+    from ci_agent_eval.app.cli import main as cli  # noqa: PLC0415 - see above
 
     status = cli()
-    # At its end the interpreter looks through all that it has made; nothing there needs it.
+    # Skip the interpreter's collection at exit.
     gc.freeze()
     return status
 

@@ -1,4 +1,4 @@
-"""The errors this program raises on purpose: what happened, then what to do about it."""
+"""The errors this program raises on purpose: the problem, then the remedy."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 
 
 class AgentEvalError(Exception):
-    """Base of every deliberate error; `exit_code` is what the process ends with."""
+    """Base of every deliberate error; `exit_code` is the exit code of the process."""
 
     exit_code = 3
 
 
 class InputError(AgentEvalError):
-    """Usage, configuration or an input that cannot be understood."""
+    """Wrong usage, configuration or input."""
 
     exit_code = 2
 
 
 class PublishError(AgentEvalError):
-    """Something that was asked to be published could not be."""
+    """A requested publication that failed."""
 
     exit_code = 3
 
 
 def missing_package_error(user: str, package: str, extra: str) -> InputError:
-    """Say that `user` needs a package of this program's extra `extra`."""
+    """Return the error that `user` needs a package of the extra `extra`."""
     return InputError(
         f"{user} needs {package}, which is not installed; run: pip install 'ci-agent-eval[{extra}]'"
     )
@@ -35,9 +35,9 @@ def missing_package_error(user: str, package: str, extra: str) -> InputError:
 def create_lazy_getattr(
     package: str, modules: Mapping[str, str], extra: str | None = None
 ) -> Callable[[str], Any]:
-    """Return a package's `__getattr__`, which imports a name's module when it is first used.
+    """Return a package's `__getattr__` that imports a name's module on first use.
 
-    `modules` gives each name its module below `ci_agent_eval`. With `extra`, a missing library
+    `modules` maps each name to its module below `ci_agent_eval`. With `extra`, a missing library
     becomes an InputError that names this extra.
     """
 

@@ -112,7 +112,7 @@ class CallsAfterAnswer(BaseCheck):
         return self._assertion(says, len(after) <= self.at_most, reason, score=score)
 
     def _told_by(self, call: ToolCall) -> bool:
-        if call.failed or call.result is None:
+        if call.has_failed or call.result is None:
             return False
         if callable(self.answer):
             return bool(self.answer(call.result))

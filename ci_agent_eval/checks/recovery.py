@@ -74,7 +74,7 @@ class ErrorRecovery(BaseCheck):
                     *turn.tool_calls[number:],
                     *(c for t in every[at + 1 :] for c in t.tool_calls),
                 )
-                worked = any(c.name == call.name and not c.failed for c in later)
+                worked = any(c.name == call.name and not c.has_failed for c in later)
                 yield call, worked or self._told(every[at:])
 
     def _told(self, since: Sequence[Turn]) -> bool:

@@ -44,7 +44,7 @@ class RepeatedCalls(BaseCheck):
         repeats = []
         for call in made:
             before = seen.get(_build_call_key(call))
-            if before is not None and not before.failed:
+            if before is not None and not before.has_failed:
                 repeats.append(format_call(call))
             seen[_build_call_key(call)] = call
         reason = (

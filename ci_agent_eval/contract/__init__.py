@@ -1,1 +1,1 @@
-"""The contract: the pydantic models of all that is written to files."""
+"""The contract: pydantic models of every file that this program writes."""

@@ -1,4 +1,4 @@
-"""The base of every value that is written down: frozen, exact, finite."""
+"""Base models of all written values: frozen, no unknown keys, finite numbers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from pydantic.functional_validators import ModelWrapValidatorHandler
 from pydantic_core import PydanticCustomError
 
 SCHEMA_VERSION: Final = "1"
-"""Version of every file this program writes; readers refuse any other."""
+"""Version of every file this program writes; readers refuse other versions."""
 
 SchemaVersion = Literal["1"]
 
 
 UNKNOWN_KEY: Final = "unknown_key"
-"""The type of pydantic's error over a key that is not known; its context has the `key`."""
+"""Type of the pydantic error for an unknown key; its context holds the `key`."""
 
 
 def drop_zero_fraction(value: float) -> int | float:
-    """Write whole numbers without a fraction, as a person would."""
+    """Return whole numbers as int, so that JSON shows `3` instead of `3.0`."""
     return int(value) if float(value).is_integer() else value
 
 
@@ -39,14 +39,14 @@ Amount = Annotated[
 """A non-negative number up to 10^15; the field's name carries the unit."""
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
-"""A whole number from 0 to 2^53, beyond which not every JSON reader is exact."""
+"""A whole number from 0 to 2^53; JSON readers may round larger ones."""
 
 Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 """A share between 0 and 1."""
 
 
 class FrozenModel(BaseModel):
-    """A frozen value whose unknown keys, NaN and infinities are errors."""
+    """A frozen model that refuses unknown keys, NaN and infinities."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants"
@@ -54,22 +54,22 @@ class FrozenModel(BaseModel):
 
 
 class KnownKeysModel(FrozenModel):
-    """A frozen value that names the nearest known key when it meets an unknown one."""
+    """A frozen model whose error for an unknown key suggests the nearest known one."""
 
     @model_validator(mode="wrap")
     @classmethod
     def _name_nearest_key(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         for key in value if isinstance(value, Mapping) else ():
             if key not in cls.model_fields:
-                sentence = describe_unknown_key(str(key), tuple(cls.model_fields))
+                message = describe_unknown_key(str(key), tuple(cls.model_fields))
                 raise PydanticCustomError(
-                    UNKNOWN_KEY, "{sentence}", {"sentence": sentence, "key": str(key)}
+                    UNKNOWN_KEY, "{message}", {"message": message, "key": str(key)}
                 )
         return handler(value)
 
 
 def describe_unknown_key(key: str, known: tuple[str, ...]) -> str:
-    """Return the sentence for an unknown key: the nearest known one, or all of them."""
+    """Return the message for an unknown key, with the nearest known key or all of them."""
     nearest = get_close_matches(key, known, n=1)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
     return f"unknown key {key!r}; {hint}"

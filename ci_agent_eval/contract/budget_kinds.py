@@ -1,8 +1,7 @@
-"""The kinds of budgets: one row for each, which everything that handles budgets iterates over.
+"""Table of the budget kinds; everything that handles budgets iterates over it.
 
-A new kind is a new row. It is then accepted, measured, judged, shown in every report and in
-the schema; nothing else names kinds one by one. Imported at every start of pytest, so that it
-imports nothing itself.
+A new row is accepted, measured, judged, reported and part of the schema without further
+changes. Every start of pytest imports this module, so it imports nothing at run time.
 """
 
 from __future__ import annotations
@@ -16,56 +15,56 @@ if TYPE_CHECKING:
     from ci_agent_eval.contract.trajectory import Trajectory, TrajectorySummary
 
 Format = Literal["count", "money", "milliseconds", "seconds"]
-"""How figures of a budget are written."""
+"""How a budget's figures are formatted."""
 
 _UNITS: dict[Format, str] = {"milliseconds": "ms", "seconds": "s"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetKind:
-    """A kind of budget that an episode may have, which is measured from its trajectory."""
+    """A kind of episode budget, measured from the trajectory."""
 
     name: str
     """Its key in markers, files and reports."""
     label: str
-    """What reports call it."""
+    """Label in reports."""
     description: str
-    """What the schema says of it."""
+    """Description in the schema."""
     measure: Callable[[Trajectory], float | None] | None = None
-    """Returns what a trajectory used; None: not measured."""
+    """Returns the used amount of a trajectory; None: not measured."""
     samples: Callable[[Trajectory], Sequence[float]] | None = None
-    """In place of `measure`: the figures of which the budget limits one statistic."""
+    """Instead of `measure`: returns the values of which the budget limits one statistic."""
     measure_summary: Callable[[TrajectorySummary], float] | None = None
-    """Returns what the short form of a trajectory says of it; unset: nothing."""
+    """Returns the used amount of a trajectory summary; unset: a summary does not hold it."""
     format: Format = "count"
     stop_reason: AgentStop | None = None
-    """How a run of the engine ends that is beyond it; None: it goes on, and is judged later."""
+    """Stop reason of an engine run that exceeds it; None: the run continues and is judged later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteBudgetKind:
-    """A kind of budget that the suite as a whole may have."""
+    """A kind of budget for the whole suite."""
 
     name: str
-    """Its key in settings, files and reports, and with hyphens its option of pytest."""
+    """Key in settings, files and reports; with hyphens, the name of the pytest option."""
     label: str
-    """What reports call it."""
+    """Label in reports."""
     description: str
-    """What the schema says of it."""
+    """Description in the schema."""
     total: str
-    """The attribute of the summary's `Totals` that it limits."""
+    """Attribute of the summary's `Totals` that it limits."""
     format: Format = "count"
     is_whole: bool = False
-    """Whether its limit is a whole number."""
+    """Whether the limit is a whole number."""
     spent: Literal["cost_usd", "tokens", "elapsed_s"] | None = None
-    """What a running suite knows of it, and stops at; None: only the report judges it."""
+    """Measurement at which a running suite stops; None: only the report judges the budget."""
     metavar: str = "N"
     option_help: str = ""
-    """What `pytest --help` says of it, where a running suite stops at it."""
+    """Help text of the pytest option."""
 
     @property
     def unit(self) -> str | None:
-        """The unit of its figures, where they have one that is written."""
+        """Unit of the figures, None if there is none."""
         return _UNITS.get(self.format)
 
 

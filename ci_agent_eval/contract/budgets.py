@@ -1,8 +1,8 @@
-"""Budgets: what an episode may use, and what it used.
+"""Budgets: limits of an episode or a suite, and the amounts used.
 
 Each budget is written as a bare limit (`"max_turns": 5`) or as an object
-(`{"used": 3, "limit": 4, "hard": false}`). Latency names its statistic in
-place of `used`: `{"p95": 1200, "limit": 2000}`.
+(`{"used": 3, "limit": 4, "hard": false}`). A latency budget has the statistic's name
+instead of `used`: `{"p95": 1200, "limit": 2000}`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DEFAULT_STATISTIC: Statistic = "p95"
 
 
 class Budget(FrozenModel):
-    """A limit, what was used of it (None: not measured), and whether it is hard."""
+    """A limit, the amount used (None: not measured), and whether it is hard."""
 
     used: Amount | None = None
     limit: Amount
@@ -54,7 +54,7 @@ class Budget(FrozenModel):
     def __get_pydantic_json_schema__(
         cls, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Say in the schema, too, that a bare limit will do."""
+        """Add the bare number to the schema of the object."""
         full = handler.resolve_ref_schema(handler(core))
         return {"anyOf": [{"type": "number", "minimum": 0}, *cls._object_forms(full)]}
 
@@ -72,7 +72,7 @@ class LatencyBudget(Budget):
     @model_validator(mode="before")
     @classmethod
     def _accept_named_statistic(cls, value: Any) -> Any:
-        """Turn `{"p95": 1200, "limit": 2000}` into its fields."""
+        """Convert `{"p95": 1200, "limit": 2000}` to the model's fields."""
         if isinstance(value, Budget) and not isinstance(value, LatencyBudget):
             value = value.model_dump(exclude_unset=True)
         if not isinstance(value, Mapping):
@@ -88,7 +88,7 @@ class LatencyBudget(Budget):
 
     @classmethod
     def _object_forms(cls, full: JsonSchemaValue) -> list[JsonSchemaValue]:
-        """Give the form with a field, and one form for each statistic that can be named."""
+        """Return the schema with `used`, and one schema for each named statistic."""
         figure = full["properties"]["used"]
         rest = {k: v for k, v in full["properties"].items() if k not in ("used", "statistic")}
         named = [{**full, "properties": {name: figure, **rest}} for name in STATISTICS]
@@ -103,7 +103,7 @@ class LatencyBudget(Budget):
 
 
 def get_budget_class(name: str) -> type[Budget]:
-    """Return what a budget of that name is validated by, one of a test's own too."""
+    """Return the model that validates a budget, `Budget` for a custom name."""
     return _CLASSES.get(name, Budget)
 
 
@@ -111,7 +111,7 @@ _CLASSES = {kind.name: LatencyBudget if kind.samples else Budget for kind in BUD
 
 
 def _build_budget_model(kinds: Iterable[BudgetKind | SuiteBudgetKind]) -> type[KnownKeysModel]:
-    """Return a model with a field for each kind, so that none is accepted that has no row."""
+    """Create a model with a field for each kind in the table."""
     fields: dict[str, Any] = {
         kind.name: (
             get_budget_class(kind.name) | None,
@@ -145,24 +145,24 @@ class Budgets(_EpisodeKinds):
 
     custom: dict[str, Budget] = Field(default_factory=dict, description="budgets of your own")
 
-    def measured(self) -> Iterator[tuple[BudgetKind, Budget]]:
-        """Every budget that is set and measured by its kind, in the order of the kinds."""
+    def iter_by_kind(self) -> Iterator[tuple[BudgetKind, Budget]]:
+        """Yield each budget that is set, except custom ones, in the order of the kinds."""
         for kind in BUDGET_KINDS:
             budget: Budget | None = getattr(self, kind.name)
             if budget is not None:
                 yield kind, budget
 
     def iter_named(self) -> Iterator[tuple[str, Budget]]:
-        """Every budget that is set, with its name, in a fixed order; custom ones sorted."""
-        yield from ((kind.name, budget) for kind, budget in self.measured())
+        """Yield each budget that is set with its name; custom budgets last, sorted."""
+        yield from ((kind.name, budget) for kind, budget in self.iter_by_kind())
         yield from sorted(self.custom.items())
 
 
 class SuiteBudgets(_SuiteKinds):
-    """The budgets of the suite as a whole."""
+    """The budgets of the whole suite."""
 
     def iter_named(self) -> Iterator[tuple[SuiteBudgetKind, Budget]]:
-        """Every budget that is set, with its kind, in a fixed order."""
+        """Yield each budget that is set, in the order of the kinds."""
         for kind in SUITE_BUDGET_KINDS:
             budget: Budget | None = getattr(self, kind.name)
             if budget is not None:

@@ -1,7 +1,7 @@
-"""Canonical JSON: the same value is always the same bytes.
+"""Canonical JSON: equal values have equal bytes.
 
-`results.json` is one JSON document laid out with one episode a line, so that it can
-be streamed, diffed and merged line by line.
+`results.json` is one JSON document with one episode per line, so that it can be streamed,
+diffed and merged by line.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ FOOTER = "]}\n"
 
 
 def canonical_json(value: BaseModel) -> str:
-    """Render a value on one line: sorted keys, and defaults left out.
+    """Render a value on one line with sorted keys and without defaults.
 
-    The schema version and an episode's outcome are always there: no reader is to guess them.
+    The schema version and an episode's outcome are always written, even if they are defaults.
     """
     data = value.model_dump(mode="json", exclude_defaults=True)
     if "schema_version" in type(value).model_fields:
@@ -35,7 +35,7 @@ def canonical_json(value: BaseModel) -> str:
 
 
 def render_results_header(suite: str, *, complete: bool) -> str:
-    """Return the first line of `results.json`, up to the opening of its list of episodes."""
+    """Return the first line of `results.json`, up to the opening bracket of its episodes."""
     name = json.dumps(suite)
     whole = "" if complete else '"complete":false,'
     return f'{{"schema_version":"{SCHEMA_VERSION}",{whole}"suite":{name},{HEADER_END}\n'
@@ -46,8 +46,8 @@ def render_results(
 ) -> Iterable[str]:
     """Yield `results.json` in pieces from the canonical lines of its episodes, in order.
 
-    `complete` is False where the run did not finish or its files were not whole, so that
-    the file says so even where nothing else of the run comes along.
+    `complete` is False if the run did not finish or its files were incomplete; it is written to
+    the file.
     """
     yield render_results_header(suite, complete=complete)
     separator = ""

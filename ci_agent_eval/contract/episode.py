@@ -1,4 +1,4 @@
-"""The episode: what one iteration of a scenario left behind."""
+"""The episode: the record of one iteration of a scenario."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from ci_agent_eval.contract.trajectory import (
 )
 
 Outcome = Literal["passed", "failed", "error", "skipped"]
-"""`failed` is the agent's fault; `error` is the world's (network, rate limit, harness)."""
+"""`failed` is an agent failure; `error` an infrastructure error (network, rate limit, harness)."""
 
 Gating = Literal["required", "advisory"]
 """Whether a scenario gates the merge or only informs."""
 
 Mode = Literal["strict", "evaluation"]
-"""A strict test fails at its first failed assertion; an evaluation records all and goes on."""
+"""A strict test stops at its first failed assertion; an evaluation records all assertions."""
 
 Severity = Literal["error", "warning"]
 
 
 class Assertion(FrozenModel):
-    """One thing that was checked, how it came out, and where it stands in the source."""
+    """One checked condition, its result, and its place in the source."""
 
     name: str
     passed: bool
@@ -61,14 +61,14 @@ class Assertion(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _score_from_passed(cls, value: Any) -> Any:
-        """Without a score of its own an assertion scores 1 or 0."""
+        """Score an assertion without a score as 1 or 0."""
         if isinstance(value, Mapping) and value.get("score") is None and "passed" in value:
             return {**value, "score": 1.0 if value["passed"] is True else 0.0}
         return value
 
 
 class Score(FrozenModel):
-    """A named figure that informs and never gates by itself."""
+    """A named figure for information; it never gates."""
 
     name: str
     value: float
@@ -76,21 +76,21 @@ class Score(FrozenModel):
 
 
 class SideUsage(FrozenModel):
-    """What calls of a model beside the agent's took: to judge it, or to speak for its user."""
+    """Tokens and cost of model calls other than the agent's: judges and simulated users."""
 
     calls: Count = 0
     tokens: TokenUsage | None = Field(
-        default_factory=TokenUsage, description="unset: a call did not tell"
+        default_factory=TokenUsage, description="unset: a call did not report them"
     )
     cost_usd: Amount | None = Field(default=None, description="unset: a call was not priced")
 
 
 class Conditions(FrozenModel):
-    """What an episode ran under beside its model; runs under others are not comparable."""
+    """Conditions of an episode besides its model; only runs under equal ones are comparable."""
 
-    tools: tuple[str, ...] | None = Field(default=None, description="names of the tools on offer")
+    tools: tuple[str, ...] | None = Field(default=None, description="names of the available tools")
     prices: str | None = Field(default=None, description="version of the price table")
-    judge: str | None = Field(default=None, description="model that judged rubrics")
+    judge: str | None = Field(default=None, description="model of the rubric judge")
 
 
 class Episode(FrozenModel):
@@ -98,13 +98,13 @@ class Episode(FrozenModel):
 
     schema_version: SchemaVersion = SCHEMA_VERSION
     scenario_id: str = Field(min_length=1)
-    was: tuple[str, ...] = Field(default=(), description="scenario ids it had before")
+    was: tuple[str, ...] = Field(default=(), description="former scenario ids")
     thread_id: str | None = None
     nodeid: str | None = Field(default=None, description="pytest's node id of the test")
     file: str | None = Field(default=None, description="path relative to the repository root")
     line: Count | None = Field(default=None, description="1-based line of the test")
     iteration: Count = Field(default=1, description="1-based repeat of the scenario")
-    iterations: Count = Field(default=1, description="iterations that its test declares")
+    iterations: Count = Field(default=1, description="declared iterations of the test")
     attempt: Count = Field(default=1, description="1-based retry of the iteration")
     mode: Mode = Field(
         default="strict", description="evaluation: assertions are measured, not enforced"
@@ -124,15 +124,15 @@ class Episode(FrozenModel):
     )
     agent: str | None = None
     model: str | None = None
-    rate_limited: Count = Field(default=0, description="times the model's API said: too many")
-    cassette_misses: Count = Field(default=0, description="calls that no recording answered")
+    rate_limited: Count = Field(default=0, description="rate-limit responses of the model's API")
+    cassette_misses: Count = Field(default=0, description="calls without a recording")
     evidence: Evidence | None = Field(
         default=None,
-        description="what it needs to pass; unset: written by hand or by another tool, and "
-        "judged by what it contains",
+        description="evidence it needs to pass; unset: written by hand or by another tool, any "
+        "one kind of evidence is enough",
     )
     missing_evidence: tuple[EvidencePart, ...] = Field(
-        default=(), description="what it lacks: it is an error, and would have passed"
+        default=(), description="missing evidence, which turned a pass into an error"
     )
     asserted: bool = Field(
         default=False,
@@ -146,7 +146,7 @@ class Episode(FrozenModel):
     conditions: Conditions = Field(default_factory=Conditions)
     judge: SideUsage | None = Field(default=None, description="unset: no model judged it")
     simulated_user: SideUsage | None = Field(
-        default=None, description="unset: no model spoke for the user"
+        default=None, description="unset: no model played the user"
     )
     duration_ms: Amount | None = None
     tokens: TokenUsage | None = Field(
@@ -159,7 +159,7 @@ class Episode(FrozenModel):
 
     @model_validator(mode="after")
     def _derive(self) -> Self:
-        """Measure budgets, summarise the trajectory, and never call a failed check passed."""
+        """Measure budgets, summarize the trajectory, and correct a contradictory outcome."""
         derived: dict[str, object] = {}
         if self.trajectory is not None and self.trajectory.turns:
             derived["budgets"] = measure_budgets(self.budgets, self.trajectory)
@@ -173,14 +173,14 @@ class Episode(FrozenModel):
             derived["outcome"] = "failed"
             derived["reason"] = self.reason or f"the agent did not finish: {self.stop_reason}"
         if self.failed_assertions:
-            # Whatever came after it, a skip or an error, a failed check is a failed check.
+            # A failed assertion outweighs a later skip or error.
             derived["outcome"] = "failed"
-        self._set(derived)
+        self._set_fields(derived)
         if missing := self.missing_evidence or self._missing_evidence():
-            self._set(self._fields_without_evidence(missing))
+            self._set_fields(self._fields_without_evidence(missing))
         return self
 
-    def _set(self, derived: Mapping[str, object]) -> None:
+    def _set_fields(self, derived: Mapping[str, object]) -> None:
         # `model_copy` would return another object than the one being validated.
         for name, value in derived.items():
             if value is not getattr(self, name):
@@ -188,14 +188,14 @@ class Episode(FrozenModel):
                 self.__dict__[name] = value
 
     def _fields_without_evidence(self, missing: tuple[EvidencePart, ...]) -> dict[str, object]:
-        """Return the fields of an episode without evidence; one that failed stays a failure."""
+        """Return the fields to change if evidence is missing; a failed episode stays failed."""
         if self.outcome != "passed":
             return {}
         reason = self.reason or describe_missing_evidence(missing)
         return {"outcome": "error", "missing_evidence": missing, "reason": reason}
 
     def _missing_evidence(self) -> tuple[EvidencePart, ...]:
-        """Return what a required episode lacks that would pass otherwise."""
+        """Return the evidence that a passing required episode lacks."""
         exceeded = any(found.hard and found.observed is not None for found in self.violations)
         passes = self.outcome == "passed" and not exceeded
         if not passes or self.gate != "required" or self.evidence == "none":
@@ -210,7 +210,7 @@ class Episode(FrozenModel):
             counts = self.trajectory_summary
             return bool(counts.steps_count or counts.tool_calls_count)
         turns = self.trajectory.turns
-        # A request beyond the context window has an end that the test asked about, and no answer.
+        # An allowed stop, such as an exceeded context window, ends the last turn without an answer.
         if turns and self.stop_reason in self.allowed_stops:
             return True
         return any(turn.is_completed or turn.tool_calls for turn in turns)
@@ -222,22 +222,22 @@ class Episode(FrozenModel):
         return any(budget.used is not None for _, budget in self.budgets.iter_named())
 
     def _has_any_evidence(self) -> bool:
-        """Say whether a file shows anything of an agent, or of a judgement."""
+        """Say whether the file contains any agent activity or judgement."""
         counts = self.trajectory_summary
-        shown = (counts.steps_count, counts.tool_calls_count, self.scores, self.tokens)
-        return any(shown) or self.cost_usd is not None or self._has_assertion()
+        evidence = (counts.steps_count, counts.tool_calls_count, self.scores, self.tokens)
+        return any(evidence) or self.cost_usd is not None or self._has_assertion()
 
     @property
     def _is_unfinished(self) -> bool:
-        """Whether the agent's run ended without an answer, and the test did not allow that."""
+        """Whether the agent's run ended without an answer for a reason the test does not allow."""
         answered = self.trajectory is None or bool(self.trajectory.agent_turns)
         failed = is_agent_failure(self.stop_reason, answered=answered)
         return failed and self.stop_reason not in self.allowed_stops
 
     def _has_judgement(self) -> bool:
-        """Say whether there is anything to judge: a passed episode has to be claimed or shown."""
-        has_judgement = bool(self.assertions) or self._has_measurement()
-        return "outcome" in self.model_fields_set or has_judgement
+        """Say whether it has an outcome, an assertion or a measured budget."""
+        is_judged = bool(self.assertions) or self._has_measurement()
+        return "outcome" in self.model_fields_set or is_judged
 
     def _build_summary(self, trajectory: Trajectory) -> TrajectorySummary:
         counted = summarize_trajectory(trajectory)
@@ -245,24 +245,27 @@ class Episode(FrozenModel):
         return TrajectorySummary(**{**extra, **counted.model_dump()}) if extra else counted
 
     def _measure_from_summary(self) -> Budgets:
-        """Fill turn and tool-call budgets that have no figure from the short form."""
+        """Fill unmeasured turn and tool-call budgets from the trajectory summary."""
         updates = {
             kind.name: budget.model_copy(
                 update={"used": kind.measure_summary(self.trajectory_summary)}
             )
-            for kind, budget in self.budgets.measured()
+            for kind, budget in self.budgets.iter_by_kind()
             if kind.measure_summary is not None and budget.used is None
         }
         return self.budgets.model_copy(update=updates)
 
     @property
     def failed_assertions(self) -> tuple[Assertion, ...]:
-        """Assertions that failed and are no warnings."""
+        """Failed assertions, without warnings."""
         return tuple(a for a in self.assertions if not a.passed and a.severity == "error")
 
     @property
     def violations(self) -> tuple[BudgetViolation, ...]:
-        """Budgets exceeded or not measured; an episode that never took a turn owes no figures."""
+        """Budgets that are exceeded or not measured.
+
+        An episode that never took a turn needs no measurement.
+        """
         found = find_budget_violations(self.budgets)
         turns = self.trajectory.agent_turns if self.trajectory is not None else ()
         if self.outcome in {"passed", "failed"} or (self.outcome == "error" and turns):
@@ -271,15 +274,15 @@ class Episode(FrozenModel):
 
     @property
     def key(self) -> tuple[str, str, int, int]:
-        """What identifies and orders an episode: scenario, node id, iteration, attempt."""
+        """Identity and sort key: scenario, node id, iteration, attempt."""
         return (self.scenario_id, self.nodeid or "", self.iteration, self.attempt)
 
     def is_passing(self) -> bool:
-        """Whether it passed, within its hard budgets."""
+        """Say whether it passed within its hard budgets."""
         return self.outcome == "passed" and not any(v.hard for v in self.violations)
 
     def assert_is_passing(self) -> None:
-        """Raise AssertionError naming every failed assertion and exceeded hard budget."""
+        """Raise AssertionError with every failed assertion and exceeded hard budget."""
         if self.is_passing():
             return
         parts = [f"{a.name}: {a.reason or 'failed'}" for a in self.failed_assertions]
@@ -293,7 +296,7 @@ class Episode(FrozenModel):
     def from_any(cls, value: Any) -> Episode:
         """Read an episode from an Episode, a mapping, a JSON text, or an object with `to_dict`.
 
-        Raises pydantic's ValidationError, which names the key that is wrong.
+        Raises pydantic's ValidationError, which names the wrong key.
         """
         if isinstance(value, cls):
             return value
@@ -305,7 +308,7 @@ class Episode(FrozenModel):
 
 
 def describe_violation(violation: BudgetViolation) -> str:
-    """One line for a terminal or a failure message: name, observed, limit."""
+    """Return one line for a terminal or a failure message: name, observed, limit."""
     name = violation.budget
     if violation.statistic is not None:
         name = f"{name} ({violation.statistic})"

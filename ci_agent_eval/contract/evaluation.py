@@ -1,14 +1,13 @@
-"""`eval-results.json`: what the evaluations of a run came to, for programs that read nothing else.
+"""`eval-results.json`: the results of a run's evaluations, for programs that read only this file.
 
-Keys, their spelling and their order are those of the "Aggregate Report" of the conversation
-testing design, and there are no others. Numbers are JSON numbers, written without a fraction
-where they have none; shares and scores are rounded to six decimals. The text is ASCII, as every
-file of ours: a reader need not know its encoding.
+The keys, their spelling and their order are fixed by the "Aggregate Report" of the conversation
+testing design. Numbers are JSON numbers, without a fraction if they are whole; shares and
+scores are rounded to six decimals. The text is ASCII, so readers need not know its encoding.
 
-`duration` is in milliseconds, 0 where nobody measured it. A skipped conversation is not in the
-report. One that ended in an error, with no failed assertion before it, has not passed and has
-an `error`; its assertions up to there are listed, its score is 0 and left out of `averageScore`,
-which is 0 where nothing was judged: an infrastructure error says nothing about the agent.
+`duration` is in milliseconds, 0 if not measured. Skipped conversations are omitted. A
+conversation that ended in an error without a failed assertion has not passed and has an
+`error`; its assertions up to then are listed, its score is 0 and excluded from `averageScore`
+(0 if no conversation was judged): an infrastructure error says nothing about the agent.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from ci_agent_eval.contract.base import Amount, Count, FrozenModel, drop_zero_fr
 from ci_agent_eval.contract.episode import Assertion, Episode
 
 SCORE_DECIMALS = 6
-"""Of scores, averages and percentages."""
+"""Decimals of scores, averages and percentages."""
 
 NO_REASON = "no reason given"
 
 _MARK = '"mode":"evaluation"'
-"""What the canonical line of every evaluation holds; few other lines do."""
+"""Text in the canonical line of every evaluation, and of few other lines."""
 
 _AsNumber = PlainSerializer(drop_zero_fraction, return_type=int | float, when_used="json")
 _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _AsNumber]
@@ -41,13 +40,13 @@ _Percentage = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), _AsNumb
 
 
 class _CamelCaseModel(FrozenModel):
-    """Written with the seed's keys; in Python the names are Python's."""
+    """A model with camelCase keys in JSON and snake_case fields in Python."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 class AssertionResult(_CamelCaseModel):
-    """What came of one assertion."""
+    """The result of one assertion."""
 
     description: str
     passed: bool
@@ -56,11 +55,11 @@ class AssertionResult(_CamelCaseModel):
 
 
 class EvaluationResult(_CamelCaseModel):
-    """What came of one conversation."""
+    """The result of one conversation."""
 
     name: str
     passed: bool
-    score: _Share = Field(description="mean score of its assertions; of an error 0")
+    score: _Share = Field(description="mean score of its assertions; 0 for an error")
     assertions: tuple[AssertionResult, ...] = ()
     duration: Amount = Field(description="milliseconds; 0: not measured")
     error: str | None = Field(default=None, description="why it was not judged, or failed")
@@ -77,12 +76,12 @@ class EvaluationReport(_CamelCaseModel):
 
 
 def select_evaluations(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
-    """Return the evaluations among the episodes, the one attempt of each that counts, by key.
+    """Return the decisive attempt of each evaluation, sorted by key.
 
-    Skipped ones are among them; trajectories are not kept.
+    Skipped evaluations are included; trajectories are dropped.
     """
     short = [_drop_trajectory(episode) for episode in episodes if episode.mode == "evaluation"]
-    # The same key twice is a broken input, which still is to give the same bytes in any order.
+    # A broken input may repeat a key; the output must still not depend on the order.
     ordered = sorted(short, key=lambda episode: (episode.key, episode.model_dump_json()))
     return tuple(
         get_decisive_attempt(list(attempts))
@@ -91,7 +90,7 @@ def select_evaluations(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
 
 
 def build_report_from_lines(lines: Iterable[str]) -> EvaluationReport | None:
-    """Fold the canonical lines of episodes; None where none of them is an evaluation."""
+    """Summarize the canonical lines of episodes; None if none is an evaluation."""
     episodes = (Episode.model_validate_json(line) for line in lines if _MARK in line)
     found = select_evaluations(episodes)
     return build_evaluation_report(found) if found else None
@@ -102,7 +101,7 @@ def _drop_trajectory(episode: Episode) -> Episode:
 
 
 def name_conversations(episodes: Sequence[Episode]) -> list[str]:
-    """Return what each is called, in their order; those of the same name are numbered."""
+    """Return a display name for each episode; equal names are numbered."""
     sizes = Counter(episode.scenario_id for episode in episodes)
     seen: Counter[str] = Counter()
     names = []
@@ -114,9 +113,9 @@ def name_conversations(episodes: Sequence[Episode]) -> list[str]:
 
 
 def build_evaluation_report(episodes: Iterable[Episode]) -> EvaluationReport:
-    """Fold the evaluations among the episodes; the same for any order of them."""
+    """Summarize the evaluations among the episodes, in any order."""
     found = select_evaluations(episodes)
-    # Skipped ones have their numbers, too: the table lists them.
+    # Number skipped conversations, too: the table lists them.
     named = zip(found, name_conversations(found), strict=True)
     kept = [(episode, name) for episode, name in named if episode.outcome != "skipped"]
     counted = [episode for episode, _ in kept]
@@ -135,14 +134,14 @@ def build_evaluation_report(episodes: Iterable[Episode]) -> EvaluationReport:
 
 
 def compute_mean_score(scores: Sequence[float]) -> float | None:
-    """Return the mean, exact before it is rounded to six decimals; None of no scores."""
+    """Return the mean, exact before it is rounded to six decimals; None without scores."""
     return round(math.fsum(scores) / len(scores), SCORE_DECIMALS) if scores else None
 
 
 def score_episode(episode: Episode) -> float:
-    """Return the mean score of the assertions; of none 1 if the conversation passed, else 0.
+    """Return the mean score of the assertions; without any, 1 if the conversation passed, else 0.
 
-    A conversation that ended in an error scores 0, whatever it had asserted by then.
+    A conversation that ended in an error scores 0, regardless of its assertions.
     """
     if episode.outcome == "error":
         return 0.0
@@ -175,7 +174,7 @@ def _build_assertion_result(assertion: Assertion) -> AssertionResult:
 
 
 def find_evaluation_error(episode: Episode) -> str | None:
-    """Return why a conversation has no judgement, or failed without any assertion that did."""
+    """Return the reason of an error, or of a failure without a failed assertion."""
     if episode.outcome == "error":
         return episode.reason or NO_REASON
     unexplained = episode.outcome == "failed" and not episode.failed_assertions
@@ -183,14 +182,14 @@ def find_evaluation_error(episode: Episode) -> str | None:
 
 
 def render_evaluation(report: EvaluationReport) -> str:
-    """Return `eval-results.json`: two spaces, ASCII, a newline at the end."""
+    """Return `eval-results.json`: indented by two spaces, ASCII, with a final newline."""
     data = report.model_dump(mode="json", by_alias=True, exclude_none=True)
     return json.dumps(data, indent=2, ensure_ascii=True) + "\n"
 
 
 def is_rendered_evaluation(text: str) -> bool:
-    """Say whether a file's text is one that this program wrote, to the byte."""
+    """Say whether this program wrote the text, byte for byte."""
     try:
         return render_evaluation(EvaluationReport.model_validate_json(text)) == text
-    except ValueError:  # pydantic's errors are such
+    except ValueError:  # includes pydantic's ValidationError
         return False

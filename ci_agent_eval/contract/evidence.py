@@ -1,7 +1,7 @@
-"""The evidence that a passing episode needs: something that the agent did, and an assertion.
+"""The evidence that a passing episode needs: agent activity and an assertion.
 
-An episode of our recorder says that it needs both (`evidence: required`). One that says nothing,
-written by hand or by another tool, is judged by what it contains: any one of them will do.
+Episodes of our recorder require both (`evidence: required`). An episode without the field,
+written by hand or by another tool, needs any one of them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _OPT_OUT = ', or mark the test `episode(evidence="none")`'
 
 
 def list_missing_parts(missing: Sequence[EvidencePart]) -> str:
-    """Return what is missing in words."""
+    """Return the missing parts as text, joined by "and"."""
     return " and ".join(_LACKS[part] for part in missing)
 
 
 def describe_missing_evidence(missing: Sequence[EvidencePart]) -> str:
-    """Return why an episode without evidence is an error, and what to do."""
+    """Return the reason of an episode without evidence, and the remedy."""
     remedies = " and ".join(_REMEDIES[part] for part in missing)
     return f"no evidence: {list_missing_parts(missing)}; {remedies}{_OPT_OUT}"

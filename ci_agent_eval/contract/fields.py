@@ -1,4 +1,4 @@
-"""Checks of what a declaration says; each failure names the declaration and its field."""
+"""Validation of declared values; each error names the declaration and its field."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ci_agent_eval.contract.stops import AgentStop
 from ci_agent_eval.errors import InputError
 
 
-def field_error(owner: str, field: str, what: str) -> InputError:
-    """Return the error for a field: where, and what it has to be."""
-    return InputError(f"{owner}.{field}: {what}")
+def field_error(owner: str, field: str, requirement: str) -> InputError:
+    """Return the error for a field, with the requirement that it breaks."""
+    return InputError(f"{owner}.{field}: {requirement}")
 
 
 def require_text(owner: str, field: str, value: object, *, optional: bool = False) -> None:
-    """Refuse anything but a text that is not blank (or None, where that is allowed)."""
+    """Refuse anything but a text that is not blank (or None, if `optional`)."""
     if value is None and optional:
         return
     if not isinstance(value, str) or not value.strip() or "\0" in value:
@@ -26,7 +26,7 @@ def require_text(owner: str, field: str, value: object, *, optional: bool = Fals
 def require_number(
     owner: str, field: str, value: object, *, least: float, whole: bool = False, above: bool = False
 ) -> None:
-    """Refuse anything but a finite number from `least` (or, with `above`, beyond it)."""
+    """Refuse anything but a finite number of at least `least` (above it, with `above`)."""
     kinds = (int,) if whole else (int, float)
     bound = f"{'above' if above else 'of at least'} {least:g}"
     kind = "a whole number" if whole else "a number"
@@ -37,13 +37,13 @@ def require_number(
 
 
 LONGEST_WAIT_S = 3_600.0
-"""Seconds that one answer may take; more can only be meant as milliseconds."""
+"""Limit in seconds for one answer; a larger value is probably in milliseconds."""
 LONGEST_RUN_S = 86_400.0
-"""Seconds that a whole run may take."""
+"""Limit in seconds for a whole run."""
 
 
 def require_seconds(owner: str, field: str, value: object, *, most: float = LONGEST_WAIT_S) -> None:
-    """Refuse anything but seconds above 0, and so many that they can only be milliseconds."""
+    """Refuse anything but seconds above 0 and up to `most`; larger values must be milliseconds."""
     require_number(owner, field, value, least=0, above=True)
     if isinstance(value, int | float) and value > most:
         raise field_error(
@@ -57,13 +57,13 @@ def require_seconds(owner: str, field: str, value: object, *, most: float = LONG
 def require_optional_number(
     owner: str, field: str, value: object, *, least: float, whole: bool = False
 ) -> None:
-    """Like `number`, and None means: not set."""
+    """Check a number like `require_number`; None means "not set"."""
     if value is not None:
         require_number(owner, field, value, least=least, whole=whole)
 
 
 def parse_texts(owner: str, field: str, value: object) -> tuple[str, ...]:
-    """Return a list of texts as a tuple; a bare string is refused, it would be its letters."""
+    """Return a list of texts as a tuple; refuse a bare string, which would become its letters."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise field_error(owner, field, f"must be a list of texts, got {value!r}")
     items = tuple(value)
@@ -73,7 +73,7 @@ def parse_texts(owner: str, field: str, value: object) -> tuple[str, ...]:
 
 
 def parse_text_mapping(owner: str, field: str, value: object) -> Mapping[str, str]:
-    """Return a copy of names and values; the values may be secret and are never quoted."""
+    """Return a copy of a mapping of texts; errors never quote its values, which may be secret."""
     if not isinstance(value, Mapping):
         raise field_error(owner, field, f"must map names to texts, got a {type(value).__name__}")
     for key, item in value.items():
@@ -83,7 +83,7 @@ def parse_text_mapping(owner: str, field: str, value: object) -> Mapping[str, st
 
 
 def parse_stops(owner: str, field: str, value: object) -> frozenset[AgentStop]:
-    """Return one end of a run, or several, as a set; refuse what is no failure of an agent."""
+    """Return one or several stop reasons as a set; refuse reasons that are no agent failure."""
     given = parse_texts(owner, field, (value,) if isinstance(value, str) else value)
     for stop in given:
         require_one_of(owner, field, stop, get_args(AgentStop))
@@ -91,6 +91,6 @@ def parse_stops(owner: str, field: str, value: object) -> frozenset[AgentStop]:
 
 
 def require_one_of(owner: str, field: str, value: object, known: tuple[str, ...]) -> None:
-    """Refuse a word that is not known, naming those that are."""
+    """Refuse a value that is not in `known`."""
     if value not in known:
         raise field_error(owner, field, f"must be one of {', '.join(known)}; got {value!r}")

@@ -1,4 +1,4 @@
-"""What the loader found out about the files themselves."""
+"""Findings: problems with the result files."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from typing import Literal, TypeAlias
 from ci_agent_eval.contract.suite_stop import SuiteStop
 
 FindingKind = Literal[
-    "no_results",  # nothing matched, or nothing was in what matched
-    "unreadable_file",  # a result file that could not be read to its end
+    "no_results",  # no file matched, or the files were empty
+    "unreadable_file",  # a result file could not be read to its end
     "repaired_file",  # characters were replaced so that the rest could be read
-    "declared_counts_differ",  # a suite declares other totals than its cases show
-    "disagreement",  # JSON and JUnit of one run say different things
+    "declared_counts_differ",  # a suite's declared totals differ from its cases
+    "disagreement",  # JSON and JUnit of one run disagree
     "collection_error",  # pytest could not collect a file
     "interrupted",  # the run ended before its episodes did
     "stopped",  # the run was stopped at a budget of the suite
     "install_failed",  # the suite could not be set up
-    "shared_scenario",  # two tests under one scenario id
-    "shards",  # a shard is missing, doubled, or of another run
-    "handover",  # what GitHub says of the run that left the results, and they do not
-    "default_settings",  # no file of settings, where one may have been meant
-    "duplicate",  # the same episode twice in different files
-    "unused_entry",  # an entry of a file of agreements that is about nothing here
-    "baseline",  # a baseline that was asked for and cannot be read, or not to its end
+    "shared_scenario",  # two tests have the same scenario id
+    "shards",  # a shard is missing, repeated, or from another run
+    "handover",  # GitHub reports a failed job that the results do not explain
+    "default_settings",  # no settings file, although one may have been intended
+    "duplicate",  # the same episode in two files
+    "unused_entry",  # a waiver that matches no scenario
+    "baseline",  # a requested baseline cannot be read completely
 ]
 
 
 UPLOAD_ALL_SHARDS = (
     "let every job of the matrix upload its report folder, and report on all of one run"
 )
-"""What to do where the shards are not one whole run."""
+"""Remedy if the shards are not exactly one whole run."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingShards:
-    """Shards of a split that left no results."""
+    """Shards of a split without results."""
 
     indexes: tuple[int, ...]
     """1-based, in order."""
     total: int
-    """Shards of the split."""
+    """Number of shards of the split."""
     type: Literal["missing_shards"] = "missing_shards"
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatedShard:
-    """A shard that left results more than once in the same attempt."""
+    """A shard with more than one set of results in the same attempt."""
 
     index: int
     total: int
-    """Shards of the split."""
+    """Number of shards of the split."""
     times: int
     type: Literal["repeated_shard"] = "repeated_shard"
 
@@ -61,36 +61,36 @@ class StoppedRun:
 
     stop: SuiteStop
     selected: int | None
-    """Episodes that were to run; None: not known."""
+    """Episodes selected to run; None: not known."""
     left_out: int
-    """Those of them that did not run; 0 if not known."""
+    """Selected episodes that did not run; 0 if not known."""
     type: Literal["stopped_run"] = "stopped_run"
 
 
 FindingData: TypeAlias = MissingShards | RepeatedShard | StoppedRun
-"""Findings that other code looks into. `render/` makes a sentence of each."""
+"""Findings that other code inspects. `render/` turns them into sentences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing a reader of the report must know about the files it was made from."""
+    """A problem with the result files that the report must mention."""
 
     kind: FindingKind
     where: str
-    """The file (and line or node id) it was found in, relative to the root."""
+    """The file (and line or node id), relative to the root."""
     message: str | FindingData
-    """What it is, and what to do where something can be done.
+    """The problem, and the remedy if there is one.
 
-    Data where any other code has to know what it says, else one sentence for people, into
-    which no code looks. `render.sentences.finding_sentence` returns the sentence of both.
+    Data if other code inspects it, else a sentence for people that no code parses.
+    `render.sentences.finding_sentence` returns the sentence for both.
     """
     blocking: bool = True
     """A blocking finding fails the gate."""
 
     def __lt__(self, other: Finding) -> bool:
-        return self._order() < other._order()
+        return self._sort_key() < other._sort_key()
 
-    def _order(self) -> tuple[str, str, str, str, bool]:
+    def _sort_key(self) -> tuple[str, str, str, str, bool]:
         is_text = isinstance(self.message, str)
         text, data = (str(self.message), "") if is_text else ("", repr(self.message))
         return self.kind, self.where, text, data, self.blocking
@@ -98,7 +98,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceFile:
-    """One result file and what was counted in it, from its cases and never from its totals."""
+    """One result file with the counts of its cases, never its declared totals."""
 
     path: str
     kind: Literal["episodes", "junit"]

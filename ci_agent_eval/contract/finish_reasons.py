@@ -1,4 +1,4 @@
-"""Why a model stopped writing, in one spelling for all providers."""
+"""Normalization of the providers' finish reasons."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _SPELLINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "tool_call": ("tool_calls", "function_call", "tool_use"),
 }
-"""The words of OpenAI, Anthropic, Google, Bedrock, Cohere and Mistral, as PydanticAI maps them."""
+"""Spellings of OpenAI, Anthropic, Google, Bedrock, Cohere and Mistral, mapped as in PydanticAI."""
 
 _KNOWN = {word: reason for reason, words in _SPELLINGS.items() for word in (reason, *words)}
 
 
 def normalize_finish_reason(word: str) -> str:
-    """Return `stop`, `length`, `content_filter` or `tool_call`; an unknown word as it is."""
+    """Return `stop`, `length`, `content_filter` or `tool_call`; an unknown word unchanged."""
     return _KNOWN.get(word.casefold(), word)
 
 
 def is_finish_reason(word: object) -> bool:
-    """Say whether a provider is known to write this word."""
+    """Say whether a value is a finish reason of a known provider."""
     return isinstance(word, str) and word.casefold() in _KNOWN

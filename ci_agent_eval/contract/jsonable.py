@@ -1,4 +1,4 @@
-"""Any Python value as JSON: what tools take and return is data, never an error."""
+"""Conversion of any Python value to JSON; it never raises."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from pydantic import BaseModel, JsonValue
 
 MAX_DEPTH = 64
-"""Deeper values, and values that hold themselves, are written as their `repr`."""
+"""Deeper values, and values that contain themselves, are written as their `repr`."""
 
 LARGEST_INTEGER = 2**63
 """Larger integers are written as text: few JSON readers keep them exact."""
 
 
 def clean_text(text: str) -> str:
-    """Replace lone surrogates, which no UTF-8 file can hold, by U+FFFD."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD."""
     if not isinstance(text, str):
-        return text  # the contract refuses it with a sentence that names the key
+        return text  # the model refuses it with an error that names the key
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -29,22 +29,22 @@ def clean_text(text: str) -> str:
 
 
 def remove_addresses(text: str) -> str:
-    """Drop the memory addresses Python's default reprs carry: they differ run by run.
+    """Remove memory addresses of Python's default reprs: they differ in every run.
 
-    pytest shortens long reprs in the middle, and may leave only an address's end.
+    pytest shortens long reprs in the middle, so only the end of an address may be left.
     """
     return _ADDRESS.sub("", text)
 
 
 _ADDRESS = re.compile(
     r" at 0x[0-9a-fA-F]+\b|(?<=\.\.\.)[ at0x]{0,6}[0-9a-f]{6,16}(?=>)"
-    # As unittest.mock shows its own.
+    # unittest.mock
     r"| id='[0-9]{6,20}'(?=>)"
 )
 
 
 def to_jsonable(value: Any, path: tuple[int, ...] = ()) -> JsonValue:
-    """Return `value` as JSON: mappings, sequences, dataclasses, models; anything else as text.
+    """Convert mappings, sequences, dataclasses and models to JSON; anything else to text.
 
     `path` holds the ids of the containers around the value.
     """
@@ -60,7 +60,7 @@ def to_jsonable(value: Any, path: tuple[int, ...] = ()) -> JsonValue:
 
 
 def _convert_number(value: float) -> JsonValue:
-    """Write NaN, the infinities and very large integers as text: JSON cannot hold them."""
+    """Convert NaN, infinities and very large integers to text: JSON cannot hold them."""
     if isinstance(value, int):
         return (
             int(value) if -LARGEST_INTEGER <= value < LARGEST_INTEGER else _convert_to_text(value)
@@ -92,7 +92,7 @@ def _convert_sequence(value: Iterable[Any], path: tuple[int, ...]) -> JsonValue:
 
 
 def _convert_to_text(value: object) -> str:
-    """Return `repr(value)`, or the type's name where that fails."""
+    """Return `repr(value)`, or the type's name if that raises."""
     try:
         return remove_addresses(clean_text(repr(value)))
     except Exception:  # noqa: BLE001 - a broken repr of the agent's must not end the episode
@@ -103,7 +103,9 @@ _SELF_EXPLAINING = frozenset({"ServerError", "ModelError", "InputError"})
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error as one text: its kind, unless it is one of ours, and its message."""
-    said = clean_text(str(error))
+    """Return an error's message, with its type unless it is one of our own."""
+    message = clean_text(str(error))
     kind = type(error).__name__
-    return said if said and kind in _SELF_EXPLAINING else f"{kind}: {said}" if said else kind
+    if message and kind in _SELF_EXPLAINING:
+        return message
+    return f"{kind}: {message}" if message else kind

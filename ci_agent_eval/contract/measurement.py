@@ -1,4 +1,4 @@
-"""Measuring: a trajectory's figures, the budgets they fill, the violations that follow."""
+"""Measurement of budgets from a trajectory, and their violations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PERCENTILES: dict[str, float] = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 
 
 @dataclass(frozen=True, slots=True)
 class BudgetViolation:
-    """A budget that was exceeded, or has a limit and no measurement."""
+    """A budget that was exceeded or not measured."""
 
     budget: str
     """Name of the budget: `tool_calls`, `latency_ms`, or the custom name."""
@@ -28,23 +28,23 @@ class BudgetViolation:
 
     @property
     def over_by(self) -> float | None:
-        """The overshoot as a share of the limit; None if not measured or the limit is 0."""
+        """The excess relative to the limit; None if not measured or the limit is 0."""
         if self.observed is None or self.limit == 0:
             return None
         return (self.observed - self.limit) / self.limit
 
 
 def convert_to_ms(seconds: float) -> float:
-    """Return seconds as milliseconds, to the microsecond, so that sums read well."""
+    """Return seconds as milliseconds, rounded to the microsecond."""
     return round(max(seconds, 0.0) * 1000, 3)
 
 
 def compute_latency_statistic(latencies: Sequence[float], statistic: Statistic) -> float | None:
-    """Return one statistic of the latencies, in their unit; None for no latencies.
+    """Return one statistic of the latencies, in their unit; None without latencies.
 
     Percentiles are nearest-rank: the smallest measured value that at least p % of
     the values do not exceed (NIST/SEMATECH e-Handbook 7.2.6.2, without interpolation),
-    so the figure is always one that was really observed.
+    so the result is always a measured value.
     """
     if not latencies:
         return None
@@ -61,34 +61,34 @@ def compute_latency_statistic(latencies: Sequence[float], statistic: Statistic) 
 
 
 def measure_budgets(budgets: Budgets, trajectory: Trajectory | None) -> Budgets:
-    """Fill in `used` from the trajectory; where both are known, the larger one stands.
+    """Fill in `used` from the trajectory; if both are known, keep the larger one.
 
-    A producer that claims less than its trajectory shows is not believed.
+    A producer cannot claim less than its trajectory shows.
     """
     if trajectory is None or not trajectory.turns:
         return budgets
     updates = {
         kind.name: _raise_used(budget, _measure_budget(kind, budget, trajectory))
-        for kind, budget in budgets.measured()
+        for kind, budget in budgets.iter_by_kind()
     }
     return budgets.model_copy(update=updates) if updates else budgets
 
 
 def _measure_budget(kind: BudgetKind, budget: Budget, trajectory: Trajectory) -> float | None:
-    """Return what a trajectory shows of a budget: thousands are read, and few are of all kinds."""
+    """Return the amount of one budget that a trajectory used."""
     if kind.samples is not None and isinstance(budget, LatencyBudget):
         return compute_latency_statistic(kind.samples(trajectory), budget.statistic)
     return None if kind.measure is None else kind.measure(trajectory)
 
 
-def _raise_used(budget: Budget, shown: float | None) -> Budget:
-    if shown is None or (budget.used is not None and budget.used >= shown):
+def _raise_used(budget: Budget, measured: float | None) -> Budget:
+    if measured is None or (budget.used is not None and budget.used >= measured):
         return budget
-    return budget.model_copy(update={"used": shown})
+    return budget.model_copy(update={"used": measured})
 
 
 def find_budget_violations(budgets: Budgets) -> tuple[BudgetViolation, ...]:
-    """Every budget over its limit or not measured, in the order of the budgets."""
+    """Return every budget over its limit or not measured, in the order of the budgets."""
     return tuple(
         BudgetViolation(
             budget=name,

@@ -1,4 +1,4 @@
-"""The files between the wings: the journal's lines, the session, the results."""
+"""The files between the suite and the report: journal lines, session, results."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ JUNIT_NAME = "junit.xml"
 EVAL_RESULTS_NAME = "eval-results.json"
 
 MAX_SHARDS: Final = 9999
-"""Shards that a suite may be split into."""
+"""Highest number of shards of a suite."""
 
 UNNAMED_SUITE = "default"
-"""What results are called whose run was given no suite: they may be of any."""
+"""Name of results whose run named no suite."""
 
 SessionState = Literal["running", "finished", "interrupted"]
 
 
 class JournalLine(FrozenModel):
-    """One line of `episodes/<worker>.jsonl`, flushed as it happens.
+    """One line of `episodes/<worker>.jsonl`, flushed immediately.
 
-    A `started` line already holds the episode that is true if nothing more is ever
-    written (outcome error, interrupted). The last line of a key is the one that counts.
+    A `started` line already holds the complete episode in case nothing follows (outcome error,
+    interrupted). The last line of each key counts.
     """
 
     event: Literal["started", "ended"]
     episode: Episode
     started_as: str | None = Field(
-        default=None, description="scenario id of its started line, where it ended under another"
+        default=None, description="scenario id of its started line, if it ended under another"
     )
 
     @property
     def started_key(self) -> tuple[str, str, int, int] | None:
-        """The key of the started line that this one ends, where it is not its own."""
+        """The key of the started line that this line ends, if it differs from its own."""
         return None if self.started_as is None else (self.started_as, *self.episode.key[1:])
 
 
@@ -52,14 +52,14 @@ class CollectionError(FrozenModel):
 
 
 class CollectionSkip(FrozenModel):
-    """A file that pytest skipped as a whole, such as by `pytest.importorskip`."""
+    """A file that pytest skipped entirely, e.g. by `pytest.importorskip`."""
 
     file: str = Field(description="path relative to the repository root")
     reason: str = ""
 
 
 class RemovedScenario(FrozenModel):
-    """Iterations that were collected, and that neither pytest's options nor a shard left out."""
+    """Collected iterations that a hook deselected, rather than pytest's options or a shard."""
 
     scenario_id: str = Field(min_length=1)
     gate: Gating = "required"
@@ -70,11 +70,11 @@ class RemovedScenario(FrozenModel):
 
 
 class Shard(FrozenModel):
-    """Which part of the suite a session ran: `index` of `count`, 1-based."""
+    """The part of the suite that a session ran: `index` of `count`, 1-based."""
 
     index: int = Field(ge=1, le=MAX_SHARDS)
     count: int = Field(ge=1, le=MAX_SHARDS)
-    plan: str = Field(default="", description="the same for shards of the same split")
+    plan: str = Field(default="", description="hash of the split; equal for all shards of a split")
     empty: bool = Field(default=False, description="the split left nothing for this shard")
     run: str | None = Field(default=None, description="id of the workflow run")
     attempt: Count = Field(default=1, description="1-based attempt at the workflow run")
@@ -87,27 +87,27 @@ class Shard(FrozenModel):
 
 
 class Session(FrozenModel):
-    """`session.json`: how a run went as a whole; the only place for what differs run by run."""
+    """`session.json`: the course of the whole run; all data that differs run by run is here."""
 
     schema_version: SchemaVersion = SCHEMA_VERSION
     state: SessionState
     suite: str = UNNAMED_SUITE
     exit_status: int | None = Field(default=None, description="pytest's exit status")
     watched: bool = Field(
-        default=False, description="a runner started pytest and is to add process_status"
+        default=False, description="a runner started pytest and will add process_status"
     )
     process_status: int | None = Field(
         default=None,
-        description="what pytest's process ended with; 128 and the signal that ended it",
+        description="exit status of pytest's process; 128 + number of the signal that ended it",
     )
     selected: Count | None = Field(default=None, description="episodes selected to run")
     stopped: str | None = Field(default=None, description="the limit at which pytest stopped early")
     suite_stop: SuiteStop | None = Field(
-        default=None, description="the suite's budget, where one was that limit"
+        default=None, description="the suite budget, if that limit is one"
     )
-    deselected: Count = Field(default=0, description="episodes that were there, not selected")
+    deselected: Count = Field(default=0, description="collected episodes that were not selected")
     restrictions: tuple[str, ...] = Field(
-        default=(), description="arguments of the command line that leave tests out, as -k"
+        default=(), description="command-line arguments that exclude tests, such as -k"
     )
     paths: tuple[str, ...] = Field(
         default=(), description="paths of the command line, relative to the repository root"
@@ -123,26 +123,26 @@ class Session(FrozenModel):
 
 
 class ListedScenario(FrozenModel):
-    """A scenario that was collected; one that several tests share is there for each of them."""
+    """A collected scenario; if several tests share it, it is listed for each of them."""
 
     scenario_id: str = Field(min_length=1)
     gate: Gating = "required"
     file: str | None = Field(default=None, description="path relative to the repository root")
-    was: tuple[str, ...] = Field(default=(), description="scenario ids it had before")
+    was: tuple[str, ...] = Field(default=(), description="former scenario ids")
     named_at_run_time: bool = Field(
-        default=False, description="its test returns an episode, which may have another id"
+        default=False, description="its test returns an episode, whose id may differ"
     )
 
 
 class ScenarioListing(FrozenModel):
-    """What a collection that runs nothing found: the file of `--episode-list`."""
+    """The file of `--episode-list`: the scenarios of a collection without execution."""
 
     session: Session
     scenarios: tuple[ListedScenario, ...] = ()
 
 
 class Results(FrozenModel):
-    """`results.json`: every episode of a run, ordered by key, one a line."""
+    """`results.json`: every episode of a run, sorted by key, one per line."""
 
     schema_version: SchemaVersion = SCHEMA_VERSION
     suite: str = UNNAMED_SUITE

@@ -1,7 +1,6 @@
-"""A scenario of a data set: who talks to the agent, what for, and what has to hold.
+"""An entry of a scenario file (YAML, JSON or CSV): user, goal and checks.
 
-The shape of an entry of a scenario file (YAML, JSON or CSV). Texts are texts and numbers
-numbers: nothing is taken for the other.
+Types are strict: a number is never read as a text, nor a text as a number.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def _check_pattern(text: str) -> str:
 
 
 def _parse_script_entry(entry: Any) -> Any:
-    """Take a message, or rules: a pattern in the agent's last reply to the message."""
+    """Accept a message, or rules that map a pattern of the agent's last reply to a message."""
     if isinstance(entry, str):
         return entry
     if not isinstance(entry, Mapping) or not entry:
@@ -44,10 +43,10 @@ def _parse_goal(goal: Any) -> Any:
     return {"text": goal} if isinstance(goal, str) else goal
 
 
-def _refuse_empty(given: Any) -> Any:
-    if not given:
+def _refuse_empty(value: Any) -> Any:
+    if not value:
         raise ValueError("is empty, and so checks nothing; name at least one, or take the key away")
-    return given
+    return value
 
 
 def _refuse_empty_checks(checks: ScenarioChecks) -> ScenarioChecks:
@@ -71,62 +70,64 @@ Arguments = Annotated[dict[str, JsonValue], AfterValidator(_refuse_empty)]
 
 
 class ScenarioGoal(KnownKeysModel):
-    """What the user wants; with a condition, what has to come about."""
+    """The user's goal, with optional conditions for reaching it."""
 
-    text: Text | None = Field(default=None, description="told to the model that plays the user")
+    text: Text | None = Field(default=None, description="prompt of the model that plays the user")
     reply_matches: Pattern | None = Field(
-        default=None, description="regular expression that a reply of the agent has to match"
+        default=None, description="regular expression that one of the agent's replies must match"
     )
-    tool_called: Text | None = Field(default=None, description="tool the agent has to call")
+    tool_called: Text | None = Field(default=None, description="tool that the agent must call")
 
     @property
     def conditions(self) -> dict[str, str]:
-        """The conditions that are given, by name."""
-        given = {"reply_matches": self.reply_matches, "tool_called": self.tool_called}
-        return {name: value for name, value in given.items() if value is not None}
+        """The conditions that are set, by name."""
+        conditions = {"reply_matches": self.reply_matches, "tool_called": self.tool_called}
+        return {name: value for name, value in conditions.items() if value is not None}
 
 
 class ScenarioChecks(KnownKeysModel):
-    """What has to hold of the whole conversation."""
+    """Checks of the whole conversation."""
 
-    required_tools: Texts = Field(default=(), description="tools that are called")
-    forbidden_tools: Texts = Field(default=(), description="tools that are not called")
+    required_tools: Texts = Field(default=(), description="tools that must be called")
+    forbidden_tools: Texts = Field(default=(), description="tools that must not be called")
     ordered_tools: Texts = Field(default=(), description="tools called in this order")
     confirmed_tools: Texts = Field(
         default=(), description="tools called only after the user confirmed"
     )
-    required_text: Texts = Field(default=(), description="texts that a reply holds")
-    forbidden_text: Texts = Field(default=(), description="texts that no reply holds")
+    required_text: Texts = Field(default=(), description="texts that a reply must contain")
+    forbidden_text: Texts = Field(default=(), description="texts that no reply may contain")
     required_patterns: Patterns = Field(
         default=(), description="regular expressions that a reply matches"
     )
     forbidden_patterns: Patterns = Field(
         default=(), description="regular expressions that no reply matches"
     )
-    tool_limits: Limits = Field(default_factory=dict, description="most calls, by tool")
+    tool_limits: Limits = Field(default_factory=dict, description="maximum calls, by tool")
     arguments: Annotated[dict[str, Arguments], AfterValidator(_refuse_empty)] = Field(
         default_factory=dict, description="arguments that every call of a tool has, by tool"
     )
-    max_tool_calls: Limit | None = Field(default=None, description="most calls of all tools")
+    max_tool_calls: Limit | None = Field(default=None, description="maximum calls of all tools")
 
 
 class ScenarioEntry(KnownKeysModel):
     """One scenario of a file."""
 
-    id: Name = Field(description="what is tested; stands in the node id of the test")
+    id: Name = Field(description="scenario id; part of the test's node id")
     persona: Text = "a user"
     goal: Annotated[ScenarioGoal, BeforeValidator(_parse_goal)] = Field(
         default_factory=ScenarioGoal
     )
     initial_message: Text | None = None
-    fixed_responses: tuple[Text, ...] = Field(default=(), description="said in a circle")
+    fixed_responses: tuple[Text, ...] = Field(
+        default=(), description="messages, repeated in a cycle"
+    )
     script: tuple[Annotated[Any, BeforeValidator(_parse_script_entry)], ...] | None = Field(
-        default=None, description="said once: texts, or rules of pattern and text"
+        default=None, description="messages sent once each: texts, or rules of pattern and text"
     )
     model: Text | None = Field(default=None, description="model that plays the user")
     max_history_messages: Number | None = None
     stop_token: Text | None = None
-    max_turns: Number | None = Field(default=None, description="exchanges, at most")
+    max_turns: Number | None = Field(default=None, description="maximum exchanges")
     budgets: Budgets = Field(default_factory=Budgets)
     checks: Annotated[ScenarioChecks, AfterValidator(_refuse_empty_checks)] = Field(
         default_factory=ScenarioChecks

@@ -1,7 +1,7 @@
-"""The scenario manifest: a reviewed list of the scenarios that a suite has to run. Pure.
+"""The scenario manifest: a reviewed list of the scenarios that a suite must run. Pure.
 
-It is TOML of one line a scenario, `"id" = "file of its test"`, in the tables `[required]` and
-`[advisory]`. It is read line by line, so that a comment above a scenario stays with it.
+A TOML file with one line per scenario, `"id" = "file of its test"`, in the tables `[required]`
+and `[advisory]`. It is parsed by line, so that a comment above a scenario stays with it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class KnownScenario:
-    """A scenario as a collection or results tell it."""
+    """A scenario of a collection or of results."""
 
     scenario_id: str
     gate: Gating
     file: str | None = None
     """Relative to the repository root."""
     was: tuple[str, ...] = ()
-    """Ids it had before."""
+    """Former ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,29 +48,29 @@ class ManifestEntry:
     gate: Gating
     file: str | None
     line: int = 0
-    """1-based; 0: it is not in the file yet."""
+    """1-based; 0: not in the file yet."""
     text: str = ""
-    """As it is written."""
+    """The line as written."""
     comments: tuple[str, ...] = ()
     """The comments above it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioManifest:
-    """The scenarios that are known, and the comments of the file."""
+    """The entries and comments of a manifest file."""
 
     name: str
-    """How messages name the file."""
+    """The file's name in messages."""
     entries: Mapping[str, ManifestEntry] = field(default_factory=dict)
     """By scenario id."""
     headers: Mapping[Gating, tuple[str, ...]] = field(default_factory=dict)
     """The comments above each table."""
     tail: tuple[str, ...] = ()
-    """The comments below everything."""
+    """The comments at the end of the file."""
 
 
 def merge_scenarios(found: Iterable[KnownScenario]) -> dict[str, KnownScenario]:
-    """Return each scenario once: required if any of its tests is, with the first of its files."""
+    """Return each scenario once: required if any of its tests is, with its first file."""
     merged: dict[str, KnownScenario] = {}
     for one in found:
         known = merged.get(one.scenario_id, one)
@@ -85,12 +85,12 @@ def merge_scenarios(found: Iterable[KnownScenario]) -> dict[str, KnownScenario]:
 
 
 def parse_manifest(text: str, name: str) -> ScenarioManifest:
-    """Read a manifest; raises InputError with the line."""
+    """Parse a manifest; raises InputError with the line number."""
     entries: dict[str, ManifestEntry] = {}
     headers: dict[Gating, tuple[str, ...]] = {}
     table: Gating | None = None
     comments: list[str] = []
-    # A scenario id may hold other characters that end a line for `str.splitlines`.
+    # Not `splitlines`: a scenario id may contain its other line separators.
     for number, written in enumerate(text.split("\n"), start=1):
         line = written.strip(" \t\r")
         where = f"{name}:{number}"
@@ -126,7 +126,7 @@ def _parse_entry(line: str, table: Gating | None, where: str) -> ManifestEntry:
         raise InputError(f"{where}: stands in no table; begin with [required]")
     try:
         ((scenario_id, file),) = tomllib.loads(line).items()
-    except ValueError:  # tomllib's errors are such, and so is a line of no or several keys
+    except ValueError:  # from tomllib, or a line without exactly one key
         raise InputError(f"{where}: {_ADVICE}") from None
     if not isinstance(file, str) or not scenario_id:
         raise InputError(f"{where}: {_ADVICE}")
@@ -141,7 +141,7 @@ def update_manifest(
     found: Mapping[str, KnownScenario],
     is_kept: Callable[[ManifestEntry], bool],
 ) -> ScenarioManifest:
-    """Return the manifest with the scenarios that were found, and of the others those to keep."""
+    """Return the manifest with the found scenarios and the other entries that `is_kept`."""
     kept = {name: entry for name, entry in manifest.entries.items() if is_kept(entry)}
     former = find_former_ids(manifest, found)
     entries = {name: _update_entry(one, manifest, former.get(name)) for name, one in found.items()}
@@ -163,7 +163,7 @@ def _update_entry(
 def find_former_ids(
     manifest: ScenarioManifest, found: Mapping[str, KnownScenario]
 ) -> dict[str, str]:
-    """Return which entry each renamed scenario stands for; none for two, and two for none."""
+    """Map each renamed scenario to its entry's id; each entry is used at most once."""
     taken: dict[str, str] = {}
     for name, one in sorted(found.items()):
         if name in manifest.entries:
@@ -176,7 +176,7 @@ def find_former_ids(
 
 
 def render_manifest(manifest: ScenarioManifest) -> str:
-    """Return the file: both tables sorted by scenario id, comments with what they are about."""
+    """Return the file's text: tables sorted by scenario id, comments at their entries."""
     return "\n".join(_render_lines(manifest)).strip("\n") + "\n"
 
 
@@ -197,5 +197,5 @@ def _render_lines(manifest: ScenarioManifest) -> Iterator[str]:
 
 
 def _quote_toml(text: str) -> str:
-    """Return a basic string of TOML, whose escapes are JSON's, and one of its own."""
+    """Return a TOML basic string: JSON's escapes, and one for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""The JSON Schema of the files between the wings."""
+"""The JSON Schema of the contract's files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.evaluation import EvaluationReport
 from ci_agent_eval.contract.results import JournalLine, Results, Session
 
-# Each is one kind of file or line between the wings, or for other programs to read.
+# The root model of each kind of file or journal line.
 DOCUMENTS: tuple[type[BaseModel], ...] = (
     Results,
     Episode,
@@ -24,7 +24,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
 
 
 def build_contract_schema() -> dict[str, Any]:
-    """Return one JSON Schema (2020-12): a document is any of the contract's files."""
+    """Return one JSON Schema (2020-12) that accepts any of the contract's files."""
     names, definitions = models_json_schema(
         [(model, "validation") for model in DOCUMENTS],
         title=f"ci_agent_eval results, schema version {SCHEMA_VERSION}",
@@ -37,5 +37,5 @@ def build_contract_schema() -> dict[str, Any]:
 
 
 def render_schema() -> str:
-    """Render the schema as it is checked in: indented, sorted, with a newline at the end."""
+    """Render the checked-in schema: indented, sorted, with a final newline."""
     return json.dumps(build_contract_schema(), indent=2, sort_keys=True) + "\n"

@@ -1,4 +1,4 @@
-"""Why a run of an agent ended, and which ends are failures of the agent."""
+"""Stop reasons of agent runs, and which of them are agent failures."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from pydantic import BeforeValidator
 from ci_agent_eval.contract.trajectory import Turn
 
 AgentStop = Literal[
-    "max_turns",  # it needed one more turn than it was given
+    "max_turns",  # it needed more turns than its limit
     "tool_call_limit",
     "token_limit",  # it used more tokens than its budget allows
     "cost_limit",
     "timeout",
     "refusal",  # the model declined, or its provider's filter did
-    "truncated",  # its answer was cut at the model's token limit
+    "truncated",  # its answer exceeded the model's token limit
     "context_window",  # its conversation no longer fits the model
-    "agent_error",  # its own code raised: a tool of it, or what makes its output
+    "agent_error",  # its own code raised: a tool or an output function
     "empty_answer",  # no text, no typed output, no attachment and no tool call
 ]
-"""Ends without an answer that are failures of the agent, unless the test allows them."""
+"""Stops without an answer that are agent failures, unless the test allows them."""
 
 StopReason = Literal[
     "completed",  # the agent gave its answer
     AgentStop,
-    "server_error",  # a tool server died, hung or spoke garbage
-    "model_error",  # the model's API failed, or answered what nobody could read
+    "server_error",  # a tool server died, hung or broke the protocol
+    "model_error",  # the model's API failed, or its response was invalid
     "cancelled",
 ]
-"""Why a run of an agent ended."""
+"""Why an agent's run ended."""
 
 
 def _parse_stops(value: Any) -> Any:
-    """Read one reason or several, in one order."""
+    """Accept one stop reason or several; sort them."""
     if isinstance(value, str):
         return (value,)
     is_words = isinstance(value, set | frozenset | list | tuple) and all(
@@ -43,44 +43,44 @@ def _parse_stops(value: Any) -> Any:
 
 
 AllowedStops = Annotated[tuple[AgentStop, ...], BeforeValidator(_parse_stops)]
-"""Ends without an answer that a test allows: one, or several."""
+"""Stop reasons without an answer that a test allows."""
 
 AGENT_STOPS: frozenset[str] = frozenset(get_args(AgentStop))
 
 AGENT_FINISHED = "agent finished"
-"""Name of the assertion that fails where a run ended without an answer."""
+"""Name of the assertion that fails if a run ended without an answer."""
 
 _EMPTY = "its answer is empty: no text, no typed output, no attachment and no tool call"
 
 
 class StopCause(NamedTuple):
-    """Why a run ended without an answer, and the sentence that says so."""
+    """The reason a run ended without an answer, with its error message."""
 
     reason: StopReason
     error: str | None = None
 
     @property
     def sentence(self) -> str:
-        """The reason, and what is known of it."""
+        """The reason, with the error message if there is one."""
         return f"{self.reason}: {self.error}" if self.error else self.reason
 
 
 def is_agent_failure(reason: StopReason | None, *, answered: bool) -> bool:
-    """Return whether a run that ended so is a failure of the agent.
+    """Return whether a stop reason is an agent failure.
 
-    A timeout before the model answered even once (`answered`) shows nothing of the agent.
+    A timeout before the model `answered` even once says nothing about the agent.
     """
     return reason in AGENT_STOPS and (answered or reason != "timeout")
 
 
 def find_stop_cause(turn: Turn) -> StopCause | None:
-    """Return why the last turn of a run is no answer; None where it is one.
+    """Return why the last turn of a run is not an answer; None if it is one.
 
-    Refused and truncated are what the provider says; the text is never read for it.
+    Refusal and truncation are read from the provider's finish reason, never from the text.
     """
     if turn.finish_reason == "content_filter":
-        said = f"the model refused: {turn.content}" if turn.content else "its answer was filtered"
-        return StopCause("refusal", said)
+        error = f"the model refused: {turn.content}" if turn.content else "its answer was filtered"
+        return StopCause("refusal", error)
     if turn.finish_reason == "length":
         return StopCause("truncated", "its answer was cut at the model's token limit")
     if not turn.content.strip() and not turn.tool_calls:

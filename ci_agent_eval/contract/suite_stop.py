@@ -1,4 +1,4 @@
-"""Why a run was stopped at a budget of its suite, and the sentence that every report gives."""
+"""The suite budget at which a run was stopped, with its description."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, WithJsonSchema
 from ci_agent_eval.contract.base import Amount
 from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, Format
 
-_MOST_DIGITS = 12
+_MAX_DIGITS = 12
 
 _KINDS = {kind.name: kind for kind in SUITE_BUDGET_KINDS}
 
@@ -31,7 +31,7 @@ SuiteBudgetName = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class SuiteStop:
-    """The budget of the suite that a run exceeded, with both figures."""
+    """The suite budget that a run exceeded, with the used amount and the limit."""
 
     budget: SuiteBudgetName
     used: Amount
@@ -39,27 +39,27 @@ class SuiteStop:
 
     @property
     def sentence(self) -> str:
-        """Which budget was exceeded, and by what.
+        """Description of the exceeded budget.
 
-        It stands here because pytest shows it while the suite runs, where no renderer is.
+        Defined here because pytest shows it while the suite runs, without a renderer.
         """
         used, limit = _FORMATS[_KINDS[self.budget].format](self.used, self.limit)
         return f"suite budget {self.budget} exceeded: {used} of {limit}"
 
 
 def _format_dollars(used: float, limit: float) -> tuple[str, str]:
-    told, whole = _format_distinct(used, limit, digits=2)
-    return f"${told}", f"${whole}"
+    used_text, limit_text = _format_distinct(used, limit, digits=2)
+    return f"${used_text}", f"${limit_text}"
 
 
 def _format_seconds(used: float, limit: float) -> tuple[str, str]:
-    told, whole = _format_distinct(used, limit, digits=1)
-    return f"{told} s", f"{whole} s"
+    used_text, limit_text = _format_distinct(used, limit, digits=1)
+    return f"{used_text} s", f"{limit_text} s"
 
 
 def _format_milliseconds(used: float, limit: float) -> tuple[str, str]:
-    told, whole = _format_distinct(used, limit, digits=1)
-    return f"{told} ms", f"{whole} ms"
+    used_text, limit_text = _format_distinct(used, limit, digits=1)
+    return f"{used_text} ms", f"{limit_text} ms"
 
 
 def _format_plain(used: float, limit: float) -> tuple[str, str]:
@@ -75,9 +75,9 @@ _FORMATS: dict[Format, Callable[[float, float], tuple[str, str]]] = {
 
 
 def _format_distinct(used: float, limit: float, *, digits: int) -> tuple[str, str]:
-    """Return two figures with as few digits as show the limit whole, and that it is exceeded."""
-    for places in range(digits, _MOST_DIGITS):
-        told, whole = f"{used:.{places}f}", f"{limit:.{places}f}"
-        if float(whole) == limit and float(told) > limit:
-            return told, whole
+    """Format two figures with as few digits as show that the limit is exceeded."""
+    for places in range(digits, _MAX_DIGITS):
+        used_text, limit_text = f"{used:.{places}f}", f"{limit:.{places}f}"
+        if float(limit_text) == limit and float(used_text) > limit:
+            return used_text, limit_text
     return repr(used), repr(limit)

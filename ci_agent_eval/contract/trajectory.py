@@ -1,4 +1,4 @@
-"""What an agent did: turns, and the tool calls inside them."""
+"""The trajectory of an agent: turns with their tool calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ci_agent_eval.contract.finish_reasons import normalize_finish_reason
 Role = Literal["user", "assistant", "system", "tool"]
 
 CallSource = Literal["live", "replayed", "scripted"]
-"""Where a reply came from: a model, a recording of one, or a script."""
+"""Origin of a reply: a model, its recording, or a script."""
 
 
 class TokenUsage(FrozenModel):
@@ -26,12 +26,12 @@ class TokenUsage(FrozenModel):
 
     @property
     def total(self) -> int:
-        """Input and output together."""
+        """Input plus output tokens."""
         return self.input + self.output
 
 
 class ToolCall(FrozenModel):
-    """One tool call and what came of it; a call has a result or an error, or neither yet."""
+    """One tool call; it has a result, an error, or neither while it is open."""
 
     id: str | None = None
     name: str
@@ -40,16 +40,16 @@ class ToolCall(FrozenModel):
     error: str | None = None
     duration_ms: Amount | None = None
     steered_by: str | None = None
-    """The handler of steering that held the call back: it never ran, `result` is its message."""
+    """Steering handler that blocked the call; the tool never ran and `result` is its message."""
 
     @property
-    def failed(self) -> bool:
-        """Whether it did not do what it was asked: it broke, or it was held back."""
+    def has_failed(self) -> bool:
+        """Whether it raised an error or was blocked by steering."""
         return self.error is not None or self.steered_by is not None
 
 
 class Turn(FrozenModel):
-    """One message of the conversation; an agent's turn carries its cost and latency."""
+    """One message of the conversation; agent turns have cost and latency."""
 
     role: Role
     content: str = ""
@@ -66,7 +66,7 @@ class Turn(FrozenModel):
 
     @property
     def is_completed(self) -> bool:
-        """Whether the agent answered: a turn that never got a reply is empty."""
+        """Whether the agent answered; a turn without a reply is empty."""
         return self.role == "assistant" and bool(self.content.strip() or self.tool_calls)
 
 
@@ -77,22 +77,22 @@ class Trajectory(FrozenModel):
 
     @property
     def agent_turns(self) -> tuple[Turn, ...]:
-        """The turns the agent itself took (role `assistant`)."""
+        """The agent's turns (role `assistant`)."""
         return tuple(turn for turn in self.turns if turn.role == "assistant")
 
     def tool_calls(self) -> Iterator[ToolCall]:
-        """Every tool call in order."""
+        """Yield every tool call in order."""
         for turn in self.turns:
             yield from turn.tool_calls
 
     @property
     def latencies_ms(self) -> tuple[float, ...]:
-        """The latencies of the agent's turns that were measured."""
+        """Measured latencies of the agent's turns."""
         return tuple(t.latency_ms for t in self.agent_turns if t.latency_ms is not None)
 
     @property
     def total_tokens(self) -> int | None:
-        """Tokens of all agent turns; None where any of them was not measured."""
+        """Tokens of all agent turns; None if any turn was not measured."""
         usages = [turn.tokens for turn in self.agent_turns]
         if not usages or None in usages:
             return None
@@ -100,16 +100,16 @@ class Trajectory(FrozenModel):
 
     @property
     def cost_usd(self) -> float | None:
-        """Cost of all agent turns; None where any of them is unpriced."""
+        """Cost of all agent turns; None if any turn is unpriced."""
         costs = [turn.cost_usd for turn in self.agent_turns]
         if not costs or None in costs:
             return None
-        # Exact, so that neither order nor the version of Python changes a digit.
+        # Exact, so that the result does not depend on the order or the Python version.
         return math.fsum(cost for cost in costs if cost is not None)
 
 
 class TrajectorySummary(FrozenModel, extra="allow"):
-    """The short form of a trajectory: counts, and whatever else a producer adds."""
+    """Counts of a trajectory, and any keys that a producer adds."""
 
     steps_count: Count = Field(default=0, description="turns the agent took")
     tool_calls_count: Count = Field(default=0, description="tool calls made")

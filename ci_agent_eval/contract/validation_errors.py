@@ -1,4 +1,4 @@
-"""pydantic's errors as one sentence that names the key and where it stands."""
+"""One-sentence descriptions of pydantic's validation errors, with the key and its place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLAIN: Mapping[str, str] = {
     "tuple_type": "must be a list",
     "finite_number": "must be a finite number",
 }
-"""pydantic's error types whose own words speak of Python; ours speak of what was written."""
+"""Messages for pydantic error types whose own messages describe Python, not the file."""
 
 
 def describe_validation_error(error: ValueError) -> str:
@@ -33,10 +33,10 @@ def describe_validation_error(error: ValueError) -> str:
 
 
 def find_unknown_key(problem: Mapping[str, Any]) -> str | None:
-    """Return the key that one of pydantic's errors says is not known; None for other errors."""
+    """Return the key of an unknown-key error; None for other errors."""
     return str(problem["ctx"]["key"]) if problem["type"] == UNKNOWN_KEY else None
 
 
 def get_plain_message(problem: Mapping[str, Any]) -> str:
-    """Return what one of pydantic's errors says, without pydantic's words for it."""
+    """Return the message of one pydantic error without pydantic's jargon."""
     return _PLAIN.get(problem["type"], str(problem["msg"]).removeprefix("Value error, "))

@@ -1,4 +1,4 @@
-"""What a team has agreed not to be stopped by for a while, as its files say it."""
+"""Waivers of a team as written in files: quarantine and acknowledged regressions."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ci_agent_eval.contract.base import KnownKeysModel
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
-def _parse_date(given: Any) -> dt.date:
-    """Read `YYYY-MM-DD`, or a date of TOML; a time of day would need a zone, and is refused."""
-    if isinstance(given, dt.date) and not isinstance(given, dt.datetime):
-        return given
-    if isinstance(given, str) and _DATE.fullmatch(given):
+def _parse_date(value: Any) -> dt.date:
+    """Parse `YYYY-MM-DD` or a TOML date; refuse a time, which would need a time zone."""
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return value
+    if isinstance(value, str) and _DATE.fullmatch(value):
         try:
-            return dt.date.fromisoformat(given)
+            return dt.date.fromisoformat(value)
         except ValueError:
-            raise ValueError(f"{given} is no day of the calendar") from None
+            raise ValueError(f"{value} is no day of the calendar") from None
     raise ValueError('must be a date written as "YYYY-MM-DD"')
 
 
@@ -32,18 +32,18 @@ _Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"\S")]
 
 
 _WILD = re.compile(r"\[[^]]*\]|[*?\s]")
-"""What stands for any character, or for one of several (Python's fnmatch)."""
+"""Wildcards of Python's fnmatch."""
 
 
 def _refuse_catch_all(pattern: str) -> str:
-    """Refuse a pattern that names nothing: it would hold the gate off for whatever comes."""
+    """Refuse a pattern of wildcards alone, which would waive every scenario."""
     if not _WILD.sub("", pattern):
         raise ValueError("matches every scenario; name those that are meant")
     return pattern
 
 
 class Waiver(KnownKeysModel):
-    """An agreement about the scenarios that match it."""
+    """A waiver for the scenarios that match it."""
 
     scenario: Annotated[_Text, AfterValidator(_refuse_catch_all)] = Field(
         description="a scenario id, or a glob of them"
@@ -54,22 +54,22 @@ class Waiver(KnownKeysModel):
 
 
 class QuarantineEntry(Waiver):
-    """`[[quarantine]]`: the scenario runs and is reported, and does not gate."""
+    """`[[quarantine]]`: the scenario runs and is reported but does not gate."""
 
     owner: _Text
 
 
 class QuarantineFile(KnownKeysModel):
-    """A file of its own for the scenarios in quarantine."""
+    """A separate file of quarantined scenarios."""
 
     quarantine: tuple[QuarantineEntry, ...] = ()
 
 
 class AcknowledgedEntry(Waiver):
-    """`[[acknowledged]]`: what comparing found of the scenario is accepted."""
+    """`[[acknowledged]]`: the scenario's regressions are accepted."""
 
 
 class AcknowledgedFile(KnownKeysModel):
-    """`agent-eval-acknowledged.toml`: the regressions that a team accepts for a while."""
+    """`agent-eval-acknowledged.toml`: regressions that a team accepts until they expire."""
 
     acknowledged: tuple[AcknowledgedEntry, ...] = ()

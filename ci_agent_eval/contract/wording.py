@@ -1,4 +1,4 @@
-"""Counts with their nouns, and texts on one line, for messages of every kind."""
+"""Text helpers for messages: counts with nouns, single lines, truncation."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from __future__ import annotations
 def pluralize(
     number: int, noun: str, plural: str | None = None, *, figure: str | None = None
 ) -> str:
-    """Write a count with its noun: `1 call`, `2 calls`.
+    """Return a count with its noun: `1 call`, `2 calls`.
 
-    `plural` is the noun's irregular plural, `figure` the number as it is to be written.
+    `plural` is the irregular plural of the noun, `figure` the formatted number.
     """
     return f"{figure or number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def one_line(text: str) -> str:
-    """Return a text with every run of whitespace as one blank."""
+    """Collapse each run of whitespace to one space."""
     return " ".join(text.split())
 
 
 def shorten_text(text: str, limit: int) -> str:
-    """Return a text on one line; one longer than `limit` is cut to it and ends with a mark."""
+    """Return a text on one line, truncated to `limit` characters with an ellipsis."""
     line = one_line(text)
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
