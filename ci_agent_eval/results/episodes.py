@@ -56,7 +56,7 @@ class ParsedEpisode(NamedTuple):
     line: int = 0
     """1-based line; 0 where the file was read as a whole."""
     event: Literal["started", "ended"] = "ended"
-    unnumbered: bool = False
+    is_unnumbered: bool = False
     """It says neither its node id nor its iteration, so its place in the file is its iteration."""
     started_key: tuple[str, str, int, int] | None = None
     """Key of the line that started it, where it ended under another scenario."""
@@ -251,7 +251,7 @@ def import_episodes(
         found = True
         if isinstance(item, ImportProblem):
             told = f"it is a file of {importer.tool} and {item.message}"
-            yield FileProblem(_shorten(told), kind=item.kind)
+            yield FileProblem(_limit_length(told), kind=item.kind)
             continue
         try:
             yield ParsedEpisode(_validate_model(Episode, item))
@@ -294,7 +294,7 @@ def _build_parsed_episode(value: Any, line: int = 0) -> ParsedEpisode:
         return ParsedEpisode(entry.episode, line, entry.event, started_key=entry.started_key)
     episode = _validate_model(Episode, value)
     unnumbered = episode.nodeid is None and "iteration" not in episode.model_fields_set
-    return ParsedEpisode(episode, line, unnumbered=unnumbered)
+    return ParsedEpisode(episode, line, is_unnumbered=unnumbered)
 
 
 def parse_json(text: bytes) -> Any:
@@ -308,9 +308,9 @@ def parse_json(text: bytes) -> Any:
         position = _POSITION.search(str(error))
         reason = f"it is not JSON: {_POSITION.sub('', str(error))}".replace(*_DUPLICATE)
         if position is None:
-            raise MalformedError(_shorten(reason)) from error
+            raise MalformedError(_limit_length(reason)) from error
         line, column = int(position[1]), position[2]
-        sentence = _shorten(f"{reason} at column {column}")
+        sentence = _limit_length(f"{reason} at column {column}")
         raise MalformedError(sentence, line) from error
 
 
@@ -321,8 +321,8 @@ def _validate_model(kind: type[_Model], value: Any) -> _Model:
         sentence = describe_validation_error(error).removeprefix("episode.")
         more = error.error_count() - 1
         rest = f" (and {more} more in this episode)" if more else ""
-        raise MalformedError(_shorten(sentence) + rest) from error
+        raise MalformedError(_limit_length(sentence) + rest) from error
 
 
-def _shorten(text: str) -> str:
+def _limit_length(text: str) -> str:
     return text if len(text) <= _MAX_PROBLEM else f"{text[:_MAX_PROBLEM]}…"

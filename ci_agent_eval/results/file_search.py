@@ -109,7 +109,7 @@ class _FileSearch:
         path = _normalize_path(self.root / folder)
         self.bases.append(os.path.realpath(path))
         if not _is_run_folder(path):
-            self._find_no_run(path, self._where(path))
+            self._find_no_run(path, self._name_path(path))
         self.run_folders.add(path)
         self.junit_wanted.add(path)
         self.junit_required.add(path)
@@ -126,9 +126,9 @@ class _FileSearch:
             if not path.is_dir():
                 self.junit_files.add(path)
                 continue
-            inside = [file for file in self._files_below(path) if file.suffix.lower() == ".xml"]
+            inside = [file for file in self._iterate_files(path) if file.suffix.lower() == ".xml"]
             if not inside:
-                self._find_nothing(pattern, f"the folder {self._where(path)} holds no XML file")
+                self._find_nothing(pattern, f"the folder {self._name_path(path)} holds no XML file")
             self.junit_files.update(inside)
 
     def found(self) -> FoundFiles:
@@ -140,7 +140,7 @@ class _FileSearch:
         )
         inside = {run.junit.path for run in runs if run.junit is not None}
         junit = sorted(self.junit_files | inside, key=_path_sort_key)
-        self._tell_linked()
+        self._report_linked()
         return FoundFiles(
             runs=runs,
             episodes=self._checked(sorted(self.episode_files, key=_path_sort_key)),
@@ -170,10 +170,10 @@ class _FileSearch:
 
     def _find_no_run(self, folder: Path, pattern: str) -> None:
         names = f"neither {RESULTS_NAME}, {JOURNAL_DIR}/*.jsonl nor {JUNIT_NAME}"
-        self._find_nothing(pattern, f"the folder {self._where(folder)} holds {names}")
+        self._find_nothing(pattern, f"the folder {self._name_path(folder)} holds {names}")
 
     def _add_folder(self, folder: Path, pattern: str) -> None:
-        runs = [path for path in self._folders_from(folder) if _is_run_folder(path)]
+        runs = [path for path in self._iterate_folders(folder) if _is_run_folder(path)]
         if not runs:
             self._find_no_run(folder, pattern)
         self.run_folders.update(runs)
@@ -195,18 +195,18 @@ class _FileSearch:
     def _run(self, folder: Path) -> RunFolder | None:
         journal = sorted((folder / JOURNAL_DIR).glob("*.jsonl"), key=_path_sort_key)
         junit_path = folder / JUNIT_NAME
-        junit = self._optional(junit_path) if folder in self.junit_wanted else None
+        junit = self._find_optional(junit_path) if folder in self.junit_wanted else None
         return RunFolder(
-            folder=self._where(folder),
-            session=self._optional(folder / SESSION_NAME),
-            results=self._optional(folder / RESULTS_NAME),
+            folder=self._name_path(folder),
+            session=self._find_optional(folder / SESSION_NAME),
+            results=self._find_optional(folder / RESULTS_NAME),
             journal=self._checked(journal),
             junit=junit,
             junit_path=junit_path,
             lacks_junit=folder in self.junit_required and not os.path.lexists(junit_path),
         )
 
-    def _optional(self, path: Path) -> ResultFile | None:
+    def _find_optional(self, path: Path) -> ResultFile | None:
         if not os.path.lexists(path):
             return None
         return next(iter(self._checked([path])), None)
@@ -215,14 +215,14 @@ class _FileSearch:
         """Keep the files that may be read; the others are findings."""
         inputs = []
         for path in paths:
-            problem = self._problem_of(path)
+            problem = self._find_problem(path)
             if problem is None:
-                inputs.append(ResultFile(path, self._where(path)))
+                inputs.append(ResultFile(path, self._name_path(path)))
             else:
-                self.findings.append(Finding("unreadable_file", self._where(path), problem))
+                self.findings.append(Finding("unreadable_file", self._name_path(path), problem))
         return tuple(inputs)
 
-    def _problem_of(self, path: Path) -> str | None:
+    def _find_problem(self, path: Path) -> str | None:
         try:
             status = path.stat()
         except OSError as error:
@@ -236,11 +236,11 @@ class _FileSearch:
             return "it is a symbolic link that leads outside; copy the file instead"
         return None
 
-    def _where(self, path: Path) -> str:
+    def _name_path(self, path: Path) -> str:
         inside = path.is_relative_to(self.root)
         return _make_printable((path.relative_to(self.root) if inside else path).as_posix())
 
-    def _folders_from(self, folder: Path, depth: int = 0) -> Iterator[Path]:
+    def _iterate_folders(self, folder: Path, depth: int = 0) -> Iterator[Path]:
         """Yield the folder and those below it, without hidden and journal folders."""
         yield folder
         for entry in os.scandir(folder):
@@ -251,11 +251,11 @@ class _FileSearch:
                 self.linked.append(path)
             elif entry.is_symlink() or depth == _MAX_DEPTH:
                 reason = "it is a linked or too deep folder, which is not searched; name it itself"
-                self.findings.append(Finding("unreadable_file", self._where(path), reason))
+                self.findings.append(Finding("unreadable_file", self._name_path(path), reason))
             else:
-                yield from self._folders_from(path, depth + 1)
+                yield from self._iterate_folders(path, depth + 1)
 
-    def _tell_linked(self) -> None:
+    def _report_linked(self) -> None:
         """Say in one line which folders were left out: a tree of packages may link hundreds."""
         linked = sorted(set(self.linked), key=_path_sort_key)
         if not linked:
@@ -263,11 +263,11 @@ class _FileSearch:
         rest = f" and {len(linked) - 1} more are linked folders" if len(linked) > 1 else ""
         verb = "" if rest else " is a linked folder"
         message = f"it{rest or verb}, not searched; name the folder itself if it holds results"
-        where = self._where(linked[0])
+        where = self._name_path(linked[0])
         self.findings.append(Finding("unreadable_file", where, message, blocking=False))
 
-    def _files_below(self, folder: Path) -> Iterator[Path]:
-        for inner in self._folders_from(folder):
+    def _iterate_files(self, folder: Path) -> Iterator[Path]:
+        for inner in self._iterate_folders(folder):
             yield from (path for path in inner.iterdir() if not path.is_dir())
 
 

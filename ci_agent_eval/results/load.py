@@ -74,7 +74,11 @@ def load_results(
     loading.add_junit(junit_files, with_json=bool(results or runs))
     if spool is not None:
         loading.keep_in(spool)
-    return loading.loaded() if redact is None else redact_results(loading.loaded(), redact)
+    return (
+        loading.build_results()
+        if redact is None
+        else redact_results(loading.build_results(), redact)
+    )
 
 
 @dataclass(slots=True)
@@ -180,7 +184,7 @@ class _ResultsLoader:
             if entry.place is not None:
                 spool.keep(key, entry.place)
 
-    def loaded(self) -> LoadedResults:
+    def build_results(self) -> LoadedResults:
         """Sort everything, and say so where there is nothing."""
         if not self.entries and not any(source.cases for source in self.sources):
             self.findings += (

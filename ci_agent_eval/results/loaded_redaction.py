@@ -42,7 +42,7 @@ class RedactedNames:
             make_distinct_names((key[1] for key in keys), redact),
         )
 
-    def of_key(self, key: EpisodeKey) -> EpisodeKey:
+    def rename_key(self, key: EpisodeKey) -> EpisodeKey:
         """Return the key as it is written."""
         return self.scenarios[key[0]], self.nodeids[key[1]], key[2], key[3]
 

@@ -129,7 +129,7 @@ def _read_piece(
         if is_list and line is not None and line.strip() == LIST_END:
             return None
         for one in _parse_piece_line(line, number, suite, is_list=is_list):
-            if isinstance(one, ParsedEpisode) and one.unnumbered:
+            if isinstance(one, ParsedEpisode) and one.is_unnumbered:
                 return None  # its place among all of the file is its iteration
             found.append(_build_line(one, writer) if isinstance(one, ParsedEpisode) else one)
     if writer is not None:

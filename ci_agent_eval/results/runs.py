@@ -263,7 +263,7 @@ class _EpisodeMerger:
 
     def _numbered(self, record: ParsedEpisode) -> ParsedEpisode:
         """Make the place of a repeat its iteration, where it names neither test nor iteration."""
-        if not record.unnumbered:
+        if not record.is_unnumbered:
             return record
         scenario = record.episode.scenario_id
         self._seen[scenario] = self._seen.get(scenario, 0) + 1

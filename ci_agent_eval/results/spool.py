@@ -151,7 +151,7 @@ class EpisodeSpool:
             file.flush()
         if self._ordered is None:
             names = RedactedNames.of((key for key, _ in self._kept), self._redact or str)
-            self._ordered = sorted((names.of_key(key), place, key) for key, place in self._kept)
+            self._ordered = sorted((names.rename_key(key), place, key) for key, place in self._kept)
         for key, place, full in self._ordered:
             line = self._files[place.file].read(place)
             yield line if key == full else _apply_names(line, key)

@@ -156,7 +156,7 @@ class _ScenarioPairing:
                     demand_before=demanded[0] if demanded else None,
                 )
             )
-        return [*present, *self._vanished(taken)]
+        return [*present, *self._iterate_vanished(taken)]
 
     def _names(self, key: ScenarioKey, run: ScenarioRun) -> tuple[str, ...]:
         """Return the names a scenario is known by, the present one first.
@@ -179,12 +179,12 @@ class _ScenarioPairing:
         for name in names:
             candidate = (name, key[1])
             if candidate not in found.sides:
-                candidate = self._lone(found, key, name)
+                candidate = self._find_lone(found, key, name)
             if candidate in found.sides:
                 return candidate
         return None
 
-    def _lone(self, found: _RunScenarios, key: ScenarioKey, name: str) -> ScenarioKey:
+    def _find_lone(self, found: _RunScenarios, key: ScenarioKey, name: str) -> ScenarioKey:
         """Return the only agent's on both sides: one that is called otherwise is the same."""
         now, before = self.after.agents[key[0]], found.agents.get(name, ())
         return before[0] if len(now) == len(before) == 1 else key
@@ -210,7 +210,7 @@ class _ScenarioPairing:
             before = compute_metrics(past[:1], _pool_runs(past[:1]), self.is_passing)
             return replace(compared, change="not_comparable", differences=found, before=before)
         now = keep_comparable(run, old, across)
-        comparable = self._comparable(past, new)
+        comparable = self._keep_comparable(past, new)
         pools = self.pools[key] = _pool_runs(comparable), _pool_runs([now])
         before = compute_metrics(comparable, pools[0], self.is_passing)
         after = compute_metrics([now], pools[1], self.is_passing)
@@ -224,7 +224,7 @@ class _ScenarioPairing:
             divergence=self._divergence(comparable[0], now),
         )
 
-    def _comparable(
+    def _keep_comparable(
         self, past: Sequence[ScenarioRun], kinds: ConditionSets
     ) -> Sequence[ScenarioRun]:
         """Return what of each run of the base was made under such conditions; all of the latest.
@@ -232,17 +232,23 @@ class _ScenarioPairing:
         A run without any such iteration is of other times, and does not count.
         """
         narrow = [keep_comparable(run, kinds, self.policy.across) for run in past]
-        return [narrow[0], *(run for run in narrow[1:] if run.tally.judged or not run.aside)]
+        return [narrow[0], *(run for run in narrow[1:] if run.tally.judged or not run.incomparable)]
 
     def _set_aside(
         self, before: ScenarioRun, after: ScenarioRun
     ) -> tuple[ConditionDifference, ...]:
         """Say in what the iterations that are not compared differ from the other side's."""
-        if after.aside:
-            kept, aside = collect_conditions(before.episodes), collect_conditions(after.aside)
+        if after.incomparable:
+            kept, aside = (
+                collect_conditions(before.episodes),
+                collect_conditions(after.incomparable),
+            )
             return list_condition_differences(kept, aside, self.policy.across)
-        if before.aside:
-            kept, aside = collect_conditions(after.episodes), collect_conditions(before.aside)
+        if before.incomparable:
+            kept, aside = (
+                collect_conditions(after.episodes),
+                collect_conditions(before.incomparable),
+            )
             return list_condition_differences(aside, kept, self.policy.across)
         return ()
 
@@ -256,7 +262,7 @@ class _ScenarioPairing:
         )
         return None if None in paths else find_divergence(*(path or () for path in paths))
 
-    def _vanished(self, taken: Collection[ScenarioKey]) -> Iterator[ScenarioComparison]:
+    def _iterate_vanished(self, taken: Collection[ScenarioKey]) -> Iterator[ScenarioComparison]:
         """Yield what the latest run of the base had and this one has not."""
         for key, run in (self.runs[0].sides if self.runs else {}).items():
             if key not in self.after.sides and key not in taken:

@@ -53,8 +53,8 @@ def compute_change_interval(
         return None
     draws = _Draws()
     ordered = sorted(_sort_pair(pair) for pair in pairs)
-    before = sum((draws.bootstrapped(pair.before, statistic) for pair in ordered), np.zeros(1))
-    after = sum((draws.bootstrapped(pair.after, statistic) for pair in ordered), np.zeros(1))
+    before = sum((draws.bootstrap(pair.before, statistic) for pair in ordered), np.zeros(1))
+    after = sum((draws.bootstrap(pair.after, statistic) for pair in ordered), np.zeros(1))
     if (before <= 0).any():
         return None
     ends = np.quantile(after / before - 1, [(1 - level) / 2, (1 + level) / 2])
@@ -79,7 +79,7 @@ def compute_increase_p_value(
     seen, size, drawn = 0.0, 0.0, import_numpy().zeros(RESAMPLES)
     for pair in sorted(_sort_pair(pair) for pair in pairs):
         scaled = tuple(tuple(v * (1 + allowed) for v in values) for values in pair.before)
-        observed, dealt = draws.dealt(scaled, pair.after, statistic)
+        observed, dealt = draws.permute(scaled, pair.after, statistic)
         seen, drawn, size = seen + observed, drawn + dealt, size + abs(observed)
     # Sums in another order differ in their last digits.
     as_far = int((drawn >= seen - 1e-9 * (size + abs(seen))).sum())
@@ -103,7 +103,7 @@ class _Draws:
         self._resamples: dict[int, Any] = {}
         self._deals: dict[tuple[int, int], Any] = {}
 
-    def bootstrapped(self, iterations: IterationValues, statistic: MetricStatistic) -> Any:
+    def bootstrap(self, iterations: IterationValues, statistic: MetricStatistic) -> Any:
         """Return the statistic of each resample of a side."""
         count = len(iterations)
         if len(set(iterations)) == 1:
@@ -113,10 +113,10 @@ class _Draws:
             return import_numpy().full(RESAMPLES, same)
         if count not in self._resamples:
             self._resamples[count] = self._resample(count)
-        mixed = tuple(self._mixed(iterations))
-        return self._in_own_order(_compute_statistic(mixed, self._resamples[count], statistic))
+        mixed = tuple(self._shuffle(iterations))
+        return self._reorder(_compute_statistic(mixed, self._resamples[count], statistic))
 
-    def dealt(
+    def permute(
         self, before: IterationValues, after: IterationValues, statistic: MetricStatistic
     ) -> tuple[float, Any]:
         """Return by how much the side after is above that before: as seen, and in each deal."""
@@ -125,19 +125,19 @@ class _Draws:
         if sizes not in self._deals:
             self._deals[sizes] = self._deal(*sizes)
         sides = sorted([(values, 0) for values in before] + [(values, 1) for values in after])
-        pool = self._mixed(sides)
+        pool = self._shuffle(sides)
         iterations = tuple(values for values, _ in pool)
         seen = np.array([[label] for _, label in pool], dtype=np.int32)
         labels = np.concatenate([seen, self._deals[sizes]], axis=1)
         now, past = (
             _compute_statistic(iterations, side, statistic) for side in (labels, 1 - labels)
         )
-        return float(now[0] - past[0]), self._in_own_order((now - past)[1:])
+        return float(now[0] - past[0]), self._reorder((now - past)[1:])
 
-    def _in_own_order(self, figures: Any) -> Any:
+    def _reorder(self, figures: Any) -> Any:
         return figures[self._random.permutation(RESAMPLES)]
 
-    def _mixed(self, items: Sequence[_Item]) -> list[_Item]:
+    def _shuffle(self, items: Sequence[_Item]) -> list[_Item]:
         return [items[place] for place in self._random.permutation(len(items))]
 
     def _resample(self, count: int) -> Any:

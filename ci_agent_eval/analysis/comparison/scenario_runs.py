@@ -45,7 +45,7 @@ class ScenarioRun:
     conditions: ConditionSets
     tally: OutcomeTally
     """Of the iterations that are compared."""
-    aside: tuple[EpisodeRecord, ...] = ()
+    incomparable: tuple[EpisodeRecord, ...] = ()
     """The judged iterations that are not, because the other side has none under their
     conditions."""
 
@@ -87,7 +87,7 @@ def keep_comparable(run: ScenarioRun, kinds: ConditionSets, across: frozenset[st
         else:
             kept += attempts
             tally += tally_outcome(final.outcome)
-    return replace(run, episodes=tuple(kept), tally=tally, aside=tuple(aside))
+    return replace(run, episodes=tuple(kept), tally=tally, incomparable=tuple(aside))
 
 
 def summarize_baseline_run(episodes: Sequence[EpisodeRecord]) -> dict[ScenarioKey, ScenarioRun]:
@@ -123,7 +123,7 @@ def compute_metrics(
         tokens=pool.figure("tokens"),
         tool_calls=pool.figure("tool_calls"),
         p95_latency_ms=pool.figure("p95_latency_ms"),
-        set_aside=sum(len(run.aside) for run in runs),
+        set_aside=sum(len(run.incomparable) for run in runs),
         flaky=pool.flaky,
         latest_judged=runs[0].tally.judged,
     )

@@ -32,7 +32,7 @@ class DeepEvalImporter:
 
     tool = "DeepEval"
 
-    def recognizes(self, document: ToolDocument) -> bool:
+    def can_import(self, document: ToolDocument) -> bool:
         """Say so by the two lists of test cases."""
         return "testCases" in document and "conversationalTestCases" in document
 

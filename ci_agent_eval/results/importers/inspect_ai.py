@@ -68,7 +68,7 @@ class InspectAIImporter:
 
     tool = "inspect_ai"
 
-    def recognizes(self, document: ToolDocument) -> bool:
+    def can_import(self, document: ToolDocument) -> bool:
         """Say so by the log's specification of its task."""
         spec = as_mapping(document.get("eval"))
         return "status" in document and "task" in spec and "model" in spec

@@ -38,7 +38,7 @@ class OpikExperimentImporter:
 
     tool = "Opik (`opik export … experiment`)"
 
-    def recognizes(self, document: ToolDocument) -> bool:
+    def can_import(self, document: ToolDocument) -> bool:
         """Say so by the experiment and its items."""
         return "items" in document and "dataset_name" in as_mapping(document.get("experiment"))
 
@@ -94,7 +94,7 @@ class OpikArtifactImporter:
 
     tool = "Opik (the episode artifact of its pytest plugin)"
 
-    def recognizes(self, document: ToolDocument) -> bool:
+    def can_import(self, document: ToolDocument) -> bool:
         """Say so by the counts beside the results."""
         return "episodes_total" in document and "results" in document
 

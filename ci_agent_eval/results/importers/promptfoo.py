@@ -36,7 +36,7 @@ class PromptfooImporter:
 
     tool = "promptfoo"
 
-    def recognizes(self, document: ToolDocument) -> bool:
+    def can_import(self, document: ToolDocument) -> bool:
         """Say so by the summary with its statistics."""
         results = as_mapping(document.get("results"))
         return "stats" in results and "results" in results

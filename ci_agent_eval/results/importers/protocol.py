@@ -30,7 +30,7 @@ class Importer(Protocol):
         """What the tool is called, with the option or file where that is needed."""
         ...
 
-    def recognizes(self, document: ToolDocument) -> bool:
+    def can_import(self, document: ToolDocument) -> bool:
         """Say by its keys whether a document is of this tool, whatever its version."""
         ...
 

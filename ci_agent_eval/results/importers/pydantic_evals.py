@@ -31,7 +31,7 @@ class PydanticEvalsImporter:
 
     tool = "pydantic-evals"
 
-    def recognizes(self, document: ToolDocument) -> bool:
+    def can_import(self, document: ToolDocument) -> bool:
         """Say so by the lists of cases and failures, and the name beside them."""
         return isinstance(document.get("cases"), list) and "failures" in document
 

@@ -28,5 +28,5 @@ def find_importer(document: object) -> Importer | None:
     """Return who reads the document, told by its content alone; None where nobody does."""
     if not isinstance(document, dict):
         return None
-    found = (importer for importer in IMPORTERS.values() if importer.recognizes(document))
+    found = (importer for importer in IMPORTERS.values() if importer.can_import(document))
     return next(found, None)

@@ -49,7 +49,7 @@ class SkillEngineeringImporter:
 
     tool = "pytest-skill-engineering (--aitest-json)"
 
-    def recognizes(self, document: ToolDocument) -> bool:
+    def can_import(self, document: ToolDocument) -> bool:
         """Say so by what the session keeps of its prices, or by the outcome of a run."""
         first = next(iterate_objects(document.get("tests")), {})
         return "tests" in document and (

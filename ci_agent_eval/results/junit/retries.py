@@ -113,11 +113,11 @@ class _GoPackage:
     @property
     def repeats(self) -> bool:
         """Whether a test passed twice that a rerun repeats only until it passes."""
-        alone = self.failed.keys() - self._explained().keys()
+        alone = self.failed.keys() - self._count_explained().keys()
         return any(self.passed[n] > 1 for n in alone if not any(self.failed_parents(n)))
 
     def merged(self) -> MergedRetries:
-        explained = self._explained()
+        explained = self._count_explained()
         recovered = [name for name in self.failed if self._passed_at_last(name, explained)]
         dropped = [case for cases in self.failed.values() for case in cases[:-1]]
         dropped += [self.failed[name][-1] for name in recovered]
@@ -135,7 +135,7 @@ class _GoPackage:
         failures = len(self.failed[name])
         return self.passed[name] > 0 and failures <= explained.get(name, failures)
 
-    def _explained(self) -> dict[str, int]:
+    def _count_explained(self) -> dict[str, int]:
         """Return how often tests with failed subtests fail if each one's reruns are the cause."""
         parents = {parent for name in self.failed for parent in self.failed_parents(name)}
         explained = dict.fromkeys(parents, 1)

@@ -28,7 +28,7 @@ def test_every_format_has_a_file_of_its_own_tool():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_file_is_recognised_by_one_reader_alone(name):
     document = loaded(EXAMPLES[name])
-    assert [key for key, reader in IMPORTERS.items() if reader.recognizes(document)] == [name]
+    assert [key for key, reader in IMPORTERS.items() if reader.can_import(document)] == [name]
 
 
 EMPTIED = {
