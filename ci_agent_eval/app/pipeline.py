@@ -7,10 +7,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ci_agent_eval.analysis.agent_names import assign_agents
-from ci_agent_eval.analysis.comparison.arrays import require_numpy
 from ci_agent_eval.analysis.comparison.model import Baseline, ConversationSample, NoBaseline
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.analysis.waivers import ReportWaivers
@@ -31,14 +30,15 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report, build_report
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.render.links import Links
-from ci_agent_eval.results.baselines.load import load_baseline
-from ci_agent_eval.results.baselines.request import BaselineRequest, BaselineSource, FoundBaseline
-from ci_agent_eval.results.baselines.runs import describe_other_suite
+from ci_agent_eval.results.consistency import describe_other_suite
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.loaded_redaction import Redact
 from ci_agent_eval.results.spool import EpisodeSpool, write_results
-from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
 from ci_agent_eval.storage.run_folder import ReportFolder
+
+if TYPE_CHECKING:
+    from ci_agent_eval.results.baselines.request import BaselineSource, FoundBaseline
+    from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun
 
 Echo = Callable[[str], None]
 """Writes one line to standard output."""
@@ -135,6 +135,11 @@ def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
     compare = job.settings.compare
     if compare.baseline is None:
         return None
+    # Baselines are not worth their start-up time to a report that is compared with none.
+    from ci_agent_eval.analysis.comparison.arrays import require_numpy  # noqa: PLC0415 - as said
+    from ci_agent_eval.results.baselines.load import load_baseline  # noqa: PLC0415 - as said
+    from ci_agent_eval.results.baselines.request import BaselineRequest  # noqa: PLC0415 - as said
+
     require_numpy()
     wanted = BaselineRequest(
         compare.baseline,
@@ -284,7 +289,9 @@ def run_and_report(
     echo: Echo,
     on_progress: Callable[[Progress], None],
 ) -> tuple[SuiteRun, Report]:
-    """Run the suite, then report what it left behind. Raises InputError."""
+    """Run the suite, then report its results. Raises InputError."""
+    from ci_agent_eval.runner import SuiteCommand  # noqa: PLC0415 - only a job that runs needs it
+
     command = SuiteCommand(
         report_dir=job.folder,
         paths=tuple(paths),
@@ -311,6 +318,8 @@ def _run_and_report(
     base = find_baseline(job)
     claim_report_folder(job.folder)
     clear_report_folder(job.folder)
+    from ci_agent_eval.runner import run_suite  # noqa: PLC0415 - as above
+
     run = run_suite(command, environ=job.environ, emit=echo, on_progress=on_progress)
     if run.usage_error is not None or not (job.folder / SESSION_NAME).exists():
         return run, report_loaded(job, LoadedResults(findings=(_never_started(run),)), (), base)

@@ -11,9 +11,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.formats.annotations import annotations as annotations_of
 from ci_agent_eval.render.formats.annotations import render_annotations
-from ci_agent_eval.render.formats.ctrf import CTRF_BEGINNING, CTRF_NAME, render_ctrf
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
-from ci_agent_eval.render.formats.sarif import SARIF_BEGINNING, SARIF_NAME, render_sarif
 from ci_agent_eval.render.html.beginning import PAGE_BEGINNING
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import render_comment, render_step_summary
@@ -25,6 +23,10 @@ COMMENT_NAME = "comment.md"
 SUMMARY_NAME = "summary.md"
 ANNOTATIONS_NAME = "annotations.json"
 PAGE_NAME = "report.html"
+CTRF_NAME = "ctrf.json"
+CTRF_BEGINNING = '{\n  "generatedBy": "agent-eval"'
+SARIF_NAME = "agent-eval.sarif"
+SARIF_BEGINNING = '{\n  "$schema": "https://docs.oasis-open.org/sarif/'
 
 _OURS = {
     RESULTS_NAME: ('{"schema_version":',),
@@ -39,11 +41,23 @@ _OURS = {
 """How each file begins when this program wrote it."""
 
 
+def _render_ctrf(report: Report) -> str:
+    from ci_agent_eval.render.formats.ctrf import render_ctrf  # noqa: PLC0415 - optional format
+
+    return render_ctrf(report)
+
+
+def _render_sarif(report: Report) -> str:
+    from ci_agent_eval.render.formats.sarif import render_sarif  # noqa: PLC0415 - optional format
+
+    return render_sarif(report)
+
+
 _FORMATS: dict[str, tuple[str, Callable[[Report], str]]] = {
-    "ctrf": (CTRF_NAME, render_ctrf),
-    "sarif": (SARIF_NAME, render_sarif),
+    "ctrf": (CTRF_NAME, _render_ctrf),
+    "sarif": (SARIF_NAME, _render_sarif),
 }
-"""What each format of others is written to, and by what."""
+"""The file and the renderer of each optional format."""
 
 
 def claim_report_folder(folder: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ci_agent_eval.analysis.comparison.compare import compare_runs
 from ci_agent_eval.analysis.comparison.model import Baseline, ComparePolicy, Comparison, NoBaseline
 from ci_agent_eval.analysis.known_scenarios import (
     collect_ran_scenarios,
@@ -134,6 +133,11 @@ def build_report(
     summary = apply_quarantine(summary, quarantine)
     found: Comparison | NoBaseline | None = None
     if isinstance(baseline, Baseline):
+        # The statistics are not worth their start-up time to a report without a baseline.
+        from ci_agent_eval.analysis.comparison.compare import (  # noqa: PLC0415 - as said
+            compare_runs,
+        )
+
         found = compare_runs(
             summary,
             loaded.episodes,

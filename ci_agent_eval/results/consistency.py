@@ -12,6 +12,17 @@ from ci_agent_eval.results.runs import LoadedRun
 
 _MAX_SHARED = 20
 _MAX_TESTS = 3
+_MAX_SUITE_NAME = 64
+"""Maximum number of characters shown of a suite's name, which results choose freely."""
+
+
+def describe_other_suite(found: str, wanted: str) -> str:
+    """Return the sentence that results belong to suite `found` instead of suite `wanted`."""
+    return f"its results are of suite {_quote_suite(found)}, this is suite {_quote_suite(wanted)}"
+
+
+def _quote_suite(suite: str) -> str:
+    return repr(suite[:_MAX_SUITE_NAME])
 
 
 def _check_junit_of_runs(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from jiter import from_json
 from pydantic import ValidationError
@@ -19,8 +19,9 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import FindingKind
 from ci_agent_eval.contract.results import JournalLine, Results
 from ci_agent_eval.contract.validation_errors import describe_validation_error
-from ci_agent_eval.results.importers.protocol import Importer, ImportProblem
-from ci_agent_eval.results.importers.registry import TOOLS, find_importer
+
+if TYPE_CHECKING:
+    from ci_agent_eval.results.importers.protocol import Importer
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Bytes of the longest line, and of the largest file that is read as a whole."""
@@ -222,6 +223,9 @@ def _read_whole(first: bytes, file: LineFile) -> Iterator[ParsedEpisode | FilePr
             "write its episodes as .jsonl"
         )
         return
+    # The importers are not worth their start-up time to a file in our own layout.
+    from ci_agent_eval.results.importers.registry import find_importer  # noqa: PLC0415 - as said
+
     try:
         value = parse_json(data)
         importer = find_importer(value)
@@ -245,7 +249,9 @@ def _read_whole(first: bytes, file: LineFile) -> Iterator[ParsedEpisode | FilePr
 def import_episodes(
     importer: Importer, document: dict[str, Any]
 ) -> Iterator[ParsedEpisode | FileProblem]:
-    """Read what another tool wrote; a file of it that proves nothing says so."""
+    """Read the results of another tool; a file without any is a problem."""
+    from ci_agent_eval.results.importers.protocol import ImportProblem  # noqa: PLC0415 - as above
+
     found = False
     for number, item in enumerate(importer.episodes(document)):
         found = True
@@ -273,6 +279,8 @@ def _find_items(value: Any) -> list[tuple[str, Any]]:
         return [(f"{prefix}[{index}].", item) for index, item in enumerate(value)]
     if isinstance(value, dict) and not prefix and ("scenario_id" in value or "episode" in value):
         return [("", value)]
+    from ci_agent_eval.results.importers.registry import TOOLS  # noqa: PLC0415 - as above
+
     raise MalformedError(
         "it holds no episodes: neither a list, nor a key 'episodes', nor a key 'scenario_id', "
         f"nor what {TOOLS} write"

@@ -23,12 +23,12 @@ from ci_agent_eval.results.episodes import (
     read_episodes,
 )
 from ci_agent_eval.results.file_search import ResultFile, RunFolder
-from ci_agent_eval.results.importers.eval_archive import ZIP_MAGIC, read_eval_archive
 from ci_agent_eval.results.parallel_jsonl import ParallelLineReader, ParsedLine
 from ci_agent_eval.results.spool import EpisodeKey, EpisodeSink, SpoolPosition
 from ci_agent_eval.storage.regular_file import open_regular
 
 _MAX_PROBLEMS = 20
+_ZIP_MAGIC = b"PK"
 _MAX_SESSION_BYTES = 16 * 1024 * 1024
 _INTERRUPTED = 2
 _STOPPED = {
@@ -222,9 +222,13 @@ def _read_file(
 def _read_records(
     opened: BinaryIO, path: Path, spool: EpisodeSink | None
 ) -> Iterator[ParsedEpisode | ParsedLine | FileProblem]:
-    is_archive = opened.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+    is_archive = opened.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
     opened.seek(0)
     if is_archive:
+        from ci_agent_eval.results.importers.eval_archive import (  # noqa: PLC0415 - rarely needed
+            read_eval_archive,
+        )
+
         return read_eval_archive(path)
     return read_episodes(opened, path.name, ParallelLineReader(opened, spool))
 

@@ -35,9 +35,6 @@ from ci_agent_eval.render.views import (
     title_of,
 )
 
-CTRF_NAME = "ctrf.json"
-CTRF_BEGINNING = '{\n  "generatedBy": "agent-eval"'
-
 SPEC_VERSION = "0.0.0"
 """The one that the schema describes; there is no later one."""
 

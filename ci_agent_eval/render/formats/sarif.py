@@ -27,9 +27,6 @@ from ci_agent_eval.render.formats.annotations import (
 from ci_agent_eval.render.formats.ctrf import told
 from ci_agent_eval.render.headline import headline
 
-SARIF_NAME = "agent-eval.sarif"
-SARIF_BEGINNING = '{\n  "$schema": "https://docs.oasis-open.org/sarif/'
-
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )

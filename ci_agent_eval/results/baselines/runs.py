@@ -16,13 +16,12 @@ from ci_agent_eval.analysis.comparison.model import (
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.findings import Finding, FindingKind
 from ci_agent_eval.results.baselines.request import FoundBaseline, Redact, build_missing_baseline
+from ci_agent_eval.results.consistency import describe_other_suite
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.parallel import count_processors, map_parallel
 from ci_agent_eval.results.samples import SampleCollector
 
 SHORT_SHA = 7
-_MAX_NAME = 64
-"""Characters of a suite's name: what results say of themselves may be anything."""
 _ADVICE = "name a baseline of the same suite"
 
 _BLOCKING_KINDS: frozenset[FindingKind] = frozenset({"unreadable_file", "duplicate", "shards"})
@@ -95,15 +94,6 @@ def _find_foreign_suites(
     for other in suites:
         if wanted is not None and other != wanted:
             yield Finding("baseline", where, f"{describe_other_suite(other, wanted)}; {_ADVICE}")
-
-
-def describe_other_suite(found: str, wanted: str) -> str:
-    """Say that results are of one suite where another's are wanted."""
-    return f"its results are of suite {_format_suite(found)}, this is suite {_format_suite(wanted)}"
-
-
-def _format_suite(suite: str) -> str:
-    return repr(suite[:_MAX_NAME])
 
 
 def _convert_findings(findings: Sequence[Finding], *, whole: bool) -> list[Finding]:

@@ -23,8 +23,6 @@ from ci_agent_eval.results.importers.inspect_ai import InspectAIImporter, drop_u
 from ci_agent_eval.storage.archives import ArchiveLimits, extract_archive
 from ci_agent_eval.storage.regular_file import open_regular
 
-ZIP_MAGIC = b"PK"
-
 _HEADER = PurePosixPath("header.json")
 _SAMPLES = "samples"
 _LIMITS = ArchiveLimits(members=100_000, member_bytes=MAX_LINE_BYTES)

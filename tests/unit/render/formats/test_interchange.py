@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.render.formats.ctrf import CTRF_BEGINNING, render_ctrf
-from ci_agent_eval.render.formats.sarif import SARIF_BEGINNING, render_sarif
+from ci_agent_eval.app.report_folder import CTRF_BEGINNING, SARIF_BEGINNING
+from ci_agent_eval.render.formats.ctrf import render_ctrf
+from ci_agent_eval.render.formats.sarif import render_sarif
 from tests.builders import episode, failed_assertion, failing, finding, report
 from tests.render_reports import REPORTS, oversize
 
