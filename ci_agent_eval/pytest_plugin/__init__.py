@@ -16,19 +16,19 @@ import pytest
 
 from ci_agent_eval.pytest_plugin import options, rootdir
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger, suite_budgets
-from ci_agent_eval.pytest_plugin.collection import detection, iterations, shadowed
+from ci_agent_eval.pytest_plugin.collection import detection, iterations, shadowed_tests
 from ci_agent_eval.pytest_plugin.concurrency import loop_members
 from ci_agent_eval.pytest_plugin.episodes import simulations
-from ci_agent_eval.pytest_plugin.episodes.conversations import _conversation  # noqa: F401 - a fixture
-from ci_agent_eval.pytest_plugin.episodes.error_tracebacks import show_plainly
+from ci_agent_eval.pytest_plugin.episodes.conversations import _conversation_fixture  # noqa: F401 - a fixture
+from ci_agent_eval.pytest_plugin.episodes.error_tracebacks import hide_own_traceback
 from ci_agent_eval.pytest_plugin.episodes.simulations import _agent_eval_run, simulation  # noqa: F401 - fixtures
-from ci_agent_eval.pytest_plugin.evaluation import files
-from ci_agent_eval.pytest_plugin.evaluation.report import EvaluationReports
+from ci_agent_eval.pytest_plugin.evaluation import evaluation_files
+from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import EvaluationReports
 from ci_agent_eval.pytest_plugin.opik import experiment_hooks, experiment_options
-from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports, printable
+from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports, make_printable
 
 if TYPE_CHECKING:
-    from ci_agent_eval.pytest_plugin.concurrency.scheduler import Lanes
+    from ci_agent_eval.pytest_plugin.concurrency.scheduler import EpisodeScheduler
     from ci_agent_eval.pytest_plugin.episodes.agents import RecordedRuns
     from ci_agent_eval.pytest_plugin.session import EpisodeSession
     from ci_agent_eval.recording import EpisodeRecorder
@@ -50,10 +50,12 @@ def episode_alone() -> None:
 
 
 @pytest.fixture(name=detection.RECORDER)
-def _recorder(
+def _recorder_fixture(
     request: pytest.FixtureRequest, episode_clock: Callable[[], float]
 ) -> EpisodeRecorder:
-    return _episodes(request.config).recorder(request.node, episode_clock, request.getfixturevalue)
+    return _get_episode_session(request.config).recorder(
+        request.node, episode_clock, request.getfixturevalue
+    )
 
 
 @pytest.fixture
@@ -68,17 +70,17 @@ def aitest_run(
 ) -> Generator[RecordedRuns, None, None]:
     """Run agents of the engine; their turns, tool calls, tokens and cost become the episode."""
     from ci_agent_eval.pytest_plugin.episodes.agents import (  # noqa: PLC0415 - inert until used
-        recorded_runs,
+        record_agent_runs,
     )
 
-    with recorded_runs(request.node, episode) as runs:
+    with record_agent_runs(request.node, episode) as runs:
         yield runs
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of episodes."""
     options.add_options(parser)
-    suite_budgets.add_options(parser)
+    suite_budgets.add_budget_options(parser)
     experiment_options.add_experiment_options(parser)
 
 
@@ -91,28 +93,28 @@ def pytest_load_initial_conftests(
     And find the rootdir without our options' values, before a conftest is looked for there.
     """
     early_config.stash[options.PARSER] = parser
-    rootdir.settle(early_config, parser, args)
+    rootdir.set_rootdir(early_config, parser, args)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and on the main process what collects the terminal summary."""
     config.addinivalue_line("markers", options.MARKER_HELP)
     # A setting that means nothing is said before anything runs.
-    options.iterations(config)
-    options.concurrency(config)
-    if options.cassette_mode(config) != "off":
+    options.get_iterations(config)
+    options.get_concurrency(config)
+    if options.get_cassette_mode(config) != "off":
         from ci_agent_eval.pytest_plugin.episodes.agents import (  # noqa: PLC0415 - inert until used
-            watch_requests,
+            record_nested_requests,
         )
 
-        watch_requests()
-    experiment_hooks.configure(config)
-    suite_budgets.configure(config)
-    if options.report_dir(config) is not None or config.option.episode_list:
+        record_nested_requests()
+    experiment_hooks.configure_experiments(config)
+    suite_budgets.register_budget_stop(config)
+    if options.get_report_dir(config) is not None or config.option.episode_list:
         options.require_pydantic()
         from ci_agent_eval.pytest_plugin.collection import removed_episodes  # noqa: PLC0415 - inert until used
 
-        removed_episodes.watch(config)
+        removed_episodes.watch_collection(config)
     if not options.is_worker(config):
         reports = EpisodeReports()
         EvaluationReports.start(config, reports)
@@ -122,59 +124,59 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Open the report directory, where one was asked for, before any test runs."""
-    directory = options.report_dir(session.config)
+    directory = options.get_report_dir(session.config)
     if directory is not None and not options.is_worker(session.config):
-        from ci_agent_eval.pytest_plugin.run import Run  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.run_report import RunReport  # noqa: PLC0415 - inert until used
 
-        Run.start(session.config, directory)
+        RunReport.start(session.config, directory)
     if session.config.option.episode_list:
-        from ci_agent_eval.pytest_plugin.collection.listing import Listing  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.collection.scenario_list import ScenarioListWriter  # noqa: PLC0415 - inert until used
 
-        Listing.start(session.config)
+        ScenarioListWriter.start(session.config)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell an xdist worker where the report directory is: its working directory may differ."""
-    directory = options.report_dir(node.config)
+    directory = options.get_report_dir(node.config)
     node.workerinput[options.WORKER_DIR] = None if directory is None else str(directory)
-    experiment_hooks.tell_worker(node)
-    shared_ledger.tell_worker(node)
+    experiment_hooks.send_experiment_to_worker(node)
+    shared_ledger.send_ledger_to_worker(node)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Have workers that run several episodes at once given more of them at once."""
-    concurrency = options.concurrency(config)
+    concurrency = options.get_concurrency(config)
     if concurrency == 1:
         return None
-    from ci_agent_eval.pytest_plugin.concurrency.scheduling import (  # noqa: PLC0415 - needs xdist
-        scheduling,
+    from ci_agent_eval.pytest_plugin.concurrency.xdist_scheduling import (  # noqa: PLC0415 - needs xdist
+        make_scheduler,
     )
 
-    return scheduling(config, log, concurrency)
+    return make_scheduler(config, log, concurrency)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, None]:
     """Repeat episodes, after every other parameter: the iteration ends the node id."""
-    simulations.parametrize(metafunc)
+    simulations.parametrize_scenarios(metafunc)
     yield
-    iterations.repeat(metafunc, options.iterations(metafunc.config))
+    iterations.repeat_episodes(metafunc, options.get_iterations(metafunc.config))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
     """Know the evaluations that were asked for before a test imports one of them."""
-    if files.are_asked_for(session.config):
-        from ci_agent_eval.pytest_plugin.evaluation import module  # noqa: PLC0415 - inert until used
+    if evaluation_files.are_evaluations_requested(session.config):
+        from ci_agent_eval.pytest_plugin.evaluation import evaluation_module  # noqa: PLC0415 - inert until used
 
-        module.expect(session.config)
+        evaluation_module.load_requested_evaluations(session.config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect the evaluations that pytest would leave out."""
-    if not files.is_for_us_to_collect(file_path, parent.session):
+    if not evaluation_files.is_left_out_by_pytest(file_path, parent.session):
         return None
     found: pytest.Collector = parent.session.gethookproxy(file_path).pytest_pycollect_makemodule(
         module_path=file_path, parent=parent
@@ -187,16 +189,16 @@ def pytest_pycollect_makemodule(
     module_path: Path, parent: pytest.Collector
 ) -> Generator[None, pytest.Module | None, pytest.Module | None]:
     """Take up a module that is an evaluation, whoever makes it."""
-    is_measured = files.is_evaluation_file(module_path, parent.config)
-    if not is_measured and not files.is_for_us_to_collect(module_path, parent.session):
+    is_measured = evaluation_files.is_evaluation_file(module_path, parent.config)
+    if not is_measured and not evaluation_files.is_left_out_by_pytest(module_path, parent.session):
         return (yield)
-    from ci_agent_eval.pytest_plugin.evaluation import module  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.evaluation import evaluation_module  # noqa: PLC0415 - inert until used
 
-    module.announce(module_path, parent.config)
+    evaluation_module.add_evaluation_file(module_path, parent.config)
     if not is_measured:
         # Run strictly; pytest rewrites the asserts of those files alone that it collects itself.
         return (yield)
-    return module.take_up((yield))
+    return evaluation_module.mark_evaluation_module((yield))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -205,17 +207,17 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Turn what cannot be measured, or a marker that cannot be read, into a collection error."""
     report = yield
-    if files.EVALUATION in collector.stash and report.passed:
-        from ci_agent_eval.pytest_plugin.evaluation import module  # noqa: PLC0415 - inert until used
+    if evaluation_files.EVALUATION in collector.stash and report.passed:
+        from ci_agent_eval.pytest_plugin.evaluation import evaluation_module  # noqa: PLC0415 - inert until used
 
-        report = module.collect_report(report, collector)
-    report = shadowed.collect_report(report, collector)
+        report = evaluation_module.refuse_unrecorded_module(report, collector)
+    report = shadowed_tests.refuse_shadowed_tests(report, collector)
     marked = [item for item in report.result if detection.is_marked(item)] if report.passed else []
     if not marked:
         return report
     from ci_agent_eval.pytest_plugin.episodes import marker  # noqa: PLC0415 - inert until used
 
-    return marker.collect_report(report, marked)
+    return marker.refuse_unreadable_markers(report, marked)
 
 
 @pytest.hookimpl(trylast=True)
@@ -225,7 +227,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     from ci_agent_eval.pytest_plugin.collection import shards  # noqa: PLC0415 - inert until used
 
-    if left := shards.select(config, items):
+    if left := shards.select_shard_items(config, items):
         config.hook.pytest_deselected(items=left)
 
 
@@ -245,9 +247,9 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Take up the episodes among the items that were selected; the terminal tells of them next."""
     items = [item for item in session.items if detection.is_episode(item)]
-    if items or options.report_dir(session.config) is not None:
-        _select(session.config, items)
-    experiment_hooks.watch_session(session)
+    if items or options.get_report_dir(session.config) is not None:
+        _select_episodes(session.config, items)
+    experiment_hooks.start_session_experiment(session)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -255,24 +257,24 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     """Take up, too, what a plugin has put in the place of collected items since, as anyio does."""
     items = [item for item in session.items if detection.is_episode(item)]
     if any(detection.EPISODE not in item.stash for item in items):
-        _select(session.config, items)
+        _select_episodes(session.config, items)
     if any(map(loop_members.is_on_our_loop, session.items)):
         from ci_agent_eval.pytest_plugin.concurrency import coroutines  # noqa: PLC0415 - inert until used
 
-        coroutines.take_up(session)
-    if items and (concurrency := options.concurrency(session.config)) > 1:
+        coroutines.register_coroutine_tests(session)
+    if items and (concurrency := options.get_concurrency(session.config)) > 1:
         from ci_agent_eval.pytest_plugin.concurrency.scheduler import (  # noqa: PLC0415 - inert until used
-            Lanes,
+            EpisodeScheduler,
         )
 
-        Lanes.start(session, concurrency, _episodes(session.config))
+        EpisodeScheduler.start(session, concurrency, _get_episode_session(session.config))
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Say what this run cannot show; an xdist worker has no terminal to say it on."""
     if SESSION not in config.stash:
         return []
-    return [printable(f"note: {note}") for note in config.stash[SESSION].notes]
+    return [make_printable(f"note: {note}") for note in config.stash[SESSION].notes]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -287,16 +289,16 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     """Write the episode down as started before anything of the test runs."""
     if detection.EPISODE not in item.stash:
         return (yield)
-    if (lanes := _lanes(item)) is not None and lanes.is_begun(item):
-        _episodes(item.config).enter(item)
+    if (lanes := _get_scheduler(item)) is not None and lanes.is_begun(item):
+        _get_episode_session(item.config).enter(item)
     else:
-        _episodes(item.config).begin(item)
+        _get_episode_session(item.config).begin(item)
     try:
         result = yield
     except _INTERRUPTIONS as interruption:
-        _episodes(item.config).interrupt(item, interruption)
+        _get_episode_session(item.config).interrupt(item, interruption)
         raise
-    _episodes(item.config).confirm(item)
+    _get_episode_session(item.config).confirm(item)
     loop_members.refuse_foreign_loops(item)
     return result
 
@@ -310,10 +312,10 @@ def pytest_fixture_setup(
     if not loop_members.runs_fixture(fixturedef, request):
         return (yield)
     from ci_agent_eval.pytest_plugin.concurrency.async_fixtures import (  # noqa: PLC0415 - inert until used
-        on_our_loop,
+        run_on_session_loop,
     )
 
-    with on_our_loop(fixturedef, request):
+    with run_on_session_loop(fixturedef, request):
         return (yield)
 
 
@@ -321,20 +323,20 @@ def pytest_fixture_setup(
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Judge the episode when its test has returned: checks and hard budgets fail the test."""
     if detection.EPISODE in item.stash:
-        _episodes(item.config).call(item)
+        _get_episode_session(item.config).call(item)
     try:
         result = yield
     except _INTERRUPTIONS as interruption:
         if detection.EPISODE in item.stash:
-            _episodes(item.config).interrupt(item, interruption)
+            _get_episode_session(item.config).interrupt(item, interruption)
         raise
     except BaseException as error:
         if detection.EPISODE in item.stash:
-            _episodes(item.config).raised(item, error)
+            _get_episode_session(item.config).raised(item, error)
         raise
     if detection.EPISODE in item.stash:
-        simulations.note_unchecked(item)
-        _episodes(item.config).judge(item)
+        simulations.check_scenario_ran(item)
+        _get_episode_session(item.config).judge(item)
     return result
 
 
@@ -344,32 +346,32 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Write the episode down as it ended, and hand its figures to JUnit and the summary."""
     if detection.EPISODE in item.stash:
-        _episodes(item.config).measure(item, call)
-        if (lanes := _lanes(item)) is not None:
+        _get_episode_session(item.config).measure(item, call)
+        if (lanes := _get_scheduler(item)) is not None:
             lanes.retime(item, call)
     report = yield
     if detection.EPISODE in item.stash:
-        _episodes(item.config).record(item, call, report)
-        show_plainly(item, call, report)
+        _get_episode_session(item.config).record(item, call, report)
+        hide_own_traceback(item, call, report)
     if SESSION in item.config.stash:
         item.config.stash[SESSION].clean(report)
     return report
 
 
-def _lanes(item: pytest.Item) -> Lanes | None:
-    lanes: Lanes | None = item.config.stash.get(options.LANES, None)
+def _get_scheduler(item: pytest.Item) -> EpisodeScheduler | None:
+    lanes: EpisodeScheduler | None = item.config.stash.get(options.SCHEDULER, None)
     return lanes
 
 
-def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    stash, watching = config.stash, config.pluginmanager.get_plugin(options.COLLECTED)
+def _select_episodes(config: pytest.Config, items: list[pytest.Item]) -> None:
+    stash, watching = config.stash, config.pluginmanager.get_plugin(options.REMOVED_EPISODES)
     removed = () if watching is None else watching.removed(items)
-    _episodes(config).select(
+    _get_episode_session(config).select(
         items, stash.get(DESELECTED, 0), stash.get(options.SHARD, None), removed
     )
 
 
-def _episodes(config: pytest.Config) -> EpisodeSession:
+def _get_episode_session(config: pytest.Config) -> EpisodeSession:
     """Return the session's episodes; the contract is imported when the first is met."""
     if SESSION not in config.stash:
         options.require_pydantic()

@@ -12,7 +12,7 @@ import pytest
 WORKER_DIR = "episode_report_dir"
 """Key under which an xdist worker is told the report directory."""
 
-COLLECTED = "ci_agent_eval_collected"
+REMOVED_EPISODES = "ci_agent_eval_collected"
 """What pytest knows the plugin object by that watches the collection."""
 
 PARSER = pytest.StashKey[pytest.Parser]()
@@ -21,7 +21,7 @@ PARSER = pytest.StashKey[pytest.Parser]()
 SHARD = pytest.StashKey[Any]()
 """The shard that this process runs, a `contract.results.Shard`."""
 
-LANES = pytest.StashKey[Any]()
+SCHEDULER = pytest.StashKey[Any]()
 """What runs the episodes of this process side by side, a `concurrent.lanes.Lanes`."""
 
 ASSERT_MODULES = "episode_assert_modules"
@@ -79,13 +79,13 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--aitest-iterations",
         metavar="N",
-        type=whole_number,
+        type=parse_whole_number,
         help="run each episode N times, and other tests once (default: 1)",
     )
     group.addoption(
         "--episode-concurrency",
         metavar="N",
-        type=whole_number,
+        type=parse_whole_number,
         help="run up to N async episodes at once in each process (default: 1)",
     )
     group.addoption(
@@ -165,14 +165,14 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("episode_concurrency", "as --episode-concurrency", default="1")
 
 
-def whole_number(text: str) -> int:
+def parse_whole_number(text: str) -> int:
     """Return a number of iterations; raises argparse's error, which pytest prints as usage."""
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"give a whole number, 1 or more (got {text!r})")
     return int(text)
 
 
-def cassette_mode(config: pytest.Config) -> str:
+def get_cassette_mode(config: pytest.Config) -> str:
     """Return the cassettes' mode. Raises pytest.UsageError for an ini setting that is none."""
     mode = str(config.option.cassette or config.getini("cassette")).strip()
     if mode not in CASSETTE_MODES:
@@ -181,7 +181,7 @@ def cassette_mode(config: pytest.Config) -> str:
     return mode
 
 
-def cassette_dir(config: pytest.Config, test_file: Path) -> Path:
+def get_cassette_dir(config: pytest.Config, test_file: Path) -> Path:
     """Return the folder that holds the cassettes of a test file."""
     if config.option.cassette_dir:
         return config.invocation_params.dir / str(config.option.cassette_dir)
@@ -189,30 +189,30 @@ def cassette_dir(config: pytest.Config, test_file: Path) -> Path:
     return config.rootpath / setting if setting else test_file.parent / "cassettes"
 
 
-def iterations(config: pytest.Config) -> int:
+def get_iterations(config: pytest.Config) -> int:
     """Return how often an episode runs whose marker does not say: the option, the ini setting.
 
     Raises pytest.UsageError where the ini setting is no such number.
     """
-    return _count(config, "aitest_iterations")
+    return _read_count(config, "aitest_iterations")
 
 
-def concurrency(config: pytest.Config) -> int:
+def get_concurrency(config: pytest.Config) -> int:
     """Return how many episodes may run at once in a process; raises pytest.UsageError.
 
     It is one where a debugger, or what shows each test's setup, has to see them one by one.
     """
-    asked = _count(config, "episode_concurrency")
+    asked = _read_count(config, "episode_concurrency")
     one_by_one = ("usepdb", "trace", "setupshow", "setuponly", "setupplan")
     return 1 if any(config.getoption(name, default=False) for name in one_by_one) else asked
 
 
-def _count(config: pytest.Config, name: str) -> int:
+def _read_count(config: pytest.Config, name: str) -> int:
     given: int | None = getattr(config.option, name)
     if given is not None:
         return given
     try:
-        return whole_number(str(config.getini(name)).strip())
+        return parse_whole_number(str(config.getini(name)).strip())
     except argparse.ArgumentTypeError as error:
         raise pytest.UsageError(f"ini setting {name}: {error}") from None
 
@@ -222,13 +222,13 @@ def is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def worker_id(config: pytest.Config) -> str:
+def get_worker_id(config: pytest.Config) -> str:
     """Return xdist's id of this worker, or `main`."""
     workerinput: dict[str, Any] = getattr(config, "workerinput", {})
     return str(workerinput.get("workerid", "main"))
 
 
-def report_dir(config: pytest.Config) -> Path | None:
+def get_report_dir(config: pytest.Config) -> Path | None:
     """Return the report directory, or None where nothing is to be written."""
     if config.option.collectonly:
         return None
@@ -239,24 +239,24 @@ def report_dir(config: pytest.Config) -> Path | None:
     return config.invocation_params.dir / given if given else None
 
 
-def eval_results_option(config: pytest.Config) -> Path | None:
+def get_eval_results_option(config: pytest.Config) -> Path | None:
     """Return the file of `--eval-results`, or None where the option was not given."""
     given = config.option.eval_results
     return config.invocation_params.dir / given if given else None
 
 
-def eval_results(config: pytest.Config) -> Path | None:
+def get_eval_results_path(config: pytest.Config) -> Path | None:
     """Return the file of the evaluation report beside the report directory's.
 
     None where there is a report directory and no other file was asked for.
     """
-    given = eval_results_option(config)
+    given = get_eval_results_option(config)
     setting = str(config.getini("eval_results")).strip()
-    if given is not None or (not setting and report_dir(config) is not None):
+    if given is not None or (not setting and get_report_dir(config) is not None):
         return given
     return config.invocation_params.dir / (setting or "eval-results.json")
 
 
-def suite_name(config: pytest.Config) -> str:
+def get_suite_name(config: pytest.Config) -> str:
     """Return the suite's name: the option, the ini setting, or `default`."""
     return str(config.option.episode_suite or config.getini("episode_suite"))

@@ -18,20 +18,20 @@ from _pytest.config.findpaths import determine_setup
 _GROUPS = ("episodes", "experiments")
 
 
-def settle(config: pytest.Config, parser: pytest.Parser, args: Sequence[str]) -> None:
+def set_rootdir(config: pytest.Config, parser: pytest.Parser, args: Sequence[str]) -> None:
     """Set the rootdir to what it is without our options' values, here and in xdist's workers.
 
     Raises pytest.UsageError where pytest has read another configuration file for such a value.
     """
-    options = _with_value(parser)
+    options = _list_value_options(parser)
     given = config.invocation_params
     config.invocation_params = pytest.Config.InvocationParams(
-        args=tuple(_joined(given.args, options)), plugins=given.plugins, dir=given.dir
+        args=tuple(_join_values(given.args, options)), plugins=given.plugins, dir=given.dir
     )
     if (option := next((arg for arg in args if arg in options), None)) is None:
         return
     known = config.known_args_namespace
-    rootdir, inipath = _found(config, known)
+    rootdir, inipath = _determine_rootdir(config, known)
     if inipath != config.inipath:
         raise pytest.UsageError(
             f"{option}: pytest took the value after the space for a path of tests, and so read "
@@ -43,7 +43,7 @@ def settle(config: pytest.Config, parser: pytest.Parser, args: Sequence[str]) ->
     config._rootpath = rootdir  # noqa: SLF001 - see the list of private interfaces
 
 
-def _with_value(parser: pytest.Parser) -> set[str]:
+def _list_value_options(parser: pytest.Parser) -> set[str]:
     """Return the names of our options that take a value."""
     return {
         name
@@ -54,7 +54,7 @@ def _with_value(parser: pytest.Parser) -> set[str]:
     }
 
 
-def _joined(args: Sequence[Any], options: set[str]) -> Iterator[str]:
+def _join_values(args: Sequence[Any], options: set[str]) -> Iterator[str]:
     """Yield arguments as they are, and our options as `--option=value`."""
     rest = iter(map(str, args))
     for arg in rest:
@@ -62,7 +62,7 @@ def _joined(args: Sequence[Any], options: set[str]) -> Iterator[str]:
         yield arg if value is None else f"{arg}={value}"
 
 
-def _found(config: pytest.Config, known: Any) -> tuple[Any, Any]:
+def _determine_rootdir(config: pytest.Config, known: Any) -> tuple[Any, Any]:
     """Return the rootdir and the configuration file for the paths of tests alone."""
     arguments = {
         "inifile": known.inifilename,

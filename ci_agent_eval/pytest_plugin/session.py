@@ -14,29 +14,29 @@ from ci_agent_eval.contract.results import JournalLine, RemovedScenario, Shard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, RECORDER, SHOWN, EpisodeItem
-from ci_agent_eval.pytest_plugin.collection.iterations import iteration_of
-from ci_agent_eval.pytest_plugin.collection.notes import notes
-from ci_agent_eval.pytest_plugin.episodes.conversations import scenario_of
-from ci_agent_eval.pytest_plugin.episodes.endings import Ending, EpisodeFailed, ending_of
-from ci_agent_eval.pytest_plugin.episodes.figures import (
+from ci_agent_eval.pytest_plugin.collection.iterations import get_iteration
+from ci_agent_eval.pytest_plugin.collection.notes import list_notes
+from ci_agent_eval.pytest_plugin.episodes.conversations import get_default_scenario
+from ci_agent_eval.pytest_plugin.episodes.endings import Ending, EpisodeFailed, determine_ending
+from ci_agent_eval.pytest_plugin.episodes.episode_summary import (
     PREFIX,
-    is_figure,
-    junit_properties,
-    summary_facts,
+    build_summary_record,
+    is_result_property,
+    list_junit_properties,
 )
-from ci_agent_eval.pytest_plugin.episodes.marker import draft_from_marker
-from ci_agent_eval.pytest_plugin.episodes.places import Places
-from ci_agent_eval.pytest_plugin.episodes.redacted import redacted
-from ci_agent_eval.pytest_plugin.episodes.report_redaction import clean
+from ci_agent_eval.pytest_plugin.episodes.marker import build_episode_from_marker
+from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
+from ci_agent_eval.pytest_plugin.episodes.report_redaction import redact_report
+from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.pytest_plugin.episodes.subtests import (
-    ending_after_subtests,
+    format_subtest_name,
+    get_ending_after_subtests,
     is_of_subtest,
-    keep_subtest,
-    subtest_name,
+    record_subtest,
 )
-from ci_agent_eval.pytest_plugin.evaluation import measuring
+from ci_agent_eval.pytest_plugin.evaluation import measurement
 from ci_agent_eval.pytest_plugin.evaluation.counting.install import AssertCounting
-from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
+from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
 from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE, LOST, PLUGIN_NAME
 from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode, list_failure_reasons
 from ci_agent_eval.recording.active_episode import (
@@ -54,7 +54,9 @@ NAME = "ci_agent_eval_episodes"
 class EpisodeSession:
     """What the plugin's hooks call; one for each process that runs tests."""
 
-    def __init__(self, places: Places, redactor: Redactor, folder: ReportFolder | None) -> None:
+    def __init__(
+        self, places: RepositoryPaths, redactor: Redactor, folder: ReportFolder | None
+    ) -> None:
         self._places = places
         self._redactor = redactor
         self._has_learned = False
@@ -69,13 +71,15 @@ class EpisodeSession:
     @classmethod
     def of(cls, config: pytest.Config) -> EpisodeSession:
         """Set up for the process that `config` belongs to."""
-        directory = options.report_dir(config)
+        directory = options.get_report_dir(config)
         folder = None if directory is None else ReportFolder(directory)
         episodes = cls(
-            Places.of(config.rootpath, os.environ), Redactor.from_environ(os.environ), folder
+            RepositoryPaths.of(config.rootpath, os.environ),
+            Redactor.from_environ(os.environ),
+            folder,
         )
         episodes._counting = AssertCounting(config, episodes._places)
-        episodes._journal = folder.journal(options.worker_id(config)) if folder else None
+        episodes._journal = folder.journal(options.get_worker_id(config)) if folder else None
         config.pluginmanager.register(episodes, NAME)
         return episodes
 
@@ -99,19 +103,22 @@ class EpisodeSession:
         order of the full ids, gets a number. The same item twice is two iterations.
         """
         names = make_distinct_names((item.nodeid for item in items), self._redactor.text)
-        scenarios = make_distinct_names(map(scenario_of, items), self._redactor.text)
+        scenarios = make_distinct_names(map(get_default_scenario, items), self._redactor.text)
         earlier: Counter[str] = Counter()
         for item in items:
-            iteration = iteration_of(item)
+            iteration = get_iteration(item)
             number = iteration.number + earlier[item.nodeid] * iteration.of
             earlier[item.nodeid] += 1
-            scenario = scenarios[scenario_of(item)]
+            scenario = scenarios[get_default_scenario(item)]
             self._take_up(item, EpisodeItem(names[item.nodeid], scenario, number))
         if self._folder is not None:
-            clean = tuple(redacted(scenario, self._redactor) for scenario in removed)
+            clean = tuple(redact_model(scenario, self._redactor) for scenario in removed)
             self._folder.note_selected(len(items), deselected, shard, clean)
         if items:
-            found = [*notes(items, options.iterations(items[0].config)), *_alone(items)]
+            found = [
+                *list_notes(items, options.get_iterations(items[0].config)),
+                *_list_alone_notes(items),
+            ]
             self.notes = tuple(self._redactor.text(note) for note in found)
 
     def _take_up(self, item: pytest.Item, state: EpisodeItem) -> None:
@@ -133,7 +140,7 @@ class EpisodeSession:
         Whoever reads our output knows those of the environment by itself.
         """
         if self._has_learned:
-            clean(report, self._redactor.text)
+            redact_report(report, self._redactor.text)
 
     def begin(self, item: pytest.Item, *, ahead: bool = False) -> None:
         """Write down that the episode has started, as it would be if nothing more came.
@@ -151,11 +158,11 @@ class EpisodeSession:
         if state.draft.evidence == "required" and self._counting is not None:
             state.problem = self._counting.count_for(item) or state.problem
         state.running = RunningEpisode(state.draft.mode, locate=self._places.of_frame)
-        if measuring.runs_often(item, state):
+        if measurement.is_hypothesis_evaluation(item, state):
             state.running.mode, state.running.counts_once = "strict", True
         if not ahead:
             self.enter(item)
-        self._write("started", _lost(state.draft))
+        self._write("started", _build_lost_episode(state.draft))
 
     def enter(self, item: pytest.Item) -> None:
         """Let what is asserted from now on be the item's, whose turn it is."""
@@ -176,12 +183,12 @@ class EpisodeSession:
         mode = "evaluation" if is_evaluation(item) else "strict"
         identity: Any = {
             "iteration": state.iteration,
-            "iterations": iteration_of(item).of,
+            "iterations": get_iteration(item).of,
             "attempt": state.attempt,
             "mode": mode,
         }
         try:
-            return draft_from_marker(
+            return build_episode_from_marker(
                 item,
                 scenario_id=state.scenario_id,
                 nodeid=state.nodeid,
@@ -229,36 +236,40 @@ class EpisodeSession:
         """Fail a test that returned, over failed checks and hard budgets not kept."""
         state = item.stash[EPISODE]
         state.called = True
-        measuring.keep_unittest_failures(item, state, self._places)
-        measuring.keep_soft_failures(item, state)
-        measuring.keep_property(state)
-        state.subtest_errors += measuring.unawaited(state)
+        measurement.record_unittest_failures(item, state, self._places)
+        measurement.record_soft_failures(item, state)
+        measurement.record_property_assertion(state)
+        state.subtest_errors += measurement.abandon_unawaited_checks(state)
         if not state.subtest_errors:
-            state.subtest_errors += measuring.nothing_asserted(state)
-        state.ended = measuring.with_uncounted(item, _end(state, ending_after_subtests(state)))
-        if measuring.is_measured(item, state) and not state.subtest_errors:
+            state.subtest_errors += measurement.check_for_assertions(state)
+        state.ended = measurement.note_uncounted_asserts(
+            item, _finish_episode(state, get_ending_after_subtests(state))
+        )
+        if measurement.is_measured(item, state) and not state.subtest_errors:
             return
         if lines := (*list_failure_reasons(state.ended), *state.subtest_errors):
-            raise measuring.failed(state, _sentence(state.ended, lines))
+            raise measurement.build_failure(state, _format_failure(state.ended, lines))
 
     def raised(self, item: pytest.Item, error: BaseException) -> None:
         """Fail a test that skipped itself after a check or a subtest had failed."""
         state = item.stash[EPISODE]
         state.called = True
-        measuring.keep_soft_failures(item, state)
+        measurement.record_soft_failures(item, state)
         failed = state.recorder is not None and state.recorder.failed_checks
-        if not measuring.gives_up(error, state) or not (failed or state.subtest_errors):
+        if not measurement.is_own_skip(error, state) or not (failed or state.subtest_errors):
             return
-        if measuring.is_measured(item, state) and not state.subtest_errors:
+        if measurement.is_measured(item, state) and not state.subtest_errors:
             return
-        reason = measuring.given_up(error)
-        state.ended = _end(state, ending_after_subtests(state, Ending("skipped", reason)))
+        reason = measurement.get_skip_reason(error)
+        state.ended = _finish_episode(
+            state, get_ending_after_subtests(state, Ending("skipped", reason))
+        )
         lines = (
             *list_failure_reasons(state.ended),
             *state.subtest_errors,
             f"then skipped: {reason or ''}",
         )
-        raise EpisodeFailed(_sentence(state.ended, lines), pytrace=False) from None
+        raise EpisodeFailed(_format_failure(state.ended, lines), pytrace=False) from None
 
     def interrupt(self, item: pytest.Item, interruption: BaseException) -> None:
         """Write down what there is of an episode that Ctrl-C or `pytest.exit` ended."""
@@ -270,23 +281,23 @@ class EpisodeSession:
         No report will come of it, so the terminal summary is told here.
         """
         state = item.stash[EPISODE]
-        ended = _end(state, Ending("error", reason))
+        ended = _finish_episode(state, Ending("error", reason))
         # It has not ended: this says more of it than the line of its start.
         self._write("started", ended, state.draft)
-        facts = summary_facts(self._redacted(ended))
+        facts = build_summary_record(self._redacted(ended))
         if (reports := item.config.pluginmanager.get_plugin(PLUGIN_NAME)) is not None:
             reports.keep(facts)
 
     def measure(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         """Take a failure out of the call of an evaluation: it is measured, and fails no test."""
         state = item.stash[EPISODE]
-        if call.when != "call" or call.excinfo is None or not measuring.is_measured(item, state):
+        if call.when != "call" or call.excinfo is None or not measurement.is_measured(item, state):
             return
-        ending = measuring.ending_of(call.excinfo, state, self._places)
+        ending = measurement.determine_measured_ending(call.excinfo, state, self._places)
         if ending is None:
             return
         if state.called:
-            state.ended = _end(state, ending)
+            state.ended = _finish_episode(state, ending)
         else:
             state.subtest, self._subtest = ending, state
         call.excinfo = None
@@ -296,18 +307,20 @@ class EpisodeSession:
     ) -> None:
         """Write down how a phase ended, where it ended the episode, and mark the report."""
         state = item.stash[EPISODE]
-        ending = ending_of(call, report, self._places, self._places.relative(item.path))
-        if state.is_evaluation and measuring.is_of_shared_teardown(call):
+        ending = determine_ending(call, report, self._places, self._places.relative(item.path))
+        if state.is_evaluation and measurement.failed_in_shared_teardown(call):
             ending = Ending("passed")
         if call.when == "call" and not state.called:
             self._begin_subtest(state, call, ending)
-            report.user_properties = [e for e in report.user_properties if not is_figure(e[0])]
+            report.user_properties = [
+                e for e in report.user_properties if not is_result_property(e[0])
+            ]
             return
-        ended = _after(state, call, report, ending)
+        ended = _update_after_phase(state, call, report, ending)
         if ended is not None:
             state.ended = ended
             self._write("ended", ended, state.draft)
-        current = state.ended or (state.draft and _lost(state.draft))
+        current = state.ended or (state.draft and _build_lost_episode(state.draft))
         if current is not None:
             self._mark(item, report, self._redacted(current))
         if report.when == "teardown":
@@ -337,15 +350,15 @@ class EpisodeSession:
         """Put the failed subtest, which has its name now, into its episode."""
         state, self._subtest = self._subtest, None
         if state is not None:
-            keep_subtest(state, subtest_name(report))
+            record_subtest(state, format_subtest_name(report))
 
     def _mark(self, item: pytest.Item, report: pytest.TestReport, episode: Episode) -> None:
         """Put the episode's figures where JUnit and the terminal summary find them."""
         state, properties = item.stash[EPISODE], item.user_properties
         others = [entry for entry in properties if not entry[0].startswith(PREFIX)]
         if state.facts is None or item.stash.get(SHOWN, None) is not episode:
-            state.facts, item.stash[SHOWN] = summary_facts(episode), episode
-            own: list[tuple[str, object]] = list(junit_properties(episode))
+            state.facts, item.stash[SHOWN] = build_summary_record(episode), episode
+            own: list[tuple[str, object]] = list(list_junit_properties(episode))
         else:  # the teardown's report says what the call's did
             own = [entry for entry in properties if entry[0].startswith(PREFIX)]
         item.user_properties[:] = [*others, *own]
@@ -356,7 +369,7 @@ class EpisodeSession:
         """Return the episode without secrets; it is asked for by its line and by two reports."""
         known = self._cleaned
         if known is None or known[0] is not self._redactor or known[1] is not episode:
-            known = (self._redactor, episode, redacted(episode, self._redactor))
+            known = (self._redactor, episode, redact_model(episode, self._redactor))
             self._cleaned = known
         return known[2]
 
@@ -373,18 +386,18 @@ class EpisodeSession:
             self._journal.write(line)
 
 
-def _alone(items: Sequence[pytest.Item]) -> Sequence[str]:
+def _list_alone_notes(items: Sequence[pytest.Item]) -> Sequence[str]:
     """Say which episodes run alone, where others are asked to run side by side."""
-    if options.concurrency(items[0].config) == 1:
+    if options.get_concurrency(items[0].config) == 1:
         return ()
-    from ci_agent_eval.pytest_plugin.concurrency.eligible import (  # noqa: PLC0415 - inert until used
-        alone_notes,
+    from ci_agent_eval.pytest_plugin.concurrency.eligibility import (  # noqa: PLC0415 - inert until used
+        build_alone_notes,
     )
 
-    return alone_notes(items)
+    return build_alone_notes(items)
 
 
-def _sentence(episode: Episode, lines: Sequence[str]) -> str:
+def _format_failure(episode: Episode, lines: Sequence[str]) -> str:
     """Return the failure's message; the only complaint stands on the first line."""
     title = f"episode {episode.scenario_id!r}"
     if len(lines) == 1:
@@ -392,26 +405,26 @@ def _sentence(episode: Episode, lines: Sequence[str]) -> str:
     return "\n  ".join([f"{title}: {len(lines)} problems", *lines])
 
 
-def _lost(draft: Episode) -> Episode:
-    return _with(draft, Ending("error", LOST))
+def _build_lost_episode(draft: Episode) -> Episode:
+    return _replace_ending(draft, Ending("error", LOST))
 
 
-def _after(
+def _update_after_phase(
     state: EpisodeItem, call: pytest.CallInfo[None], report: pytest.TestReport, ending: Ending
 ) -> Episode | None:
     """Return the episode as the phase leaves it; None where the phase changes nothing."""
     if report.when == "teardown":
-        return measuring.after_teardown(state, _after_teardown(state, ending))
+        return measurement.add_late_assertions(state, _update_after_teardown(state, ending))
     if report.when == "setup" and report.passed:
         return None
     if state.ended is not None:
-        return _after_judgement(state.ended, call, ending)
+        return _update_after_judgement(state.ended, call, ending)
     if call.excinfo is not None and is_of_subtest(state, call.excinfo.value):
-        ending = ending_after_subtests(state)
-    return _end(state, ending)
+        ending = get_ending_after_subtests(state)
+    return _finish_episode(state, ending)
 
 
-def _end(state: EpisodeItem, ending: Ending) -> Episode:
+def _finish_episode(state: EpisodeItem, ending: Ending) -> Episode:
     """Freeze the episode as it is; without a recorder its setup never got so far."""
     if state.running is not None:
         state.running.ended = True
@@ -420,14 +433,14 @@ def _end(state: EpisodeItem, ending: Ending) -> Episode:
         ended = state.recorder.finish(
             ending.outcome, ending.reason, failed_assertion=ending.assertion, asserted=asserted
         )
-        return _with(ended, ending) if ending.expected else ended
+        return _replace_ending(ended, ending) if ending.expected else ended
     assert state.draft is not None, "an episode begins before it ends"  # noqa: S101 - see begin
     early = () if state.running is None else tuple(state.running.early_assertions)
-    ended = measuring.also(_with(state.draft, ending), early, "in setup")
+    ended = measurement.add_assertions(_replace_ending(state.draft, ending), early, "in setup")
     return Episode.model_validate({**dict(ended), "asserted": asserted})
 
 
-def _with(episode: Episode, ending: Ending) -> Episode:
+def _replace_ending(episode: Episode, ending: Ending) -> Episode:
     """Return the episode with another end; what was to fail is no more than a warning."""
     update: dict[str, Any] = {"outcome": ending.outcome, "reason": ending.reason}
     if ending.expected:
@@ -438,7 +451,9 @@ def _with(episode: Episode, ending: Ending) -> Episode:
     return episode.model_copy(update=update)
 
 
-def _after_judgement(episode: Episode, call: pytest.CallInfo[None], ending: Ending) -> Episode:
+def _update_after_judgement(
+    episode: Episode, call: pytest.CallInfo[None], ending: Ending
+) -> Episode:
     """Keep the judgement, unless an xfail or another plugin turned it round."""
     complained = call.excinfo is not None and isinstance(call.excinfo.value, EpisodeFailed)
     is_known = complained or episode.outcome == "failed"
@@ -446,17 +461,17 @@ def _after_judgement(episode: Episode, call: pytest.CallInfo[None], ending: Endi
         return episode
     if ending.assertion is not None:
         # A plugin failed the test over something that its own episode does not know of.
-        episode = measuring.also(episode, [ending.assertion], "after the test")
-    return _with(episode, ending)
+        episode = measurement.add_assertions(episode, [ending.assertion], "after the test")
+    return _replace_ending(episode, ending)
 
 
-def _after_teardown(state: EpisodeItem, ending: Ending) -> Episode | None:
+def _update_after_teardown(state: EpisodeItem, ending: Ending) -> Episode | None:
     """Make a broken teardown an error, unless the agent had failed before it."""
     if state.ended is None:
-        return _end(state, Ending("skipped", "the test was set up but not called"))
+        return _finish_episode(state, Ending("skipped", "the test was set up but not called"))
     if ending.outcome == "passed":
         return None
     if state.ended.outcome == "failed":
         reason = f"{state.ended.reason or 'a check failed'}; then in teardown: {ending.reason}"
         return state.ended.model_copy(update={"reason": reason})
-    return _with(state.ended, Ending("error", f"in teardown: {ending.reason}"))
+    return _replace_ending(state.ended, Ending("error", f"in teardown: {ending.reason}"))

@@ -27,27 +27,27 @@ PLUGIN_NAME = "ci_agent_eval_reports"
 NOTES = "agent_eval_notes"
 """Key under which an xdist worker hands its notes over."""
 
-Facts = Mapping[str, Any]
+SummaryRecord = Mapping[str, Any]
 
 
 class EpisodeReports:
     """Keeps the last facts of each episode and says them at the end."""
 
     def __init__(self) -> None:
-        self._facts: dict[tuple[Any, ...], Facts] = {}
+        self._facts: dict[tuple[Any, ...], SummaryRecord] = {}
         self._notes: dict[str, None] = {}
-        self.evaluated: dict[tuple[Any, ...], Facts] = {}
+        self.evaluated: dict[tuple[Any, ...], SummaryRecord] = {}
         """The facts of evaluations, of every attempt; their report tells of them."""
-        self.look_up: Callable[[], Iterable[Facts]] | None = None
+        self.look_up: Callable[[], Iterable[SummaryRecord]] | None = None
         """Reads the facts of all episodes from the report directory, where there is one."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what the report says of an episode; a later phase or attempt stands."""
-        facts: Facts | None = getattr(report, ATTRIBUTE, None)
+        facts: SummaryRecord | None = getattr(report, ATTRIBUTE, None)
         if facts is not None:
             self.keep(facts)
 
-    def keep(self, facts: Facts) -> None:
+    def keep(self, facts: SummaryRecord) -> None:
         """Keep an episode's facts in place of earlier ones."""
         # Without the attempt, which stands last: only the last one counts here. Without the
         # scenario, which stands first: a test that returns its episode says it late.
@@ -78,50 +78,52 @@ class EpisodeReports:
             terminalreporter.write_sep("=", "episodes")
             notes = [f"note: {note}" for note in self._notes]
             ordered = sorted(self._facts.values(), key=lambda facts: facts["key"])
-            lines = summary_lines(ordered) if ordered else ()
+            lines = render_summary(ordered) if ordered else ()
             for line in (*notes, *lines):
-                terminalreporter.write_line(printable(line))
+                terminalreporter.write_line(make_printable(line))
 
 
-def summary_lines(episodes: Sequence[Facts]) -> Iterator[str]:
+def render_summary(episodes: Sequence[SummaryRecord]) -> Iterator[str]:
     """Yield the lines of the summary for episodes in their order; what repeats is counted."""
-    sizes = Counter(_scenario(facts) for facts in episodes)
-    failed = [(facts, _why(facts)) for facts in episodes if facts["outcome"] == "failed"]
+    sizes = Counter(_get_scenario(facts) for facts in episodes)
+    failed = [(facts, _format_failure(facts)) for facts in episodes if facts["outcome"] == "failed"]
     errors = [
-        (facts, _first_line(facts["reason"])) for facts in episodes if facts["outcome"] == "error"
+        (facts, _get_first_line(facts["reason"]))
+        for facts in episodes
+        if facts["outcome"] == "error"
     ]
     over = [(facts, violation) for facts in episodes for violation in facts["violations"]]
     for word, found in (("FAILED", failed), ("ERROR ", errors), ("BUDGET", over)):
-        times = Counter((_scenario(facts), text) for facts, text in found)
+        times = Counter((_get_scenario(facts), text) for facts, text in found)
         for (scenario, text), number in times.items():
             size = sizes[scenario]
             share = f" [{number} of {size} iterations]" if size > 1 else ""
-            yield f"{word} {_title(scenario)}: {text}{share}"
-    yield _totals(episodes)
+            yield f"{word} {_format_title(scenario)}: {text}{share}"
+    yield _format_totals(episodes)
 
 
-def _scenario(facts: Facts) -> tuple[str, str]:
+def _get_scenario(facts: SummaryRecord) -> tuple[str, str]:
     return facts["scenario_id"], facts["agent"] or ""
 
 
-def _title(scenario: tuple[str, str]) -> str:
+def _format_title(scenario: tuple[str, str]) -> str:
     name, agent = scenario
     return f"{name} (agent {agent})" if agent else name
 
 
-def _why(facts: Facts) -> str:
+def _format_failure(facts: SummaryRecord) -> str:
     failed: Sequence[str] = facts["failed"]
     if not failed:
-        return _first_line(facts["reason"])
+        return _get_first_line(facts["reason"])
     more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-    return _first_line(failed[0]) + more
+    return _get_first_line(failed[0]) + more
 
 
-def _first_line(text: str | None) -> str:
+def _get_first_line(text: str | None) -> str:
     return (text or "no reason given").partition("\n")[0]
 
 
-def _totals(episodes: Sequence[Facts]) -> str:
+def _format_totals(episodes: Sequence[SummaryRecord]) -> str:
     outcomes = [facts["outcome"] for facts in episodes]
     counts = [
         f"{outcomes.count(outcome)} {word}"
@@ -146,6 +148,6 @@ def _totals(episodes: Sequence[Facts]) -> str:
 _WORDS = {"passed": "passed", "failed": "failed", "error": "errored", "skipped": "skipped"}
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """Replace control characters: an episode's text must not steer the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -131,10 +131,10 @@ def _active_fixtures(request):
 
 def _loop_fixtures():
     """Say whether a module of pytest-asyncio, where there is one, is known by its globals."""
-    from ci_agent_eval.pytest_plugin.concurrency.loop_members import of_pytest_asyncio
+    from ci_agent_eval.pytest_plugin.concurrency.loop_members import is_from_pytest_asyncio
 
     plugin = pytest.importorskip("pytest_asyncio.plugin")
-    return of_pytest_asyncio(plugin.is_async_test) and not of_pytest_asyncio(looked_up)
+    return is_from_pytest_asyncio(plugin.is_async_test) and not is_from_pytest_asyncio(looked_up)
 
 
 def _determine_setup(config):
@@ -147,9 +147,9 @@ def _determine_setup(config):
 
 
 def looked_up(item, name):
-    from ci_agent_eval.pytest_plugin.concurrency.fixtures import looked_up
+    from ci_agent_eval.pytest_plugin.concurrency.fixtures import look_up_definitions
 
-    return looked_up(item, name)
+    return look_up_definitions(item, name)
 
 
 def _initrequest(request):

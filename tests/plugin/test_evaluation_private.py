@@ -13,8 +13,8 @@ from _pytest._io.saferepr import saferepr
 from _pytest.assertion import rewrite
 from _pytest.skipping import xfailed_key
 
-from ci_agent_eval.pytest_plugin.evaluation.explained import explain_asserts
-from ci_agent_eval.pytest_plugin.evaluation.transform import REASON, RECORDER
+from ci_agent_eval.pytest_plugin.evaluation.assert_transform import REASON, RECORDER
+from ci_agent_eval.pytest_plugin.evaluation.pass_explanations import explain_asserts
 
 SOURCE = b"def test():\n    assert a == b, message\n"
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.pytest_plugin.episodes.redacted import redacted
+from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
 from ci_agent_eval.redaction import REDACTED, Redactor
 
 SECRET = "Zx9-plain-value"
@@ -57,7 +57,7 @@ def test_every_text_of_an_episode_is_redacted():
     episode = Episode.model_validate(full_of(SECRET, Episode))
     before = episode.model_dump(mode="json")
     assert texts_in(before) >= 25
-    after = redacted(episode, REDACTOR)
+    after = redact_model(episode, REDACTOR)
     assert SECRET not in after.model_dump_json()
     assert after.model_dump_json().count(REDACTED) == texts_in(before)
     assert (after.key[2:], after.outcome) == (episode.key[2:], episode.outcome)
@@ -72,7 +72,7 @@ def test_the_fixed_words_of_the_contract_are_no_secrets():
             "trajectory": {"turns": [{"role": "assistant", "content": "passed"}]},
         }
     )
-    after = redacted(episode, words)
+    after = redact_model(episode, words)
     assert (after.gate, after.outcome) == ("required", "passed")
     assert after.trajectory is not None
     assert (after.trajectory.turns[0].role, after.trajectory.turns[0].content) == (

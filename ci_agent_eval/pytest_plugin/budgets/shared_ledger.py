@@ -37,7 +37,7 @@ STARTED = pytest.StashKey[float]()
 clock = time.monotonic
 
 
-def tell_worker(node: Any) -> None:
+def send_ledger_to_worker(node: Any) -> None:
     """Tell an xdist worker where the run's file is; it is made by whoever needs it first."""
     config: pytest.Config = node.config
     if FOLDER not in config.stash:
@@ -52,10 +52,10 @@ def tell_worker(node: Any) -> None:
     node.workerinput[WORKER_LEDGER] = told
 
 
-def started(config: pytest.Config) -> float:
+def get_start_time(config: pytest.Config) -> float:
     """Return when the session began, the main process's; now, on another machine."""
     if is_worker(config) and ledger_file(config) is not None:
-        told: float = _told(config)["started"]
+        told: float = _get_worker_input(config)["started"]
         return told
     return config.stash.setdefault(STARTED, clock())
 
@@ -68,8 +68,8 @@ def ledger_file(config: pytest.Config) -> LedgerFile | None:
     if FILE in config.stash:
         return config.stash[FILE]
     folder = config.stash.get(FOLDER, None)
-    if is_worker(config) and _told(config)["machine"] == platform.node():
-        folder = Path(_told(config)["folder"])
+    if is_worker(config) and _get_worker_input(config)["machine"] == platform.node():
+        folder = Path(_get_worker_input(config)["folder"])
     if folder is None:
         return None
     from ci_agent_eval.storage.ledger.file import LedgerFile  # noqa: PLC0415 - inert until used
@@ -79,12 +79,12 @@ def ledger_file(config: pytest.Config) -> LedgerFile | None:
     return config.stash[FILE]
 
 
-def _told(config: pytest.Config) -> dict[str, Any]:
+def _get_worker_input(config: pytest.Config) -> dict[str, Any]:
     told: dict[str, Any] = config.workerinput[WORKER_LEDGER]  # type: ignore[attr-defined]
     return told
 
 
-def windows(config: pytest.Config) -> Callable[[str], SharedRateWindows] | None:
+def get_rate_window_factory(config: pytest.Config) -> Callable[[str], SharedRateWindows] | None:
     """Return what makes the rate limits of a provider; None where no other process has any."""
     file = ledger_file(config)
     if file is None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ci_agent_eval.engine.limits import RunUsage as SpentByRun
 
 
-class Account:
+class EpisodeSpending:
     """One episode's: what is recorded, and what runs have spent that are not recorded yet."""
 
     def __init__(self, budgets: SuiteBudgetMonitor, name: str) -> None:
@@ -54,12 +54,12 @@ class Account:
         self._budgets.spend(self._name, whole.cost_usd, whole.tokens)
 
 
-class Accounts:
+class SpendingTracker:
     """Of all episodes that one process has at work."""
 
     def __init__(self, budgets: SuiteBudgetMonitor) -> None:
         self._budgets = budgets
-        self._open: dict[str, Account] = {}
+        self._open: dict[str, EpisodeSpending] = {}
         self._begun: set[str] = set()
 
     def open(self, item: pytest.Item, recorder: EpisodeRecorder) -> None:
@@ -67,7 +67,7 @@ class Accounts:
         state = item.stash[EPISODE]
         self._begun.add(f"{item.nodeid}\n{state.iteration}")
         name = f"{item.nodeid}\n{state.iteration}\n{state.attempt}"
-        self._open[item.nodeid] = account = Account(self._budgets, name)
+        self._open[item.nodeid] = account = EpisodeSpending(self._budgets, name)
         recorder.on_spent = account.record
 
     @property

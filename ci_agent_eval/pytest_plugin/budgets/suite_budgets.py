@@ -16,14 +16,14 @@ from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetK
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.limits import RunUsage
-    from ci_agent_eval.pytest_plugin.budgets.stop import BudgetStop
+    from ci_agent_eval.pytest_plugin.budgets.budget_stop import BudgetStop
     from ci_agent_eval.storage.ledger.budget_monitor import SuiteBudgetMonitor
 
 NAME = "ci_agent_eval_suite_budgets"
 """What pytest knows the object by that keeps the budgets of the suite."""
 
 
-def amount(text: str) -> float:
+def parse_amount(text: str) -> float:
     """Return an amount; raises argparse's error, which pytest prints as usage."""
     try:
         number = float(text)
@@ -34,7 +34,7 @@ def amount(text: str) -> float:
     return number
 
 
-def whole_amount(text: str) -> int:
+def parse_whole_amount(text: str) -> int:
     """Return a whole amount; raises as `amount` does."""
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"give a whole number, 0 or more (got {text!r})")
@@ -45,55 +45,59 @@ KINDS = tuple(kind for kind in SUITE_BUDGET_KINDS if kind.spent)
 """The budgets at which a running suite stops."""
 
 
-def add_options(parser: pytest.Parser) -> None:
+def add_budget_options(parser: pytest.Parser) -> None:
     """Add an option and an ini setting for each budget of the suite."""
     group = parser.getgroup("episodes")
     for kind in KINDS:
         option = "--" + kind.name.replace("_", "-")
-        group.addoption(option, metavar=kind.metavar, type=_reader(kind), help=kind.option_help)
+        group.addoption(
+            option, metavar=kind.metavar, type=_choose_parser(kind), help=kind.option_help
+        )
         parser.addini(kind.name, f"as {option}", default="")
 
 
-def _reader(kind: SuiteBudgetKind) -> Callable[[str], float]:
-    return whole_amount if kind.is_whole else amount
+def _choose_parser(kind: SuiteBudgetKind) -> Callable[[str], float]:
+    return parse_whole_amount if kind.is_whole else parse_amount
 
 
-def configure(config: pytest.Config) -> None:
+def register_budget_stop(config: pytest.Config) -> None:
     """Keep the budgets of the suite where there are any. Raises pytest.UsageError."""
-    given = {kind.name: _given(config, kind) for kind in KINDS}
+    given = {kind.name: _read_limit(config, kind) for kind in KINDS}
     limits = {name: limit for name, limit in given.items() if limit is not None}
     if config.option.collectonly or not limits:
         return
-    from ci_agent_eval.pytest_plugin.budgets.stop import BudgetStop  # noqa: PLC0415 - if needed
+    from ci_agent_eval.pytest_plugin.budgets.budget_stop import BudgetStop  # noqa: PLC0415 - if needed
     from ci_agent_eval.storage.ledger.limits import SuiteLimits  # noqa: PLC0415 - as above
 
     config.pluginmanager.register(BudgetStop(config, SuiteLimits(limits)), NAME)
 
 
-def _given(config: pytest.Config, kind: SuiteBudgetKind) -> float | None:
+def _read_limit(config: pytest.Config, kind: SuiteBudgetKind) -> float | None:
     option: float | None = getattr(config.option, kind.name)
     if option is not None:
         return option
     text = str(config.getini(kind.name)).strip()
     try:
-        return _reader(kind)(text) if text else None
+        return _choose_parser(kind)(text) if text else None
     except argparse.ArgumentTypeError as error:
         raise pytest.UsageError(f"ini setting {kind.name}: {error}") from None
 
 
-def stop_of(config: pytest.Config) -> BudgetStop | None:
+def get_budget_stop(config: pytest.Config) -> BudgetStop | None:
     """Return what stops the run at its budgets; None where it has none."""
     found: BudgetStop | None = config.pluginmanager.get_plugin(NAME)
     return found
 
 
-def on_spent(config: pytest.Config) -> Callable[[str, object, RunUsage | None], None] | None:
+def get_spending_listener(
+    config: pytest.Config,
+) -> Callable[[str, object, RunUsage | None], None] | None:
     """Return what the engine tells of each answer; None where nobody asks."""
-    found = stop_of(config)
+    found = get_budget_stop(config)
     return None if found is None else found.kept.accounts.run
 
 
-def of(config: pytest.Config) -> SuiteBudgetMonitor | None:
+def get_suite_budgets(config: pytest.Config) -> SuiteBudgetMonitor | None:
     """Return the budgets of the running suite; None where it has none."""
-    found = stop_of(config)
+    found = get_budget_stop(config)
     return None if found is None else found.kept.budgets

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ci_agent_eval.opik.decorators.decorators import LINKED_ATTRIBUTE, RETURNING_ATTRIBUTE
-from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
+from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
 from ci_agent_eval.pytest_plugin.options import MARKER_HELP
 
 if TYPE_CHECKING:
@@ -149,13 +149,13 @@ def asks_for_fixture(item: pytest.Item) -> bool:
     return False
 
 
-def soft_failures(config: pytest.Config) -> Any:
+def get_soft_failure_log(config: pytest.Config) -> Any:
     """Return the module in which pytest-check collects failures; None where it is not in use."""
     plugin: Any = sys.modules.get("pytest_check.plugin")
     is_used = plugin is not None and config.pluginmanager.is_registered(plugin)
     return plugin.check_log if is_used else None
 
 
-def plugin_name(plugin: Any) -> str:
+def get_plugin_name(plugin: Any) -> str:
     """Return the dotted name of the module that a plugin is, or whose object it is."""
     return str(getattr(plugin, "__name__", None) or type(plugin).__module__)

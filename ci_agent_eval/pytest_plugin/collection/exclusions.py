@@ -16,8 +16,8 @@ import pytest
 
 from ci_agent_eval.contract.results import CollectionError, CollectionSkip, Session
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.episodes.endings import first_lines
-from ci_agent_eval.pytest_plugin.episodes.places import Places
+from ci_agent_eval.pytest_plugin.episodes.endings import shorten_message
+from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.redaction import Redactor
 
 
@@ -27,7 +27,7 @@ class CollectionOutcome:
     def __init__(self, config: pytest.Config, redactor: Redactor) -> None:
         self._config = config
         self._redactor = redactor
-        self._places = Places.of(config.rootpath, os.environ)
+        self._places = RepositoryPaths.of(config.rootpath, os.environ)
         self.errors: dict[str, str] = {}
         self._skips: dict[str, str] = {}
 
@@ -37,17 +37,17 @@ class CollectionOutcome:
             self.errors[self._redactor.text(report.nodeid)] = report.longreprtext
         elif report.skipped:
             path = self._config.rootpath / report.nodeid.partition("::")[0]
-            self._skips[self._places.relative(path) or report.nodeid] = _skip_reason(report)
+            self._skips[self._places.relative(path) or report.nodeid] = _get_skip_reason(report)
 
     def restrict(self, session: Session) -> Session:
         """Return the session with what the command line leaves out on purpose."""
         if options.PARSER not in self._config.stash:
             return session
-        asked = _parse_asked(self._config)
-        paths = _named_paths(asked, self._config, self._places)
+        asked = _parse_run_arguments(self._config)
+        paths = _list_named_paths(asked, self._config, self._places)
         clean = self._redactor.text
         update: dict[str, Any] = {
-            "restrictions": tuple(map(clean, _restrictions(asked))),
+            "restrictions": tuple(map(clean, _list_restrictions(asked))),
             "paths": tuple(map(clean, paths)),
         }
         return session.model_copy(update=update)
@@ -57,17 +57,17 @@ class CollectionOutcome:
         clean = self._redactor.text
         return {
             "collection_errors": tuple(
-                CollectionError(nodeid=nodeid, message=first_lines(clean(text)))
+                CollectionError(nodeid=nodeid, message=shorten_message(clean(text)))
                 for nodeid, text in sorted(self.errors.items())
             ),
             "collection_skips": tuple(
-                CollectionSkip(file=clean(file), reason=first_lines(clean(reason)))
+                CollectionSkip(file=clean(file), reason=shorten_message(clean(reason)))
                 for file, reason in sorted(self._skips.items())
             ),
         }
 
 
-def _skip_reason(report: pytest.CollectReport) -> str:
+def _get_skip_reason(report: pytest.CollectReport) -> str:
     """Return why a file was skipped, without the word that pytest puts before it."""
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
     return str(reason).removeprefix("Skipped: ")
@@ -85,19 +85,19 @@ _RESTRICTING = {
 """pytest's options that leave tests out, by where its parser puts them."""
 
 
-def _asked_arguments(config: pytest.Config) -> list[str]:
+def _list_run_arguments(config: pytest.Config) -> list[str]:
     """Return the arguments of this one run; those of a plain `pytest` and `PYTEST_ADDOPTS`."""
     given = config.option.episode_asked
     own = json.loads(given) if given else [str(each) for each in config.invocation_params.args]
     return [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *own]
 
 
-def _parse_asked(config: pytest.Config) -> Any:
+def _parse_run_arguments(config: pytest.Config) -> Any:
     """Return the arguments of this one run as pytest's own parser reads them, without defaults."""
-    return config.stash[options.PARSER].parse_known_args(_asked_arguments(config))
+    return config.stash[options.PARSER].parse_known_args(_list_run_arguments(config))
 
 
-def _restrictions(asked: Any) -> Iterator[str]:
+def _list_restrictions(asked: Any) -> Iterator[str]:
     """Yield the arguments that leave tests out, as they may be written on a command line."""
     for name, option in _RESTRICTING.items():
         value = getattr(asked, name, None)
@@ -107,7 +107,7 @@ def _restrictions(asked: Any) -> Iterator[str]:
     yield from (path for path in asked.file_or_dir if "::" in path)
 
 
-def _named_paths(asked: Any, config: pytest.Config, places: Places) -> Sequence[str]:
+def _list_named_paths(asked: Any, config: pytest.Config, places: RepositoryPaths) -> Sequence[str]:
     """Return the files and folders that were named, relative to the repository root."""
     named = [path for path in asked.file_or_dir if "::" not in path]
     found = (places.relative(os.path.normpath(config.invocation_params.dir / p)) for p in named)

@@ -20,14 +20,14 @@ from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.collection import iterations
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, NAME, owns_marker
-from ci_agent_eval.pytest_plugin.episodes.marker import marker_arguments
+from ci_agent_eval.pytest_plugin.episodes.marker import read_marker_arguments
 
 _MOST = 3
 """Tests that a note names."""
 
 
 @dataclass
-class _Scenario:
+class _ScenarioRequirements:
     """What the selected tests ask of one scenario."""
 
     count: int = 0
@@ -41,37 +41,37 @@ class _Scenario:
         self.passes += [passes] if isinstance(passes, int) else []
 
 
-def notes(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
+def list_notes(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
     """Yield a sentence for each requirement that this run cannot show to be met."""
-    scenarios: dict[tuple[str, str], _Scenario] = {}
+    scenarios: dict[tuple[str, str], _ScenarioRequirements] = {}
     for item in items:
-        arguments = _arguments(item)
+        arguments = _read_arguments(item)
         name = str(arguments.get("scenario_id") or item.stash[EPISODE].scenario_id)
         key = name, str(arguments.get("agent") or "")
-        scenarios.setdefault(key, _Scenario()).take(arguments)
+        scenarios.setdefault(key, _ScenarioRequirements()).take(arguments)
     for (name, agent), scenario in sorted(scenarios.items()):
         title = f"{name} (agent {agent})" if agent else name
-        yield from _too_few_to_pass(title, scenario)
-        yield from _too_few_to_prove(title, scenario)
-    yield from _not_repeated(items, default)
-    yield from _foreign_markers(items)
+        yield from _note_unreachable_passes(title, scenario)
+        yield from _note_unprovable_rate(title, scenario)
+    yield from _note_unrepeated(items, default)
+    yield from _note_foreign_markers(items)
 
 
-def _arguments(item: pytest.Item) -> Mapping[str, Any]:
+def _read_arguments(item: pytest.Item) -> Mapping[str, Any]:
     try:
-        return marker_arguments(item)
+        return read_marker_arguments(item)
     except InputError:
         return {}  # the item's setup says what is wrong with its marker
 
 
-def _too_few_to_pass(title: str, scenario: _Scenario) -> Iterator[str]:
+def _note_unreachable_passes(title: str, scenario: _ScenarioRequirements) -> Iterator[str]:
     needed = max(scenario.passes, default=0)
     if needed > scenario.count:
         runs = pluralize(scenario.count, "iteration")
         yield f"{title}: min_passes {needed} of {runs} cannot be reached; run {needed} or more"
 
 
-def _too_few_to_prove(title: str, scenario: _Scenario) -> Iterator[str]:
+def _note_unprovable_rate(title: str, scenario: _ScenarioRequirements) -> Iterator[str]:
     rate = max(scenario.rates, default=0.0)
     if scenario.count == 1 or not 0 <= rate < 1:
         return
@@ -85,8 +85,8 @@ def _too_few_to_prove(title: str, scenario: _Scenario) -> Iterator[str]:
         )
 
 
-def _not_repeated(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
-    found = sorted(item.nodeid for item in iterations.not_repeated(items, default))
+def _note_unrepeated(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
+    found = sorted(item.nodeid for item in iterations.find_unrepeated_episodes(items, default))
     if found:
         more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
         yield (
@@ -95,7 +95,7 @@ def _not_repeated(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
         )
 
 
-def _foreign_markers(items: Sequence[pytest.Item]) -> Iterator[str]:
+def _note_foreign_markers(items: Sequence[pytest.Item]) -> Iterator[str]:
     marked = [item for item in items if item.get_closest_marker(NAME) is not None]
     ignored = sorted(item.nodeid for item in marked if not owns_marker(item))
     if ignored:

@@ -18,20 +18,20 @@ from ci_agent_eval.contract.results import RemovedScenario
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection.detection import is_episode
-from ci_agent_eval.pytest_plugin.episodes.conversations import scenario_of
-from ci_agent_eval.pytest_plugin.episodes.marker import draft_from_marker
-from ci_agent_eval.pytest_plugin.episodes.places import Places
-from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
+from ci_agent_eval.pytest_plugin.episodes.conversations import get_default_scenario
+from ci_agent_eval.pytest_plugin.episodes.marker import build_episode_from_marker
+from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
 from ci_agent_eval.recording import build_initial_episode
 
 _PASSING_ON = ("pluggy", "ci_agent_eval")
 """Packages whose frames stand between a hook and what called it."""
 
 
-class Collected:
+class RemovedEpisodes:
     """Watches a collection: what was collected, and what deselected it."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: RepositoryPaths) -> None:
         self._places = places
         self._items: list[pytest.Item] = []
         self._left_out: Counter[str] = Counter()
@@ -43,7 +43,7 @@ class Collected:
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Tell what pytest's own options left out from what others deselected."""
-        caller = _caller(sys._getframe(1))  # noqa: SLF001 - inspect.stack reads whole files
+        caller = _find_hook_caller(sys._getframe(1))  # noqa: SLF001 - inspect.stack reads whole files
         name = str(caller.f_globals.get("__name__", ""))
         if name.partition(".")[0] == "_pytest":
             self._left_out.update(item.nodeid for item in items)
@@ -59,35 +59,35 @@ class Collected:
             if expected[item.nodeid]:
                 expected[item.nodeid] -= 1
             elif is_episode(item):
-                draft = draft_of(item)
+                draft = build_collected_episode(item)
                 found[draft.scenario_id, draft.gate, self._removers.get(item.nodeid, "")] += 1
-        return tuple(_removed(found))
+        return tuple(_build_removed_scenarios(found))
 
 
-def watch(config: pytest.Config) -> None:
+def watch_collection(config: pytest.Config) -> None:
     """Watch the collection of this process."""
     config.pluginmanager.register(
-        Collected(Places.of(config.rootpath, os.environ)), options.COLLECTED
+        RemovedEpisodes(RepositoryPaths.of(config.rootpath, os.environ)), options.REMOVED_EPISODES
     )
 
 
-def _removed(found: Counter[tuple[str, str, str]]) -> Iterator[RemovedScenario]:
+def _build_removed_scenarios(found: Counter[tuple[str, str, str]]) -> Iterator[RemovedScenario]:
     for (scenario, gate, by), number in sorted(found.items()):
         values = {"scenario_id": scenario, "gate": gate, "iterations": number, "by": by or None}
         yield RemovedScenario.model_validate(values)
 
 
-def draft_of(item: pytest.Item) -> Episode:
+def build_collected_episode(item: pytest.Item) -> Episode:
     """Return what the item's marker says; of one that cannot be read, only its scenario."""
     mode: Mode = "evaluation" if is_evaluation(item) else "strict"
     try:
-        return draft_from_marker(item, scenario_id=scenario_of(item), mode=mode)
+        return build_episode_from_marker(item, scenario_id=get_default_scenario(item), mode=mode)
     except InputError:
-        return build_initial_episode(scenario_of(item), mode=mode)
+        return build_initial_episode(get_default_scenario(item), mode=mode)
 
 
-def _caller(frame: FrameType | None) -> FrameType:
+def _find_hook_caller(frame: FrameType | None) -> FrameType:
     """Return the innermost frame that called a hook."""
     assert frame is not None, "pytest is always among the callers"  # noqa: S101 - of any hook
     name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    return _caller(frame.f_back) if name in _PASSING_ON else frame
+    return _find_hook_caller(frame.f_back) if name in _PASSING_ON else frame

@@ -15,71 +15,71 @@ from ci_agent_eval.contract.results import Shard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
-from ci_agent_eval.pytest_plugin.collection.iterations import whole_nodeid
+from ci_agent_eval.pytest_plugin.collection.iterations import get_base_nodeid
 from ci_agent_eval.storage.sharding import assign_shards, hash_shard_plan, parse_shard
 
 _LARGEST = 256 * 1024 * 1024
 
 
-def select(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
+def select_shard_items(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
     """Keep the items of this shard, in their order; return the others.
 
     All iterations of a scenario stay together. Every shard has to see the same items.
     """
-    index, count = _shard(config)
-    units = [_unit(item) for item in items]
-    assigned = assign_shards(units, count, _durations(config))
+    index, count = _parse_shard_option(config)
+    units = [_get_sharding_unit(item) for item in items]
+    assigned = assign_shards(units, count, _load_given_durations(config))
     kept = [item for item, unit in zip(items, units, strict=True) if assigned[unit] == index]
     left = [item for item, unit in zip(items, units, strict=True) if assigned[unit] != index]
-    config.stash[options.SHARD] = declared(config, os.environ).model_copy(
+    config.stash[options.SHARD] = get_requested_shard(config, os.environ).model_copy(
         update={"plan": hash_shard_plan(assigned), "empty": not kept}
     )
     items[:] = kept
     return left
 
 
-def declared(config: pytest.Config, environ: Mapping[str, str]) -> Shard:
+def get_requested_shard(config: pytest.Config, environ: Mapping[str, str]) -> Shard:
     """Return the shard that was asked for, of which run of a workflow and which attempt at it."""
-    index, count = _shard(config)
+    index, count = _parse_shard_option(config)
     return Shard(
         index=index,
         count=count,
         run=environ.get("GITHUB_RUN_ID") or None,
-        attempt=attempt_of(environ),
+        attempt=get_workflow_attempt(environ),
     )
 
 
-def attempt_of(environ: Mapping[str, str]) -> int:
+def get_workflow_attempt(environ: Mapping[str, str]) -> int:
     """Return which attempt at its workflow run this is; 1 outside of one."""
     attempt = environ.get("GITHUB_RUN_ATTEMPT", "1")
     return int(attempt) if attempt.isdecimal() else 1
 
 
-def _shard(config: pytest.Config) -> tuple[int, int]:
+def _parse_shard_option(config: pytest.Config) -> tuple[int, int]:
     try:
         return parse_shard(str(config.option.shard))
     except InputError as error:
         raise pytest.UsageError(f"--shard: {error}") from None
 
 
-def _unit(item: pytest.Item) -> str:
+def _get_sharding_unit(item: pytest.Item) -> str:
     """Return what an item is split off by: its scenario; of a test that is none, itself."""
     if detection.is_marked(item):
         for mark in item.iter_markers(detection.NAME):
             named = mark.kwargs.get("scenario_id") or next(iter(mark.args), None)
             if isinstance(named, str):
                 return named
-    return whole_nodeid(item)
+    return get_base_nodeid(item)
 
 
-def _durations(config: pytest.Config) -> Mapping[str, float]:
+def _load_given_durations(config: pytest.Config) -> Mapping[str, float]:
     """Return milliseconds by scenario, out of the results of an earlier run."""
     given = config.option.shard_durations
     if not given:
         return {}
     path = config.invocation_params.dir / str(given)
     try:
-        return _read(path / "results.json" if path.is_dir() else path)
+        return _load_durations(path / "results.json" if path.is_dir() else path)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         why = getattr(error, "strerror", None) or "it is no results.json"
         raise pytest.UsageError(
@@ -87,15 +87,15 @@ def _durations(config: pytest.Config) -> Mapping[str, float]:
         ) from None
 
 
-def _read(path: Path) -> Mapping[str, float]:
+def _load_durations(path: Path) -> Mapping[str, float]:
     if path.stat().st_size > _LARGEST:
         raise ValueError("too large")
     totals: dict[str, float] = defaultdict(float)
-    for episode in _episodes(json.loads(path.read_bytes())):
+    for episode in _get_episodes(json.loads(path.read_bytes())):
         totals[str(episode["scenario_id"])] += float(episode.get("duration_ms") or 0.0)
     return totals
 
 
-def _episodes(document: Any) -> Iterable[Mapping[str, Any]]:
+def _get_episodes(document: Any) -> Iterable[Mapping[str, Any]]:
     episodes: Iterable[Mapping[str, Any]] = document["episodes"]
     return episodes

@@ -20,7 +20,7 @@ _SIGNAL = getattr(signal, "SIGALRM", None)
 
 
 @contextmanager
-def guarded(
+def guard_alarm(
     is_others: Callable[[asyncio.Task[Any] | None], bool],
     loop: asyncio.AbstractEventLoop,
     interrupt: Callable[[BaseException], None],

@@ -17,8 +17,8 @@ import pytest
 
 from ci_agent_eval.authoring.conversations.single_task import SingleTaskRunner
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.pytest_plugin.concurrency.loop import SessionLoop
-from ci_agent_eval.pytest_plugin.concurrency.loop_members import ON_OUR_LOOP, unwrap
+from ci_agent_eval.pytest_plugin.concurrency.loop_members import ON_OUR_LOOP, unwrap_asyncio_test
+from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its fixtures
 
@@ -27,7 +27,7 @@ _UNSET = object()
 
 
 @contextmanager
-def on_our_loop(definition: Any, request: pytest.FixtureRequest) -> Iterator[None]:
+def run_on_session_loop(definition: Any, request: pytest.FixtureRequest) -> Iterator[None]:
     """Put a plain fixture in the place of an async one, while pytest sets it up.
 
     It raises InputError where an event loop runs already: pytest cannot wait for it there.
@@ -35,9 +35,9 @@ def on_our_loop(definition: Any, request: pytest.FixtureRequest) -> Iterator[Non
     before, loop = definition.func, SessionLoop.of(request.config)
     is_refused = loop.is_occupied
     definition.func = (
-        _refusing(definition.argname, request)
+        _build_refusal(definition.argname, request)
         if is_refused
-        else _plain(_bound(definition, request), definition, loop)
+        else _build_plain_fixture(_bind_function(definition, request), definition, loop)
     )
     try:
         yield
@@ -47,7 +47,7 @@ def on_our_loop(definition: Any, request: pytest.FixtureRequest) -> Iterator[Non
             definition.finish(request)
 
 
-def _refusing(name: str, request: pytest.FixtureRequest) -> Callable[..., Any]:
+def _build_refusal(name: str, request: pytest.FixtureRequest) -> Callable[..., Any]:
     nodeid = request._pyfuncitem.nodeid  # noqa: SLF001 - that of the test, whatever the scope
 
     def refuse(*_: Any, **__: Any) -> None:
@@ -59,9 +59,9 @@ def _refusing(name: str, request: pytest.FixtureRequest) -> Callable[..., Any]:
     return refuse
 
 
-def _bound(definition: Any, request: pytest.FixtureRequest) -> Callable[..., Any]:
+def _bind_function(definition: Any, request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Return the fixture's function, bound to the test's own instance as pytest binds it."""
-    function, instance = unwrap(definition.func), request.instance
+    function, instance = unwrap_asyncio_test(definition.func), request.instance
     owner = getattr(function, "__self__", None)
     if instance is None:
         return function
@@ -72,13 +72,15 @@ def _bound(definition: Any, request: pytest.FixtureRequest) -> Callable[..., Any
     return function
 
 
-def _plain(function: Callable[..., Any], definition: Any, loop: SessionLoop) -> Callable[..., Any]:
+def _build_plain_fixture(
+    function: Callable[..., Any], definition: Any, loop: SessionLoop
+) -> Callable[..., Any]:
     """Return a generator function for pytest to run.
 
     Older versions of pytest-asyncio have added arguments to the fixture that it does not take.
     """
     names = inspect.signature(function).parameters
-    runs = _generator if inspect.isasyncgenfunction(function) else _coroutine
+    runs = _run_generator if inspect.isasyncgenfunction(function) else _run_coroutine
 
     @wraps(function, updated=())  # what other plugins have noted on it is not for this one
     def plain(*_: Any, **arguments: Any) -> Generator[Any, None, None]:
@@ -92,16 +94,16 @@ def _plain(function: Callable[..., Any], definition: Any, loop: SessionLoop) -> 
     return plain
 
 
-def _coroutine(
+def _run_coroutine(
     function: Callable[..., Any], arguments: Mapping[str, Any], loop: SessionLoop
 ) -> Generator[Any, None, None]:
     context = copy_context()
     value = loop.run(function(**arguments), context)
-    with _variables_of(context):
+    with _apply_variables(context):
         yield value
 
 
-def _generator(
+def _run_generator(
     function: Callable[..., AsyncGenerator[Any, None]],
     arguments: Mapping[str, Any],
     loop: SessionLoop,
@@ -109,24 +111,24 @@ def _generator(
     context = copy_context()
     task, generator = SingleTaskRunner(loop.run_awaitable, context), function(**arguments)
     try:
-        value = task(_advance(generator))
+        value = task(_advance_generator(generator))
         if value is _END:
             return  # pytest says that it yields nothing
-        with _variables_of(context):
+        with _apply_variables(context):
             yield value
-            if task(_advance(generator)) is not _END:
+            if task(_advance_generator(generator)) is not _END:
                 task(generator.aclose())
                 pytest.fail(f"{function.__name__}: the fixture yields twice", pytrace=False)
     finally:
         task.end()
 
 
-async def _advance(generator: AsyncGenerator[Any, None]) -> Any:
+async def _advance_generator(generator: AsyncGenerator[Any, None]) -> Any:
     return await anext(generator, _END)
 
 
 @contextmanager
-def _variables_of(context: Context) -> Iterator[None]:
+def _apply_variables(context: Context) -> Iterator[None]:
     """Let the context variables that a fixture has set be seen until it is torn down."""
     here = copy_context()
     changed = [(var, value) for var, value in context.items() if here.get(var, _UNSET) is not value]

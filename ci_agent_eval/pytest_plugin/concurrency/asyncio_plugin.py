@@ -17,8 +17,8 @@ import pytest
 from _pytest.scope import Scope
 
 from ci_agent_eval.pytest_plugin.concurrency.fixtures import OwnDefinitions
-from ci_agent_eval.pytest_plugin.concurrency.loop import SessionLoop
-from ci_agent_eval.pytest_plugin.concurrency.loop_members import of_pytest_asyncio
+from ci_agent_eval.pytest_plugin.concurrency.loop_members import is_from_pytest_asyncio
+from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 
 T = TypeVar("T")
 
@@ -44,33 +44,33 @@ class LoopRunner:
         return self._loop.loop
 
 
-def give_our_loop(item: pytest.Function) -> None:
+def use_session_loop(item: pytest.Function) -> None:
     """Give a test our loop wherever it, or a fixture of its, asks for one of pytest-asyncio's."""
     before = item._fixtureinfo  # noqa: SLF001 - see OwnDefinitions
-    definitions = OwnDefinitions(item, _with_our_loop)
+    definitions = OwnDefinitions(item, _replace_loop_definition)
     item._fixtureinfo = dataclasses.replace(before, name2fixturedefs=definitions)  # noqa: SLF001 - as above
     item._initrequest()  # noqa: SLF001 - as pytest's own runner does before a rerun
 
 
-def _with_our_loop(item: pytest.Function, definition: Any) -> Any:
-    if (give := _giver(definition, item.config)) is None:
+def _replace_loop_definition(item: pytest.Function, definition: Any) -> Any:
+    if (give := _find_loop_function(definition, item.config)) is None:
         return definition
     known = item.config.stash.setdefault(_REPLACED, {})
-    return known.setdefault(definition.argname, _replaced(definition, give))
+    return known.setdefault(definition.argname, _copy_definition(definition, give))
 
 
-def _giver(definition: Any, config: pytest.Config) -> Callable[[], Any] | None:
+def _find_loop_function(definition: Any, config: pytest.Config) -> Callable[[], Any] | None:
     """Return what gives our loop in place of a definition; None where it is no loop's."""
     name, loop = definition.argname, SessionLoop.of(config)
-    if _RUNNERS.search(name) and of_pytest_asyncio(definition.func):
+    if _RUNNERS.search(name) and is_from_pytest_asyncio(definition.func):
         return lambda: LoopRunner(loop)
     # Before pytest-asyncio 1.0 a project could have an `event_loop` of its own.
-    if name == "event_loop" or (_LOOPS.search(name) and of_pytest_asyncio(definition.func)):
+    if name == "event_loop" or (_LOOPS.search(name) and is_from_pytest_asyncio(definition.func)):
         return lambda: loop.loop
     return None
 
 
-def _replaced(definition: Any, give: Callable[[], Any]) -> Any:
+def _copy_definition(definition: Any, give: Callable[[], Any]) -> Any:
     """Return a definition under another name: by that of the loop pytest-asyncio closes it."""
     own = copy.copy(definition)
     own.argname, own.argnames, own.func = f"ci_agent_eval {definition.argname}", (), give

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, EpisodeItem
-from ci_agent_eval.pytest_plugin.concurrency import fixtures, stacks
-from ci_agent_eval.pytest_plugin.concurrency.coroutines import called, release
-from ci_agent_eval.pytest_plugin.concurrency.output import Sink, keep_in, kept_in
-from ci_agent_eval.pytest_plugin.episodes.endings import stopped
+from ci_agent_eval.pytest_plugin.concurrency import fixtures, setup_stacks
+from ci_agent_eval.pytest_plugin.concurrency.coroutines import call_test, run_end_callbacks
+from ci_agent_eval.pytest_plugin.concurrency.output import OutputSink, set_sink, use_sink
+from ci_agent_eval.pytest_plugin.episodes.endings import build_stop_error
 from ci_agent_eval.recording.active_episode import activate_temporarily, bind_context
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
@@ -25,7 +25,7 @@ SETUP_OUTCOMES = (Exception, pytest.skip.Exception, pytest.fail.Exception)
 
 
 @dataclass(slots=True)
-class Times:
+class PhaseTimes:
     """When a phase began, in seconds since the epoch, and how long it took, in seconds."""
 
     start: float = field(default_factory=time.time)
@@ -44,20 +44,20 @@ class Times:
 
 
 @dataclass(slots=True)
-class Lane:
+class EpisodeTask:
     """An episode from its start to the end of its turn."""
 
     item: pytest.Function
-    sink: Sink = field(default_factory=Sink)
+    sink: OutputSink = field(default_factory=OutputSink)
     context: Context = field(default_factory=copy_context)
-    stack: stacks.Stack | None = None
+    stack: setup_stacks.Stack | None = None
     """Its own nodes, where it was started ahead of its turn."""
     task: asyncio.Task[None] | None = None
     exit: SystemExit | None = None
     """Raised by the test; a task would hand it to the loop, and so to another test."""
     ended: str | None = None
     """Why its task was cancelled by the run, if it was."""
-    times: dict[str, Times] = field(default_factory=dict)
+    times: dict[str, PhaseTimes] = field(default_factory=dict)
     before: Any = None
     """The item's shared fixture definitions, while it has some of its own."""
 
@@ -70,15 +70,15 @@ class Lane:
         """Whether its task has not come to its end."""
         return self.task is not None and not self.task.done()
 
-    def set_up(self, stack: stacks.Stack) -> None:
+    def set_up(self, stack: setup_stacks.Stack) -> None:
         """Set the item up on a stack of its own; what that raises is kept on it.
 
         Shared fixtures are set up in the context of the run, in which they are torn down; the
         item's own ones in the item's.
         """
-        wide = list(fixtures.wide_names(self.item))
-        self.before, self.stack = fixtures.make_own(self.item), stack
-        setup = self.times["setup"] = Times()
+        wide = list(fixtures.list_shared_fixtures(self.item))
+        self.before, self.stack = fixtures.give_own_definitions(self.item), stack
+        setup = self.times["setup"] = PhaseTimes()
         try:
             self._shared(stack, wide)
             self.context = copy_context()
@@ -88,8 +88,12 @@ class Lane:
         finally:
             setup.end()
 
-    def _shared(self, stack: stacks.Stack, names: Sequence[str]) -> None:
-        with stacks.using(stack), kept_in(self.sink), activate_temporarily(self._state.running):
+    def _shared(self, stack: setup_stacks.Stack, names: Sequence[str]) -> None:
+        with (
+            setup_stacks.use_stack(stack),
+            use_sink(self.sink),
+            activate_temporarily(self._state.running),
+        ):
             for node, (_, error) in stack.items():
                 if error is not None and node is not self.item:
                     raise error[0].with_traceback(error[1])
@@ -102,23 +106,23 @@ class Lane:
         What its own fixtures set there is not seen by those that are started beside it.
         """
         self.sink.live = True
-        self.before = fixtures.make_own(self.item)
+        self.before = fixtures.give_own_definitions(self.item)
         self.item.setup = self._set_up_apart  # type: ignore[method-assign]
 
     def _set_up_apart(self) -> None:
-        for name in fixtures.wide_names(self.item):
+        for name in fixtures.list_shared_fixtures(self.item):
             self.item._request.getfixturevalue(name)  # noqa: SLF001 - as in `_shared`
         self.context = copy_context()
         self.context.run(self._enter)
         self.context.run(type(self.item).setup, self.item)
 
-    def _own(self, stack: stacks.Stack) -> None:
-        stacks.use(stack)
+    def _own(self, stack: setup_stacks.Stack) -> None:
+        setup_stacks.set_stack(stack)
         self._enter()
         self.item.setup()
 
     def _enter(self) -> None:
-        keep_in(self.sink)
+        set_sink(self.sink)
         if self._state.running is not None:
             bind_context(self._state.running)
 
@@ -132,19 +136,19 @@ class Lane:
         self.sink.phase = "call"
         if self._state.running is not None:
             self._state.running.is_called = True
-        self.times["call"] = Times()
+        self.times["call"] = PhaseTimes()
         self.task = loop.create_task(self._driven(), context=self.context, name=self.item.nodeid)
 
     async def _driven(self) -> None:
         try:
-            await called(self.item)
+            await call_test(self.item)
         except SystemExit as error:
             self.exit = error
         finally:
             self.times["call"].end()
             if (recorder := self._state.recorder) is not None:
                 recorder.stop()
-            await release(self.item)
+            await run_end_callbacks(self.item)
 
     def end(self, why: str) -> None:
         """Cancel its task, if that is at work, from any thread."""
@@ -163,22 +167,22 @@ class Lane:
         except (Exception, asyncio.CancelledError):
             if self.ended is None:
                 raise
-            raise stopped(self.ended) from None
+            raise build_stop_error(self.ended) from None
 
-    def tear_down_apart(self, stack: stacks.Stack) -> None:
+    def tear_down_apart(self, stack: setup_stacks.Stack) -> None:
         """Let pytest's teardown of the item, which comes now, be in its context."""
-        stacks.tear_down_in(self.context, stack, self.item)
+        setup_stacks.bind_teardown_context(self.context, stack, self.item)
 
     def tear_down(self) -> list[BaseException]:
         """Tear down what is the item's own, whose turn does not come; return what that raises."""
         assert self.stack is not None  # noqa: S101 - it was started ahead
-        errors = self.context.run(stacks.tear_down, self.stack, self.item)
+        errors = self.context.run(setup_stacks.tear_down_node, self.stack, self.item)
         self.close()
         return errors
 
     def close(self) -> None:
         """Let go of what is the item's own."""
         if self.before is not None:
-            fixtures.give_back(self.item, self.before)
+            fixtures.restore_definitions(self.item, self.before)
         self.before = None
         vars(self.item).pop("setup", None)

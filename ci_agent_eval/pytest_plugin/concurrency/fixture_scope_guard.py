@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from ci_agent_eval.pytest_plugin.concurrency.fixtures import needs
-from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
+from ci_agent_eval.pytest_plugin.concurrency.fixtures import list_shared_needs
+from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
 
 
 @dataclass(frozen=True)
-class Member:
+class GuardedItem:
     """An item as the window sees it."""
 
     needs: Mapping[str, object]
@@ -22,7 +22,7 @@ class Member:
     """The class, module and folder that it is of."""
 
     @classmethod
-    def of(cls, item: pytest.Function) -> Member:
+    def of(cls, item: pytest.Function) -> GuardedItem:
         """Look an item over."""
         module = item.getparent(pytest.Module)
         groups = {
@@ -30,14 +30,14 @@ class Member:
             "module": module,
             "package": item.path.parent,
         }
-        return cls({**needs(item), "mode": is_evaluation(item)}, groups)
+        return cls({**list_shared_needs(item), "mode": is_evaluation(item)}, groups)
 
 
-class Window:
+class FixtureScopeGuard:
     """The item whose turn it is, and those that were started ahead of theirs."""
 
     def __init__(self) -> None:
-        self._members: dict[pytest.Item, Member] = {}
+        self._members: dict[pytest.Item, GuardedItem] = {}
         self._needs: Counter[tuple[str, object]] = Counter()
         self._groups: Counter[tuple[str, object]] = Counter()
         self._held: dict[str, object] = {}
@@ -45,7 +45,7 @@ class Window:
     def __contains__(self, item: pytest.Item) -> bool:
         return item in self._members
 
-    def add(self, item: pytest.Item, member: Member) -> None:
+    def add(self, item: pytest.Item, member: GuardedItem) -> None:
         """Let an item in."""
         self._members[item] = member
         self._needs.update(member.needs.items())
@@ -66,7 +66,7 @@ class Window:
         for entry in [e for e in member.groups.items() if not self._groups[e]]:
             del self._groups[entry]
 
-    def admits(self, item: pytest.Item, member: Member) -> bool:
+    def admits(self, item: pytest.Item, member: GuardedItem) -> bool:
         """Say whether an item may work beside all that are in.
 
         A fixture of a class, module or package is had together by all of them or begun by the
@@ -76,7 +76,7 @@ class Window:
             return False
         return all(self._may_have(key, value, member) for key, value in member.needs.items())
 
-    def _may_have(self, key: str, value: object, member: Member) -> bool:
+    def _may_have(self, key: str, value: object, member: GuardedItem) -> bool:
         if self._held.get(key, value) != value:
             return False
         if key not in member.groups:

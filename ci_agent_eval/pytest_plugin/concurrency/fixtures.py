@@ -55,14 +55,14 @@ class OwnDefinitions(dict[str, Sequence[Any]]):
         if isinstance(self._before, OwnDefinitions):
             found: Sequence[Any] | None = self._before.get(name)
             return found
-        return looked_up(self._item, name)
+        return look_up_definitions(self._item, name)
 
     def copy(self) -> OwnDefinitions:
         """Return itself: a request of pytest 8.0 takes a copy, and must not lose this class."""
         return self
 
 
-def looked_up(item: pytest.Function, name: str) -> Sequence[Any] | None:
+def look_up_definitions(item: pytest.Function, name: str) -> Sequence[Any] | None:
     """Return the definitions of a fixture that an item can see, as pytest's own look-up does."""
     manager = item.session._fixturemanager  # noqa: SLF001 - there is no public way
     # pytest 8.0 asks for the id of a node in place of the node.
@@ -72,16 +72,20 @@ def looked_up(item: pytest.Function, name: str) -> Sequence[Any] | None:
     return found
 
 
-def _own(item: pytest.Function, definition: Any) -> Any:
-    scope = effective_scope(item, definition)
+def _choose_definition(item: pytest.Function, definition: Any) -> Any:
+    scope = get_effective_scope(item, definition)
     if scope in {Scope.Session, Scope.Package}:
         return definition
-    return _copied(definition) if scope is Scope.Function else _of_node(item, definition, scope)
+    return (
+        _copy_definition(definition)
+        if scope is Scope.Function
+        else _choose_node_definition(item, definition, scope)
+    )
 
 
-def _of_node(item: pytest.Function, definition: Any, scope: Scope) -> Any:
+def _choose_node_definition(item: pytest.Function, definition: Any, scope: Scope) -> Any:
     """Return the definition that the tests of a class or module share."""
-    node = _node(item, scope)
+    node = _get_scope_node(item, scope)
     copies = node.stash.setdefault(_COPIES, {})
     if definition in copies and copies[definition].cached_result is not None:
         return copies[definition]
@@ -89,7 +93,7 @@ def _of_node(item: pytest.Function, definition: Any, scope: Scope) -> Any:
     holder = getattr(definition, _HOLDER, node)
     if definition.cached_result is None or holder in item.listchain():
         return definition
-    return copies.setdefault(definition, _copied(definition))
+    return copies.setdefault(definition, _copy_definition(definition))
 
 
 def note_holder(definition: Any, node: pytest.Item | pytest.Collector) -> None:
@@ -98,14 +102,14 @@ def note_holder(definition: Any, node: pytest.Item | pytest.Collector) -> None:
         setattr(definition, _HOLDER, node)
 
 
-def _copied(definition: Any) -> Any:
+def _copy_definition(definition: Any) -> Any:
     own = copy.copy(definition)
     own.cached_result = None
     own._finalizers = []  # noqa: SLF001 - a definition's state is this and the result
     return own
 
 
-def effective_scope(item: pytest.Function, definition: Any) -> Scope:
+def get_effective_scope(item: pytest.Function, definition: Any) -> Scope:
     """Return a fixture's scope in an item: its parametrization may widen it.
 
     That of a class is a function's own where there is no class.
@@ -117,32 +121,36 @@ def effective_scope(item: pytest.Function, definition: Any) -> Scope:
     return found
 
 
-def make_own(item: pytest.Function) -> Any:
+def give_own_definitions(item: pytest.Function) -> Any:
     """Give the item definitions of its own; return what it had before, for `give_back`."""
     before = item._fixtureinfo  # noqa: SLF001 - see OwnDefinitions
-    item._fixtureinfo = dataclasses.replace(before, name2fixturedefs=OwnDefinitions(item, _own))  # noqa: SLF001 - as above
+    item._fixtureinfo = dataclasses.replace(
+        before, name2fixturedefs=OwnDefinitions(item, _choose_definition)
+    )  # noqa: SLF001 - as above
     item._initrequest()  # noqa: SLF001 - as pytest's own runner does before a rerun
     return before
 
 
-def give_back(item: pytest.Function, before: Any) -> None:
+def restore_definitions(item: pytest.Function, before: Any) -> None:
     """Take the item's own definitions away again."""
     item._fixtureinfo = before  # noqa: SLF001 - see make_own
 
 
-def wide_names(item: pytest.Function) -> Iterator[str]:
+def list_shared_fixtures(item: pytest.Function) -> Iterator[str]:
     """Yield the names of the item's fixtures that other tests share, widest first."""
     for name in item.fixturenames:
-        if any(effective_scope(item, d) is not Scope.Function for d in _definitions(item, name)):
+        if any(
+            get_effective_scope(item, d) is not Scope.Function for d in _get_definitions(item, name)
+        ):
             yield name
 
 
-def _definitions(item: pytest.Function, name: str) -> Sequence[Any]:
+def _get_definitions(item: pytest.Function, name: str) -> Sequence[Any]:
     found: Sequence[Any] = item._fixtureinfo.name2fixturedefs.get(name, ())  # noqa: SLF001 - see OwnDefinitions
     return found
 
 
-def needs(item: pytest.Function) -> dict[str, object]:
+def list_shared_needs(item: pytest.Function) -> dict[str, object]:
     """Return what the item shares, and with whom: no two values of a key can be had at once.
 
     A fixture of class, module or package scope lives as long as its node, and one that is
@@ -151,18 +159,18 @@ def needs(item: pytest.Function) -> dict[str, object]:
     found: dict[str, object] = {}
     callspec = getattr(item, "callspec", None)
     for name in item.fixturenames:
-        for definition in _definitions(item, name):
-            scope = effective_scope(item, definition)
+        for definition in _get_definitions(item, name):
+            scope = get_effective_scope(item, definition)
             if scope is Scope.Function:
                 continue
             if scope is not Scope.Session:
-                found[scope.value] = _node(item, scope)
+                found[scope.value] = _get_scope_node(item, scope)
             if callspec is not None and name in callspec.params:
                 found[f"[{name}]"] = callspec.indices[name]
     return found
 
 
-def _node(item: pytest.Function, scope: Scope) -> Any:
+def _get_scope_node(item: pytest.Function, scope: Scope) -> Any:
     kind = _NODES.get(scope)
     # A package's fixtures live as long as its folder.
     return item.path.parent if kind is None else item.getparent(kind)

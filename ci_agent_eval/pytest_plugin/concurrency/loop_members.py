@@ -15,7 +15,7 @@ import pytest
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.collection import detection
-from ci_agent_eval.pytest_plugin.evaluation.files import is_named_so
+from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import has_evaluation_name
 
 BACKEND = "anyio_backend"
 """Fixture of anyio's plugin; a test that has it is run by anyio."""
@@ -30,23 +30,23 @@ _JOINED = pytest.StashKey[bool]()
 """In an item: it is no episode, and shares its loop with an async fixture of one."""
 
 
-def test_function(item: pytest.Item) -> Callable[..., Any] | None:
+def get_test_function(item: pytest.Item) -> Callable[..., Any] | None:
     """Return the function of a test as its author wrote it, None where there is none."""
     function = getattr(item, "obj", None)
-    return None if function is None else unwrap(function)
+    return None if function is None else unwrap_asyncio_test(function)
 
 
-test_function.__test__ = False  # type: ignore[attr-defined]  # it is no test
+get_test_function.__test__ = False  # type: ignore[attr-defined]  # it is no test
 
 
-def unwrap(function: Callable[..., Any]) -> Callable[..., Any]:
+def unwrap_asyncio_test(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function that pytest-asyncio has put a synchronous one in the place of."""
-    while of_pytest_asyncio(function) and hasattr(function, "__wrapped__"):
+    while is_from_pytest_asyncio(function) and hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     return function
 
 
-def of_pytest_asyncio(function: Callable[..., Any]) -> bool:
+def is_from_pytest_asyncio(function: Callable[..., Any]) -> bool:
     """Say whether a function stands in pytest-asyncio's own source."""
     module = getattr(function, "__globals__", {}).get("__name__", "")
     return str(module).partition(".")[0] == "pytest_asyncio"
@@ -63,7 +63,7 @@ def is_on_our_loop(item: pytest.Item) -> bool:
         detection.EPISODE in item.stash
         or _JOINED in item.stash
         or detection.is_linked(item)
-        or (item.config.option.eval_strict and is_named_so(item.path, item.config))
+        or (item.config.option.eval_strict and has_evaluation_name(item.path, item.config))
     )
     return is_ours and not _is_of_another_plugin(item)
 
@@ -86,13 +86,13 @@ def is_left_to_anyio(backend: Any) -> bool:
 
 def runs_coroutine(item: pytest.Item) -> bool:
     """Say whether this plugin runs the test, an `async def`, on its loop."""
-    function = test_function(item)
+    function = get_test_function(item)
     return function is not None and inspect.iscoroutinefunction(function) and is_on_our_loop(item)
 
 
 def runs_fixture(definition: Any, request: pytest.FixtureRequest) -> bool:
     """Say whether this plugin runs an async fixture: one of a test on its loop, or of nobody."""
-    if not is_async(unwrap(definition.func)):
+    if not is_async(unwrap_asyncio_test(definition.func)):
         return False
     # `request.node` is the test for fixtures of function scope alone.
     item: Any = request._pyfuncitem  # noqa: SLF001 - there is no public name
@@ -101,25 +101,25 @@ def runs_fixture(definition: Any, request: pytest.FixtureRequest) -> bool:
             return True
         # By the test's own request: a wider fixture's may not ask for one of function scope.
         return not is_left_to_anyio(item._request.getfixturevalue(BACKEND))  # noqa: SLF001 - see above
-    function = test_function(item)
+    function = get_test_function(item)
     is_plain = function is None or not is_async(function)
     return is_plain and not _is_run_by_others(definition, request)
 
 
 def _is_run_by_others(definition: Any, request: pytest.FixtureRequest) -> bool:
     """Say whether another plugin or a conftest runs the async fixture, or may do so."""
-    if BACKEND in request.fixturenames or of_pytest_asyncio(definition.func):
+    if BACKEND in request.fixturenames or is_from_pytest_asyncio(definition.func):
         return True
     if getattr(definition.func, "_force_asyncio_fixture", False):
         return True
     hooks = request.node.ihook.pytest_fixture_setup.get_hookimpls()
-    packages = {detection.plugin_name(hook.plugin).partition(".")[0] for hook in hooks}
-    if "pytest_asyncio" in packages and _asyncio_mode(request.config) == "auto":
+    packages = {detection.get_plugin_name(hook.plugin).partition(".")[0] for hook in hooks}
+    if "pytest_asyncio" in packages and _get_asyncio_mode(request.config) == "auto":
         return True
     return not packages <= {"_pytest", "anyio", "ci_agent_eval", "pytest_asyncio"}
 
 
-def _asyncio_mode(config: pytest.Config) -> str:
+def _get_asyncio_mode(config: pytest.Config) -> str:
     return str(config.getoption("asyncio_mode", None) or config.getini("asyncio_mode"))
 
 
@@ -134,20 +134,26 @@ def refuse_foreign_loops(item: pytest.Item) -> None:
     if is_left_to_anyio(item.funcargs.get(BACKEND)):
         return
     for name, definition in item._request._fixture_defs.items():  # noqa: SLF001 - see the list of private interfaces
-        if is_async(unwrap(definition.func)) and not getattr(definition, ON_OUR_LOOP, False):
+        if is_async(unwrap_asyncio_test(definition.func)) and not getattr(
+            definition, ON_OUR_LOOP, False
+        ):
             raise InputError(
                 f"{item.nodeid}: the async fixture {name!r} was made on another event loop, by a "
                 "test of another plugin; name it as a parameter of this test, too"
             )
 
 
-def join(items: Sequence[pytest.Item]) -> None:
+def add_loop_members(items: Sequence[pytest.Item]) -> None:
     """Let the tests join that share a loop with async fixtures which episodes use."""
-    members = {item: set(_wide_async(item)) for item in items if is_on_our_loop(item)}
+    members = {
+        item: set(_iter_shared_async_fixtures(item)) for item in items if is_on_our_loop(item)
+    }
     others = {
         item: found
         for item in items
-        if item not in members and not _has_own_loop(item) and (found := set(_wide_async(item)))
+        if item not in members
+        and not _has_own_loop(item)
+        and (found := set(_iter_shared_async_fixtures(item)))
     }
     while members:
         shared = next(iter(members)).config.stash.setdefault(SHARED, set())
@@ -160,7 +166,7 @@ def join(items: Sequence[pytest.Item]) -> None:
 
 def _has_own_loop(item: pytest.Item) -> bool:
     """Say whether no wider fixture shares the loop of an async test, if any plugin runs it."""
-    function = test_function(item)
+    function = get_test_function(item)
     if function is None or not is_async(function) or BACKEND in item.fixturenames:  # type: ignore[attr-defined]
         return False
     marker = item.get_closest_marker("asyncio")
@@ -171,9 +177,9 @@ def _has_own_loop(item: pytest.Item) -> bool:
     return bool(scope == "function")
 
 
-def _wide_async(item: pytest.Item) -> Iterator[Any]:
+def _iter_shared_async_fixtures(item: pytest.Item) -> Iterator[Any]:
     info: Any = getattr(item, "_fixtureinfo", None)
     for definitions in info.name2fixturedefs.values() if info is not None else ():
         for definition in definitions:
-            if definition.scope != "function" and is_async(unwrap(definition.func)):
+            if definition.scope != "function" and is_async(unwrap_asyncio_test(definition.func)):
                 yield definition

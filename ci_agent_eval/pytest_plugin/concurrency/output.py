@@ -20,14 +20,14 @@ import pytest
 
 Phase = Literal["setup", "call"]
 
-_sink: ContextVar[Sink | None] = ContextVar("ci_agent_eval_output", default=None)
+_sink: ContextVar[OutputSink | None] = ContextVar("ci_agent_eval_output", default=None)
 
 _HANDLERS = ("caplog_handler", "report_handler", "log_cli_handler", "log_file_handler")
 """Attributes of pytest's logging plugin: whoever of them takes a record."""
 
 
 @dataclass(slots=True)
-class Sink:
+class OutputSink:
     """The output of one episode, by phase, until its turn comes."""
 
     phase: Phase = "setup"
@@ -53,23 +53,23 @@ class Sink:
             handler.handle(record)
         kept, self.warned = self.warned, []
         for message in kept:
-            _show(message)
+            _show_warning(message)
         self.live = phase == "call"
 
 
-def current_sink() -> Sink | None:
+def get_holding_sink() -> OutputSink | None:
     """Return the sink of this context, if what it says is to be kept for later."""
     sink = _sink.get()
     return None if sink is None or sink.live else sink
 
 
-def keep_in(sink: Sink) -> None:
+def set_sink(sink: OutputSink) -> None:
     """Let all that is said in this context from now on be the sink's."""
     _sink.set(sink)
 
 
 @contextmanager
-def kept_in(sink: Sink) -> Iterator[None]:
+def use_sink(sink: OutputSink) -> Iterator[None]:
     """Let what is said meanwhile in this context be the sink's."""
     token = _sink.set(sink)
     try:
@@ -87,7 +87,7 @@ class RoutedStream:
 
     def write(self, text: str) -> int:
         """Write a text to the episode's sink, or to the stream."""
-        sink = current_sink()
+        sink = get_holding_sink()
         if sink is None:
             written: int = self.target.write(text)
             return written
@@ -116,7 +116,7 @@ class RoutedBytes:
 
     def write(self, data: bytes) -> int:
         """Write bytes to the episode's sink, or to the stream's buffer."""
-        sink = current_sink()
+        sink = get_holding_sink()
         if sink is None:
             written: int = self._text.target.buffer.write(data)
             return written
@@ -128,7 +128,7 @@ class RoutedBytes:
         return getattr(self._text.target.buffer, name)
 
 
-class OwnRecords(logging.Filter):
+class LogRecordFilter(logging.Filter):
     """Lets a handler of pytest have the records of the item whose turn it is; keeps the others."""
 
     def __init__(self, handler: logging.Handler) -> None:
@@ -137,7 +137,7 @@ class OwnRecords(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Keep a record for its episode's turn; its text is made now, as it is meant."""
-        sink = current_sink()
+        sink = get_holding_sink()
         if sink is None:
             return True
         record.msg, record.args = record.getMessage(), None
@@ -151,10 +151,10 @@ def route_logs(config: pytest.Config) -> None:
     for name in _HANDLERS:
         handler = getattr(plugin, name, None)
         if isinstance(handler, logging.Handler):
-            handler.addFilter(OwnRecords(handler))
+            handler.addFilter(LogRecordFilter(handler))
 
 
-class Routing:
+class OutputRouting:
     """Leads the process's streams and warnings here, for as long as episodes may be at work."""
 
     def __init__(self) -> None:
@@ -177,7 +177,7 @@ class Routing:
                 stream.target = getattr(sys, name)
                 setattr(sys, name, stream)
         if shown is not None:
-            warnings._showwarnmsg_impl = _routed(shown)  # type: ignore[attr-defined]  # noqa: SLF001 - what `catch_warnings(record=True)` sets, too
+            warnings._showwarnmsg_impl = _route_warnings(shown)  # type: ignore[attr-defined]  # noqa: SLF001 - what `catch_warnings(record=True)` sets, too
         try:
             yield
         finally:
@@ -188,9 +188,9 @@ class Routing:
                 warnings._showwarnmsg_impl = shown  # type: ignore[attr-defined]  # noqa: SLF001 - as above
 
 
-def _routed(shown: Any) -> Any:
+def _route_warnings(shown: Any) -> Any:
     def show(message: Any) -> None:
-        sink = current_sink()
+        sink = get_holding_sink()
         if sink is None:
             shown(message)
         else:
@@ -199,6 +199,6 @@ def _routed(shown: Any) -> Any:
     return show
 
 
-def _show(message: Any) -> None:
+def _show_warning(message: Any) -> None:
     """Hand a warning on to whoever records them now; the filters have let it through before."""
     warnings._showwarnmsg_impl(message)  # type: ignore[attr-defined]  # noqa: SLF001 - see Routing

@@ -10,15 +10,18 @@ import pytest
 
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.budgets import suite_budgets
-from ci_agent_eval.pytest_plugin.concurrency import alarm, collector, stacks
+from ci_agent_eval.pytest_plugin.concurrency import alarm, garbage_collector, setup_stacks
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import run_coroutine_test
-from ci_agent_eval.pytest_plugin.concurrency.eligible import obstacle
-from ci_agent_eval.pytest_plugin.concurrency.episode_task import Lane
-from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import Member, Window
+from ci_agent_eval.pytest_plugin.concurrency.eligibility import find_obstacle
+from ci_agent_eval.pytest_plugin.concurrency.episode_task import EpisodeTask
+from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import (
+    FixtureScopeGuard,
+    GuardedItem,
+)
 from ci_agent_eval.pytest_plugin.concurrency.fixtures import note_holder
-from ci_agent_eval.pytest_plugin.concurrency.loop import CLEAN_UP_S, SessionLoop
-from ci_agent_eval.pytest_plugin.concurrency.order import Order
-from ci_agent_eval.pytest_plugin.concurrency.output import Routing, route_logs
+from ci_agent_eval.pytest_plugin.concurrency.item_order import ItemOrder
+from ci_agent_eval.pytest_plugin.concurrency.output import OutputRouting, route_logs
+from ci_agent_eval.pytest_plugin.concurrency.session_loop import CLEAN_UP_S, SessionLoop
 from ci_agent_eval.recording.active_episode import set_concurrent
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
@@ -28,7 +31,7 @@ AHEAD = 4
 turn it is does not keep the others waiting, and they do not pile up behind it either."""
 
 
-class Episodes(Protocol):
+class EpisodeLog(Protocol):
     """What the plugin knows of the episodes, as far as it is needed here."""
 
     def begin(self, item: pytest.Item, *, ahead: bool = False) -> None:
@@ -38,21 +41,21 @@ class Episodes(Protocol):
         """Write down what there is of an episode that the end of the run cut off."""
 
 
-class Lanes:
+class EpisodeScheduler:
     """Runs up to `concurrency` episodes at once; a plugin object of its own."""
 
-    def __init__(self, session: pytest.Session, concurrency: int, episodes: Episodes) -> None:
+    def __init__(self, session: pytest.Session, concurrency: int, episodes: EpisodeLog) -> None:
         self._session = session
         self._concurrency = concurrency
         self._episodes = episodes
         self._loop = SessionLoop.of(session.config)
-        self._order = Order(session)
-        self._window = Window()
-        self._routing = Routing()
-        self._ahead: dict[pytest.Item, Lane] = {}
+        self._order = ItemOrder(session)
+        self._window = FixtureScopeGuard()
+        self._routing = OutputRouting()
+        self._ahead: dict[pytest.Item, EpisodeTask] = {}
         """Those whose turn has not come, in the order of their turns."""
         self._turn: pytest.Item | None = None
-        self._current: Lane | None = None
+        self._current: EpisodeTask | None = None
         """That of the item whose turn it is, if it has one."""
         self._at_work = 0
         self._waits: asyncio.Event | None = None
@@ -63,17 +66,19 @@ class Lanes:
         self._stop: str | None = None
         """Why no episode is started any more."""
         stack = session._setupstate.stack  # noqa: SLF001 - pytest has no public name for it
-        self._stacks = stacks.Stacks(stack, self._begun, self._before_teardown)
+        self._stacks = setup_stacks.SetupStacks(stack, self._begun, self._before_teardown)
 
     @classmethod
-    def start(cls, session: pytest.Session, concurrency: int, episodes: Episodes) -> Lanes:
+    def start(
+        cls, session: pytest.Session, concurrency: int, episodes: EpisodeLog
+    ) -> EpisodeScheduler:
         """Take the session's setup over, and listen."""
         lanes = cls(session, concurrency, episodes)
         session._setupstate = lanes._stacks  # noqa: SLF001 - as in `__init__`
-        session.config.stash[options.LANES] = lanes
+        session.config.stash[options.SCHEDULER] = lanes
         lanes._loop.around = lanes._routing.on
         route_logs(session.config)
-        session.config.add_cleanup(collector.relax())
+        session.config.add_cleanup(garbage_collector.collect_less_often())
         session.config.pluginmanager.register(lanes, "ci_agent_eval_lanes")
         return lanes
 
@@ -139,14 +144,14 @@ class Lanes:
             self._interruption = interruption
             raise
 
-    def _taken(self) -> Lane | None:
+    def _taken(self) -> EpisodeTask | None:
         """Return the lane whose turn it is, its test started by now; None where it is alone."""
         lane = self._current
         if lane is not None and lane.task is None:
             self._run_task(lane)
         return lane
 
-    def _run_task(self, lane: Lane) -> None:
+    def _run_task(self, lane: EpisodeTask) -> None:
         lane.start(self._loop.loop)
         assert lane.task is not None  # noqa: S101 - just started
         self._at_work += 1
@@ -160,13 +165,15 @@ class Lanes:
         if self._waits is not None:
             self._waits.set()
 
-    def _await(self, lane: Lane) -> None:
+    def _await(self, lane: EpisodeTask) -> None:
         """Let the loop run until the lane's task has ended; start others as there is room.
 
         Where it has ended already the loop makes a step all the same: the others wait for it.
         """
         try:
-            with alarm.guarded(lambda task: task in self._others(), self._loop.loop, self._deliver):
+            with alarm.guard_alarm(
+                lambda task: task in self._others(), self._loop.loop, self._deliver
+            ):
                 if not lane.is_at_work:
                     self._refill()
                     self._loop.step()
@@ -179,7 +186,7 @@ class Lanes:
         except BaseException:
             if lane.task is not None and not lane.task.done():
                 lane.task.cancel()
-                self._loop.run(_all_ended([lane.task]))
+                self._loop.run(_wait_for_cancelled([lane.task]))
             raise
 
     def _others(self) -> set[asyncio.Task[None] | None]:
@@ -215,15 +222,15 @@ class Lanes:
 
     def _is_to_stop(self) -> bool:
         """Say whether a budget of the suite is exceeded, which may be found out just now."""
-        budgets = suite_budgets.of(self._session.config)
+        budgets = suite_budgets.get_suite_budgets(self._session.config)
         return self._stop is not None or (
             budgets is not None and budgets.find_exceeded() is not None
         )
 
     def _admitted(self, item: pytest.Item) -> bool:
-        if obstacle(item) is not None or not isinstance(item, pytest.Function):
+        if find_obstacle(item) is not None or not isinstance(item, pytest.Function):
             return False
-        member = Member.of(item)
+        member = GuardedItem.of(item)
         if not self._window.admits(item, member) or self._brings_a_setup(item):
             return False
         self._window.add(item, member)
@@ -241,12 +248,12 @@ class Lanes:
     def _start(self, item: pytest.Function) -> None:
         others = [lane.stack for lane in reversed(self._ahead.values()) if lane.stack is not None]
         self._episodes.begin(item, ahead=True)
-        lane = self._ahead[item] = Lane(item)
+        lane = self._ahead[item] = EpisodeTask(item)
         lane.set_up(self._stacks.stack_for(item, others))
         if lane.is_set_up:
             self._run_task(lane)
 
-    def _begun(self, item: pytest.Item) -> stacks.Stack | None:
+    def _begun(self, item: pytest.Item) -> setup_stacks.Stack | None:
         """Take an item over whose turn has come; it may come again, when it is run again."""
         if self._current is not None:
             self._current.close()
@@ -256,13 +263,13 @@ class Lanes:
         lane.sink.tell("setup")
         return lane.stack
 
-    def _in_turn(self, item: pytest.Item) -> Lane | None:
+    def _in_turn(self, item: pytest.Item) -> EpisodeTask | None:
         """Return a lane for an item that was not started ahead; None if it is to be alone."""
-        if obstacle(item) is not None or not isinstance(item, pytest.Function):
+        if find_obstacle(item) is not None or not isinstance(item, pytest.Function):
             return None
         if item not in self._window:
-            self._window.add(item, Member.of(item))
-        lane = Lane(item)
+            self._window.add(item, GuardedItem.of(item))
+        lane = EpisodeTask(item)
         lane.set_up_in_turn()
         return lane
 
@@ -283,11 +290,13 @@ class Lanes:
         finally:  # a second Ctrl-C may come
             for item in ended:
                 if item is not self._turn:
-                    said = "".join(f"; then in teardown: {_told(e)}" for e in errors[item])
+                    said = "".join(f"; then in teardown: {_format_error(e)}" for e in errors[item])
                     self._episodes.cut_off(item, f"{self._reason()}{said}")
-        _raise(errors.get(self._turn, []) if self._turn is not None else [])
+        _raise_errors(errors.get(self._turn, []) if self._turn is not None else [])
 
-    def _end_early(self, lanes: list[Lane], errors: dict[pytest.Item, list[BaseException]]) -> None:
+    def _end_early(
+        self, lanes: list[EpisodeTask], errors: dict[pytest.Item, list[BaseException]]
+    ) -> None:
         """Cancel tasks, tear down what is theirs alone; note what that raised, by item."""
         set_concurrent(bool(self._ahead))
         tasks = [lane.task for lane in lanes if lane.task is not None]
@@ -296,7 +305,7 @@ class Lanes:
         with self._routing.on():
             try:
                 if tasks:
-                    self._loop.run(_all_ended(tasks))
+                    self._loop.run(_wait_for_cancelled(tasks))
             finally:
                 for lane in reversed(lanes):
                     errors[lane.item] += lane.tear_down()
@@ -304,13 +313,13 @@ class Lanes:
                 for lane in reversed(lanes):
                     errors[lane.item] += self._tear_down_nodes(lane)
 
-    def _tear_down_nodes(self, lane: Lane) -> list[BaseException]:
+    def _tear_down_nodes(self, lane: EpisodeTask) -> list[BaseException]:
         """Tear down the modules and classes that were begun by those that were started ahead."""
         kept = [other.stack or {} for other in self._ahead.values()]
         errors: list[BaseException] = []
         for node in reversed(list(lane.stack or {})):
             if not self._stacks.has(node) and not any(node in stack for stack in kept):
-                errors += stacks.tear_down(lane.stack or {}, node)
+                errors += setup_stacks.tear_down_node(lane.stack or {}, node)
         return errors
 
     def _reason(self) -> str:
@@ -320,18 +329,18 @@ class Lanes:
         return f"cancelled: the run stopped before its turn{f' ({why})' if why else ''}"
 
 
-def _raise(errors: list[BaseException]) -> None:
+def _raise_errors(errors: list[BaseException]) -> None:
     if len(errors) == 1:
         raise errors[0]
     if errors:
         raise BaseExceptionGroup("errors during test teardown", errors)
 
 
-def _told(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-async def _all_ended(tasks: list[asyncio.Task[None]]) -> None:
+async def _wait_for_cancelled(tasks: list[asyncio.Task[None]]) -> None:
     """Wait for tasks that were cancelled, and for what they still have to do."""
     if tasks:
         await asyncio.wait(tasks, timeout=CLEAN_UP_S)

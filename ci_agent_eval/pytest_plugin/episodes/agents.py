@@ -16,7 +16,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger, suite_budgets
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import AT_END
-from ci_agent_eval.pytest_plugin.concurrency.loop import SessionLoop
+from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.session import EpisodeSession
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.redaction import Redactor
@@ -57,7 +57,7 @@ class AgentRunError(Exception):
 
 
 @dataclass
-class Held:
+class EpisodeServers:
     """The servers that an episode holds: given back when its test has ended."""
 
     engine: EngineSession
@@ -87,16 +87,16 @@ class Held:
 
 
 @contextmanager
-def recorded_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[RecordedRuns]:
+def record_agent_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[RecordedRuns]:
     """Give the fixture's runs on the process's one engine session, and hold their cassette."""
     config, loop = item.config, SessionLoop.of(item.config)
     if ENGINE not in config.stash:
-        config.stash[ENGINE] = _opened(config, loop)
+        config.stash[ENGINE] = _open_engine(config, loop)
     engine = config.stash[ENGINE]
-    folder = options.cassette_dir(config, item.path)
+    folder = options.get_cassette_dir(config, item.path)
     with engine.shelf.episode(item.nodeid, folder, recorder.scenario_id, recorder.iteration):
         engine.session.begin_episode(item.nodeid)
-        held = Held(engine.session, item.nodeid)
+        held = EpisodeServers(engine.session, item.nodeid)
         # Another episode may wait for its servers, and this one's teardown for its turn.
         item.stash.setdefault(AT_END, []).append(held.give_back)
         try:
@@ -106,7 +106,7 @@ def recorded_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[Reco
                 loop.run(held.given_back())
 
 
-def watch_requests() -> None:
+def record_nested_requests() -> None:
     """Record and replay what the code of episodes asks of models, where PydanticAI is there."""
     if find_spec("pydantic_ai") is not None:
         from ci_agent_eval.engine.nested_requests import (  # noqa: PLC0415 - inert until used
@@ -116,12 +116,12 @@ def watch_requests() -> None:
         record_episode_requests()
 
 
-def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:
+def _open_engine(config: pytest.Config, loop: SessionLoop) -> Engine:
     from ci_agent_eval.engine import EngineSession  # noqa: PLC0415 - inert until used
     from ci_agent_eval.engine.cassette import CassetteStore  # noqa: PLC0415 - as above
     from ci_agent_eval.steering.settings_loader import load_steering_settings  # noqa: PLC0415 - as above
 
-    mode: Any = options.cassette_mode(config)
+    mode: Any = options.get_cassette_mode(config)
     shelf = CassetteStore(mode, Redactor.from_environ(os.environ))
     session = EngineSession(
         environ=os.environ,
@@ -134,8 +134,8 @@ def _opened(config: pytest.Config, loop: SessionLoop) -> Engine:
             environ=os.environ,
             enabled=config.option.pytest_full_suite_steering,
         ),
-        windows=shared_ledger.windows(config),
-        on_spent=suite_budgets.on_spent(config),
+        windows=shared_ledger.get_rate_window_factory(config),
+        on_spent=suite_budgets.get_spending_listener(config),
     )
     # A test that runs on the loop already may be the first to ask for the engine.
     session.open()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ci_agent_eval.pytest_plugin.collection import detection
-from ci_agent_eval.pytest_plugin.collection.iterations import whole_nodeid
-from ci_agent_eval.pytest_plugin.terminal import printable
+from ci_agent_eval.pytest_plugin.collection.iterations import get_base_nodeid
+from ci_agent_eval.pytest_plugin.terminal import make_printable
 
 if TYPE_CHECKING:
     from ci_agent_eval.authoring.conversations.decorator import ConversationContext
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(name="_agent_eval_conversation")
-def _conversation(
+def _conversation_fixture(
     request: pytest.FixtureRequest, _agent_eval_recorder: EpisodeRecorder
 ) -> Generator[ConversationContext, None, None]:
     from ci_agent_eval.authoring.conversations.decorator import ConversationContext  # noqa: PLC0415 - inert until used
@@ -28,7 +28,7 @@ def _conversation(
         # pytest tears down after Ctrl-C on its way out, where an exception would be its own end.
         said = "; ".join(f"{type(error).__name__}: {error}" for error in setting.broken)
         request.config.get_terminal_writer().line(
-            printable(f"{request.node.nodeid}: cleaning up the agent failed: {said}")
+            make_printable(f"{request.node.nodeid}: cleaning up the agent failed: {said}")
         )
     elif len(setting.broken) > 1:
         raise ExceptionGroup("cleaning up the agents failed", setting.broken)
@@ -41,14 +41,16 @@ def _was_interrupted(item: pytest.Item) -> bool:
     return item.stash[detection.EPISODE].ended is None
 
 
-def scenario_of(item: pytest.Item) -> str:
+def get_default_scenario(item: pytest.Item) -> str:
     """Return the scenario of an item whose marker names none: its conversation, or its node id."""
-    nodeid = whole_nodeid(item)
+    nodeid = get_base_nodeid(item)
     if not detection.is_conversation(item):
         return nodeid
     _, found, parameters = nodeid.partition(f"::{getattr(item, 'originalname', item.name)}[")
-    return f"{_declared(item).name}[{parameters}" if found else str(_declared(item).name)
+    return (
+        f"{_get_declaration(item).name}[{parameters}" if found else str(_get_declaration(item).name)
+    )
 
 
-def _declared(item: pytest.Item) -> Any:
+def _get_declaration(item: pytest.Item) -> Any:
     return getattr(item.obj, detection.CONVERSATION)  # type: ignore[attr-defined]  # see is_conversation

@@ -17,7 +17,7 @@ import pytest
 from ci_agent_eval.contract.episode import Assertion, Outcome
 from ci_agent_eval.contract.jsonable import clean_text, remove_addresses
 from ci_agent_eval.contract.wording import one_line
-from ci_agent_eval.pytest_plugin.episodes.places import Places
+from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -46,7 +46,7 @@ class EpisodeStopped(pytest.fail.Exception):  # type: ignore[name-defined,misc] 
 EpisodeFailed.__module__ = EpisodeStopped.__module__ = "builtins"
 
 
-def stopped(sentence: str) -> EpisodeStopped:
+def build_stop_error(sentence: str) -> EpisodeStopped:
     """Return what an episode is to raise that is ended because the run is to stop."""
     return EpisodeStopped(f"stopped: {sentence}", pytrace=False)
 
@@ -62,8 +62,11 @@ class Ending:
     """It is an xfail: what failed was to fail."""
 
 
-def ending_of(
-    call: pytest.CallInfo[None], report: pytest.TestReport, places: Places, test_file: str | None
+def determine_ending(
+    call: pytest.CallInfo[None],
+    report: pytest.TestReport,
+    places: RepositoryPaths,
+    test_file: str | None,
 ) -> Ending:
     """Return how the phase of a test, which stands in `test_file`, ended for the episode."""
     if call.excinfo is not None and isinstance(call.excinfo.value, EpisodeStopped):
@@ -73,13 +76,13 @@ def ending_of(
         # Older pytest puts a word of its own before what `pytest.xfail` was told.
         return Ending("skipped", f"xfail: {expected.removeprefix('reason: ')}", expected=True)
     if report.skipped:
-        return Ending("skipped", _message(call))
+        return Ending("skipped", _get_message(call))
     if call.excinfo is None:
         # Only a strict xfail fails without an exception: it was to fail and did not.
         return Ending("failed", str(report.longrepr)) if report.failed else Ending("passed")
     if call.when == "call" and is_failure(call.excinfo.value):
-        return failure_of(call.excinfo, places)
-    return Ending("error", _described(call.excinfo, places, test_file))
+        return build_failure_ending(call.excinfo, places)
+    return Ending("error", _describe_error(call.excinfo, places, test_file))
 
 
 def is_failure(error: BaseException) -> bool:
@@ -91,12 +94,14 @@ def is_failure(error: BaseException) -> bool:
     return isinstance(error, AssertionError | pytest.fail.Exception)
 
 
-def failure_of(excinfo: pytest.ExceptionInfo[BaseException], places: Places) -> Ending:
+def build_failure_ending(
+    excinfo: pytest.ExceptionInfo[BaseException], places: RepositoryPaths
+) -> Ending:
     """Return how a test ended that raised a failure."""
     if getattr(excinfo.value, RECORDED, False):
         return Ending("failed")
-    reason = first_lines(str(excinfo.value)) or type(excinfo.value).__name__
-    statement, file, line = _statement(excinfo, places)
+    reason = shorten_message(str(excinfo.value)) or type(excinfo.value).__name__
+    statement, file, line = _find_statement(excinfo, places)
     assertion = Assertion(
         name=statement or type(excinfo.value).__name__,
         passed=False,
@@ -107,31 +112,33 @@ def failure_of(excinfo: pytest.ExceptionInfo[BaseException], places: Places) -> 
     return Ending("failed", reason.partition("\n")[0], assertion)
 
 
-def _statement(
-    excinfo: pytest.ExceptionInfo[BaseException], places: Places
+def _find_statement(
+    excinfo: pytest.ExceptionInfo[BaseException], places: RepositoryPaths
 ) -> tuple[str | None, str | None, int | None]:
     """Return the source, file and line of the last statement below the root that was running."""
     for entry in reversed(excinfo.traceback):
         file = places.relative(str(entry.path))
         if file is not None:
             source = clean_text(one_line(str(entry.statement)))
-            return cut(source, MAX_NAME), file, entry.lineno + 1
+            return truncate_text(source, MAX_NAME), file, entry.lineno + 1
     return None, None, None
 
 
-def _message(call: pytest.CallInfo[None]) -> str | None:
-    return None if call.excinfo is None else first_lines(str(call.excinfo.value)) or None
+def _get_message(call: pytest.CallInfo[None]) -> str | None:
+    return None if call.excinfo is None else shorten_message(str(call.excinfo.value)) or None
 
 
-def _described(
-    excinfo: pytest.ExceptionInfo[BaseException], places: Places, test_file: str | None
+def _describe_error(
+    excinfo: pytest.ExceptionInfo[BaseException], places: RepositoryPaths, test_file: str | None
 ) -> str:
-    text = first_lines(f"{excinfo.typename}: {excinfo.value}").rstrip(": ")
+    text = shorten_message(f"{excinfo.typename}: {excinfo.value}").rstrip(": ")
     first, newline, rest = text.partition("\n")
-    return f"{first}{_raised_at(excinfo.tb, places, test_file)}{newline}{rest}"
+    return f"{first}{_format_location(excinfo.tb, places, test_file)}{newline}{rest}"
 
 
-def _raised_at(traceback: TracebackType, places: Places, test_file: str | None) -> str:
+def _format_location(
+    traceback: TracebackType, places: RepositoryPaths, test_file: str | None
+) -> str:
     """Return the innermost line below the root, and the test's own, in brackets."""
     lines = places.of_traceback(traceback)
     if not lines:
@@ -142,16 +149,16 @@ def _raised_at(traceback: TracebackType, places: Places, test_file: str | None) 
     return f" ({raised[0]}:{raised[1]}{where})"
 
 
-def first_lines(text: str) -> str:
+def shorten_message(text: str) -> str:
     """Return the beginning of a message, without memory addresses; a mark where it was cut.
 
     Without colours, too: pytest explains in them where its terminal has some.
     """
     lines = remove_addresses(_COLOUR.sub("", clean_text(text))).splitlines()
     kept = "\n".join(lines[:MAX_LINES])
-    return cut(kept + ("\n…" if len(lines) > MAX_LINES else ""), MAX_CHARACTERS)
+    return truncate_text(kept + ("\n…" if len(lines) > MAX_LINES else ""), MAX_CHARACTERS)
 
 
-def cut(text: str, length: int) -> str:
+def truncate_text(text: str, length: int) -> str:
     """Return the text, or its beginning and a mark where it was cut."""
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -15,7 +15,9 @@ _US = frozenset({"ci_agent_eval", "asyncio"})
 _PYTEST = frozenset({"_pytest", "pluggy"})
 
 
-def show_plainly(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+def hide_own_traceback(
+    item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
+) -> None:
     """Take the traceback out of a failed report where nothing in it is the user's."""
     if call.excinfo is None or not report.failed:
         return

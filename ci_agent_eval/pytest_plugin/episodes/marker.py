@@ -14,8 +14,8 @@ from ci_agent_eval.pytest_plugin.collection.detection import NAME, owns_marker
 from ci_agent_eval.pytest_plugin.collection.iterations import (
     ARGUMENT,
     PARAMETER,
-    is_number,
-    whole_nodeid,
+    get_base_nodeid,
+    is_iteration_count,
 )
 from ci_agent_eval.recording import build_initial_episode
 
@@ -37,7 +37,7 @@ ARGUMENTS = (
 _MERGED = ("budgets", "metadata")
 
 
-def draft_from_marker(
+def build_episode_from_marker(
     item: pytest.Item | pytest.Collector, *, scenario_id: str, **identity: Any
 ) -> Episode:
     """Return the draft of the item's episode; `scenario_id` is that of a marker without one.
@@ -45,7 +45,7 @@ def draft_from_marker(
     Raises InputError with a sentence that names the test and the key.
     """
     try:
-        arguments = marker_arguments(item)
+        arguments = read_marker_arguments(item)
         gate = {"gate": "advisory"} if is_advisory(arguments, identity.get("mode")) else {}
         needs = {"evidence": "required"} if identity.get("mode") == "strict" else {}
         values = {"scenario_id": scenario_id, **gate, **needs, **arguments}
@@ -56,7 +56,7 @@ def draft_from_marker(
             values["was"] = (values["was"],)
         return build_initial_episode(**{**values, **identity})
     except InputError as error:
-        raise InputError(f"{whole_nodeid(item)}: @pytest.mark.episode: {error}") from None
+        raise InputError(f"{get_base_nodeid(item)}: @pytest.mark.episode: {error}") from None
 
 
 def is_advisory(arguments: Mapping[str, Any], mode: str | None) -> bool:
@@ -66,7 +66,7 @@ def is_advisory(arguments: Mapping[str, Any], mode: str | None) -> bool:
 
 
 def _check_iterations(given: object) -> None:
-    if not is_number(given):
+    if not is_iteration_count(given):
         raise InputError(f"{ARGUMENT}: must be a whole number, 1 or more (got {given!r})")
 
 
@@ -79,13 +79,13 @@ def _check_reach(item: pytest.Item | pytest.Collector, given: Mapping[str, Any])
     """Refuse to ask for more passes than there are iterations, where no other test adds any."""
     passes: Any = given.get("min_passes")
     times: Any = given.get(ARGUMENT)
-    if not is_number(passes) or not is_number(times) or passes <= times:
+    if not is_iteration_count(passes) or not is_iteration_count(times) or passes <= times:
         return
-    if "scenario_id" not in given or _names_its_own(item):
+    if "scenario_id" not in given or _names_own_scenario(item):
         raise InputError(f"min_passes {passes} of {times} iterations can never be reached")
 
 
-def _names_its_own(item: pytest.Item | pytest.Collector) -> bool:
+def _names_own_scenario(item: pytest.Item | pytest.Collector) -> bool:
     """Say whether a scenario's name is that of one test: not a class's, or of a test's cases."""
     if set(getattr(getattr(item, "callspec", None), "params", {})) - {PARAMETER}:
         return False
@@ -94,7 +94,7 @@ def _names_its_own(item: pytest.Item | pytest.Collector) -> bool:
     return named and isinstance(item, pytest.Item)
 
 
-def marker_arguments(item: pytest.Item | pytest.Collector) -> dict[str, Any]:
+def read_marker_arguments(item: pytest.Item | pytest.Collector) -> dict[str, Any]:
     """Return the arguments of the item's markers; the closest one to the test counts.
 
     Budgets and metadata of a class or module are kept beside those of the test. None where a
@@ -104,7 +104,7 @@ def marker_arguments(item: pytest.Item | pytest.Collector) -> dict[str, Any]:
         return {}
     arguments: dict[str, Any] = {}
     for mark in reversed(list(item.iter_markers(NAME))):
-        for key, value in _named(mark).items():
+        for key, value in _name_arguments(mark).items():
             if key in _MERGED and isinstance(value, Mapping):
                 arguments[key] = {**arguments.get(key, {}), **value}
             elif value is not None:
@@ -112,7 +112,7 @@ def marker_arguments(item: pytest.Item | pytest.Collector) -> dict[str, Any]:
     return arguments
 
 
-def _named(mark: pytest.Mark) -> Mapping[str, Any]:
+def _name_arguments(mark: pytest.Mark) -> Mapping[str, Any]:
     """Return a marker's arguments by name; the only one without a name is `scenario_id`."""
     if len(mark.args) > 1:
         raise InputError("give everything after `scenario_id` by name")
@@ -129,21 +129,21 @@ def _named(mark: pytest.Mark) -> Mapping[str, Any]:
     return {"scenario_id": given, **mark.kwargs}
 
 
-def collect_report(
+def refuse_unreadable_markers(
     report: pytest.CollectReport, items: Sequence[pytest.Item | pytest.Collector]
 ) -> pytest.CollectReport:
     """Return the report, or a failed one that lists every marker that cannot be read."""
-    problems = [problem for item in items if (problem := marker_problem(item)) is not None]
+    problems = [problem for item in items if (problem := find_marker_problem(item)) is not None]
     if not problems:
         return report
     # The iterations of a test have their problem in common.
     return pytest.CollectReport(report.nodeid, "failed", "\n".join(dict.fromkeys(problems)), [])
 
 
-def marker_problem(item: pytest.Item | pytest.Collector) -> str | None:
+def find_marker_problem(item: pytest.Item | pytest.Collector) -> str | None:
     """Return what is wrong with the item's markers, or None."""
     try:
-        draft_from_marker(item, scenario_id=item.nodeid, nodeid=item.nodeid)
+        build_episode_from_marker(item, scenario_id=item.nodeid, nodeid=item.nodeid)
     except InputError as error:
         return str(error)
     return None

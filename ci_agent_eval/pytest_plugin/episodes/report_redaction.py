@@ -9,26 +9,26 @@ from typing import Any
 import pytest
 
 
-def clean(report: pytest.TestReport, redact: Callable[[str], str]) -> None:
+def redact_report(report: pytest.TestReport, redact: Callable[[str], str]) -> None:
     """Take secrets out of everything of a report that is shown or written somewhere."""
-    report.longrepr = _cleaned(report.longrepr, redact)
+    report.longrepr = _redact_value(report.longrepr, redact)
     report.sections = [(name, redact(text)) for name, text in report.sections]
     report.user_properties = [
-        (name, _cleaned(value, redact)) for name, value in report.user_properties
+        (name, _redact_value(value, redact)) for name, value in report.user_properties
     ]
 
 
-def _cleaned(value: Any, redact: Callable[[str], str]) -> Any:
+def _redact_value(value: Any, redact: Callable[[str], str]) -> Any:
     """Return a value as it was, but for its texts; pytest's own representations are copied."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, list | tuple):
-        return type(value)([_cleaned(item, redact) for item in value])
+        return type(value)([_redact_value(item, redact) for item in value])
     # Its tracebacks are trees of such objects, which the terminal, xdist and JUnit each read
     # in their own way: so their form has to stay.
     if not hasattr(value, "toterminal") or not hasattr(value, "__dict__"):
         return value
     found = copy.copy(value)
     for name, item in vars(value).items():
-        object.__setattr__(found, name, _cleaned(item, redact))
+        object.__setattr__(found, name, _redact_value(item, redact))
     return found

@@ -13,7 +13,7 @@ from ci_agent_eval.authoring.scenarios import ARGUMENT, ATTRIBUTE
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.pytest_plugin.collection.detection import NAME as MARKER
-from ci_agent_eval.pytest_plugin.episodes.places import Places
+from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 
 if TYPE_CHECKING:
     from ci_agent_eval.authoring.scenarios.scenario import Scenario
@@ -26,18 +26,18 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its ag
 @pytest.fixture
 def _agent_eval_run(request: pytest.FixtureRequest) -> Callable[[Awaitable[Any]], Any]:
     """Run an awaitable to its end on the loop that the episodes of the process share."""
-    from ci_agent_eval.pytest_plugin.concurrency.loop import SessionLoop  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop  # noqa: PLC0415 - inert until used
 
     return SessionLoop.of(request.config).run_awaitable
 
 
 @pytest.fixture
-def simulation(episode: EpisodeRecorder) -> Simulations:
+def simulation(episode: EpisodeRecorder) -> SimulationRunner:
     """Let simulated users talk to an app, in this test's episode and its budget of turns."""
-    return Simulations(episode)
+    return SimulationRunner(episode)
 
 
-class Simulations:
+class SimulationRunner:
     """What the fixture `simulation` is: `run_simulation`, which knows its episode."""
 
     def __init__(self, recorder: EpisodeRecorder) -> None:
@@ -69,7 +69,7 @@ class Simulations:
         )
 
 
-def parametrize(metafunc: pytest.Metafunc) -> None:
+def parametrize_scenarios(metafunc: pytest.Metafunc) -> None:
     """Make an episode of each scenario of a test that `@scenarios` decorates."""
     names: tuple[str, ...] = getattr(metafunc.function, ATTRIBUTE, ())
     if not names:
@@ -78,8 +78,8 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 
     definition = metafunc.definition
     if ARGUMENT not in metafunc.fixturenames:
-        raise _unusable(definition, f"takes no argument `{ARGUMENT}`; give it one")
-    places = Places.of(metafunc.config.rootpath, os.environ)
+        raise _build_usage_error(definition, f"takes no argument `{ARGUMENT}`; give it one")
+    places = RepositoryPaths.of(metafunc.config.rootpath, os.environ)
     found: list[Scenario] = []
     for name in names:
         path = Path(os.path.normpath(definition.path.parent / name))
@@ -88,10 +88,10 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         except InputError as error:
             raise pytest.Collector.CollectError(str(error)) from None
     _refuse_same_ids(found)
-    metafunc.parametrize(ARGUMENT, [_parameter(scenario) for scenario in found])
+    metafunc.parametrize(ARGUMENT, [_build_parameter(scenario) for scenario in found])
 
 
-def note_unchecked(item: pytest.Item) -> None:
+def check_scenario_ran(item: pytest.Item) -> None:
     """Fail a test that returned without having run its scenario: its checks looked at nothing."""
     scenario = getattr(item, "callspec", None) and item.callspec.params.get(ARGUMENT)  # type: ignore[attr-defined]
     if scenario is None or not hasattr(getattr(item, "function", None), ATTRIBUTE):
@@ -105,7 +105,7 @@ def note_unchecked(item: pytest.Item) -> None:
         )
 
 
-def _parameter(scenario: Scenario) -> Any:
+def _build_parameter(scenario: Scenario) -> Any:
     mark = getattr(pytest.mark, MARKER)(**scenario.marker)
     return pytest.param(scenario, id=scenario.id, marks=mark)
 
@@ -122,5 +122,5 @@ def _refuse_same_ids(found: Iterable[Scenario]) -> None:
         places[scenario.id] = place
 
 
-def _unusable(definition: pytest.Item, what: str) -> pytest.Collector.CollectError:
+def _build_usage_error(definition: pytest.Item, what: str) -> pytest.Collector.CollectError:
     return pytest.Collector.CollectError(f"{definition.nodeid}: @scenarios: the test {what}")

@@ -13,10 +13,10 @@ import pytest
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.jsonable import clean_text, remove_addresses
 from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem
-from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, Ending, cut
+from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, Ending, truncate_text
 
 
-def subtest_name(report: pytest.TestReport) -> str:
+def format_subtest_name(report: pytest.TestReport) -> str:
     """Return the message of a subtest and its parameters, as pytest shows them."""
     context = getattr(report, "context", None)
     message = getattr(context, "msg", None)
@@ -24,10 +24,10 @@ def subtest_name(report: pytest.TestReport) -> str:
     shown = ", ".join(f"{name}={value}" for name, value in parameters.items())
     parts = [str(message) if message else "", f"({shown})" if shown else ""]
     text = " ".join(part for part in parts if part) or "subtest"
-    return cut(remove_addresses(clean_text(text)), MAX_NAME)
+    return truncate_text(remove_addresses(clean_text(text)), MAX_NAME)
 
 
-def keep_subtest(state: EpisodeItem, name: str) -> None:
+def record_subtest(state: EpisodeItem, name: str) -> None:
     """Put the subtest that has just ended badly into its episode."""
     ending, state.subtest = state.subtest, None
     if ending is None:
@@ -43,14 +43,14 @@ def is_of_subtest(state: EpisodeItem, error: BaseException) -> bool:
     return any(error is known for known in state.subtest_failures)
 
 
-def ending_after_subtests(state: EpisodeItem, ending: Ending | None = None) -> Ending:
+def get_ending_after_subtests(state: EpisodeItem, ending: Ending | None = None) -> Ending:
     """Return how a test ended that came to its own end: by its broken subtests, if any."""
     if state.subtest_errors:
         return Ending("error", "; ".join(state.subtest_errors))
     return ending or Ending("passed")
 
 
-def with_subtests(ending: Ending, subtests: Sequence[Ending]) -> Ending:
+def add_subtest_endings(ending: Ending, subtests: Sequence[Ending]) -> Ending:
     """Return how a test without an episode ended, given its subtests that ended badly.
 
     What the test itself failed of comes first; a failed subtest stands over a broken one.

@@ -15,11 +15,14 @@ from typing import Any
 import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 
-from ci_agent_eval.pytest_plugin.episodes.places import Places
-from ci_agent_eval.pytest_plugin.evaluation.explained import explain_asserts
-from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation_file, matches
-from ci_agent_eval.pytest_plugin.evaluation.recording import Asserts
-from ci_agent_eval.pytest_plugin.evaluation.transform import RECORDER, record_asserts
+from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.pytest_plugin.evaluation.assert_recorder import AssertRecorder
+from ci_agent_eval.pytest_plugin.evaluation.assert_transform import RECORDER, record_asserts
+from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import (
+    is_evaluation_file,
+    matches_any_pattern,
+)
+from ci_agent_eval.pytest_plugin.evaluation.pass_explanations import explain_asserts
 
 
 class EvaluationFinder(importlib.abc.MetaPathFinder):
@@ -27,13 +30,13 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._places = Places.of(config.rootpath, os.environ)
+        self._places = RepositoryPaths.of(config.rootpath, os.environ)
         self._files: set[str] = set()
         self._names: set[str] = set()
         self._dotted: dict[tuple[str, str], Path] = {}
         self._is_for_all = False
 
-    def answer_for(self, path: Path) -> None:
+    def add_file(self, path: Path) -> None:
         """Load this file, whenever it is imported, as an evaluation."""
         self._files.add(os.path.realpath(path))
         self._names.add(path.stem)
@@ -43,7 +46,7 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
             self._names.add(name)
             self._dotted[str(path.parent), name] = path
 
-    def answer_for_all(self) -> None:
+    def add_all_files(self) -> None:
         """Load every evaluation of the repository, whenever it is imported, as one."""
         self._is_for_all = True
 
@@ -55,10 +58,10 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
     ) -> ModuleSpec | None:
         """Return how to load the module, if it is an evaluation."""
         name = fullname.rpartition(".")[2]
-        if name not in self._names and not self._may_be_one(name):
+        if name not in self._names and not self._may_be_evaluation(name):
             return None
         origin = self._origin(fullname, path, target)
-        if origin is None or not self._is_one(origin):
+        if origin is None or not self._is_evaluation(origin):
             return None
         loader = EvaluationLoader(
             fullname, str(origin), self._config, self._places.relative(origin)
@@ -73,14 +76,14 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
             return self._dotted.get(((path or [""])[0], fullname))
         return Path(spec.origin)
 
-    def _may_be_one(self, name: str) -> bool:
+    def _may_be_evaluation(self, name: str) -> bool:
         """Say whether a module's name alone lets it be an evaluation."""
         if not self._is_for_all:
             return False
         patterns = [Path(pattern).name for pattern in self._config.getini("eval_files")]
-        return matches(Path(f"{name}.py"), patterns)
+        return matches_any_pattern(Path(f"{name}.py"), patterns)
 
-    def _is_one(self, path: Path) -> bool:
+    def _is_evaluation(self, path: Path) -> bool:
         if os.path.realpath(path) in self._files:
             return True
         is_in_repository = self._is_for_all and self._places.relative(path) is not None
@@ -124,5 +127,5 @@ class EvaluationLoader(SourceFileLoader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Run the module, with what its asserts tell in its reach."""
-        vars(module)[RECORDER] = Asserts(self._file)
+        vars(module)[RECORDER] = AssertRecorder(self._file)
         super().exec_module(module)

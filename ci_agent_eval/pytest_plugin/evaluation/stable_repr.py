@@ -10,12 +10,12 @@ _SET = re.compile(r"\{[^{}]{1,2000}\}")
 """What may be the text of a set that holds no other."""
 
 
-def with_sorted_sets(text: str) -> str:
+def sort_sets(text: str) -> str:
     """Return the text of values with the items of each set of literals in order."""
-    return _SET.sub(_sorted, text)
+    return _SET.sub(_sort_set, text)
 
 
-def _sorted(found: re.Match[str]) -> str:
+def _sort_set(found: re.Match[str]) -> str:
     if "..." in found[0]:
         return found[0]  # cut, or with an Ellipsis: not what it was
     try:

@@ -13,7 +13,7 @@ from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.opik import experiment_options
 from ci_agent_eval.pytest_plugin.options import is_worker
-from ci_agent_eval.pytest_plugin.terminal import printable
+from ci_agent_eval.pytest_plugin.terminal import make_printable
 
 NAME = "ci_agent_eval_experiment_end"
 PROBLEMS = "agent_eval_experiment_problems"
@@ -22,7 +22,7 @@ PROBLEMS = "agent_eval_experiment_problems"
 _COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
-def listen(config: pytest.Config) -> ExperimentEnd:
+def register_experiment_end(config: pytest.Config) -> ExperimentEnd:
     """Be there at the end of the session; once for each process."""
     found = config.pluginmanager.get_plugin(NAME)
     if not isinstance(found, ExperimentEnd):
@@ -53,7 +53,7 @@ class ExperimentEnd:
         if is_worker(config):
             config.workeroutput[PROBLEMS] = self.problems  # type: ignore[attr-defined]
             return
-        path = experiment_options.Settings.of(config).store
+        path = experiment_options.ExperimentSettings.of(config).store
         if not path.is_file():
             return
         try:
@@ -66,7 +66,7 @@ class ExperimentEnd:
         from ci_agent_eval.opik.experiments import ExperimentStore  # noqa: PLC0415 - inert until used
         from ci_agent_eval.opik.experiments.experiment_text import format_outcomes  # noqa: PLC0415 - as above
 
-        uid = experiment_options.identity(config).uid
+        uid = experiment_options.get_experiment_identity(config).uid
         with ExperimentStore.open(path) as store:
             if (experiment := store.experiment(uid)) is None:
                 return
@@ -105,4 +105,4 @@ class ExperimentEnd:
         if lines:
             terminalreporter.write_sep("=", "experiment")
             for line in lines:
-                terminalreporter.write_line(printable(line))
+                terminalreporter.write_line(make_printable(line))

@@ -24,7 +24,7 @@ OPIK_SECTION = "pytest_"
 """Begins the names of these settings in Opik's own file, and after `OPIK_` in the environment."""
 
 
-class Setting(NamedTuple):
+class ExperimentSetting(NamedTuple):
     """One setting: its option and ini key, Opik's name for it, and its default."""
 
     option: str
@@ -44,44 +44,44 @@ class Setting(NamedTuple):
         return None if self.opik is None else f"OPIK_PYTEST_{self.opik.upper()}"
 
 
-ENABLED = Setting(
+ENABLED = ExperimentSetting(
     "--experiment",
     "experiment_enabled",
     "",
     "keep an experiment of the tests: true, false (default: where a test uses @llm_unit)",
 )
-DATASET = Setting(
+DATASET = ExperimentSetting(
     "--experiment-dataset", "experiment_dataset_name", "tests", "name of its data set"
 )
-PREFIX = Setting(
+PREFIX = ExperimentSetting(
     "--experiment-prefix",
     "experiment_name_prefix",
     "Test-Suite",
     "beginning of its name; its time follows",
 )
-SCORE = Setting(
+SCORE = ExperimentSetting(
     "--experiment-score", "passed_score_name", "Passed", "name of the score of a test that passed"
 )
-STORE = Setting(
+STORE = ExperimentSetting(
     "--experiment-store",
     None,
     ".agent-eval/experiments.sqlite3",
     "file that holds the experiments, below the rootdir",
 )
-SERVER = Setting(
+SERVER = ExperimentSetting(
     "--experiment-server",
     None,
     "true",
     "send experiments to Opik, too, where it is installed and configured: true, false",
 )
-ARTIFACT = Setting(
+ARTIFACT = ExperimentSetting(
     "--episode-artifact",
     "episode_artifact_enabled",
     "false",
     "write the episodes as one JSON file, too",
     is_flag=True,
 )
-ARTIFACT_PATH = Setting(
+ARTIFACT_PATH = ExperimentSetting(
     "--episode-artifact-path",
     "episode_artifact_path",
     ".opik/pytest_episode_report.json",
@@ -106,7 +106,7 @@ def add_experiment_options(parser: pytest.Parser) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ExperimentSettings:
     """The settings of a session, read where they are asked for."""
 
     config: pytest.Config
@@ -115,15 +115,17 @@ class Settings:
     """Opik's own file, where it has been read."""
 
     @classmethod
-    def of(cls, config: pytest.Config, opik_file: Mapping[str, str] | None = None) -> Settings:
+    def of(
+        cls, config: pytest.Config, opik_file: Mapping[str, str] | None = None
+    ) -> ExperimentSettings:
         """Take the settings of the session that `config` belongs to."""
         return cls(config, os.environ, opik_file or {})
 
-    def text(self, setting: Setting) -> str:
+    def text(self, setting: ExperimentSetting) -> str:
         """Return the setting's text; blank ones count as not given."""
         return self._found(setting)[0]
 
-    def truth(self, setting: Setting) -> bool | None:
+    def truth(self, setting: ExperimentSetting) -> bool | None:
         """Return whether a setting is on, None where it is not given at all.
 
         Raises pytest.UsageError where it is neither.
@@ -135,7 +137,7 @@ class Settings:
             raise pytest.UsageError(f"{where}: {text!r} is neither true nor false")
         return _TRUTHS[text.lower()]
 
-    def _found(self, setting: Setting) -> tuple[str, str]:
+    def _found(self, setting: ExperimentSetting) -> tuple[str, str]:
         option = getattr(self.config.option, setting.ini, None)
         ini = str(self.config.getini(setting.ini))
         sources = [(option, setting.option)]
@@ -154,7 +156,7 @@ class Settings:
     def store(self) -> Path:
         """The store's file; an xdist worker is told by the main process."""
         if is_worker(self.config):
-            told: str = _told(self.config)["store"]
+            told: str = _get_worker_input(self.config)["store"]
             return Path(told)
         given = getattr(self.config.option, STORE.ini, None)
         base = self.config.invocation_params.dir if given else self.config.rootpath
@@ -175,34 +177,34 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ExperimentIdentity:
     """Which experiment all processes of a run work at."""
 
     uid: str
     started: str
 
 
-IDENTITY = pytest.StashKey[Identity]()
+IDENTITY = pytest.StashKey[ExperimentIdentity]()
 
 
-def identity(config: pytest.Config) -> Identity:
+def get_experiment_identity(config: pytest.Config) -> ExperimentIdentity:
     """Return the run's experiment; made by the main process when it is first asked for."""
     if IDENTITY not in config.stash:
         if is_worker(config):
-            told = _told(config)
-            config.stash[IDENTITY] = Identity(told["uid"], told["started"])
+            told = _get_worker_input(config)
+            config.stash[IDENTITY] = ExperimentIdentity(told["uid"], told["started"])
         else:
             config.stash[IDENTITY] = _new_identity(datetime.now(UTC))
     return config.stash[IDENTITY]
 
 
-def _new_identity(now: datetime) -> Identity:
+def _new_identity(now: datetime) -> ExperimentIdentity:
     from ci_agent_eval.opik.experiments import make_uuid7  # noqa: PLC0415 - inert until used
 
     uid = make_uuid7(int(now.timestamp() * 1000), os.urandom(10))
-    return Identity(uid, now.isoformat(timespec="milliseconds"))
+    return ExperimentIdentity(uid, now.isoformat(timespec="milliseconds"))
 
 
-def _told(config: pytest.Config) -> Mapping[str, Any]:
+def _get_worker_input(config: pytest.Config) -> Mapping[str, Any]:
     told: Mapping[str, Any] = config.workerinput[WORKER_EXPERIMENT]  # type: ignore[attr-defined]
     return told

@@ -34,9 +34,9 @@ from ci_agent_eval.opik.experiments.opik_settings import load_opik_file
 from ci_agent_eval.opik.experiments.push import SINK, find_usable_server
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection.detection import SHOWN
-from ci_agent_eval.pytest_plugin.episodes.endings import Ending, ending_of
-from ci_agent_eval.pytest_plugin.episodes.places import Places
-from ci_agent_eval.pytest_plugin.episodes.subtests import with_subtests
+from ci_agent_eval.pytest_plugin.episodes.endings import Ending, determine_ending
+from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.pytest_plugin.episodes.subtests import add_subtest_endings
 from ci_agent_eval.pytest_plugin.opik import experiment_end, experiment_options
 from ci_agent_eval.recording import list_failure_reasons
 from ci_agent_eval.redaction import Redactor, make_distinct_names
@@ -45,40 +45,44 @@ NAME = "ci_agent_eval_experiment"
 _DEFAULT = LinkedArguments("input", "expected_output", "metadata")
 
 
-def watch(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+def start_experiment(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     """Open the store and keep an experiment of these tests.
 
     A store that cannot be opened costs the experiment, and no test: it is said at the end.
     """
-    settings = experiment_options.Settings.of(config, load_opik_file(os.environ, Path.home()))
-    end = experiment_end.listen(config)
+    settings = experiment_options.ExperimentSettings.of(
+        config, load_opik_file(os.environ, Path.home())
+    )
+    end = experiment_end.register_experiment_end(config)
     redactor = Redactor.from_environ(os.environ)
     try:
         store = ExperimentStore.open(settings.store, create=True)
         config.add_cleanup(store.close)
-        experiment = _experiment(config, settings, redactor)
+        experiment = _build_experiment(config, settings, redactor)
         store.begin(experiment)
     except InputError as error:
         end.problems.append(str(error))
         return
     names = make_distinct_names((item.nodeid for item in items), redactor.text)
-    places = Places.of(config.rootpath, os.environ)
-    kept = Kept(store, experiment.uid, settings.text(experiment_options.SCORE), end.problems)
-    config.pluginmanager.register(LinkedTests(kept, names, redactor, places), NAME)
+    places = RepositoryPaths.of(config.rootpath, os.environ)
+    kept = ExperimentWriter(
+        store, experiment.uid, settings.text(experiment_options.SCORE), end.problems
+    )
+    config.pluginmanager.register(ExperimentTests(kept, names, redactor, places), NAME)
     end.is_used = True
 
 
-def _experiment(
-    config: pytest.Config, settings: experiment_options.Settings, redactor: Redactor
+def _build_experiment(
+    config: pytest.Config, settings: experiment_options.ExperimentSettings, redactor: Redactor
 ) -> Experiment:
-    identity = experiment_options.identity(config)
+    identity = experiment_options.get_experiment_identity(config)
     prefix = settings.text(experiment_options.PREFIX)
     described = {
         "agent_eval": __version__,
         "passed_score": settings.text(experiment_options.SCORE),
         "pytest": pytest.__version__,
         "python": platform.python_version(),
-        "suite": options.suite_name(config),
+        "suite": options.get_suite_name(config),
     }
     wants_server = settings.truth(experiment_options.SERVER) is not False
     server = find_usable_server(os.environ, settings.opik_file) if wants_server else None
@@ -95,7 +99,7 @@ def _experiment(
 
 
 @dataclass
-class Kept:
+class ExperimentWriter:
     """The store of a running experiment; after its first failure it is left alone."""
 
     store: ExperimentStore
@@ -116,11 +120,15 @@ class Kept:
             self.problems.append(f"{error}; results from there on are not in it")
 
 
-class LinkedTests:
+class ExperimentTests:
     """The hooks that watch each test; a plugin object of its own."""
 
     def __init__(
-        self, kept: Kept, names: Mapping[str, str], redactor: Redactor, places: Places
+        self,
+        kept: ExperimentWriter,
+        names: Mapping[str, str],
+        redactor: Redactor,
+        places: RepositoryPaths,
     ) -> None:
         self._kept = kept
         self._names = names
@@ -137,7 +145,7 @@ class LinkedTests:
             self._called.discard(item.nodeid)
             self._outcomes.pop(item.nodeid, None)
             self._subtests.pop(item.nodeid, None)
-            trace_id, now = _new_id(), _now()
+            trace_id, now = _create_id(), _format_now()
             self._kept.write(lambda store: store.start(self._kept.uid, name, trace_id, now))
         return (yield)
 
@@ -163,12 +171,12 @@ class LinkedTests:
     def _link(self, item: pytest.Item) -> None:
         if (name := self._names.get(item.nodeid)) is None:
             return
-        content, item_id = self._content(item, name), _new_id()
+        content, item_id = self._content(item, name), _create_id()
         self._kept.write(lambda store: store.link(self._kept.uid, name, content, item_id))
 
     def _content(self, item: pytest.Item, name: str) -> ItemContent:
         linked: LinkedArguments = getattr(getattr(item, "obj", None), LINKED_ATTRIBUTE, _DEFAULT)
-        given = arguments_of(item)
+        given = get_test_arguments(item)
 
         def clean(key: str, missing: object) -> Any:
             return self._redactor.value(to_jsonable(given.get(key, missing)))
@@ -194,7 +202,7 @@ class LinkedTests:
         if report.when == "setup":
             self._link(item)
         subtests = self._subtests.get(item.nodeid, ())
-        self._end(item, with_subtests(self._ending(item, call, report), subtests))
+        self._end(item, add_subtest_endings(self._ending(item, call, report), subtests))
 
     def _keep_subtest(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
@@ -207,7 +215,7 @@ class LinkedTests:
     def _ending(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
     ) -> Ending:
-        return ending_of(call, report, self._places, self._places.relative(item.path))
+        return determine_ending(call, report, self._places, self._places.relative(item.path))
 
     def _end(self, item: pytest.Item, ending: Ending) -> None:
         episode = item.stash.get(SHOWN, None)
@@ -224,7 +232,7 @@ class LinkedTests:
             outcome=outcome,
             reason=None if reason is None else self._redactor.text(reason),
             scores=tuple(self._scores(outcome, () if episode is None else episode.scores)),
-            ended=_now(),
+            ended=_format_now(),
         )
         self._kept.write(lambda store: store.end(self._kept.uid, result))
 
@@ -236,7 +244,7 @@ class LinkedTests:
             yield ScoreRow(score.name, score.value, score.reason)
 
 
-def arguments_of(item: pytest.Item) -> Mapping[str, Any]:
+def get_test_arguments(item: pytest.Item) -> Mapping[str, Any]:
     """Return a test's arguments by name: parameters, fixtures that are there, defaults."""
     found: dict[str, Any] = {}
     test = getattr(item, "obj", None)
@@ -247,9 +255,9 @@ def arguments_of(item: pytest.Item) -> Mapping[str, Any]:
     return {**found, **parametrized, **getattr(item, "funcargs", {})}
 
 
-def _now() -> str:
+def _format_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _new_id() -> str:
+def _create_id() -> str:
     return make_uuid7(int(datetime.now(UTC).timestamp() * 1000), os.urandom(10))

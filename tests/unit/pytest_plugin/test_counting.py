@@ -9,11 +9,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from ci_agent_eval.pytest_plugin.evaluation.counting.install import Counter, counting_codes
-from ci_agent_eval.pytest_plugin.evaluation.counting.transform import COUNTER, count_asserts
+from ci_agent_eval.pytest_plugin.evaluation.counting.count_transform import COUNTER, count_asserts
+from ci_agent_eval.pytest_plugin.evaluation.counting.install import (
+    AssertCounter,
+    compile_counting_code,
+)
 
 
-class Counted(Counter):
+class Counted(AssertCounter):
     """Counts in place of the running episode."""
 
     def __init__(self):
@@ -128,11 +131,11 @@ def test_no_other_line_counts_as_run():
 def test_code_is_found_by_the_code_of_the_same_source(tmp_path, pytestconfig, rewritten):
     path = tmp_path / "test_it.py"
     path.write_text("def outer():\n    def inner(x):\n        assert x\n    return inner\n")
-    codes = counting_codes(str(path), pytestconfig, rewritten=rewritten)
+    codes = compile_counting_code(str(path), pytestconfig, rewritten=rewritten)
     outer = next(code for code in codes if code.co_name == "outer")
     assert COUNTER in next(c for c in codes[outer].co_consts if hasattr(c, "co_names")).co_names
     path.write_text("def outer():\n    def inner(x):\n        assert not x\n    return inner\n")
-    assert outer not in counting_codes(str(path), pytestconfig, rewritten=rewritten)
+    assert outer not in compile_counting_code(str(path), pytestconfig, rewritten=rewritten)
 
 
 async def later():
@@ -144,11 +147,11 @@ def test_what_has_done_nothing_yet_does_not_count(monkeypatch):
     name = "ci_agent_eval.pytest_plugin.evaluation.counting.install.note_passed_assert"
     monkeypatch.setattr(name, lambda: counted.append(1))
     coroutine, generator = later(), (x for x in ())
-    assert Counter.returned(coroutine) is coroutine
-    assert Counter.returned(generator) is generator
+    assert AssertCounter.returned(coroutine) is coroutine
+    assert AssertCounter.returned(generator) is generator
     coroutine.close()
     assert counted == []
-    assert Counter.returned(None) is None
-    Counter.left(pytest.warns(UserWarning, match="x"))
-    Counter.left(object())
+    assert AssertCounter.returned(None) is None
+    AssertCounter.left(pytest.warns(UserWarning, match="x"))
+    AssertCounter.left(object())
     assert counted == [1, 1]

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.pytest_plugin.evaluation.recording import Asserts
-from ci_agent_eval.pytest_plugin.evaluation.source import SourceText, on_one_line
-from ci_agent_eval.pytest_plugin.evaluation.transform import RECORDER, record_asserts
+from ci_agent_eval.pytest_plugin.evaluation.assert_recorder import AssertRecorder
+from ci_agent_eval.pytest_plugin.evaluation.assert_transform import RECORDER, record_asserts
+from ci_agent_eval.pytest_plugin.evaluation.source_text import SourceText, join_source_lines
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
     activate_episode,
@@ -142,9 +142,9 @@ class Told:
     """Stands for `Asserts`; notes what is told in the program's own log."""
 
     log: list[object]
-    inner = Asserts("program.py")
-    Failed = Asserts.Failed
-    Everything = Asserts.Everything
+    inner = AssertRecorder("program.py")
+    Failed = AssertRecorder.Failed
+    Everything = AssertRecorder.Everything
 
     def passed(self, line, name, reason):
         if self.inner.is_recording():
@@ -266,7 +266,7 @@ def laid_out(draw) -> tuple[str, str]:
 @given(laid_out())
 def test_a_text_on_one_line_is_the_same_expression(pair):
     text, result = pair
-    line = on_one_line(result.strip()) if "\n" in result.strip() else result.strip()
+    line = join_source_lines(result.strip()) if "\n" in result.strip() else result.strip()
     assert "\n" not in line
     expected = ast.dump(ast.parse(f"async def f(): ({text})"))
     assert ast.dump(ast.parse(f"async def f(): ({line}\n)")) == expected
@@ -296,4 +296,4 @@ def test_the_text_of_a_node_is_that_of_its_place(pair):
     ],
 )
 def test_layout_goes(text, expected):
-    assert on_one_line(text) == expected
+    assert join_source_lines(text) == expected

@@ -8,7 +8,7 @@ from ci_agent_eval.contract.budgets import Budget, Budgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Assertion, Episode, Score
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory, TrajectorySummary, Turn
-from ci_agent_eval.pytest_plugin.episodes.redacted import redacted
+from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
 from ci_agent_eval.redaction import Redactor
 
 SECRET = "correct-horse-battery"
@@ -32,17 +32,17 @@ def an_episode(text: str) -> Episode:
 
 
 def test_every_text_is_redacted_however_deep():
-    found = canonical_json(redacted(an_episode(SECRET), REDACTOR))
+    found = canonical_json(redact_model(an_episode(SECRET), REDACTOR))
     assert SECRET not in found
     assert found == canonical_json(an_episode("[redacted]"))
 
 
 def test_a_value_without_a_secret_is_the_very_same():
     episode = an_episode("nothing to hide")
-    assert redacted(episode, REDACTOR) is episode
+    assert redact_model(episode, REDACTOR) is episode
 
 
 @pytest.mark.parametrize("secret", ["required", "assistant"])
 def test_words_of_the_contract_stay_whatever_the_secret_is(secret: str):
     episode = an_episode("nothing to hide")
-    assert redacted(episode, Redactor.of([secret])) is episode
+    assert redact_model(episode, Redactor.of([secret])) is episode

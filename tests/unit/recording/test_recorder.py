@@ -24,7 +24,7 @@ from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import TokenUsage, Turn
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.pytest_plugin.episodes.places import Places
+from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.recording import EpisodeRecorder, list_failure_reasons
 from ci_agent_eval.storage.ledger.limits import RunUsage
 
@@ -415,7 +415,7 @@ def test_whatever_is_said_the_episode_can_be_written_and_read_again(text, value)
 
 def test_a_checks_place_is_the_callers_even_inside_this_repository():
     # The recorder's own files are below the same root here, and are not the caller.
-    places = Places(Path(__file__).parents[3])
+    places = RepositoryPaths(Path(__file__).parents[3])
     episode = a_recorder(locate=places.of_caller)
     episode.check("polite", True)
     (assertion,) = episode.finish().assertions

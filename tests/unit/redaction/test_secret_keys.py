@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.schema import build_contract_schema
-from ci_agent_eval.pytest_plugin.episodes.redacted import redacted
+from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
 from ci_agent_eval.redaction import REDACTED, Redactor, is_secret_key, remove_secret_pairs
 from ci_agent_eval.results.loaded_redaction import redact_json
 from tests.builders import episode, tool_call, turn
@@ -79,9 +79,9 @@ def test_values_of_a_call_go_from_what_a_run_writes():
     """`results.json` and the journal are made of this."""
     call = tool_call(arguments=DATA, result=json.dumps(DATA))
     item = episode(trajectory={"turns": [turn(tool_calls=[call])]}, metadata={"login": DATA})
-    (clean,) = redacted(item, Redactor()).trajectory.turns[0].tool_calls
+    (clean,) = redact_model(item, Redactor()).trajectory.turns[0].tool_calls
     assert clean.arguments == CLEAN
-    assert "hunter2" not in redacted(item, Redactor()).model_dump_json()
+    assert "hunter2" not in redact_model(item, Redactor()).model_dump_json()
     assert json.loads(str(clean.result))["password"] == REDACTED
 
 
@@ -94,7 +94,7 @@ def test_values_of_a_call_go_from_what_a_report_reads():
 def test_what_holds_no_secret_is_the_very_same():
     call = tool_call(arguments={"token": [None], "key": "v"})
     item = episode(trajectory={"turns": [turn(tool_calls=[call])]})
-    assert redacted(item, Redactor()) is item
+    assert redact_model(item, Redactor()) is item
 
 
 @pytest.mark.parametrize(

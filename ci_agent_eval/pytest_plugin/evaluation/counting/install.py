@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 
-from ci_agent_eval.pytest_plugin.episodes.places import Places
-from ci_agent_eval.pytest_plugin.evaluation.counting.transform import COUNTER, count_asserts
-from ci_agent_eval.pytest_plugin.evaluation.files import matches
+from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.pytest_plugin.evaluation.counting.count_transform import COUNTER, count_asserts
+from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import matches_any_pattern
 from ci_agent_eval.pytest_plugin.options import ASSERT_MODULES
 from ci_agent_eval.recording.active_episode import note_passed_assert
 
@@ -36,7 +36,7 @@ _REWRITTEN = "@pytest_ar"
 """pytest's name for its module of assertions, in a module whose asserts it has rewritten."""
 
 
-class Counter:
+class AssertCounter:
     """What stands in a module whose asserts are counted."""
 
     @staticmethod
@@ -64,7 +64,7 @@ class Counter:
 class AssertCounting:
     """Counts the asserts of those modules that it is told of; one for each process."""
 
-    def __init__(self, config: pytest.Config, places: Places) -> None:
+    def __init__(self, config: pytest.Config, places: RepositoryPaths) -> None:
         self._config = config
         self._places = places
         self._helpers: tuple[str, ...] = tuple(config.getini(ASSERT_MODULES))
@@ -77,8 +77,8 @@ class AssertCounting:
 
         Returns what is wrong with the setting that names helper modules, or None.
         """
-        problem = None if self._modules else _import_all(self._helpers)
-        files = set(_files_of(item))
+        problem = None if self._modules else _import_modules(self._helpers)
+        files = set(_list_files(item))
         if self._modules != len(sys.modules):
             files |= set(self._helper_files())
             self._modules = len(sys.modules)
@@ -87,7 +87,7 @@ class AssertCounting:
 
     def _count(self, files: set[str]) -> None:
         if files - self._functions.keys():
-            self._functions = functions_by_file()
+            self._functions = group_functions_by_file()
         for file in sorted(files):
             self._count_in(file)
         self._counted |= files
@@ -98,12 +98,12 @@ class AssertCounting:
         if not found:
             return
         try:
-            codes = counting_codes(file, self._config, rewritten=_is_rewritten(found[0]))
+            codes = compile_counting_code(file, self._config, rewritten=_is_rewritten(found[0]))
         except (OSError, SyntaxError):
             return  # it has no source, or another one by now
         for function in found:
             if (code := codes.get(function.__code__)) is not None:
-                function.__globals__[COUNTER] = Counter
+                function.__globals__[COUNTER] = AssertCounter
                 function.__code__ = code
 
     def _helper_files(self) -> Iterator[str]:
@@ -123,11 +123,11 @@ class AssertCounting:
         path = Path(file)
         if path.name != "conftest.py" and _REWRITTEN not in values:
             return False
-        is_test = matches(path, self._config.getini("python_files"))
+        is_test = matches_any_pattern(path, self._config.getini("python_files"))
         return not is_test and self._places.relative(file) is not None
 
 
-def counting_codes(
+def compile_counting_code(
     file: str, config: pytest.Config, *, rewritten: bool
 ) -> Mapping[types.CodeType, types.CodeType]:
     """Return, for the code of each function of a file, the same with counting in it.
@@ -135,12 +135,12 @@ def counting_codes(
     Code that did not come of this source alone, because another tool has changed it, is in no
     place of the result.
     """
-    plain = _compiled(file, config, rewritten=rewritten, counting=False)
-    counting = _compiled(file, config, rewritten=rewritten, counting=True)
-    return dict(zip(_codes_in(plain), _codes_in(counting), strict=True))
+    plain = _compile_file(file, config, rewritten=rewritten, counting=False)
+    counting = _compile_file(file, config, rewritten=rewritten, counting=True)
+    return dict(zip(_iter_codes(plain), _iter_codes(counting), strict=True))
 
 
-def _compiled(
+def _compile_file(
     file: str, config: pytest.Config, *, rewritten: bool, counting: bool
 ) -> types.CodeType:
     source = Path(file).read_bytes()
@@ -154,18 +154,18 @@ def _compiled(
     return code
 
 
-def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+def _iter_codes(code: types.CodeType) -> Iterator[types.CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield constant
-            yield from _codes_in(constant)
+            yield from _iter_codes(constant)
 
 
 def _is_rewritten(function: types.FunctionType) -> bool:
     return _REWRITTEN in function.__globals__
 
 
-def functions_by_file() -> dict[str, list[weakref.ref[types.FunctionType]]]:
+def group_functions_by_file() -> dict[str, list[weakref.ref[types.FunctionType]]]:
     """Return every function there is, by its file: decorators and closures hide them elsewhere."""
     found: dict[str, list[weakref.ref[types.FunctionType]]] = {}
     for value in gc.get_objects():
@@ -174,26 +174,26 @@ def functions_by_file() -> dict[str, list[weakref.ref[types.FunctionType]]]:
     return found
 
 
-def is_counted(item: pytest.Item) -> bool:
+def are_asserts_counted(item: pytest.Item) -> bool:
     """Say whether the asserts of the item's own function are counted."""
-    function = _function_of(item)
+    function = _get_function(item)
     return function is None or COUNTER in function.__globals__
 
 
-def _files_of(item: pytest.Item) -> Iterator[str]:
+def _list_files(item: pytest.Item) -> Iterator[str]:
     """Yield the files of a test: the collected one, and the one that its function stands in."""
     yield str(item.path)
-    if (function := _function_of(item)) is not None:
+    if (function := _get_function(item)) is not None:
         yield function.__code__.co_filename
 
 
-def _function_of(item: pytest.Item) -> types.FunctionType | None:
+def _get_function(item: pytest.Item) -> types.FunctionType | None:
     found = inspect.unwrap(getattr(item, "obj", None))  # type: ignore[arg-type]  # None is fine
     found = getattr(found, "__func__", found)
     return found if isinstance(found, types.FunctionType) else None
 
 
-def _import_all(names: Iterable[str]) -> str | None:
+def _import_modules(names: Iterable[str]) -> str | None:
     """Import modules; return what went wrong with the first that cannot be, or None."""
     for name in names:
         try:

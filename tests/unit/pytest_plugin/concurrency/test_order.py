@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.pytest_plugin.concurrency.order import Order
+from ci_agent_eval.pytest_plugin.concurrency.item_order import ItemOrder
 
 
 class WorkerInteractor:
@@ -28,7 +28,7 @@ def session(items: str, worker: WorkerInteractor | None = None) -> Any:
 
 
 def order(items: str, worker: WorkerInteractor | None = None) -> Any:
-    return Order(session(items, worker))
+    return ItemOrder(session(items, worker))
 
 
 def test_the_rest_of_the_items_in_their_order():

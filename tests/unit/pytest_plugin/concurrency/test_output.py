@@ -9,11 +9,11 @@ from contextlib import redirect_stdout
 from contextvars import copy_context
 
 from ci_agent_eval.pytest_plugin.concurrency.output import (
-    Routing,
-    Sink,
-    current_sink,
-    keep_in,
-    kept_in,
+    OutputRouting,
+    OutputSink,
+    get_holding_sink,
+    set_sink,
+    use_sink,
 )
 
 
@@ -34,9 +34,9 @@ def in_a_stream_of_its_own(test: Callable[[io.BytesIO], None]) -> Callable[[], N
 
 @in_a_stream_of_its_own
 def test_what_is_kept_is_told_by_phase_and_in_order(stdout):
-    sink = Sink()
-    with Routing().on():
-        with kept_in(sink):
+    sink = OutputSink()
+    with OutputRouting().on():
+        with use_sink(sink):
             print("set up")  # noqa: T201 - what is kept
             sink.phase = "call"
             print("called")  # noqa: T201 - as above
@@ -54,19 +54,19 @@ def test_what_is_kept_is_told_by_phase_and_in_order(stdout):
 
 @in_a_stream_of_its_own
 def test_from_its_turn_on_nothing_is_kept(stdout):
-    sink = Sink()
-    with Routing().on(), kept_in(sink):
+    sink = OutputSink()
+    with OutputRouting().on(), use_sink(sink):
         sink.tell("setup")
-        assert current_sink() is sink
+        assert get_holding_sink() is sink
         sink.tell("call")
-        assert current_sink() is None
+        assert get_holding_sink() is None
         print("at once")  # noqa: T201 - what is not kept
         assert stdout.getvalue() == b"at once\n"
 
 
 @in_a_stream_of_its_own
 def test_the_stream_is_back_when_the_outermost_ends(stdout):
-    routing, before = Routing(), sys.stdout
+    routing, before = OutputRouting(), sys.stdout
     with routing.on():
         with routing.on():
             assert sys.stdout is not before
@@ -76,16 +76,16 @@ def test_the_stream_is_back_when_the_outermost_ends(stdout):
 
 @in_a_stream_of_its_own
 def test_a_context_keeps_for_itself(stdout):
-    one, other = Sink(), Sink()
+    one, other = OutputSink(), OutputSink()
     contexts = []
     for sink in (one, other):
         context = copy_context()
-        context.run(keep_in, sink)
+        context.run(set_sink, sink)
         contexts.append(context)
-    with Routing().on():
+    with OutputRouting().on():
         for number, context in enumerate(contexts):
             context.run(print, number)
     assert stdout.getvalue() == b""
     other.tell("setup")
     assert stdout.getvalue() == b"1\n"
-    assert current_sink() is None
+    assert get_holding_sink() is None

@@ -8,22 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import Member, Window
+from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import (
+    FixtureScopeGuard,
+    GuardedItem,
+)
 
 
-def member(module: str, /, **needs: Any) -> Member:
+def member(module: str, /, **needs: Any) -> GuardedItem:
     """One of a module of its own folder; `needs` is what it shares."""
-    return Member(needs, {"class": module, "module": module, "package": module})
+    return GuardedItem(needs, {"class": module, "module": module, "package": module})
 
 
-def window(*members: Member) -> tuple[Window, list[Any]]:
-    made, items = Window(), [object() for _ in members]
+def window(*members: GuardedItem) -> tuple[FixtureScopeGuard, list[Any]]:
+    made, items = FixtureScopeGuard(), [object() for _ in members]
     for item, one in zip(items, members, strict=True):
         made.add(item, one)  # type: ignore[arg-type]  # an item is a key here
     return made, items
 
 
-def admits(made: Window, one: Member) -> bool:
+def admits(made: FixtureScopeGuard, one: GuardedItem) -> bool:
     return made.admits(object(), one)  # type: ignore[arg-type]  # as above
 
 
@@ -80,7 +83,7 @@ MEMBERS = st.builds(
 
 @given(st.lists(MEMBERS, max_size=12), st.data())
 def test_whoever_comes_and_goes_no_two_values_are_had_at_once(wanted, data):
-    made, inside = Window(), {}
+    made, inside = FixtureScopeGuard(), {}
     for one in wanted:
         item: Any = object()
         if made.admits(item, one):

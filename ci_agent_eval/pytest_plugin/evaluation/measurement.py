@@ -12,18 +12,18 @@ import pytest
 from _pytest.skipping import xfailed_key
 
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem, soft_failures
+from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem, get_soft_failure_log
 from ci_agent_eval.pytest_plugin.episodes.endings import (
     MAX_NAME,
     Ending,
     EpisodeFailed,
-    cut,
-    failure_of,
-    first_lines,
+    build_failure_ending,
     is_failure,
+    shorten_message,
+    truncate_text,
 )
-from ci_agent_eval.pytest_plugin.episodes.places import Places
-from ci_agent_eval.pytest_plugin.evaluation.counting.install import is_counted
+from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.pytest_plugin.evaluation.counting.install import are_asserts_counted
 
 NOTHING_ASSERTED = (
     "it asserted nothing, so nothing was measured; let it reach an assert of its own file, or "
@@ -56,7 +56,7 @@ def is_measured(item: pytest.Item, state: EpisodeItem) -> bool:
     return state.is_evaluation and (not is_to_fail or bool(item.config.option.runxfail))
 
 
-def runs_often(item: pytest.Item, state: EpisodeItem) -> bool:
+def is_hypothesis_evaluation(item: pytest.Item, state: EpisodeItem) -> bool:
     """Say whether Hypothesis runs the evaluation, again and again, until it raises.
 
     What is asserted then is not one measurement each: it raises, and counts as one assertion.
@@ -64,7 +64,7 @@ def runs_often(item: pytest.Item, state: EpisodeItem) -> bool:
     return state.is_evaluation and getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
 
 
-def unawaited(state: EpisodeItem) -> list[str]:
+def abandon_unawaited_checks(state: EpisodeItem) -> list[str]:
     """Give up the checks that were to be awaited and were not; say where each was made."""
     pending = [] if state.running is None else state.running.unawaited
     found = [give_up() for give_up in pending]
@@ -72,7 +72,7 @@ def unawaited(state: EpisodeItem) -> list[str]:
     return found
 
 
-def nothing_asserted(state: EpisodeItem) -> list[str]:
+def check_for_assertions(state: EpisodeItem) -> list[str]:
     """Say so of an evaluation that has come to its end without an assertion: it has no score."""
     if not state.is_evaluation:
         return []
@@ -81,23 +81,23 @@ def nothing_asserted(state: EpisodeItem) -> list[str]:
     return [] if found else [NOTHING_ASSERTED]
 
 
-def with_uncounted(item: pytest.Item, ended: Episode) -> Episode:
+def note_uncounted_asserts(item: pytest.Item, ended: Episode) -> Episode:
     """Say of an episode without an assertion that those of its test could not be counted."""
-    if "assertion" not in ended.missing_evidence or is_counted(item):
+    if "assertion" not in ended.missing_evidence or are_asserts_counted(item):
         return ended
     reason = f"{ended.reason}; {UNCOUNTED}"
     return ended.model_copy(update={"reason": reason})
 
 
-def failed(state: EpisodeItem, sentence: str) -> EpisodeFailed:
+def build_failure(state: EpisodeItem, sentence: str) -> EpisodeFailed:
     """Return what a test is to raise that has returned, over what failed in it."""
     is_asserted = state.is_evaluation and state.ended is not None and state.ended.failed_assertions
     kind: Callable[..., EpisodeFailed] = AssertionsFailed if is_asserted else EpisodeFailed
     return kind(sentence, pytrace=False)
 
 
-def ending_of(
-    excinfo: pytest.ExceptionInfo[BaseException], state: EpisodeItem, places: Places
+def determine_measured_ending(
+    excinfo: pytest.ExceptionInfo[BaseException], state: EpisodeItem, places: RepositoryPaths
 ) -> Ending | None:
     """Return how an evaluation ended that raised; None for an error, and for a mere skip."""
     error = excinfo.value
@@ -105,17 +105,17 @@ def ending_of(
         return None
     if isinstance(error, pytest.skip.Exception | pytest.xfail.Exception):
         failed_before = state.recorder is not None and state.recorder.failed_checks
-        return Ending("skipped", given_up(error)) if state.called and failed_before else None
-    return failure_of(excinfo, places) if is_failure(error) else None
+        return Ending("skipped", get_skip_reason(error)) if state.called and failed_before else None
+    return build_failure_ending(excinfo, places) if is_failure(error) else None
 
 
-def given_up(error: BaseException) -> str | None:
+def get_skip_reason(error: BaseException) -> str | None:
     """Return why a test skipped itself, or called `pytest.xfail`."""
-    reason = first_lines(str(error))
+    reason = shorten_message(str(error))
     return f"xfail: {reason}" if isinstance(error, pytest.xfail.Exception) else reason or None
 
 
-def gives_up(error: BaseException, state: EpisodeItem) -> bool:
+def is_own_skip(error: BaseException, state: EpisodeItem) -> bool:
     """Say whether a test has ended itself with a skip; in an evaluation `pytest.xfail` is one.
 
     What failed before it was measured, and is not to be forgotten.
@@ -124,7 +124,9 @@ def gives_up(error: BaseException, state: EpisodeItem) -> bool:
     return isinstance(error, pytest.skip.Exception) or (state.is_evaluation and is_xfail)
 
 
-def keep_unittest_failures(item: pytest.Item, state: EpisodeItem, places: Places) -> None:
+def record_unittest_failures(
+    item: pytest.Item, state: EpisodeItem, places: RepositoryPaths
+) -> None:
     """Keep the failures of a unittest.TestCase's evaluation, which pytest looks at later.
 
     `_excinfo` is where pytest puts what unittest tells it; there is no public name for it.
@@ -134,12 +136,12 @@ def keep_unittest_failures(item: pytest.Item, state: EpisodeItem, places: Places
         return
     for excinfo in [found for found in pending if is_failure(found.value)]:
         pending.remove(excinfo)
-        assertion = failure_of(excinfo, places).assertion
+        assertion = build_failure_ending(excinfo, places).assertion
         if assertion is not None:
             state.recorder.keep(assertion)
 
 
-def keep_property(state: EpisodeItem) -> None:
+def record_property_assertion(state: EpisodeItem) -> None:
     """Record the one assertion of an evaluation that held for every example of Hypothesis."""
     running, draft = state.running, state.draft
     if state.recorder is None or draft is None or running is None:
@@ -149,27 +151,27 @@ def keep_property(state: EpisodeItem) -> None:
         state.recorder.keep(found)
 
 
-def keep_soft_failures(item: pytest.Item, state: EpisodeItem) -> None:
+def record_soft_failures(item: pytest.Item, state: EpisodeItem) -> None:
     """Record the failures that pytest-check has collected, before it fails the test over them.
 
     In an evaluation it is not to fail: they are measured.
     """
-    log = soft_failures(item.config)
+    log = get_soft_failure_log(item.config)
     if log is None or state.recorder is None:
         return
     for failure in log.get_failures():
-        state.recorder.keep(_soft_assertion(failure))
+        state.recorder.keep(_parse_soft_failure(failure))
     if is_measured(item, state):
         log.clear_failures()
 
 
-def _soft_assertion(failure: str) -> Assertion:
+def _parse_soft_failure(failure: str) -> Assertion:
     """Return what pytest-check says of a failure: in its first line what, below it where."""
-    name, _, where = first_lines(failure).removeprefix("FAILURE: ").partition("\n")
-    return Assertion(name=cut(name, MAX_NAME), passed=False, reason=where.strip() or None)
+    name, _, where = shorten_message(failure).removeprefix("FAILURE: ").partition("\n")
+    return Assertion(name=truncate_text(name, MAX_NAME), passed=False, reason=where.strip() or None)
 
 
-def is_of_shared_teardown(call: pytest.CallInfo[None]) -> bool:
+def failed_in_shared_teardown(call: pytest.CallInfo[None]) -> bool:
     """Say whether all that a teardown raised came from fixtures that several tests share.
 
     Which of them is the last depends on their order; so it is pytest's to report, and no
@@ -190,7 +192,7 @@ def _is_shared(error: BaseException) -> bool:
     return bool(scopes) and scopes[-1] != "function"
 
 
-def after_teardown(state: EpisodeItem, ended: Episode | None) -> Episode | None:
+def add_late_assertions(state: EpisodeItem, ended: Episode | None) -> Episode | None:
     """Add to the episode what was asserted after it had ended; None where nothing changed.
 
     After an error it only warns: what an infrastructure error left behind is no agent failure.
@@ -200,10 +202,10 @@ def after_teardown(state: EpisodeItem, ended: Episode | None) -> Episode | None:
         return ended
     if state.ended.outcome == "error":
         late = [assertion.model_copy(update={"severity": "warning"}) for assertion in late]
-    return also(ended or state.ended, late, "in teardown")
+    return add_assertions(ended or state.ended, late, "in teardown")
 
 
-def also(episode: Episode, assertions: Sequence[Assertion], where: str) -> Episode:
+def add_assertions(episode: Episode, assertions: Sequence[Assertion], where: str) -> Episode:
     """Return the episode with assertions that its recorder does not know of."""
     if not assertions:
         return episode

@@ -21,7 +21,7 @@ _DECORATORS = {"conversation", "episode", "llm_episode", "scenarios"}
 _PACKAGE = "ci_agent_eval"
 
 
-def collect_report(
+def refuse_shadowed_tests(
     report: pytest.CollectReport, collector: pytest.Collector
 ) -> pytest.CollectReport:
     """Return the report, or a failed one where a test and an episode have the same name."""
@@ -32,9 +32,9 @@ def collect_report(
     if not episodes and not (items and _uses_package(collector)):
         return report
     found = [
-        _sentence(collector, first, second)
-        for first, second in _replaced(_body(collector))
-        if second.name in episodes or _is_declared(first)
+        _format_problem(collector, first, second)
+        for first, second in _find_replaced_functions(_parse_body(collector))
+        if second.name in episodes or _makes_episode(first)
     ]
     return pytest.CollectReport(report.nodeid, "failed", "\n".join(found), []) if found else report
 
@@ -52,7 +52,7 @@ def _is_of_package(value: object) -> bool:
     return isinstance(value, FunctionType) and value.__module__.partition(".")[0] == _PACKAGE
 
 
-def _body(collector: pytest.Module | pytest.Class) -> Sequence[ast.stmt]:
+def _parse_body(collector: pytest.Module | pytest.Class) -> Sequence[ast.stmt]:
     """Return the statements of the module or class; none where there is no source to read."""
     try:
         body: Sequence[ast.stmt] = ast.parse(collector.path.read_bytes()).body
@@ -65,7 +65,7 @@ def _body(collector: pytest.Module | pytest.Class) -> Sequence[ast.stmt]:
     return body
 
 
-def _replaced(body: Sequence[ast.stmt]) -> Iterator[tuple[_Function, _Function]]:
+def _find_replaced_functions(body: Sequence[ast.stmt]) -> Iterator[tuple[_Function, _Function]]:
     """Yield each function of these statements that a later one of them replaces, with that one.
 
     Those of another branch are alternatives.
@@ -79,10 +79,10 @@ def _replaced(body: Sequence[ast.stmt]) -> Iterator[tuple[_Function, _Function]]
         elif not isinstance(node, ast.ClassDef):
             for _, value in ast.iter_fields(node):
                 if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                    yield from _replaced(value)
+                    yield from _find_replaced_functions(value)
 
 
-def _is_declared(function: _Function) -> bool:
+def _makes_episode(function: _Function) -> bool:
     """Say whether a decorator of the function makes an episode of it."""
     for decorator in function.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -92,7 +92,7 @@ def _is_declared(function: _Function) -> bool:
     return False
 
 
-def _sentence(collector: pytest.Collector, first: _Function, second: _Function) -> str:
+def _format_problem(collector: pytest.Collector, first: _Function, second: _Function) -> str:
     file = collector.nodeid.partition("::")[0]
     return (
         f"{file}:{second.lineno}: {second.name} replaces the test of the same name at line "

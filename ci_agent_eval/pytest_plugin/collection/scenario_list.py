@@ -13,19 +13,19 @@ from ci_agent_eval.contract.results import ListedScenario, ScenarioListing, Sess
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.exclusions import CollectionOutcome
-from ci_agent_eval.pytest_plugin.collection.removed_episodes import draft_of
-from ci_agent_eval.pytest_plugin.episodes.places import Places
-from ci_agent_eval.pytest_plugin.episodes.redacted import redacted
+from ci_agent_eval.pytest_plugin.collection.removed_episodes import build_collected_episode
+from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
+from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.redaction import Redactor
 
 
-class Listing:
+class ScenarioListWriter:
     """Watches a collection and writes the scenarios it found; a plugin object of its own."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._path = Path(str(config.option.episode_list))
         self._redactor = Redactor.from_environ(os.environ)
-        self._places = Places.of(config.rootpath, os.environ)
+        self._places = RepositoryPaths.of(config.rootpath, os.environ)
         self._collection = CollectionOutcome(config, self._redactor)
         self._items: Sequence[pytest.Item] = ()
 
@@ -46,7 +46,7 @@ class Listing:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the file."""
         config = session.config
-        watching = config.pluginmanager.get_plugin(options.COLLECTED)
+        watching = config.pluginmanager.get_plugin(options.REMOVED_EPISODES)
         found = Session(
             state="finished",
             exit_status=int(session.exitstatus),
@@ -58,12 +58,12 @@ class Listing:
             session=self._collection.restrict(found).model_copy(update=update),
             scenarios=tuple(self._scenarios()),
         )
-        text = canonical_json(redacted(listing, self._redactor))
+        text = canonical_json(redact_model(listing, self._redactor))
         self._path.write_text(text, encoding="ascii")
 
     def _scenarios(self) -> Iterator[ListedScenario]:
         for item in self._items:
-            draft, (file, _) = draft_of(item), self._places.of_item(item)
+            draft, (file, _) = build_collected_episode(item), self._places.of_item(item)
             yield ListedScenario(
                 scenario_id=draft.scenario_id,
                 gate=draft.gate,

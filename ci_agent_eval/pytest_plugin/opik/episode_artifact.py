@@ -16,7 +16,7 @@ import pytest
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.pytest_plugin.collection.detection import SHOWN
 from ci_agent_eval.pytest_plugin.options import is_worker
-from ci_agent_eval.pytest_plugin.terminal import printable
+from ci_agent_eval.pytest_plugin.terminal import make_printable
 from ci_agent_eval.storage.regular_file import replace_file
 
 NAME = "ci_agent_eval_artifact"
@@ -24,7 +24,7 @@ ATTRIBUTE = "agent_eval_artifact"
 """Attribute of a report that carries its episode as JSON to the main process."""
 
 
-def listen(config: pytest.Config, path: Path) -> None:
+def register_artifact(config: pytest.Config, path: Path) -> None:
     """Gather the episodes of this process; the main one removes the former file, and writes."""
     found = EpisodeArtifact(path)
     if not is_worker(config):
@@ -100,7 +100,7 @@ class EpisodeArtifact:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say where the file could not be written."""
         if self._problem is not None:
-            terminalreporter.write_line(printable(f"note: {self._problem}"))
+            terminalreporter.write_line(make_printable(f"note: {self._problem}"))
 
 
 def render_artifact(episodes: dict[str, dict[str, Any]], broken: set[str]) -> str:

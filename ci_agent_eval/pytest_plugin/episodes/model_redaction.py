@@ -11,25 +11,25 @@ from ci_agent_eval.redaction import Redactor, make_distinct_names, redact_value,
 Model = TypeVar("Model", bound=FrozenModel)
 
 
-def redacted(model: Model, redactor: Redactor) -> Model:
+def redact_model(model: Model, redactor: Redactor) -> Model:
     """Return the value with every text in it redacted, however deep; keys of mappings too.
 
     A value without a secret is returned as it is: every episode is looked at, few hold one.
     """
     updates: dict[str, Any] = {}
-    for name in _open_fields(type(model)):
+    for name in _list_text_fields(type(model)):
         value = getattr(model, name)
-        clean = _redacted(value, redactor)
+        clean = _redact_value(value, redactor)
         if clean is not value:
             updates[name] = clean
     copied = model.model_copy(update=updates) if updates else model
-    return _with_extra(copied, redactor) if model.model_extra else copied
+    return _redact_extra_fields(copied, redactor) if model.model_extra else copied
 
 
-def _with_extra(model: Model, redactor: Redactor) -> Model:
+def _redact_extra_fields(model: Model, redactor: Redactor) -> Model:
     """Return the value without secrets in the keys that the contract does not know."""
     extra = model.model_extra or {}
-    clean = _redacted_mapping(extra, redactor)
+    clean = _redact_mapping(extra, redactor)
     if clean is extra:
         return model
     copied = model.model_copy(update=clean)
@@ -38,7 +38,7 @@ def _with_extra(model: Model, redactor: Redactor) -> Model:
     return copied
 
 
-def _redacted(value: Any, redactor: Redactor) -> Any:
+def _redact_value(value: Any, redactor: Redactor) -> Any:
     """Return the value without secrets; the very same where there is none in it."""
     if value is None or isinstance(value, bool | int | float):
         return value
@@ -46,25 +46,25 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
         clean = remove_secret_pairs(redactor.text(value))
         return value if clean == value else clean
     if isinstance(value, FrozenModel):
-        return redacted(value, redactor)
+        return redact_model(value, redactor)
     if isinstance(value, tuple | list):
-        items = [_redacted(item, redactor) for item in value]
+        items = [_redact_value(item, redactor) for item in value]
         if all(item is own for item, own in zip(items, value, strict=True)):
             return value
         return tuple(items) if isinstance(value, tuple) else items
-    return _redacted_mapping(value, redactor) if isinstance(value, dict) else value
+    return _redact_mapping(value, redactor) if isinstance(value, dict) else value
 
 
-def _redacted_mapping(value: dict[Any, Any], redactor: Redactor) -> dict[Any, Any]:
+def _redact_mapping(value: dict[Any, Any], redactor: Redactor) -> dict[Any, Any]:
     names = make_distinct_names(value, redactor.text) if value else {}
-    items = {k: _redacted(redact_value(k, item), redactor) for k, item in value.items()}
+    items = {k: _redact_value(redact_value(k, item), redactor) for k, item in value.items()}
     if all(names[key] == key and item is value[key] for key, item in items.items()):
         return value
     return {names[key]: item for key, item in items.items()}
 
 
 @cache
-def _open_fields(kind: type[FrozenModel]) -> tuple[str, ...]:
+def _list_text_fields(kind: type[FrozenModel]) -> tuple[str, ...]:
     """Return the names of the fields that may hold a free text."""
     fields = kind.model_fields.items()
     return tuple(name for name, field in fields if not _is_closed(field.annotation))

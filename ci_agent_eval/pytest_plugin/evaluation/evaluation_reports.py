@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.evaluation import files
-from ci_agent_eval.pytest_plugin.terminal import EpisodeReports, Facts, printable
+from ci_agent_eval.pytest_plugin.evaluation import evaluation_files
+from ci_agent_eval.pytest_plugin.terminal import EpisodeReports, SummaryRecord, make_printable
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.evaluation import EvaluationReport
-    from ci_agent_eval.pytest_plugin.evaluation.table import Row
+    from ci_agent_eval.pytest_plugin.evaluation.evaluation_table import EvaluationRow
 
 _ADVICE = "name another file with --eval-results"
 
@@ -41,26 +41,28 @@ class EvaluationReports:
     def start(cls, config: pytest.Config, reports: EpisodeReports) -> None:
         """Listen. Raises pytest.UsageError where the file that was asked for is another's."""
         found = cls(config, reports)
-        if options.eval_results_option(config) is not None and not config.option.collectonly:
+        if options.get_eval_results_option(config) is not None and not config.option.collectonly:
             found._clear(config)
         config.pluginmanager.register(found, "ci_agent_eval_evaluations")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
         """Remove a former report where evaluations are asked for, which may never be collected."""
-        if files.are_asked_for(session.config):
+        if evaluation_files.are_evaluations_requested(session.config):
             self._remove_own(session.config)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Remove it, too, where an evaluation that pytest collects by itself cannot be read."""
         config = self.config
-        if report.failed and files.is_evaluation_file(config.rootpath / report.nodeid, config):
+        if report.failed and evaluation_files.is_evaluation_file(
+            config.rootpath / report.nodeid, config
+        ):
             self._remove_own(config)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Make room for the report, where evaluations are about to run."""
-        if any(files.is_evaluation(item) for item in session.items):
+        if any(evaluation_files.is_evaluation(item) for item in session.items):
             self._expect(session.config)
 
     @pytest.hookimpl(optionalhook=True)
@@ -68,7 +70,7 @@ class EvaluationReports:
         """Make room for the report, before any worker is sent a test: they alone collect."""
         config: pytest.Config = node.config
         paths = {config.rootpath / nodeid.partition("::")[0] for nodeid in ids}
-        if any(files.is_evaluation_file(path, config) for path in paths):
+        if any(evaluation_files.is_evaluation_file(path, config) for path in paths):
             self._expect(config)
 
     def _expect(self, config: pytest.Config) -> None:
@@ -80,7 +82,7 @@ class EvaluationReports:
         """Remove a former report that is ours; of another's file `_clear` tells in its time."""
         from ci_agent_eval.storage.evaluation_file import is_own_evaluation_file  # noqa: PLC0415 - inert
 
-        path = options.eval_results(config)
+        path = options.get_eval_results_path(config)
         if path is None or self._expected or config.option.collectonly:
             return
         if is_own_evaluation_file(path):
@@ -92,7 +94,7 @@ class EvaluationReports:
         from ci_agent_eval.errors import InputError  # noqa: PLC0415 - inert until used
         from ci_agent_eval.storage.evaluation_file import claim_evaluation_file  # noqa: PLC0415 - as above
 
-        path = options.eval_results(config)
+        path = options.get_eval_results_path(config)
         if path is None:
             return
         try:
@@ -102,7 +104,7 @@ class EvaluationReports:
         except InputError as error:
             raise pytest.UsageError(f"eval results: {error}") from None
         except OSError as error:
-            raise pytest.UsageError(f"eval results: {_unwritable(path, error)}") from None
+            raise pytest.UsageError(f"eval results: {_describe_write_error(path, error)}") from None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Any:
@@ -111,20 +113,20 @@ class EvaluationReports:
         if not self._expected and not self.reports.evaluated:
             return
         from ci_agent_eval.contract.evaluation import build_evaluation_report  # noqa: PLC0415 - inert
-        from ci_agent_eval.pytest_plugin.evaluation.table import evaluation_lines  # noqa: PLC0415
+        from ci_agent_eval.pytest_plugin.evaluation.evaluation_table import render_evaluations  # noqa: PLC0415
 
-        rows = _rows(self._facts())
+        rows = _build_rows(self._facts())
         if not rows:
             return
         report = build_evaluation_report(row.episode for row in rows)
-        self._lines = list(evaluation_lines(rows, report, is_partial=_is_partial(session)))
+        self._lines = list(render_evaluations(rows, report, is_partial=_is_partial(session)))
         here = session.config.invocation_params.dir
-        for path in _targets(session.config):
+        for path in _list_report_paths(session.config):
             self._write(path, report, here)
         if self._problems and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _facts(self) -> Iterable[Facts]:
+    def _facts(self) -> Iterable[SummaryRecord]:
         look_up = self.reports.look_up
         return self.reports.evaluated.values() if look_up is None else look_up()
 
@@ -142,7 +144,7 @@ class EvaluationReports:
         except InputError as error:
             self._problems.append(str(error))
         except OSError as error:
-            self._problems.append(_unwritable(path, error))
+            self._problems.append(_describe_write_error(path, error))
         else:
             shown = path.relative_to(here) if path.is_relative_to(here) else path
             self._lines = [*self._lines, f"wrote {shown}"]
@@ -153,9 +155,9 @@ class EvaluationReports:
             return
         terminalreporter.write_sep("=", "evaluations")
         for line in self._lines:
-            terminalreporter.write_line(printable(line))
+            terminalreporter.write_line(make_printable(line))
         for problem in self._problems:
-            terminalreporter.write_line(printable(f"ERROR: {problem}"), red=True)
+            terminalreporter.write_line(make_printable(f"ERROR: {problem}"), red=True)
 
 
 def _is_partial(session: pytest.Session) -> bool:
@@ -164,29 +166,29 @@ def _is_partial(session: pytest.Session) -> bool:
     return is_stopped or session.exitstatus == pytest.ExitCode.INTERRUPTED
 
 
-def _unwritable(path: Path, error: OSError) -> str:
+def _describe_write_error(path: Path, error: OSError) -> str:
     return f"{path}: cannot be written ({error.strerror}); {_ADVICE}"
 
 
-def _targets(config: pytest.Config) -> Iterable[Path]:
+def _list_report_paths(config: pytest.Config) -> Iterable[Path]:
     """Return where the report goes."""
     from ci_agent_eval.contract.results import EVAL_RESULTS_NAME  # noqa: PLC0415 - inert until used
 
-    directory, path = options.report_dir(config), options.eval_results(config)
+    directory, path = options.get_report_dir(config), options.get_eval_results_path(config)
     found = [directory / EVAL_RESULTS_NAME] if directory is not None else []
     return dict.fromkeys([*found, *([path] if path is not None else [])])
 
 
-def _rows(found: Iterable[Facts]) -> list[Row]:
+def _build_rows(found: Iterable[SummaryRecord]) -> list[EvaluationRow]:
     """Return the evaluations, the one attempt of each that counts, with what was said of it."""
     from ci_agent_eval.contract.episode import Episode  # noqa: PLC0415 - inert until used
     from ci_agent_eval.contract.evaluation import select_evaluations  # noqa: PLC0415 - as above
-    from ci_agent_eval.pytest_plugin.evaluation.table import Row  # noqa: PLC0415 - as above
+    from ci_agent_eval.pytest_plugin.evaluation.evaluation_table import EvaluationRow  # noqa: PLC0415 - as above
 
     facts = {tuple(one["key"]): one for one in found if one["evaluation"] is not None}
     episodes = (Episode.model_validate(one["evaluation"]) for one in facts.values())
     return [
-        Row(
+        EvaluationRow(
             episode,
             violations=facts[episode.key]["violations"],
             cost_usd=facts[episode.key]["cost_usd"],

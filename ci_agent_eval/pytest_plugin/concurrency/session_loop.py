@@ -40,7 +40,7 @@ class SessionLoop:
     def __init__(self) -> None:
         # With a factory the runner does not put its loop in the place of the thread's current
         # one: that may be another plugin's, which would be lost unclosed.
-        self._runner = asyncio.Runner(loop_factory=_new_loop)
+        self._runner = asyncio.Runner(loop_factory=_create_loop)
         self._closings: list[Callable[[], Awaitable[None]]] = []
         self.running: list[asyncio.Task[Any]] = []
         """The task of the coroutine that `run` runs, or has run last."""
@@ -64,16 +64,16 @@ class SessionLoop:
         held = self.running = []
         with self.around():
             try:
-                return self._runner.run(_held(coroutine, held), context=context)
+                return self._runner.run(_run_registered(coroutine, held), context=context)
             except BaseException:
                 if held and not held[0].done():
                     held[0].cancel()
-                    self._runner.run(_ended(held[0]))
+                    self._runner.run(_wait_for_cancelled(held[0]))
                 raise
 
     def run_awaitable(self, awaitable: Awaitable[T]) -> T:
         """Run an awaitable, a coroutine or not, to its end."""
-        return self.run(_awaited(awaitable))
+        return self.run(_wrap_awaitable(awaitable))
 
     def step(self) -> None:
         """Let the loop do what is ready, and look once for what has come; wait for nothing."""
@@ -111,29 +111,29 @@ class SessionLoop:
         """Close what lives on the loop, then the loop."""
         try:
             for closing in reversed(self._closings):
-                self._runner.run(_awaited(closing()))
+                self._runner.run(_wrap_awaitable(closing()))
         finally:
             self._runner.close()
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
+def _create_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     loop.set_default_executor(ContextExecutor(thread_name_prefix="asyncio"))
     return loop
 
 
-async def _held(coroutine: Coroutine[Any, Any, T], held: list[asyncio.Task[Any]]) -> T:
+async def _run_registered(coroutine: Coroutine[Any, Any, T], held: list[asyncio.Task[Any]]) -> T:
     if (task := asyncio.current_task()) is not None:
         held.append(task)
     return await coroutine
 
 
-async def _ended(task: asyncio.Task[Any]) -> None:
+async def _wait_for_cancelled(task: asyncio.Task[Any]) -> None:
     """Wait for a task that was cancelled, and for what it still has to do."""
     await asyncio.wait([task], timeout=CLEAN_UP_S)
     if task.done() and not task.cancelled():
         task.exception()  # seen: what interrupted it is what is raised
 
 
-async def _awaited(awaitable: Awaitable[T]) -> T:
+async def _wrap_awaitable(awaitable: Awaitable[T]) -> T:
     return await awaitable

@@ -24,7 +24,7 @@ _own: ContextVar[Stack | None] = ContextVar("ci_agent_eval_stack", default=None)
 
 
 @contextmanager
-def using(stack: Stack) -> Iterator[None]:
+def use_stack(stack: Stack) -> Iterator[None]:
     """Let what is set up in this context go onto a stack of its own."""
     token = _own.set(stack)
     try:
@@ -33,12 +33,12 @@ def using(stack: Stack) -> Iterator[None]:
         _own.reset(token)
 
 
-def use(stack: Stack) -> None:
+def set_stack(stack: Stack) -> None:
     """Let all that is set up in this context from now on go onto a stack of its own."""
     _own.set(stack)
 
 
-class Stacks(SetupState):
+class SetupStacks(SetupState):
     """Stands in the place of pytest's own state; a subclass, so that it keeps its rules."""
 
     def __init__(
@@ -73,7 +73,7 @@ class Stacks(SetupState):
         """Return a stack for an item whose turn has not come, with what it shares."""
         stacks = [self._main, *others]
         *collectors, _ = item.listchain()
-        shared = {node: _entry(node, stacks) for node in collectors}
+        shared = {node: _get_entry(node, stacks) for node in collectors}
         return {**shared, item: ([item.teardown], None)}
 
     def has(self, node: object) -> bool:
@@ -99,19 +99,19 @@ class Stacks(SetupState):
             super().teardown_exact(nextitem)
 
 
-def _entry(node: Any, stacks: list[Stack]) -> Any:
+def _get_entry(node: Any, stacks: list[Stack]) -> Any:
     found = next((stack[node] for stack in stacks if node in stack), None)
     return found or ([node.teardown], None)
 
 
-def tear_down_in(context: Context, stack: Stack, item: pytest.Item) -> None:
+def bind_teardown_context(context: Context, stack: Stack, item: pytest.Item) -> None:
     """Let an item's finalizers run in the context that its fixtures were set up in."""
     if item in stack:
         finalizers = stack[item][0]
         finalizers[:] = [partial(context.run, finalizer) for finalizer in finalizers]
 
 
-def tear_down(stack: Stack, node: object) -> list[BaseException]:
+def tear_down_node(stack: Stack, node: object) -> list[BaseException]:
     """Tear one node of a stack down and take it off; return what its finalizers raised."""
     finalizers, _ = stack.pop(node)
     errors: list[BaseException] = []

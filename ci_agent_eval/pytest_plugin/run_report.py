@@ -15,16 +15,16 @@ from ci_agent_eval.contract.results import Session
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.budgets.suite_budgets import stop_of
+from ci_agent_eval.pytest_plugin.budgets.suite_budgets import get_budget_stop
 from ci_agent_eval.pytest_plugin.collection.exclusions import CollectionOutcome
-from ci_agent_eval.pytest_plugin.collection.shards import attempt_of, declared
-from ci_agent_eval.pytest_plugin.episodes.figures import summary_facts
+from ci_agent_eval.pytest_plugin.collection.shards import get_requested_shard, get_workflow_attempt
+from ci_agent_eval.pytest_plugin.episodes.episode_summary import build_summary_record
 from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.storage.run_folder import ReportFolder
 
 
-class Run:
+class RunReport:
     """Watches the session from its start to its end; a plugin object of its own."""
 
     def __init__(
@@ -44,19 +44,19 @@ class Run:
         self._errors = collection.errors
 
     @classmethod
-    def start(cls, config: pytest.Config, directory: Path) -> Run:
+    def start(cls, config: pytest.Config, directory: Path) -> RunReport:
         """Clear the directory, write that the run has begun, and listen."""
         folder = ReportFolder(directory)
         redactor = Redactor.from_environ(os.environ)
         collection = CollectionOutcome(config, redactor)
         session = Session(
             state="running",
-            suite=options.suite_name(config),
+            suite=options.get_suite_name(config),
             watched=config.option.episode_watched,
             commit=config.option.episode_commit or None,
             run=os.environ.get("GITHUB_RUN_ID") or None,
-            attempt=attempt_of(os.environ),
-            shard=declared(config, os.environ) if config.option.shard else None,
+            attempt=get_workflow_attempt(os.environ),
+            shard=get_requested_shard(config, os.environ) if config.option.shard else None,
         )
         session = collection.restrict(session)
         try:
@@ -77,7 +77,7 @@ class Run:
 
     def facts(self) -> list[dict[str, Any]]:
         """Return what the journals say of every episode, as data for the terminal summary."""
-        return [summary_facts(episode) for episode in self._folder.merged().episodes()]
+        return [build_summary_record(episode) for episode in self._folder.merged().episodes()]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep what could not be collected, and what was skipped."""
@@ -125,7 +125,7 @@ class Run:
                     "deselected": noted.deselected,
                     "shard": noted.shard,
                     "stopped": stopped,
-                    "suite_stop": _suite_stop(session),
+                    "suite_stop": _get_suite_stop(session),
                     "removed": noted.removed,
                     **self._collection.update(),
                     "wall_time_s": round(time.perf_counter() - self._started, 3),
@@ -134,9 +134,9 @@ class Run:
         )
 
 
-def _suite_stop(session: pytest.Session) -> SuiteStop | None:
+def _get_suite_stop(session: pytest.Session) -> SuiteStop | None:
     """Return the budget of the suite that stopped the session; None where none or else did."""
-    found = stop_of(session.config)
+    found = get_budget_stop(session.config)
     if found is None or session.shouldfail or not session.shouldstop:
         return None
     return found.kept.budgets.stopped()

@@ -14,8 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ci_agent_eval.pytest_plugin.evaluation.expecting import Expecting, aliases_of
-from ci_agent_eval.pytest_plugin.evaluation.source import SourceText
+from ci_agent_eval.pytest_plugin.evaluation.expected_exceptions import (
+    ExpectationFinder,
+    map_import_aliases,
+)
+from ci_agent_eval.pytest_plugin.evaluation.source_text import SourceText
 
 RECORDER = "@agent_eval"
 """Name, in the module, of what the asserts tell: an `Asserts`."""
@@ -36,7 +39,9 @@ def record_asserts(tree: ast.Module, text: str) -> None:
 
     An assert outside of functions stays: a module that fails to import is not measured.
     """
-    _Pass(SourceText(text), Expecting(aliases_of(tree))).body_of(tree, _Scope())
+    _RecordTransformer(SourceText(text), ExpectationFinder(map_import_aliases(tree))).body_of(
+        tree, _Scope()
+    )
 
 
 @dataclass(frozen=True)
@@ -49,9 +54,9 @@ class _Scope:
 
 
 @dataclass(frozen=True)
-class _Pass:
+class _RecordTransformer:
     source: SourceText
-    expecting: Expecting
+    expecting: ExpectationFinder
 
     def body_of(self, node: ast.AST, scope: _Scope) -> None:
         """Transform the statements that a node holds directly."""
@@ -80,7 +85,9 @@ class _Pass:
 
     def _try(self, node: ast.Try | ast.TryStar, scope: _Scope) -> None:
         """Transform a `try`, whose handlers are there for its first block alone."""
-        caught = [handler.type or _of_recorder("Everything") for handler in node.handlers]
+        caught = [
+            handler.type or _build_recorder_attribute("Everything") for handler in node.handlers
+        ]
         body, node.body = node.body, []
         self.body_of(node, scope)
         inner = replace(scope, catching=(*scope.catching, *caught))
@@ -97,7 +104,7 @@ class _Pass:
                 item.context_expr = self._observed("maybe_observed", manager, node)
             elif isinstance(manager, ast.Call) and self.expecting.knows(manager):
                 types = self.expecting.caught_by(manager)
-                caught += [_of_recorder("Everything")] if types is None else types
+                caught += [_build_recorder_attribute("Everything")] if types is None else types
                 if self.expecting.is_assertion(manager):
                     item.context_expr = self._observed("observed", manager, node)
             else:
@@ -108,61 +115,61 @@ class _Pass:
         """Have a manager of any kind say what it is when it runs; return what then leads to it."""
         manager = item.context_expr
         name = f"{_MANAGER}_{manager.lineno}_{manager.col_offset}"
-        kept = _located(ast.NamedExpr(ast.Name(name, ast.Store()), manager), manager)
+        kept = _set_location(ast.NamedExpr(ast.Name(name, ast.Store()), manager), manager)
         place = [ast.Constant(at.lineno), ast.Constant(self.source.of(manager))]
-        item.context_expr = _located(_call("maybe_observed", *place, kept), manager)
+        item.context_expr = _set_location(_build_call("maybe_observed", *place, kept), manager)
         return ast.Name(name, ast.Load())
 
     def _observed(self, how: str, manager: ast.expr, at: ast.With) -> ast.expr:
         place = [ast.Constant(at.lineno), ast.Constant(self.source.of(manager))]
-        return _located(_call(how, *place, manager), manager)
+        return _set_location(_build_call(how, *place, manager), manager)
 
     def _assert(self, node: ast.Assert, scope: _Scope) -> Sequence[ast.stmt]:
         """Return the assert in a `try`, whose ways out each tell how it came out."""
         place = [ast.Constant(node.lineno), ast.Constant(self.source.of(node.test))]
-        caught = ast.Tuple([_copied(type_, node) for type_ in scope.catching], ast.Load())
-        failed = _call("failed", *copy.deepcopy(place), ast.Name(_ERROR, ast.Load()), caught)
-        passed = _call("passed", *place, ast.Name(REASON, ast.Load()))
+        caught = ast.Tuple([_copy_to(type_, node) for type_ in scope.catching], ast.Load())
+        failed = _build_call("failed", *copy.deepcopy(place), ast.Name(_ERROR, ast.Load()), caught)
+        passed = _build_call("passed", *place, ast.Name(REASON, ast.Load()))
         handler = ast.ExceptHandler(
-            _of_recorder("Failed"),
+            _build_recorder_attribute("Failed"),
             _ERROR,
             [ast.If(ast.UnaryOp(ast.Not(), failed), [ast.Raise()], [])],
         )
         return (
-            _located(ast.Assign([ast.Name(REASON, ast.Store())], ast.Constant(None)), node),
-            _located(ast.Try([node], [handler], [ast.Expr(passed)], []), node),
+            _set_location(ast.Assign([ast.Name(REASON, ast.Store())], ast.Constant(None)), node),
+            _set_location(ast.Try([node], [handler], [ast.Expr(passed)], []), node),
         )
 
 
-def _of_recorder(name: str) -> ast.Attribute:
+def _build_recorder_attribute(name: str) -> ast.Attribute:
     return ast.Attribute(ast.Name(RECORDER, ast.Load()), name, ast.Load())
 
 
-def _call(name: str, *arguments: ast.expr) -> ast.Call:
-    return ast.Call(_of_recorder(name), list(arguments), [])
+def _build_call(name: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(_build_recorder_attribute(name), list(arguments), [])
 
 
-def _located(node: Node, at: ast.stmt | ast.expr) -> Node:
+def _set_location(node: Node, at: ast.stmt | ast.expr) -> Node:
     """Give the first line of `at` to every node that is new."""
-    for new in _new_nodes(node):
+    for new in _iter_new_nodes(node):
         new.lineno = new.end_lineno = at.lineno
         new.col_offset = new.end_col_offset = at.col_offset
     return node
 
 
-def _copied(node: Node, at: ast.stmt) -> Node:
+def _copy_to(node: Node, at: ast.stmt) -> Node:
     """Return a copy that stands where `at` does: no other line is to count as run."""
     copied = copy.deepcopy(node)
     for inner in ast.walk(copied):
         for name in ("lineno", "end_lineno", "col_offset", "end_col_offset"):
             inner.__dict__.pop(name, None)
-    return _located(copied, at)
+    return _set_location(copied, at)
 
 
-def _new_nodes(node: ast.AST) -> Iterable[ast.stmt | ast.expr | ast.excepthandler]:
+def _iter_new_nodes(node: ast.AST) -> Iterable[ast.stmt | ast.expr | ast.excepthandler]:
     if isinstance(node, ast.stmt | ast.expr | ast.excepthandler):
         if hasattr(node, "lineno"):
             return
         yield node
     for child in ast.iter_child_nodes(node):
-        yield from _new_nodes(child)
+        yield from _iter_new_nodes(child)

@@ -7,28 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.pytest_plugin.evaluation.explaining import SteadyExplanations
-from ci_agent_eval.pytest_plugin.evaluation.files import EVALUATION, named
+from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import (
+    EVALUATION,
+    list_named_evaluations,
+)
 from ci_agent_eval.pytest_plugin.evaluation.loader import EvaluationFinder, EvaluationLoader
-from ci_agent_eval.pytest_plugin.evaluation.shared import SharedFixtures
+from ci_agent_eval.pytest_plugin.evaluation.shared_fixtures import SharedFixtures
+from ci_agent_eval.pytest_plugin.evaluation.stable_explanations import StableExplanations
 
 FINDER = pytest.StashKey[EvaluationFinder]()
 
 
-def expect(config: pytest.Config) -> None:
+def load_requested_evaluations(config: pytest.Config) -> None:
     """Load the evaluations that were asked for as such, even before they are collected."""
-    for path in named(config):
-        _finder(config).answer_for(path)
+    for path in list_named_evaluations(config):
+        _get_finder(config).add_file(path)
     if config.option.eval:
-        _finder(config).answer_for_all()
+        _get_finder(config).add_all_files()
 
 
-def announce(path: Path, config: pytest.Config) -> None:
+def add_evaluation_file(path: Path, config: pytest.Config) -> None:
     """Load this file, from now on, as an evaluation."""
-    _finder(config).answer_for(path)
+    _get_finder(config).add_file(path)
 
 
-def _finder(config: pytest.Config) -> EvaluationFinder:
+def _get_finder(config: pytest.Config) -> EvaluationFinder:
     """Return the finder of the process; it is installed when it is first needed."""
     if FINDER not in config.stash:
         finder = config.stash[FINDER] = EvaluationFinder(config)
@@ -36,11 +39,11 @@ def _finder(config: pytest.Config) -> EvaluationFinder:
         sys.meta_path.insert(0, finder)
         config.add_cleanup(lambda: sys.meta_path.remove(finder))
         config.pluginmanager.register(SharedFixtures(), "ci_agent_eval_shared_fixtures")
-        config.pluginmanager.register(SteadyExplanations(), "ci_agent_eval_explanations")
+        config.pluginmanager.register(StableExplanations(), "ci_agent_eval_explanations")
     return config.stash[FINDER]
 
 
-def take_up(module: pytest.Module | None) -> pytest.Module | None:
+def mark_evaluation_module(module: pytest.Module | None) -> pytest.Module | None:
     """Note that a module is an evaluation; another plugin may have made none of it."""
     if module is None:
         return None
@@ -49,7 +52,7 @@ def take_up(module: pytest.Module | None) -> pytest.Module | None:
     return module
 
 
-def collect_report(
+def refuse_unrecorded_module(
     report: pytest.CollectReport, collector: pytest.Collector
 ) -> pytest.CollectReport:
     """Return the report, or a failed one where the asserts of an evaluation are not recorded."""

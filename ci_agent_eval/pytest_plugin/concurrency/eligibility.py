@@ -9,7 +9,10 @@ import pytest
 from _pytest import skipping
 
 from ci_agent_eval.pytest_plugin.collection import detection
-from ci_agent_eval.pytest_plugin.concurrency.loop_members import of_pytest_asyncio, runs_coroutine
+from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
+    is_from_pytest_asyncio,
+    runs_coroutine,
+)
 
 ALONE = "episode_alone"
 """Name of the fixture that asks to run alone: a test's own, or of a fixture that it leads to."""
@@ -75,26 +78,28 @@ OBSTACLE = pytest.StashKey[str | None]()
 _HOOKS = pytest.StashKey[dict[Path, list[str]]]()
 
 
-def obstacle(item: pytest.Item) -> str | None:
+def find_obstacle(item: pytest.Item) -> str | None:
     """Return why an episode has to run alone; None where it may run beside others."""
     if OBSTACLE not in item.stash:
-        item.stash[OBSTACLE] = _no_coroutine(item) or _asked(item) or _undecided(item)
+        item.stash[OBSTACLE] = (
+            _check_coroutine(item) or _check_exclusive_use(item) or _check_skip_marks(item)
+        )
     return item.stash[OBSTACLE]
 
 
-def _no_coroutine(item: pytest.Item) -> str | None:
+def _check_coroutine(item: pytest.Item) -> str | None:
     if detection.EPISODE not in item.stash:
         return "it is no episode"
     if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         return "Hypothesis runs it"
-    is_known = type(item) is pytest.Function or of_pytest_asyncio(type(item).setup)
+    is_known = type(item) is pytest.Function or is_from_pytest_asyncio(type(item).setup)
     if not is_known or not runs_coroutine(item):
         return "it is no `async def` test of this plugin's loop"
     return None
 
 
-def _asked(item: pytest.Item) -> str | None:
-    said = _marker(item)
+def _check_exclusive_use(item: pytest.Item) -> str | None:
+    said = _read_alone_marker(item)
     if said is not None:
         return "its marker says alone=True" if said else None
     found = sorted(EXCLUSIVE.intersection(getattr(item, "fixturenames", ())))
@@ -102,13 +107,13 @@ def _asked(item: pytest.Item) -> str | None:
         return f"it uses the fixture {found[0]}"
     if item.get_closest_marker("filterwarnings") is not None:
         return "it has a warnings filter of its own"
-    if detection.soft_failures(item.config) is not None:
+    if detection.get_soft_failure_log(item.config) is not None:
         return "pytest-check keeps one list of failures for all tests"
-    hooks = foreign_hooks(item)
+    hooks = list_foreign_hooks(item)
     return f"{hooks[0]} has a hook that may skip it or run it" if hooks else None
 
 
-def _marker(item: pytest.Item) -> bool | None:
+def _read_alone_marker(item: pytest.Item) -> bool | None:
     """Return what the closest marker says, if any does."""
     for mark in item.iter_markers(detection.NAME):
         if mark.kwargs.get(ARGUMENT) is not None:
@@ -116,7 +121,7 @@ def _marker(item: pytest.Item) -> bool | None:
     return None
 
 
-def _undecided(item: pytest.Item) -> str | None:
+def _check_skip_marks(item: pytest.Item) -> str | None:
     """Say so of a test that is skipped, or not to be run: nothing of it is to be started."""
     marks = [item.get_closest_marker(name) for name in ("skip", "skipif", "xfail")]
     if not any(marks):
@@ -130,7 +135,7 @@ def _undecided(item: pytest.Item) -> str | None:
     return None if skipped is None and runs else "it is not to be run"
 
 
-def foreign_hooks(item: pytest.Item) -> list[str]:
+def list_foreign_hooks(item: pytest.Item) -> list[str]:
     """Return the names of plugins and conftests whose hooks have a say in the item's run."""
     known = item.session.stash.setdefault(_HOOKS, {})
     folder = item.path.parent  # the hooks of a file are those of its conftests
@@ -140,7 +145,7 @@ def foreign_hooks(item: pytest.Item) -> list[str]:
                 name
                 for hook in _DECIDING
                 for implementation in getattr(item.ihook, hook).get_hookimpls()
-                if not _is_harmless(name := detection.plugin_name(implementation.plugin))
+                if not _is_harmless(name := detection.get_plugin_name(implementation.plugin))
             }
         )
     return known[folder]
@@ -150,11 +155,11 @@ def _is_harmless(name: str) -> bool:
     return name.partition(".")[0] in HARMLESS
 
 
-def alone_notes(items: Iterable[pytest.Item], most: int = 3) -> list[str]:
+def build_alone_notes(items: Iterable[pytest.Item], most: int = 3) -> list[str]:
     """Return one sentence on the episodes that have to run alone, by their reasons."""
     reasons: dict[str, int] = {}
     for item in items:
-        if reason := obstacle(item):
+        if reason := find_obstacle(item):
             reasons[reason] = reasons.get(reason, 0) + 1
     if not reasons:
         return []

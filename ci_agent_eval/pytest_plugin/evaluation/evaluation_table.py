@@ -33,7 +33,7 @@ _WORDS = {"passed": "yes", "failed": "no", "error": "error", "skipped": "skipped
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class EvaluationRow:
     """One conversation, and what its reports said of its budgets and its cost."""
 
     episode: Episode
@@ -42,84 +42,86 @@ class Row:
     judge_cost_usd: float | None = None
 
 
-def evaluation_lines(
-    rows: Sequence[Row], report: EvaluationReport, *, is_partial: bool = False
+def render_evaluations(
+    rows: Sequence[EvaluationRow], report: EvaluationReport, *, is_partial: bool = False
 ) -> Iterator[str]:
     """Yield the table of the conversations in their order, and the line of their totals.
 
     That line says so of a run that was cut short.
     """
-    cells = [_cells(row.episode, name) for row, name in zip(rows, _names(rows), strict=True)]
+    cells = [
+        _build_cells(row.episode, name) for row, name in zip(rows, _list_names(rows), strict=True)
+    ]
     widths = [max(map(len, column)) for column in zip(_TITLES, *cells, strict=True)]
-    yield _line(_TITLES, widths)
+    yield _format_line(_TITLES, widths)
     for row, shown in zip(rows, cells, strict=True):
-        yield _line(shown, widths)
-        for detail in _details(row):
+        yield _format_line(shown, widths)
+        for detail in _list_details(row):
             yield f"    {detail}"
     partial = "; partial: the run was cut short" if is_partial else ""
-    yield _totals(rows, report) + partial
+    yield _format_totals(rows, report) + partial
 
 
-def _names(rows: Sequence[Row]) -> Iterator[str]:
+def _list_names(rows: Sequence[EvaluationRow]) -> Iterator[str]:
     """Yield what each conversation is called, cut before the number that it may have."""
     for row, name in zip(rows, name_conversations([row.episode for row in rows]), strict=True):
         scenario = row.episode.scenario_id
-        yield _cut(scenario, MAX_NAME) + name.removeprefix(scenario)
+        yield _truncate_text(scenario, MAX_NAME) + name.removeprefix(scenario)
 
 
-def _cells(episode: Episode, name: str) -> tuple[str, ...]:
+def _build_cells(episode: Episode, name: str) -> tuple[str, ...]:
     passed = sum(1 for assertion in episode.assertions if assertion.passed)
     scored = episode.outcome in {"passed", "failed"}
     return (
         name,
         _WORDS[episode.outcome],
-        _hundredths(score_episode(episode)) if scored else "-",
+        _format_score(score_episode(episode)) if scored else "-",
         f"{passed}/{len(episode.assertions)}",
         "-" if episode.duration_ms is None else f"{episode.duration_ms:,.0f} ms",
     )
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+def _format_line(cells: Sequence[str], widths: Sequence[int]) -> str:
     (name, passed, *figures), (first, second, *rest) = cells, widths
     shown = (f"{figure:>{width}}" for figure, width in zip(figures, rest, strict=True))
     return "  ".join((f"{name:<{first}}", f"{passed:<{second}}", *shown)).rstrip()
 
 
-def _details(row: Row) -> Iterator[str]:
+def _list_details(row: EvaluationRow) -> Iterator[str]:
     failed = [assertion for assertion in row.episode.assertions if not assertion.passed]
-    yield from map(_failure, failed[:MAX_FAILURES])
+    yield from map(_format_failure, failed[:MAX_FAILURES])
     if (more := len(failed) - MAX_FAILURES) > 0:
         yield f"and {pluralize(more, 'more failed assertion')}, listed in the report"
     if error := find_evaluation_error(row.episode):
-        yield f"{row.episode.outcome}: {_first_line(error)}"
+        yield f"{row.episode.outcome}: {_get_first_line(error)}"
     elif row.episode.outcome == "skipped":
-        yield f"skipped: {_first_line(row.episode.reason or 'no reason given')}"
+        yield f"skipped: {_get_first_line(row.episode.reason or 'no reason given')}"
     for violation in row.violations:
         yield f"over {violation}"
 
 
-def _failure(assertion: Assertion) -> str:
+def _format_failure(assertion: Assertion) -> str:
     place = f"{assertion.file}:{assertion.line}: " if assertion.file else ""
     warning = "warning: " if assertion.severity == "warning" else ""
-    reason = f": {_first_line(assertion.reason)}" if assertion.reason else ""
-    return f"{place}{warning}{_first_line(assertion.name)}{reason}"
+    reason = f": {_get_first_line(assertion.reason)}" if assertion.reason else ""
+    return f"{place}{warning}{_get_first_line(assertion.name)}{reason}"
 
 
-def _totals(rows: Sequence[Row], report: EvaluationReport) -> str:
+def _format_totals(rows: Sequence[EvaluationRow], report: EvaluationReport) -> str:
     outcomes = Counter(row.episode.outcome for row in rows)
     total, passed = report.total_conversations, report.passed_conversations
-    share = _tenths(report.pass_rate)
+    share = _format_percentage(report.pass_rate)
     parts = [f"{pluralize(total, 'conversation')}: {passed} passed ({share} %)"]
     if outcomes["passed"] + outcomes["failed"]:
-        parts[0] += f", average score {_hundredths(report.average_score)}"
+        parts[0] += f", average score {_format_score(report.average_score)}"
     if outcomes["error"]:
         parts.append(f"{outcomes['error']} ended in an error, not in the average")
     if outcomes["skipped"]:
         parts.append(f"{outcomes['skipped']} skipped, not counted")
-    return "; ".join([*parts, *_costs(rows)])
+    return "; ".join([*parts, *_format_costs(rows)])
 
 
-def _costs(rows: Sequence[Row]) -> Iterator[str]:
+def _format_costs(rows: Sequence[EvaluationRow]) -> Iterator[str]:
     judge = [row.judge_cost_usd for row in rows if row.judge_cost_usd is not None]
     costs = [row.cost_usd for row in rows if row.cost_usd is not None]
     if costs or judge:
@@ -127,19 +129,19 @@ def _costs(rows: Sequence[Row]) -> Iterator[str]:
         yield f"${math.fsum([*costs, *judge]):.4f}{share}"
 
 
-def _hundredths(score: float) -> str:
+def _format_score(score: float) -> str:
     """Write a score; only exactly 1 looks like 1, and only 0 like 0."""
     return f"{score if score in (0, 1) else min(max(score, 0.01), 0.99):.2f}"
 
 
-def _tenths(percentage: float) -> str:
+def _format_percentage(percentage: float) -> str:
     shown = percentage if percentage in (0, 100) else min(max(percentage, 0.1), 99.9)
     return f"{shown:.1f}"
 
 
-def _first_line(text: str) -> str:
-    return _cut(text.strip().partition("\n")[0], MAX_REASON)
+def _get_first_line(text: str) -> str:
+    return _truncate_text(text.strip().partition("\n")[0], MAX_REASON)
 
 
-def _cut(text: str, length: int) -> str:
+def _truncate_text(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -13,8 +13,8 @@ from _pytest.assertion import rewrite
 
 from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.contract.jsonable import clean_text, remove_addresses
-from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, cut, first_lines
-from ci_agent_eval.pytest_plugin.evaluation.stable_repr import with_sorted_sets
+from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, shorten_message, truncate_text
+from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_sets
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
     get_active_episode,
@@ -32,7 +32,7 @@ _REFUSALS = (AssertionError, pytest.fail.Exception)
 
 
 @dataclass(frozen=True, slots=True)
-class Asserts:
+class AssertRecorder:
     """What stands in an evaluation's module under a name of ours."""
 
     file: str | None
@@ -48,7 +48,7 @@ class Asserts:
     def passed(self, line: int, name: str, reason: str | None) -> None:
         """Record an assert that passed; it is evidence for a strict test that calls it, too."""
         note_passed_assert()
-        self._keep(_evaluation(), line, name, passed=True, reason=reason)
+        self._keep(_get_evaluation(), line, name, passed=True, reason=reason)
 
     def failed(self, line: int, name: str, error: AssertionError, catching: Iterable[Any]) -> bool:
         """Record an assert that failed; False where its error is to be raised.
@@ -56,8 +56,8 @@ class Asserts:
         It is when no evaluation is running, when the code around it catches it, and when
         it comes of something that the assert called.
         """
-        episode = _evaluation()
-        if episode is None or _is_of_a_call(error) or _catches(catching):
+        episode = _get_evaluation()
+        if episode is None or _comes_from_call(error) or _catch_failures(catching):
             return False
         self._keep(episode, line, name, passed=False, reason=str(error))
         return True
@@ -67,7 +67,7 @@ class Asserts:
     ) -> AbstractContextManager[Any]:
         """Return what expects an exception or a warning, as an assertion of its own."""
         note_passed_assert()
-        return manager if _evaluation() is None else _Observed(self, line, name, manager)
+        return manager if _get_evaluation() is None else _RecordedManager(self, line, name, manager)
 
     def maybe_observed(self, line: int, name: str, manager: Any) -> Any:
         """Return what may expect an exception or a warning, as an assertion if it does."""
@@ -75,7 +75,7 @@ class Asserts:
 
     def kept(self, line: int, name: str, *, passed: bool, reason: str | None) -> None:
         """Record an assertion of the running evaluation."""
-        self._keep(_evaluation(), line, name, passed=passed, reason=reason)
+        self._keep(_get_evaluation(), line, name, passed=passed, reason=reason)
 
     def message(self, given: object) -> str:
         """Return an assert's message as pytest shows it."""
@@ -113,20 +113,20 @@ class Asserts:
             return
         episode.keep(
             Assertion(
-                name=cut(remove_addresses(clean_text(name)), MAX_NAME),
+                name=truncate_text(remove_addresses(clean_text(name)), MAX_NAME),
                 passed=passed,
-                reason=first_lines(with_sorted_sets(reason or "")) or None,
+                reason=shorten_message(sort_sets(reason or "")) or None,
                 file=self.file,
                 line=None if self.file is None else line,
             )
         )
 
 
-class _Observed(AbstractContextManager[Any]):
+class _RecordedManager(AbstractContextManager[Any]):
     """A context manager that asserts something, told of when it is left."""
 
     def __init__(
-        self, asserts: Asserts, line: int, name: str, manager: AbstractContextManager[Any]
+        self, asserts: AssertRecorder, line: int, name: str, manager: AbstractContextManager[Any]
     ) -> None:
         self._asserts = asserts
         self._place = line, name
@@ -152,27 +152,27 @@ class _Observed(AbstractContextManager[Any]):
         return handled
 
 
-def _evaluation() -> RunningEpisode | None:
+def _get_evaluation() -> RunningEpisode | None:
     return get_active_episode() if is_evaluating() else None
 
 
-def _is_of_a_call(error: AssertionError) -> bool:
+def _comes_from_call(error: AssertionError) -> bool:
     """Say whether the error was raised in a deeper frame than that of the assert."""
     return error.__traceback__ is not None and error.__traceback__.tb_next is not None
 
 
-def _catches(types: Iterable[Any]) -> bool:
+def _catch_failures(types: Iterable[Any]) -> bool:
     """Say whether any of the types, however it is given, is one of failed asserts."""
-    return any(_catches_it(type_) for type_ in types)
+    return any(_catches_failure(type_) for type_ in types)
 
 
-def _catches_it(type_: Any) -> bool:
+def _catches_failure(type_: Any) -> bool:
     if isinstance(type_, _EXPECTING):
         # The name of these has changed from pytest 8.3 to 8.4, and one became several.
         expected = getattr(type_, "expected_exceptions", None)
-        return _catches_it(expected or getattr(type_, "expected_exception", ()))
+        return _catches_failure(expected or getattr(type_, "expected_exception", ()))
     if isinstance(type_, suppress):
-        return _catches(getattr(type_, "_exceptions", ()))
+        return _catch_failures(getattr(type_, "_exceptions", ()))
     if isinstance(type_, tuple):
-        return _catches(type_)
+        return _catch_failures(type_)
     return isinstance(type_, type) and issubclass(AssertionError, type_)

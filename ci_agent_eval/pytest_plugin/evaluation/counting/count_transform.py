@@ -10,7 +10,10 @@ import ast
 import re
 from typing import Any, TypeVar
 
-from ci_agent_eval.pytest_plugin.evaluation.expecting import Expecting, aliases_of
+from ci_agent_eval.pytest_plugin.evaluation.expected_exceptions import (
+    ExpectationFinder,
+    map_import_aliases,
+)
 
 COUNTER = "@agent_eval_counter"
 """Name, in a module, of what its asserts tell; no identifier can be like it."""
@@ -26,11 +29,11 @@ def count_asserts(tree: ast.Module, *, asserts: bool = True) -> None:
 
     Without `asserts` it leaves plain asserts out.
     """
-    _Pass(Expecting(aliases_of(tree)), asserts=asserts).visit(tree)
+    _CountTransformer(ExpectationFinder(map_import_aliases(tree)), asserts=asserts).visit(tree)
 
 
-class _Pass(ast.NodeTransformer):
-    def __init__(self, expecting: Expecting, *, asserts: bool) -> None:
+class _CountTransformer(ast.NodeTransformer):
+    def __init__(self, expecting: ExpectationFinder, *, asserts: bool) -> None:
         self._expecting = expecting
         self._asserts = asserts
         self._depth = 0
@@ -53,7 +56,7 @@ class _Pass(ast.NodeTransformer):
         What it calls stays as it is, for pytest shows it.
         """
         counts = self._asserts and self._depth
-        return [node, _told("passed", at=node)] if counts else node
+        return [node, _build_count_statement("passed", at=node)] if counts else node
 
     def visit_With(self, node: ast.With) -> Any:
         """Count what expects an exception or a warning, once the statement has been left."""
@@ -62,29 +65,32 @@ class _Pass(ast.NodeTransformer):
         if not self._depth:
             return node
         if any(isinstance(m, ast.Call) and self._expecting.is_assertion(m) for m in managers):
-            return [node, _told("passed", at=node)]
+            return [node, _build_count_statement("passed", at=node)]
         names = [m for m in managers if isinstance(m, ast.Name)]
-        return [node, *(_told("left", ast.Name(m.id, ast.Load()), at=node) for m in names)]
+        return [
+            node,
+            *(_build_count_statement("left", ast.Name(m.id, ast.Load()), at=node) for m in names),
+        ]
 
     def visit_Await(self, node: ast.Await) -> Any:
         """Count an awaited call once it has been awaited."""
         if not (self._depth and isinstance(node.value, ast.Call) and self._counts(node.value)):
             return self.generic_visit(node)
         self.generic_visit(node.value)
-        return _returned(node)
+        return _wrap_call(node)
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
-        return _returned(node) if self._depth and self._counts(node) else node
+        return _wrap_call(node) if self._depth and self._counts(node) else node
 
     def _counts(self, call: ast.Call) -> bool:
-        if any(map(_ASSERTING.match, _names(call.func))):
+        if any(map(_ASSERTING.match, _list_called_names(call.func))):
             return True
         # `pytest.raises(ValueError, function)` calls the function by itself.
         return len(call.args) > 1 and self._expecting.is_assertion(call)
 
 
-def _names(function: ast.expr) -> list[str]:
+def _list_called_names(function: ast.expr) -> list[str]:
     """Return the name of what is called, and the one before its dot: `check.equal`."""
     match function:
         case ast.Name(id=name):
@@ -96,20 +102,20 @@ def _names(function: ast.expr) -> list[str]:
     return []
 
 
-def _told(what: str, *arguments: ast.expr, at: ast.stmt) -> ast.stmt:
-    return _located(ast.Expr(_call(what, *arguments)), at)
+def _build_count_statement(what: str, *arguments: ast.expr, at: ast.stmt) -> ast.stmt:
+    return _set_location(ast.Expr(_build_call(what, *arguments)), at)
 
 
-def _returned(node: ast.expr) -> ast.expr:
-    return _located(_call("returned", node), node)
+def _wrap_call(node: ast.expr) -> ast.expr:
+    return _set_location(_build_call("returned", node), node)
 
 
-def _call(what: str, *arguments: ast.expr) -> ast.Call:
+def _build_call(what: str, *arguments: ast.expr) -> ast.Call:
     counter = ast.Name(COUNTER, ast.Load())
     return ast.Call(ast.Attribute(counter, what, ast.Load()), list(arguments), [])
 
 
-def _located(node: Node, at: ast.stmt | ast.expr) -> Node:
+def _set_location(node: Node, at: ast.stmt | ast.expr) -> Node:
     """Give the place of `at` to the nodes that are new: no other line is to count as run."""
     for new in ast.walk(node):
         if not hasattr(new, "lineno"):

@@ -15,8 +15,8 @@ import pytest
 from _pytest._io.saferepr import saferepr
 from _pytest.assertion import util
 
-from ci_agent_eval.pytest_plugin.evaluation.files import is_evaluation
-from ci_agent_eval.pytest_plugin.evaluation.stable_repr import with_sorted_sets
+from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
+from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_sets
 
 MAX_LINES = 500
 """Lines of an explanation that are looked at; a reason keeps far fewer."""
@@ -37,7 +37,7 @@ _TITLE = 30
 """Characters of a value in a title, as many as pytest shows without `-v`."""
 
 
-class SteadyExplanations:
+class StableExplanations:
     """Has what an evaluation compares explained in the same words everywhere, in no colours."""
 
     @pytest.hookimpl(wrapper=True)
@@ -45,11 +45,11 @@ class SteadyExplanations:
         """Explain in our way while an evaluation runs."""
         if not is_evaluation(item):
             return (yield)
-        with _steady(item), _without_colours(item.config):
+        with _use_stable_explanations(item), _without_colours(item.config):
             return (yield)
 
 
-class _Terse:
+class _TerseConfig:
     """A pytest configuration without `-v`, and without a limit on what is explained."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -80,22 +80,22 @@ def _without_colours(config: pytest.Config) -> Generator[None]:
 
 
 @contextmanager
-def _steady(item: pytest.Item) -> Generator[None]:
-    before, util._reprcompare = util._reprcompare, _explainer(item)  # noqa: SLF001 - pytest offers no way to say which of its explanations are cut
+def _use_stable_explanations(item: pytest.Item) -> Generator[None]:
+    before, util._reprcompare = util._reprcompare, _build_explainer(item)  # noqa: SLF001 - pytest offers no way to say which of its explanations are cut
     try:
         yield
     finally:
         util._reprcompare = before  # noqa: SLF001 - as above
 
 
-def _explainer(item: pytest.Item) -> Callable[[str, object, object], str | None]:
+def _build_explainer(item: pytest.Item) -> Callable[[str, object, object], str | None]:
     def explain(op: str, left: object, right: object) -> str | None:
         """Ask the plugins, and return the first answer as the rewritten assert formats it."""
-        config: Any = _Terse(item.config)
+        config: Any = _TerseConfig(item.config)
         answers = item.ihook.pytest_assertrepr_compare(config=config, op=op, left=left, right=right)
         for answer in answers:
-            if lines := tidied(islice(answer or (), MAX_LINES)):
-                lines[0] = _title(lines[0], op, left, right)
+            if lines := tidy_lines(islice(answer or (), MAX_LINES)):
+                lines[0] = _stabilize_title(lines[0], op, left, right)
                 # `~` begins a line of an explanation, and `%` stands in a format.
                 text = "\n~".join(line.replace("\n", "\\n") for line in lines)
                 return text.replace("%", "%%")
@@ -104,31 +104,31 @@ def _explainer(item: pytest.Item) -> Callable[[str, object, object], str | None]
     return explain
 
 
-def _title(given: str, op: str, left: object, right: object) -> str:
+def _stabilize_title(given: str, op: str, left: object, right: object) -> str:
     """Return pytest's title, its sets in order before they are cut; another plugin's as it is."""
     if f" {op} " not in given or "{" not in given or isinstance(left, str):
         return given
-    return f"{_shown(left)} {op} {_shown(right)}"
+    return f"{_format_value(left)} {op} {_format_value(right)}"
 
 
-def _shown(value: object) -> str:
-    text = with_sorted_sets(saferepr(value, maxsize=None))
+def _format_value(value: object) -> str:
+    text = sort_sets(saferepr(value, maxsize=None))
     kept = (_TITLE - 3) // 2
     return text if len(text) <= _TITLE else f"{text[:kept]}...{text[-kept - 1 :]}"
 
 
-def tidied(lines: Iterable[str]) -> list[str]:
+def tidy_lines(lines: Iterable[str]) -> list[str]:
     """Return an explanation's lines without details and advice, unordered ones in order."""
-    return [_without_advice(line) for line in _in_order(_without_details(lines))]
+    return [_drop_advice(line) for line in _sort_unordered_items(_drop_details(lines))]
 
 
-def _without_details(lines: Iterable[str]) -> list[str]:
+def _drop_details(lines: Iterable[str]) -> list[str]:
     kept: list[str] = []
     hidden: int | None = None  # the indentation of the details that this line may belong to
     for line in lines:
-        if hidden is not None and (not line.strip() or _indent(line) >= hidden):
+        if hidden is not None and (not line.strip() or _count_indent(line) >= hidden):
             continue
-        hidden = _indent(line) if line.strip().startswith(_DETAILS) else None
+        hidden = _count_indent(line) if line.strip().startswith(_DETAILS) else None
         if hidden is None:
             kept.append(line)
         else:
@@ -142,7 +142,7 @@ def _drop_blanks(lines: list[str]) -> None:
         lines.pop()
 
 
-def _in_order(lines: Iterable[str]) -> Iterator[str]:
+def _sort_unordered_items(lines: Iterable[str]) -> Iterator[str]:
     heading: str | None = None
     items: list[str] = []
     for line in lines:
@@ -159,16 +159,16 @@ def _is_item(line: str, heading: str) -> bool:
     words = line.strip()
     return (
         bool(words)
-        and _indent(line) == _indent(heading)
+        and _count_indent(line) == _count_indent(heading)
         and not words.startswith((*_UNORDERED, *_ORDERED))
     )
 
 
-def _indent(line: str) -> int:
+def _count_indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _without_advice(line: str) -> str:
+def _drop_advice(line: str) -> str:
     for advice in _ADVICE:
         line = line.removesuffix(advice)
     return line

@@ -15,12 +15,12 @@ import pytest
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger
-from ci_agent_eval.pytest_plugin.budgets.spending import Accounts
+from ci_agent_eval.pytest_plugin.budgets.spending import SpendingTracker
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, RECORDER
-from ci_agent_eval.pytest_plugin.concurrency.loop import SessionLoop
-from ci_agent_eval.pytest_plugin.episodes.endings import stopped
-from ci_agent_eval.pytest_plugin.options import LANES, is_worker
-from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports, printable
+from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
+from ci_agent_eval.pytest_plugin.episodes.endings import build_stop_error
+from ci_agent_eval.pytest_plugin.options import SCHEDULER, is_worker
+from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports, make_printable
 from ci_agent_eval.storage.ledger.budget_monitor import (
     Listener,
     ProcessUsageStore,
@@ -37,7 +37,7 @@ COUNTS = "agent_eval_counts"
 """Key under which an xdist worker hands over how many episodes were selected, and have begun."""
 
 
-class Kept:
+class BudgetState:
     """What one process keeps of the suite's budgets, made when it is first asked for.
 
     Not a part of the plugin object: of that pytest asks every attribute when it is registered.
@@ -57,15 +57,15 @@ class Kept:
             self._limits,
             spending,
             clock=shared_ledger.clock,
-            started=shared_ledger.started(self._config),
+            started=shared_ledger.get_start_time(self._config),
         )
         made.on_exceeded(self._stop)
         return made
 
     @functools.cached_property
-    def accounts(self) -> Accounts:
+    def accounts(self) -> SpendingTracker:
         """What the episodes of this process spend."""
-        return Accounts(self.budgets)
+        return SpendingTracker(self.budgets)
 
 
 class BudgetStop:
@@ -73,7 +73,7 @@ class BudgetStop:
 
     def __init__(self, config: pytest.Config, limits: SuiteLimits) -> None:
         self._config = config
-        self.kept = Kept(config, limits, self._stop)
+        self.kept = BudgetState(config, limits, self._stop)
         self._session: pytest.Session | None = None
         self._watched: SessionLoop | None = None
         self._ended: list[str] = []
@@ -84,7 +84,7 @@ class BudgetStop:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Take the time before anything else does, and before a worker is told of it."""
         self._session = session
-        shared_ledger.started(self._config)
+        shared_ledger.get_start_time(self._config)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -97,7 +97,7 @@ class BudgetStop:
         return None if self._is_begun(item) or self.kept.budgets.find_exceeded() is None else True
 
     def _is_begun(self, item: pytest.Item) -> bool:
-        lanes = self._config.stash.get(LANES, None)
+        lanes = self._config.stash.get(SCHEDULER, None)
         return lanes is not None and lanes.is_begun(item)
 
     @pytest.hookimpl(wrapper=True)
@@ -116,7 +116,7 @@ class BudgetStop:
         if EPISODE not in item.stash or self._is_begun(item):
             return
         if (cause := self.kept.budgets.find_exceeded()) is not None:
-            raise stopped(cause.sentence)
+            raise build_stop_error(cause.sentence)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -129,7 +129,7 @@ class BudgetStop:
             except (Exception, asyncio.CancelledError):
                 if not self._ended:
                     raise
-                raise stopped(self._ended[0]) from None
+                raise build_stop_error(self._ended[0]) from None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -173,7 +173,7 @@ class BudgetStop:
         """Say that the run was stopped, why, and how many episodes did not run."""
         if (cause := self.kept.budgets.stopped()) is not None:
             told = f"STOPPED {cause.sentence}{self._left_out()}"
-            terminalreporter.write_line(printable(told))
+            terminalreporter.write_line(make_printable(told))
 
     def _left_out(self) -> str:
         reports = self._config.pluginmanager.get_plugin(PLUGIN_NAME)
@@ -191,7 +191,7 @@ class BudgetStop:
     def _stop(self, cause: SuiteStop) -> None:
         """Let pytest stop after the item that it is at, and end what this one waits for."""
         sentence = cause.sentence
-        lanes = self._config.stash.get(LANES, None)
+        lanes = self._config.stash.get(SCHEDULER, None)
         if lanes is not None and lanes.end_all(sentence):
             return
         if self._session is not None:
@@ -220,7 +220,7 @@ class BudgetStop:
         """While a test runs, look again and again, and let it be cancelled."""
         self._ended.clear()
         self._watched = SessionLoop.of(self._config)
-        watch = Watch(self.kept.budgets, self._watched.loop)
+        watch = BudgetWatcher(self.kept.budgets, self._watched.loop)
         try:
             yield
         finally:
@@ -228,7 +228,7 @@ class BudgetStop:
             self._watched = None
 
 
-class Watch:
+class BudgetWatcher:
     """Looks on an event loop whether a budget is exceeded, until it is or it is told to stop.
 
     The time is over at its time; what other processes have spent is seen within `LOOK_S`.

@@ -24,7 +24,7 @@ _ASSERTING_METHODS = {
 """Methods of unittest.TestCase that are used in `with` statements."""
 
 
-def aliases_of(tree: ast.Module) -> dict[str, str]:
+def map_import_aliases(tree: ast.Module) -> dict[str, str]:
     """Return the dotted names of what a file imports, by the names it gives them."""
     found: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -38,7 +38,7 @@ def aliases_of(tree: ast.Module) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Expecting:
+class ExpectationFinder:
     """Knows the calls that expect something, in a file with these imports."""
 
     aliases: Mapping[str, str]
@@ -49,7 +49,7 @@ class Expecting:
 
     def is_assertion(self, call: ast.Call) -> bool:
         """Say whether the call, in a `with` statement, asserts something."""
-        return self._name(call) in _ASSERTING or _method(call) in _ASSERTING_METHODS
+        return self._name(call) in _ASSERTING or _get_method_name(call) in _ASSERTING_METHODS
 
     def caught_by(self, call: ast.Call) -> list[ast.expr] | None:
         """Return the exception types that the call, in a `with` statement, keeps in.
@@ -57,10 +57,10 @@ class Expecting:
         None where that cannot be told from the source.
         """
         if self._name(call) in _SUPPRESSING:
-            return _plain(call.args)
-        if self._name(call) in _CATCHING or _method(call) in _CATCHING_METHODS:
+            return _require_plain_names(call.args)
+        if self._name(call) in _CATCHING or _get_method_name(call) in _CATCHING_METHODS:
             named = [k.value for k in call.keywords if k.arg == "expected_exception"]
-            return _plain([*call.args[:1], *named]) or None
+            return _require_plain_names([*call.args[:1], *named]) or None
         return []
 
     def _name(self, call: ast.Call) -> str | None:
@@ -73,11 +73,11 @@ class Expecting:
         return None
 
 
-def _method(call: ast.Call) -> str | None:
+def _get_method_name(call: ast.Call) -> str | None:
     return call.func.attr if isinstance(call.func, ast.Attribute) else None
 
 
-def _plain(types: list[ast.expr]) -> list[ast.expr] | None:
+def _require_plain_names(types: list[ast.expr]) -> list[ast.expr] | None:
     """Return the expressions if they may be evaluated once more: names, and tuples of them."""
     plain = (ast.Name, ast.Attribute, ast.Tuple, ast.Starred, ast.expr_context)
     if all(isinstance(node, plain) for type_ in types for node in ast.walk(type_)):

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from _pytest.assertion import rewrite
 
-from ci_agent_eval.pytest_plugin.evaluation.source import SourceText
-from ci_agent_eval.pytest_plugin.evaluation.transform import REASON, RECORDER
+from ci_agent_eval.pytest_plugin.evaluation.assert_transform import REASON, RECORDER
+from ci_agent_eval.pytest_plugin.evaluation.source_text import SourceText
 
 _PYTEST = "@pytest_ar"
 """pytest's name for its module of assertions, in what it writes."""
@@ -23,14 +23,14 @@ _PYTEST = "@pytest_ar"
 
 def explain_asserts(tree: ast.Module, text: str, path: str, config: pytest.Config) -> None:
     """Let pytest rewrite the asserts of a tree, in place, as it does those of a test file."""
-    settings: Any = _PassesToo(config)
-    has_hook = bool(config.getini(_PassesToo.SETTING))
-    stand_in = _stand_in(tree, SourceText(text) if has_hook else None)
+    settings: Any = _PassHookConfig(config)
+    has_hook = bool(config.getini(_PassHookConfig.SETTING))
+    stand_in = _build_stand_in_source(tree, SourceText(text) if has_hook else None)
     rewrite.rewrite_asserts(tree, stand_in, path, settings)
-    _Passes(has_hook=has_hook).visit(tree)
+    _PassHookRewriter(has_hook=has_hook).visit(tree)
 
 
-def _stand_in(tree: ast.Module, source: SourceText | None) -> bytes:
+def _build_stand_in_source(tree: ast.Module, source: SourceText | None) -> bytes:
     """Return a source with an assert on each line that one of the tree's begins on.
 
     pytest wants a source for the text that its hook is told, and looks for asserts in it by
@@ -43,7 +43,7 @@ def _stand_in(tree: ast.Module, source: SourceText | None) -> bytes:
     return "\n".join([f"assert {texts[n]}" if n in texts else "" for n in lines]).encode() + b"\n"
 
 
-class _PassesToo:
+class _PassHookConfig:
     """pytest's settings as they are, but that asserts which pass are to be explained."""
 
     SETTING = "enable_assertion_pass_hook"
@@ -58,7 +58,7 @@ class _PassesToo:
         return getattr(self._config, name)
 
 
-class _Passes(ast.NodeTransformer):
+class _PassHookRewriter(ast.NodeTransformer):
     """Turns what pytest wrote for its hook into an explanation that we keep."""
 
     def __init__(self, *, has_hook: bool) -> None:
@@ -67,40 +67,40 @@ class _Passes(ast.NodeTransformer):
     def visit_If(self, node: ast.If) -> Any:
         """Replace the block for the hook, or stand before it, where the project has it on."""
         self.generic_visit(node)
-        if not _is_of_pytest(node.test, "_check_if_assertion_pass_impl"):
+        if not _calls_pytest(node.test, "_check_if_assertion_pass_impl"):
             return node
-        explained = _Explanation().visit(copy.deepcopy(node))
+        explained = _ExplanationRewriter().visit(copy.deepcopy(node))
         return [explained, node] if self._has_hook else explained
 
     def visit_Call(self, node: ast.Call) -> Any:
         """Take a message as it is: pytest doubles its `%` for a formatting it then leaves out."""
         self.generic_visit(node)
-        if _is_of_pytest(node, "_format_assertmsg"):
-            _redirect(node, "message")
+        if _calls_pytest(node, "_format_assertmsg"):
+            _redirect_to_recorder(node, "message")
         return node
 
 
-class _Explanation(ast.NodeTransformer):
+class _ExplanationRewriter(ast.NodeTransformer):
     """Turns a block for pytest's hook into one that keeps the explanation."""
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
-        if _is_of_pytest(node, "_check_if_assertion_pass_impl"):
-            _redirect(node, "is_recording")
-        elif _is_of_pytest(node, "_call_reprcompare"):
-            _redirect(node, "compared")
+        if _calls_pytest(node, "_check_if_assertion_pass_impl"):
+            _redirect_to_recorder(node, "is_recording")
+        elif _calls_pytest(node, "_call_reprcompare"):
+            _redirect_to_recorder(node, "compared")
         return node
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         self.generic_visit(node)
-        if not _is_of_pytest(node.value, "_call_assertion_pass"):
+        if not _calls_pytest(node.value, "_call_assertion_pass"):
             return node
         assert isinstance(node.value, ast.Call)  # noqa: S101 - as was just found
         kept = ast.copy_location(ast.Name(REASON, ast.Store()), node)
         return ast.copy_location(ast.Assign([kept], node.value.args[-1]), node)
 
 
-def _is_of_pytest(node: ast.expr, name: str) -> bool:
+def _calls_pytest(node: ast.expr, name: str) -> bool:
     """Say whether the expression is a call of that function of pytest's."""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=attribute)):
@@ -108,6 +108,6 @@ def _is_of_pytest(node: ast.expr, name: str) -> bool:
     return False
 
 
-def _redirect(call: ast.Call, name: str) -> None:
+def _redirect_to_recorder(call: ast.Call, name: str) -> None:
     recorder = ast.copy_location(ast.Name(RECORDER, ast.Load()), call)
     call.func = ast.copy_location(ast.Attribute(recorder, name, ast.Load()), call)

@@ -11,7 +11,7 @@ QUEUED = 2
 """How many times its concurrency a worker has at hand: those at work, and those that follow."""
 
 
-def scheduling(config: pytest.Config, log: Any, concurrency: int) -> Any:
+def make_scheduler(config: pytest.Config, log: Any, concurrency: int) -> Any:
     """Return xdist's own `load` scheduling with more at hand; None where it is to be another."""
     is_load = config.getoption("dist", default="no") == "load"
     if not is_load or config.getoption("maxschedchunk", default=None) is not None:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 
-class Order:
+class ItemOrder:
     """Knows what comes after the item whose turn it is."""
 
     def __init__(self, session: pytest.Session) -> None:
         self._session = session
         self._at = -1
         self._next: pytest.Item | None = None
-        self._worker = _worker(session.config)
+        self._worker = _find_worker(session.config)
 
     def turn(self, item: pytest.Item, following: pytest.Item | None) -> None:
         """Note whose turn it is; an item may come more than once."""
@@ -36,11 +36,11 @@ class Order:
             return
         if skipped == 0:
             yield self._next
-        for index in _queued(self._worker)[max(skipped - 1, 0) :]:
+        for index in _list_queued(self._worker)[max(skipped - 1, 0) :]:
             yield items[index]
 
 
-def _worker(config: pytest.Config) -> Any:
+def _find_worker(config: pytest.Config) -> Any:
     """Return xdist's object that runs the tests of this worker, if this is one."""
     if not hasattr(config, "workerinput"):
         return None
@@ -48,7 +48,7 @@ def _worker(config: pytest.Config) -> Any:
     return next((plugin for plugin in plugins if hasattr(plugin, "torun")), None)
 
 
-def _queued(worker: Any) -> list[int]:
+def _list_queued(worker: Any) -> list[int]:
     """Return the indices of items that wait in the worker's queue.
 
     Where idle workers steal from others, nothing that still waits is sure to be run here.

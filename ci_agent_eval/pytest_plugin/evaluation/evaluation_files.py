@@ -18,53 +18,55 @@ _STRICT = ("test_*.py", "*_test.py", "conftest.py", "__init__.py")
 
 def is_evaluation_file(path: Path, config: pytest.Config) -> bool:
     """Say whether a file's name is that of an evaluation, and evaluations are measured."""
-    return not config.option.eval_strict and is_named_so(path, config)
+    return not config.option.eval_strict and has_evaluation_name(path, config)
 
 
-def is_named_so(path: Path, config: pytest.Config) -> bool:
+def has_evaluation_name(path: Path, config: pytest.Config) -> bool:
     """Say whether a file's name is that of an evaluation."""
-    if path.suffix != ".py" or matches(path, _STRICT):
+    if path.suffix != ".py" or matches_any_pattern(path, _STRICT):
         return False
-    return matches(path, config.getini("eval_files"))
+    return matches_any_pattern(path, config.getini("eval_files"))
 
 
-def are_asked_for(config: pytest.Config) -> bool:
+def are_evaluations_requested(config: pytest.Config) -> bool:
     """Say whether evaluations are to be measured: all there are, or files by their names."""
     if config.option.eval_strict:
         return False
-    return config.option.eval or any(named(config))
+    return config.option.eval or any(list_named_evaluations(config))
 
 
-def named(config: pytest.Config) -> Iterator[Path]:
+def list_named_evaluations(config: pytest.Config) -> Iterator[Path]:
     """Yield the evaluations that the command line names."""
     for argument in config.args:
         path = config.invocation_params.dir / str(argument).partition("::")[0]
-        if is_named_so(path, config):
+        if has_evaluation_name(path, config):
             yield path
 
 
-def is_for_us_to_collect(path: Path, session: pytest.Session) -> bool:
+def is_left_out_by_pytest(path: Path, session: pytest.Session) -> bool:
     """Say whether a file is an evaluation that `--eval` asks for and pytest leaves out."""
-    if not session.config.option.eval or not is_named_so(path, session.config):
+    if not session.config.option.eval or not has_evaluation_name(path, session.config):
         return False
     return not _is_collected_by_pytest(path, session)
 
 
 def _is_collected_by_pytest(path: Path, session: pytest.Session) -> bool:
     """Say whether pytest collects the file by itself: it was named, or `python_files` has it."""
-    return session.isinitpath(path) or matches(path, session.config.getini("python_files"))
+    return session.isinitpath(path) or matches_any_pattern(
+        path, session.config.getini("python_files")
+    )
 
 
-def matches(path: Path, patterns: Iterable[str]) -> bool:
+def matches_any_pattern(path: Path, patterns: Iterable[str]) -> bool:
     """Say whether a file matches any of the patterns, as `python_files` means them.
 
     A pattern with a folder in it is held against the end of the path, the others against
     the name.
     """
-    return any(_matches(path, pattern) for pattern in patterns)
+    return any(_matches_pattern(path, pattern) for pattern in patterns)
 
 
-def _matches(path: Path, pattern: str) -> bool:
+def _matches_pattern(path: Path, pattern: str) -> bool:
     if "/" not in pattern and os.sep not in pattern:
         return fnmatch(path.name, pattern)
     pattern = pattern.replace("/", os.sep)

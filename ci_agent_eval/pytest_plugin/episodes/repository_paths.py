@@ -14,13 +14,13 @@ import pytest
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class RepositoryPaths:
     """Turns files into paths relative to the root of the repository under test."""
 
     root: Path
 
     @classmethod
-    def of(cls, rootdir: Path, environ: Mapping[str, str]) -> Places:
+    def of(cls, rootdir: Path, environ: Mapping[str, str]) -> RepositoryPaths:
         """Take the repository that pytest's rootdir is in, or the rootdir itself.
 
         A checkout without git's own folder is known by what GitHub's runner says.
@@ -33,7 +33,7 @@ class Places:
 
     def relative(self, path: str | Path) -> str | None:
         """Return the posix path below the root; None for a file of a library or elsewhere."""
-        return _relative(self.root, str(path))
+        return _make_relative(self.root, str(path))
 
     def of_item(self, item: pytest.Item) -> tuple[str | None, int | None]:
         """Return the file and the 1-based line of a test."""
@@ -54,14 +54,14 @@ class Places:
 
     def of_frame(self, innermost: FrameType) -> tuple[str, int] | None:
         """Return the closest line below the root that led to a frame and is not of this package."""
-        for frame in _frames(innermost):
+        for frame in _iter_frames(innermost):
             if not _is_ours(frame) and (file := self.relative(frame.f_code.co_filename)):
                 return file, frame.f_lineno
         return None
 
 
 @lru_cache(4096)
-def _relative(root: Path, path: str) -> str | None:
+def _make_relative(root: Path, path: str) -> str | None:
     """Return the posix path below the root: the same few files are asked for again and again."""
     try:
         relative = Path(path).relative_to(root)
@@ -75,7 +75,7 @@ def _is_ours(frame: FrameType) -> bool:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "ci_agent_eval"
 
 
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+def _iter_frames(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back

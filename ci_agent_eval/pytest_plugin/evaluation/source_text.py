@@ -26,24 +26,24 @@ class SourceText:
         lines[-1] = lines[-1][: node.end_col_offset]
         lines[0] = lines[0][node.col_offset :]
         text = b"\n".join(lines).decode()
-        return on_one_line(text) if len(lines) > 1 else text
+        return join_source_lines(text) if len(lines) > 1 else text
 
 
-def on_one_line(text: str) -> str:
+def join_source_lines(text: str) -> str:
     """Return an expression's text without comments, its line breaks as single spaces."""
     text = re.sub(r"[ \t]*\\\n[ \t]*", " ", text)
-    marked = _without_layout(text)
-    marked = re.sub(rf"([(\[{{.]?)\s*{_BREAK}[\s{_BREAK}]*([)\]}}.]?)", _joined, marked)
+    marked = _mark_line_breaks(text)
+    marked = re.sub(rf"([(\[{{.]?)\s*{_BREAK}[\s{_BREAK}]*([)\]}}.]?)", _replace_break, marked)
     # What is left stands in string literals.
     return re.sub(r"\s*\n\s*", " ", marked)
 
 
-def _joined(found: re.Match[str]) -> str:
+def _replace_break(found: re.Match[str]) -> str:
     before, after = found.groups()
     return f"{before}{'' if before or after else ' '}{after}"
 
 
-def _without_layout(text: str) -> str:
+def _mark_line_breaks(text: str) -> str:
     """Mark the line breaks between tokens, and drop the comments before them."""
     lines = text.split("\n")
     # In brackets, as it stands in the source: line breaks end no statement there.

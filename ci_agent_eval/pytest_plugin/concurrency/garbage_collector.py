@@ -17,7 +17,7 @@ THRESHOLD = 20_000
 conversation of a few turns makes about as many."""
 
 
-def relax() -> Callable[[], None]:
+def collect_less_often() -> Callable[[], None]:
     """Let it look less often from now on; return what puts it back."""
     before = gc.get_threshold()
     if not gc.isenabled() or before[0] == 0 or before[0] >= THRESHOLD:
