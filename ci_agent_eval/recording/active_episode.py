@@ -1,8 +1,8 @@
-"""The episode that is running in this process: whom an assertion tells what it found.
+"""The active episode, which records the assertions of the test.
 
-A plain `assert` and `check(...)` are called with nothing in hand that leads to their episode.
-Of episodes that run side by side each has a context (`contextvars`) that says which one it is.
-Elsewhere it is that of the one test that pytest has at hand: the plugin says which.
+A plain `assert` and `check(...)` get no argument that leads to their episode. Each of several
+concurrent episodes has a context (`contextvars`) that holds it. Without concurrency the plugin
+sets the episode of the test that pytest runs.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ class RunningEpisode:
     """An episode from the start of its test's setup to the end of its teardown."""
 
     mode: Mode
-    """Strict: what fails raises. Evaluation: it is recorded, and the test goes on."""
+    """Strict: a failed assertion raises. Evaluation: it is recorded, and the test goes on."""
     recorder: EpisodeRecorder | None = None
-    """Set once the test's fixtures have come so far; kept after the episode has ended."""
+    """Set during the setup of the test's fixtures; kept after the episode has ended."""
     ended: bool = False
-    """The recorder is closed: what is asserted now is asserted in teardown."""
+    """Whether the recorder is closed; further assertions are made in teardown."""
     fixture: Callable[[str], Any] | None = None
-    """Gives one of the test's fixtures by name, such as `aitest_run`."""
+    """Returns a fixture of the test by name, such as `aitest_run`."""
     locate: Callable[[FrameType], tuple[str, int] | None] = lambda frame: None  # noqa: ARG005 - none is known
-    """Finds the file (relative, posix) and line below the root that a frame is at, or came from."""
+    """Finds the file (relative, posix) and line below the root of a frame or of its callers."""
     early_assertions: list[Assertion] = field(default_factory=list)
-    """What fixtures asserted before there was a recorder."""
+    """Assertions of fixtures, made before the recorder existed."""
     late_assertions: list[Assertion] = field(default_factory=list)
-    """What was asserted after the episode had ended."""
+    """Assertions made after the episode had ended."""
     unawaited: list[Callable[[], str]] = field(default_factory=list)
-    """Checks that are still to be awaited: each gives itself up, and says where it was made."""
-    outside: int = 0
-    """How many fixtures of wider scope are at work in a context of its own, see `step_out`."""
+    """Checks not yet awaited: each callable closes its check and returns the place of the call."""
+    open_shared_fixtures: int = 0
+    """Fixtures of wider scope that run in its context, see `enter_shared_fixture`."""
     counts_once: bool = False
-    """Its test is run for many examples: all that it asserts is one assertion."""
+    """Whether the test runs for many examples; its assertions then count as one."""
     is_called: bool = False
-    """Its test has been called: an assert of a fixture before that says nothing of the agent."""
+    """Whether the test function has been called; earlier asserts of fixtures do not count."""
     asserted: bool = False
-    """An assert of its test passed, or something that counts as one."""
+    """Whether an assert of the test passed, or an equivalent."""
 
     def keep(self, assertion: Assertion) -> None:
-        """Record an assertion, whichever phase the test is in."""
+        """Record an assertion in any phase of the test."""
         self.asserted = True
         if self.counts_once:
             return
@@ -67,21 +67,23 @@ _context_episode: ContextVar[RunningEpisode | None] = ContextVar(
 
 
 class _ProcessState:
-    """Holds the one episode whose turn it is."""
+    """The active episode of a process without concurrency."""
 
     episode: RunningEpisode | None = None
-    outside: int = 0
-    """How many fixtures of wider scope are being set up or torn down, one within the other."""
-    accompanied: bool = False
-    """Others run beside it: a thread that has no context may be anyone's."""
+    open_shared_fixtures: int = 0
+    """Nested setups and teardowns of fixtures of wider scope."""
+    is_concurrent: bool = False
+    """Whether other episodes run; a thread without a context may then belong to any of them."""
 
 
 def get_active_episode() -> RunningEpisode | None:
-    """Return the episode that is running here, or None outside of any."""
-    own = _context_episode.get()
-    if own is not None:
-        return None if own.outside else own
-    if _ProcessState.outside or (_ProcessState.accompanied and not _is_main_thread()):
+    """Return the episode of this context, or None outside of all episodes."""
+    in_context = _context_episode.get()
+    if in_context is not None:
+        return None if in_context.open_shared_fixtures else in_context
+    if _ProcessState.open_shared_fixtures or (
+        _ProcessState.is_concurrent and not _is_main_thread()
+    ):
         return None
     return _ProcessState.episode
 
@@ -91,56 +93,56 @@ def _is_main_thread() -> bool:
 
 
 def is_evaluating() -> bool:
-    """Say whether the episode that is running is an evaluation: what fails is kept, not raised."""
+    """Return whether the active episode is an evaluation, which records failures."""
     episode = get_active_episode()
     return episode is not None and episode.mode == "evaluation"
 
 
 def note_passed_assert() -> None:
-    """Note that an assert passed, where a test of an episode is being called."""
+    """Record that an assert of the active episode's test passed."""
     episode = get_active_episode()
     if episode is not None and episode.is_called:
         episode.asserted = True
 
 
 def activate_episode(episode: RunningEpisode) -> None:
-    """Say that an episode's test begins."""
-    _ProcessState.episode, _ProcessState.outside = episode, 0
+    """Make an episode the active one when its test begins."""
+    _ProcessState.episode, _ProcessState.open_shared_fixtures = episode, 0
 
 
 def deactivate_episode() -> None:
-    """Say that the test has been torn down."""
+    """Reset the active episode after the teardown of its test."""
     _ProcessState.episode = None
 
 
 def bind_context(episode: RunningEpisode) -> None:
-    """Say that this context is an episode's, which runs beside others."""
+    """Bind this context to one of several concurrent episodes."""
     _context_episode.set(episode)
 
 
 @contextmanager
 def activate_temporarily(episode: RunningEpisode | None) -> Iterator[None]:
-    """Say that what comes is done for an episode before its turn."""
-    before = _ProcessState.episode, _ProcessState.outside
-    _ProcessState.episode, _ProcessState.outside = episode, 0
+    """Activate an episode inside the `with` block, then restore the active one."""
+    before = _ProcessState.episode, _ProcessState.open_shared_fixtures
+    _ProcessState.episode, _ProcessState.open_shared_fixtures = episode, 0
     try:
         yield
     finally:
-        _ProcessState.episode, _ProcessState.outside = before
+        _ProcessState.episode, _ProcessState.open_shared_fixtures = before
 
 
-def set_concurrent(others: bool) -> None:
-    """Say whether other episodes run beside the one whose turn it is."""
-    _ProcessState.accompanied = others
+def set_concurrent(is_concurrent: bool) -> None:
+    """Set whether several episodes run concurrently."""
+    _ProcessState.is_concurrent = is_concurrent
 
 
 def enter_shared_fixture() -> None:
-    """Say that what comes belongs to several tests: a fixture of theirs is at work."""
+    """Suspend the active episode while a fixture of several tests runs."""
     holder = _context_episode.get() or _ProcessState
-    holder.outside += 1
+    holder.open_shared_fixtures += 1
 
 
 def leave_shared_fixture() -> None:
-    """Say that what comes belongs to the running test again."""
+    """Resume the active episode after a fixture of several tests."""
     holder = _context_episode.get() or _ProcessState
-    holder.outside = max(holder.outside - 1, 0)
+    holder.open_shared_fixtures = max(holder.open_shared_fixtures - 1, 0)

@@ -1,4 +1,4 @@
-"""What a check accepts: True or False, a number with a threshold, the result of a Check."""
+"""Values of a check: True or False, a number with a threshold, the result of a Check."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def build_assertions(
     threshold: float | None = None,
     severity: Severity = "error",
 ) -> list[Assertion]:
-    """Return the assertions that a check of this value makes. Raises InputError for a bad one."""
+    """Build the assertions of a checked value. Raises InputError for an invalid value."""
     if found := _get_check_assertions(value):
         if (reason, score, threshold, severity) != (None, None, None, "error"):
             raise InputError(
@@ -52,44 +52,44 @@ def build_assertions(
 
 
 def _get_check_assertions(value: object) -> tuple[Assertion, ...]:
-    """Return the assertions that a Check found, or none if the value is something else."""
+    """Return the assertions of a Check's result; empty for any other value."""
     found = value if isinstance(value, tuple | list) else (value,)
     return tuple(found) if all(isinstance(each, Assertion) for each in found) else ()
 
 
 def parse_passed(name: str, value: object) -> bool:
-    """Return True or False. Raises InputError for a value that is only true by accident."""
+    """Return a bool. Raises InputError for any other value, even a truthy one."""
     _refuse_uncalled(name, value, "`passed`")
     if not is_bool(value):
         raise InputError(
-            f"check {name!r}: `passed` is {_describe_value(value)}; give True or False, a number from "
-            "0 to 1 with `threshold`, or what a Check found (check(...) applies one)"
+            f"check {name!r}: `passed` is {_describe_value(value)}; give True or False, a number "
+            "from 0 to 1 with `threshold`, or what a Check found (check(...) applies one)"
         )
     return bool(value)
 
 
 def is_bool(value: object) -> bool:
-    """Say whether the value is a bool, Python's or NumPy's; NumPy is not imported for it."""
+    """Return whether the value is a bool of Python or NumPy, without importing NumPy."""
     numpy: Any = sys.modules.get("numpy")
     return isinstance(value, bool) or (numpy is not None and isinstance(value, numpy.bool_))
 
 
-def parse_score(name: str, value: object, what: str = "the value") -> float:
-    """Return a score from 0 to 1. Raises InputError for anything else."""
-    _refuse_uncalled(name, value, what)
+def parse_score(name: str, value: object, subject: str = "the value") -> float:
+    """Return a score from 0 to 1. Raises InputError for any other value."""
+    _refuse_uncalled(name, value, subject)
     if not is_bool(value) and not isinstance(value, Number):
         raise InputError(
-            f"check {name!r}: {what} is {_describe_value(value)}; give True or False, a number from "
-            "0 to 1, or a Check"
+            f"check {name!r}: {subject} is {_describe_value(value)}; give True or False, a "
+            "number from 0 to 1, or a Check"
         )
     score = float(value) if isinstance(value, SupportsFloat) else math.nan
     if not 0 <= score <= 1:
-        raise InputError(f"check {name!r}: {what} must be from 0 to 1 (got {value})")
+        raise InputError(f"check {name!r}: {subject} must be from 0 to 1 (got {value})")
     return score
 
 
 def parse_threshold(name: str, value: object) -> float:
-    """Return a threshold above 0, up to 1. Raises InputError for anything else."""
+    """Return a threshold above 0, up to 1. Raises InputError for any other value."""
     threshold = parse_score(name, value, "the threshold")
     if threshold == 0:
         raise InputError(
@@ -100,32 +100,32 @@ def parse_threshold(name: str, value: object) -> float:
 
 
 def prefix_names(found: Sequence[Assertion], prefix: str | None) -> list[Assertion]:
-    """Return the assertions with a prefix before their names."""
+    """Return the assertions with a prefix before their names; None adds no prefix."""
     if prefix is None:
         return list(found)
     return [a.model_copy(update={"name": f"{clean_text(prefix)}: {a.name}"}) for a in found]
 
 
-def add_location(found: Sequence[Assertion], place: tuple[str, int] | None) -> list[Assertion]:
-    """Return the assertions at a file and line, where they have no place of their own."""
-    file, line = place or (None, None)
-    there = {"file": file, "line": line}
-    return [a if a.file is not None else a.model_copy(update=there) for a in found]
+def add_location(found: Sequence[Assertion], location: tuple[str, int] | None) -> list[Assertion]:
+    """Set file and line of the assertions that have no location."""
+    file, line = location or (None, None)
+    location_fields = {"file": file, "line": line}
+    return [a if a.file is not None else a.model_copy(update=location_fields) for a in found]
 
 
-def _refuse_uncalled(name: str, value: object, what: str) -> None:
+def _refuse_uncalled(name: str, value: object, subject: str) -> None:
     """Refuse a function or a coroutine that was not called or awaited."""
     if inspect.isawaitable(value) or callable(value):
         if inspect.iscoroutine(value):
             value.close()
         raise InputError(
-            f"check {name!r}: {what} is of type {type(value).__name__}, which is always true; "
+            f"check {name!r}: {subject} is of type {type(value).__name__}, which is always true; "
             "call or await it first"
         )
 
 
 def _describe_value(value: object) -> str:
-    """Return the type of a value, and of a short plain one the value."""
+    """Return the type of a value; a short plain value is included."""
     kind = type(value).__name__
     is_plain = isinstance(value, str | int | float) and len(repr(value)) <= 40
     return f"of type {kind}{f' ({value!r})' if is_plain else ''}"

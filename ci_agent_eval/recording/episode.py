@@ -1,7 +1,7 @@
-"""The recorder: what a test tells about its episode, turned into an Episode.
+"""The recorder of an episode, which becomes an Episode at its end.
 
-All state is in the recorder itself, so that episodes may run side by side. The clock
-(seconds) and the way to find the caller's line are given, so that nothing is read here.
+All state is in the recorder, so that episodes may run concurrently. The clock (seconds) and
+the function that finds the caller's line are parameters, so that the module does no I/O.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ci_agent_eval.recording.merge import (
     merge_budgets,
 )
 from ci_agent_eval.recording.spending import sum_spending
-from ci_agent_eval.recording.turn import TurnRecorder
+from ci_agent_eval.recording.turn import ToolCallDetails, TurnRecorder
 from ci_agent_eval.recording.validation import Clock, build_value
 from ci_agent_eval.storage.ledger.limits import RunUsage
 
@@ -52,16 +52,16 @@ Locate = Callable[[], tuple[str, int] | None]
 
 
 class EpisodeRecorder:
-    """Records one episode: turns, checks, scores and budgets, until `finish` freezes it."""
+    """Records one episode: turns, checks, scores and budgets, until `finish` builds it."""
 
     agent: str | None
     """Name of the agent under test."""
     model: str | None
     """Model the agent runs on."""
     thread_id: str | None
-    """Id of the conversation in the agent's own system."""
+    """Id of the conversation in the agent's system."""
     on_spent: Callable[[RunUsage], None] | None = None
-    """Told what the episode has spent so far, each time that something is recorded."""
+    """Called with the episode's spending after each recorded event."""
 
     def __init__(
         self,
@@ -73,19 +73,19 @@ class EpisodeRecorder:
     ) -> None:
         self._begin(build_initial_episode(scenario_id, **fields), clock, locate)
 
-    def _begin(self, draft: Episode, clock: Clock, locate: Locate) -> None:
-        self._draft = draft
-        self.agent = self._draft.agent
-        self.model = self._draft.model
-        self.thread_id = self._draft.thread_id
-        self._metadata: dict[str, Any] = deepcopy(self._draft.metadata)
-        self._budgets = self._draft.budgets
+    def _begin(self, initial: Episode, clock: Clock, locate: Locate) -> None:
+        self._initial = initial
+        self.agent = self._initial.agent
+        self.model = self._initial.model
+        self.thread_id = self._initial.thread_id
+        self._metadata: dict[str, Any] = deepcopy(self._initial.metadata)
+        self._budgets = self._initial.budgets
         self._locate = locate
         self._turns: list[Turn] = []
         self._assertions: list[Assertion] = []
         self._scores: list[Score] = []
         self._stop_reason: StopReason | None = None
-        self._allowed_stops: frozenset[str] = frozenset(self._draft.allowed_stops)
+        self._allowed_stops: frozenset[str] = frozenset(self._initial.allowed_stops)
         self._turns_needed = 0
         self._rate_limited = 0
         self._cassette_misses = 0
@@ -93,7 +93,7 @@ class EpisodeRecorder:
         self._user: SideUsage | None = None
         self._summary = TrajectorySummary()
         self._conditions = Conditions()
-        self._open: TurnRecorder | None = None
+        self._open_turn: TurnRecorder | None = None
         self._ended = False
         self._clock = clock
         self._stopped: float | None = None
@@ -101,36 +101,36 @@ class EpisodeRecorder:
 
     @classmethod
     def from_initial_episode(
-        cls, draft: Episode, *, clock: Clock, locate: Locate = lambda: None
+        cls, initial: Episode, *, clock: Clock, locate: Locate = lambda: None
     ) -> EpisodeRecorder:
-        """Record the episode that `draft_episode` drew up."""
+        """Create the recorder of an episode from `build_initial_episode`."""
         recorder = cls.__new__(cls)
-        recorder._begin(draft, clock, locate)  # noqa: SLF001 - its own; the draft is checked already
+        recorder._begin(initial, clock, locate)  # noqa: SLF001 - skips the second validation
         return recorder
 
     @property
     def scenario_id(self) -> str:
-        """What is tested."""
-        return self._draft.scenario_id
+        """Id of the tested scenario."""
+        return self._initial.scenario_id
 
     @property
     def iteration(self) -> int:
-        """Which repeat of the scenario this is; 1-based."""
-        return self._draft.iteration
+        """Number of this repeat of the scenario; 1-based."""
+        return self._initial.iteration
 
     @property
     def attempt(self) -> int:
-        """Which retry of the iteration this is; 1-based."""
-        return self._draft.attempt
+        """Number of this retry of the iteration; 1-based."""
+        return self._initial.attempt
 
     @property
     def cassette_misses(self) -> int:
-        """Model calls so far that no recording answered."""
+        """Model calls so far without a recorded answer."""
         return self._cassette_misses
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Anything else to keep with the episode; written as JSON."""
+        """Additional data of the episode; written as JSON."""
         return self._metadata
 
     @property
@@ -150,17 +150,17 @@ class EpisodeRecorder:
 
     def turn(self, message: str) -> TurnRecorder:
         """Open a turn: `with episode.turn("Hello") as turn: …`."""
-        self._must_be_running("turn")
-        if self._open is not None:
+        self._require_running("turn")
+        if self._open_turn is not None:
             raise InputError(
                 f"episode {self.scenario_id!r}: a turn is still open; leave its `with` block first"
             )
-        self._open = TurnRecorder(message, self._clock, self._keep)
-        return self._open
+        self._open_turn = TurnRecorder(message, self._clock, self._close_turn)
+        return self._open_turn
 
-    def _keep(self, turns: list[Turn], stop: StopCause | None) -> None:
+    def _close_turn(self, turns: list[Turn], stop: StopCause | None) -> None:
         self._turns += turns
-        self._open = None
+        self._open_turn = None
         if stop is not None:
             self.record_stop(stop.reason, stop.error)
         self._report_spending()
@@ -175,26 +175,15 @@ class EpisodeRecorder:
         arguments: object = None,
         result: object = None,
         error: str | BaseException | None = None,
-        *,
-        id: str | None = None,  # noqa: A002 - the contract's word for it
-        duration_ms: float | None = None,
-        steered_by: str | None = None,
+        **details: Unpack[ToolCallDetails],
     ) -> None:
-        """Record a tool call in the turn that is open."""
-        if self._open is None:
+        """Record a tool call in the open turn, as `TurnRecorder.tool_call`."""
+        if self._open_turn is None:
             raise InputError(
                 f"episode {self.scenario_id!r}: tool call {name!r} outside a turn; "
                 "record it inside `with episode.turn(...)`"
             )
-        self._open.tool_call(
-            name,
-            arguments,
-            result,
-            error,
-            id=id,
-            duration_ms=duration_ms,
-            steered_by=steered_by,
-        )
+        self._open_turn.tool_call(name, arguments, result, error, **details)
 
     def check(
         self,
@@ -208,12 +197,11 @@ class EpisodeRecorder:
     ) -> bool:
         """Record an assertion and go on; a failed one fails the test at its end.
 
-        `passed` is True or False; or with `threshold` a number from 0 to 1, which passes from
-        it on; or what a Check found, which brings everything else with it. Returns whether it
-        passed. A failed check of severity `warning` only warns. Raises InputError for a value
-        that is none of these.
+        `passed` is a bool, a score from 0 to 1 that passes if it reaches `threshold`, or the
+        result of a Check, which includes all other values. Returns whether it passed. A failed
+        check of severity `warning` only warns. Raises InputError for any other value.
         """
-        self._must_be_running(f"check {name!r}")
+        self._require_running(f"check {name!r}")
         found = build_assertions(
             name, passed, reason=reason, score=score, threshold=threshold, severity=severity
         )
@@ -221,20 +209,20 @@ class EpisodeRecorder:
         return all(assertion.passed for assertion in found)
 
     def keep(self, assertion: Assertion) -> None:
-        """Record an assertion that was made elsewhere, such as a failed subtest."""
+        """Record an assertion from elsewhere, such as a failed subtest."""
         self._assertions.append(assertion)
 
     def merge_episode(self, episode: Episode) -> None:
-        """Take in an episode that was made elsewhere: its name, and all that is in it.
+        """Merge a finished episode from elsewhere into this one, with its scenario id.
 
-        Turns, assertions and scores are added to those that were recorded here; of a budget
-        that is set here, too, the limit stays. Who ran it, and where, is not taken over.
+        Turns, assertions and scores are added to the recorded ones; a budget that is also set
+        here keeps its limit. Where and by which test it ran is not copied.
         """
-        self._must_be_running("returned episode")
-        # What was made elsewhere is judged by what it contains.
-        evidence = None if self._draft.evidence == "required" else self._draft.evidence
-        names = {"scenario_id": episode.scenario_id, "was": episode.was or self._draft.was}
-        self._draft = self._draft.model_copy(update={**names, "evidence": evidence})
+        self._require_running("returned episode")
+        # The content of the other episode is its evidence.
+        evidence = None if self._initial.evidence == "required" else self._initial.evidence
+        names = {"scenario_id": episode.scenario_id, "was": episode.was or self._initial.was}
+        self._initial = self._initial.model_copy(update={**names, "evidence": evidence})
         turns = () if episode.trajectory is None else episode.trajectory.turns
         self._turns += find_new_parts(self._turns, turns)
         self._assertions += find_new_parts(self._assertions, episode.assertions)
@@ -259,7 +247,7 @@ class EpisodeRecorder:
 
     @property
     def budgets(self) -> Budgets:
-        """The budgets as they are set now."""
+        """The current budgets."""
         return self._budgets
 
     def record_run(
@@ -273,12 +261,12 @@ class EpisodeRecorder:
         rate_limited: int = 0,
         cassette_misses: int = 0,
     ) -> None:
-        """Record a whole run of an agent: its turns, why it ended, what held it up.
+        """Record a whole run of an agent: its turns, stop reason and delays.
 
-        Of several runs the turns and counts add up, and the last one's end is the episode's.
+        Turns and counts of several runs add up; the episode ends with the last run's end.
         A run that needed one more turn (`needs_turn`) counts it in the budget `max_turns`.
         """
-        self._must_be_running("run")
+        self._require_running("run")
         self._turns += turns
         if needs_turn:
             self._turns_needed = len(self.trajectory.agent_turns) + 1
@@ -297,29 +285,31 @@ class EpisodeRecorder:
         *,
         answered: bool = True,
     ) -> None:
-        """Record why a run of the agent ended; an end without an answer fails the episode.
+        """Record the end of an agent's run; an end without an answer fails the episode.
 
-        Ends that the episode allows, or this run (`allowed_stops`), do not fail it.
+        Ends in the `allowed_stops` of the episode or of this run do not fail it.
         """
         self._stop_reason = reason
-        allowed = {*allowed_stops, *self._draft.allowed_stops}
+        allowed = {*allowed_stops, *self._initial.allowed_stops}
         if is_agent_failure(reason, answered=answered) and reason not in allowed:
-            said = f"{reason}: {clean_text(error)}" if error else reason
+            description = f"{reason}: {clean_text(error)}" if error else reason
             file, line = self._locate() or (None, None)
             self.keep(
-                Assertion(name=AGENT_FINISHED, passed=False, reason=said, file=file, line=line)
+                Assertion(
+                    name=AGENT_FINISHED, passed=False, reason=description, file=file, line=line
+                )
             )
 
     @property
     def allowed_stops(self) -> frozenset[str]:
         """The ends without an answer that do not fail this episode."""
-        return frozenset(self._draft.allowed_stops)
+        return frozenset(self._initial.allowed_stops)
 
     def record_judge(
         self, tokens: TokenUsage, cost_usd: float | None, *, cassette_misses: int = 0
     ) -> None:
-        """Record what a call of a judge's model took; an unpriced call leaves the sum unknown."""
-        self._must_be_running("judge's call")
+        """Record the usage of a judge call; a call without a price leaves the sum unknown."""
+        self._require_running("judge's call")
         self._cassette_misses += cassette_misses
         values = {"calls": 1, "tokens": tokens, "cost_usd": cost_usd}
         call = build_value("judge's call", SideUsage, **values)
@@ -329,33 +319,30 @@ class EpisodeRecorder:
     def record_simulated_user(
         self, calls: int, tokens: TokenUsage | None, cost_usd: float | None
     ) -> None:
-        """Record what a model took to speak for the user; None: a call did not tell."""
-        self._must_be_running("simulated user's calls")
+        """Record the usage of a simulated user's model; None: not known for every call."""
+        self._require_running("simulated user's calls")
         values = {"calls": calls, "tokens": tokens, "cost_usd": cost_usd}
         used = build_value("simulated user's calls", SideUsage, **values)
         self._user = add_usage(self._user, used)
         self._report_spending()
 
     def note_conditions(self, **known: object) -> None:
-        """Say what the episode runs under: `tools`, `prices`, `judge`, as in `Conditions`.
+        """Add conditions of the episode, the fields of `Conditions`: `tools`, `prices`, `judge`.
 
-        Names that are said again are put together.
+        A field that is set again gets both values.
         """
-        said = {
-            name: _merge_condition(getattr(self._conditions, name), known[name]) for name in known
-        }
-        self._conditions = build_value(
-            "conditions", Conditions, **{**dict(self._conditions), **said}
-        )
+        old = self._conditions
+        new = {name: _merge_condition(getattr(old, name), value) for name, value in known.items()}
+        self._conditions = build_value("conditions", Conditions, **{**dict(old), **new})
 
     @property
     def failed_checks(self) -> tuple[Assertion, ...]:
-        """The checks so far that failed and are no warnings."""
+        """The failed checks so far, without those of severity `warning`."""
         return tuple(a for a in self._assertions if not a.passed and a.severity == "error")
 
     def score(self, name: str, value: float, reason: str | None = None) -> None:
-        """Record a figure that informs and never fails the test."""
-        self._must_be_running(f"score {name!r}")
+        """Record a number for the report; it never fails the test."""
+        self._require_running(f"score {name!r}")
         values = {"name": clean_text(name), "value": value, "reason": _clean_optional_text(reason)}
         self._scores.append(build_value(f"score {name!r}", Score, **values))
 
@@ -369,13 +356,13 @@ class EpisodeRecorder:
         statistic: Statistic | None = None,
         unit: str | None = None,
     ) -> None:
-        """Set a budget: one that is measured by itself, or by any other name one of your own.
+        """Set a built-in budget, or by any other name a custom one.
 
-        The budgets that every episode may have, such as `max_turns` and `cost_usd`, are
-        measured from the turns; `statistic` (p50 to total) is for `latency_ms`. A budget of
-        your own needs `used`: without a measurement it counts as exceeded.
+        Built-in budgets, such as `max_turns` and `cost_usd`, are measured from the turns;
+        `statistic` (p50 to total) is for `latency_ms`. A custom budget needs `used`: without a
+        measurement it counts as exceeded.
         """
-        self._must_be_running(f"budget {name!r}")
+        self._require_running(f"budget {name!r}")
         values: dict[str, Any] = {"limit": limit, "used": used, "hard": hard}
         values |= {} if unit is None else {"unit": unit}
         values |= {} if statistic is None else {"statistic": statistic}
@@ -383,7 +370,7 @@ class EpisodeRecorder:
         self._budgets = _add_budget(self._budgets, clean_text(name), budget)
 
     def stop(self) -> None:
-        """Count no time from now on: the test has ended, and is judged later."""
+        """Stop the clock: the test has ended, and `finish` is called later."""
         self._stopped = self._clock()
 
     def finish(
@@ -394,25 +381,26 @@ class EpisodeRecorder:
         failed_assertion: Assertion | None = None,
         asserted: bool = False,
     ) -> Episode:
-        """Freeze what was recorded into an Episode; nothing can be recorded afterwards.
+        """Build the Episode; nothing can be recorded afterwards.
 
-        A failed check makes any outcome `failed`, and the reason then says both. A budget
-        never changes it.
-        `asserted` says that a plain assert passed.
+        A failed check makes any outcome `failed`, and the reason then names both. A budget
+        never changes the outcome. `asserted`: a plain assert passed.
         """
         ended = self._clock() if self._stopped is None else self._stopped
         duration = convert_to_ms(ended - self._started)
-        lost = None if self._open is None or self._open.is_entered else self._open
-        if self._open is not None and lost is None:
-            self._open.close(broken=True)
+        unentered = (
+            None if self._open_turn is None or self._open_turn.is_entered else self._open_turn
+        )
+        if self._open_turn is not None and unentered is None:
+            self._open_turn.close(broken=True)
         self._ended = True
         assertions = [*self._assertions, *([failed_assertion] if failed_assertion else [])]
         missing: tuple[EvidencePart, ...] = ()
         if self.failed_checks:
             reason = describe_failed_checks(self.failed_checks, outcome, reason)
             outcome = "failed"
-        elif lost is not None and outcome == "passed":
-            missing, reason = ("turn",), describe_unentered_turn(lost.message)
+        elif unentered is not None and outcome == "passed":
+            missing, reason = ("turn",), describe_unentered_turn(unentered.message)
         return self._build_episode(
             outcome=outcome,
             reason=reason,
@@ -423,9 +411,9 @@ class EpisodeRecorder:
         )
 
     def snapshot(self) -> Episode:
-        """Return the episode as it is so far, without a turn that is still open."""
+        """Build the episode as recorded so far, without an open turn."""
         outcome: Outcome = "failed" if self.failed_checks else "passed"
-        # Its evidence may be still to come.
+        # Its evidence may not be recorded yet.
         return self._build_episode(
             outcome=outcome, assertions=list(self._assertions), evidence="none"
         )
@@ -435,7 +423,7 @@ class EpisodeRecorder:
             f"episode {self.scenario_id!r}",
             Episode.model_validate,
             obj={
-                **dict(self._draft),
+                **dict(self._initial),
                 "agent": _clean_optional_text(self.agent),
                 "model": _clean_optional_text(self.model),
                 "thread_id": _clean_optional_text(self.thread_id),
@@ -455,10 +443,11 @@ class EpisodeRecorder:
             },
         )
 
-    def _must_be_running(self, what: str) -> None:
+    def _require_running(self, subject: str) -> None:
         if self._ended:
             raise InputError(
-                f"episode {self.scenario_id!r} has ended: record the {what} before the test returns"
+                f"episode {self.scenario_id!r} has ended: record the {subject} "
+                "before the test returns"
             )
 
 
@@ -469,7 +458,7 @@ def _add_budget(budgets: Budgets, name: str, budget: Budget) -> Budgets:
 
 
 def _merge_condition(old: object, new: object) -> object:
-    """Put together what two runs of one episode say of the same thing."""
+    """Merge a condition of two runs of one episode."""
     if old is None or new is None or old == new:
         return old if new is None else new
     if isinstance(old, tuple) and isinstance(new, tuple):

@@ -1,4 +1,4 @@
-"""Why an episode fails its test, in the words of the failure message."""
+"""The reasons for which an episode fails its test, as lines of the failure message."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ci_agent_eval.contract.episode import Assertion, Episode, Outcome, describe
 from ci_agent_eval.contract.stops import AGENT_FINISHED
 
 MAX_MESSAGE_CHARACTERS = 80
-"""Characters that a reason keeps of what the user said."""
+"""Characters of the user's message that a reason quotes."""
 
 
 def list_failure_reasons(episode: Episode) -> tuple[str, ...]:
-    """List what fails the test: failed checks with their place, hard budgets, no evidence."""
+    """List failed checks with their location, exceeded hard budgets and missing evidence."""
     checks = [_describe_failed_assertion(assertion) for assertion in episode.failed_assertions]
     budgets = [f"budget {describe_violation(v)}" for v in episode.violations if v.hard]
     missing = [episode.reason] if episode.missing_evidence and episode.reason else []
@@ -28,22 +28,22 @@ def _describe_failed_assertion(assertion: Assertion) -> str:
 def describe_failed_checks(
     failed: Sequence[Assertion], outcome: Outcome, reason: str | None
 ) -> str:
-    """Say which checks failed, and how the episode ended after them."""
+    """Describe the failed checks and the end of the episode after them."""
     checks = f"failed: {'; '.join(map(_name_failed_check, failed))}"
     if outcome == "passed" or (outcome == "failed" and reason is None):
         return checks
-    ended = "skipped" if outcome == "skipped" else ""
-    return f"{checks}; then {': '.join(part for part in (ended, reason) if part) or outcome}"
+    skipped = "skipped" if outcome == "skipped" else ""
+    return f"{checks}; then {': '.join(part for part in (skipped, reason) if part) or outcome}"
 
 
 def _name_failed_check(check: Assertion) -> str:
-    """Return a check's name; of a run that did not finish it says too little."""
+    """Return a check's name, with the reason if the run did not finish."""
     return f"{check.name} ({check.reason})" if check.name == AGENT_FINISHED else check.name
 
 
 def describe_unentered_turn(message: str) -> str:
-    """Say of an episode that a turn of it, with this message, was never recorded."""
+    """Describe a turn that was opened without `with` and therefore not recorded."""
     return (
-        f"no evidence: the turn {message[:MAX_MESSAGE_CHARACTERS]!r} was opened without `with`, so it "
-        "was not recorded; write `with episode.turn(...) as turn:`"
+        f"no evidence: the turn {message[:MAX_MESSAGE_CHARACTERS]!r} was opened without `with`, so "
+        "it was not recorded; write `with episode.turn(...) as turn:`"
     )

@@ -1,4 +1,4 @@
-"""The episode before its first turn: what the marker and the test's place say of it."""
+"""The initial episode: the fields of the marker and of the test, before the first turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ci_agent_eval.recording.validation import build_value
 
 
 class EpisodeFields(TypedDict, total=False):
-    """What is known of an episode before it starts."""
+    """Fields of an episode that are known before it starts."""
 
     was: tuple[str, ...]
     thread_id: str | None
@@ -36,10 +36,7 @@ class EpisodeFields(TypedDict, total=False):
 
 
 def build_initial_episode(scenario_id: str, **fields: Unpack[EpisodeFields]) -> Episode:
-    """Return the episode as it is before its first turn.
-
-    Raises InputError with a sentence that names the key.
-    """
+    """Build an episode without turns. Raises InputError, which names the key."""
     known = {key: value for key, value in fields.items() if value is not None}
     if isinstance(known.get("metadata"), Mapping):
         known["metadata"] = to_jsonable(known["metadata"])

@@ -1,4 +1,4 @@
-"""An episode that was made elsewhere, taken into the one that is being recorded."""
+"""Merging of a finished episode into the one that is being recorded."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ci_agent_eval.contract.trajectory import TokenUsage
 Item = TypeVar("Item")
 
 
-def find_new_parts(known: Sequence[Item], more: Sequence[Item]) -> list[Item]:
-    """Return what is new: an episode may be made of the very parts that were recorded here."""
-    return [part for part in more if not any(part is own for own in known)]
+def find_new_parts(known: Sequence[Item], returned: Sequence[Item]) -> list[Item]:
+    """Return the items that are not yet known; items are compared by identity."""
+    return [part for part in returned if not any(part is own for own in known)]
 
 
 def merge_budgets(own: Budgets, returned: Budgets) -> Budgets:
-    """Return the budgets of both; of one that both set, our limit and the returned figure."""
+    """Merge two sets of budgets; a budget in both gets our limit and the returned usage."""
     budgets = dict(returned.iter_named())
     for name, budget in own.iter_named():
         other = budgets.get(name)
@@ -30,7 +30,7 @@ def merge_budgets(own: Budgets, returned: Budgets) -> Budgets:
 
 
 def add_needed_turns(budgets: Budgets, needed: int) -> Budgets:
-    """Return the budgets with the turns that a run needed, the one it was not given included."""
+    """Set the usage of `max_turns` to the turns a run needed, including the denied one."""
     turns = budgets.max_turns
     if turns is None or needed <= (turns.used or 0):
         return budgets
@@ -39,27 +39,27 @@ def add_needed_turns(budgets: Budgets, needed: int) -> Budgets:
 
 
 def build_outcome_assertion(episode: Episode) -> list[Assertion]:
-    """Return the assertion that a failed episode stands for which names none that failed."""
+    """Return an assertion for a failed episode that has no failed assertion, else nothing."""
     if episode.outcome != "failed" or episode.failed_assertions:
         return []
     reason = episode.reason or "the episode says that it failed, and not why"
     return [Assertion(name="outcome", passed=False, reason=reason)]
 
 
-def add_usage(own: SideUsage | None, more: SideUsage | None) -> SideUsage | None:
-    """Return what both took; an unpriced one leaves the sum unknown."""
-    if own is None or more is None:
-        return own or more
-    costs = (own.cost_usd, more.cost_usd)
+def add_usage(own: SideUsage | None, other: SideUsage | None) -> SideUsage | None:
+    """Add two usages; the cost is unknown if one of them has no price."""
+    if own is None or other is None:
+        return own or other
+    costs = (own.cost_usd, other.cost_usd)
     return SideUsage(
-        calls=own.calls + more.calls,
-        tokens=_add_tokens(own.tokens, more.tokens),
+        calls=own.calls + other.calls,
+        tokens=_add_tokens(own.tokens, other.tokens),
         cost_usd=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
     )
 
 
-def _add_tokens(own: TokenUsage | None, more: TokenUsage | None) -> TokenUsage | None:
-    if own is None or more is None:
+def _add_tokens(own: TokenUsage | None, other: TokenUsage | None) -> TokenUsage | None:
+    if own is None or other is None:
         return None
-    sums = {name: getattr(own, name) + getattr(more, name) for name in TokenUsage.model_fields}
+    sums = {name: getattr(own, name) + getattr(other, name) for name in TokenUsage.model_fields}
     return TokenUsage(**sums)

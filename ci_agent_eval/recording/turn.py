@@ -1,10 +1,10 @@
-"""One turn while it happens: tool calls, the reply, the time it took."""
+"""The recorder of one turn: tool calls, the reply, the latency."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, TypedDict
 
 from ci_agent_eval.contract.jsonable import clean_text, remove_addresses, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
@@ -17,14 +17,22 @@ Tokens = int | TokenUsage | Mapping[str, int] | None
 """A total, or its parts: `{"input": 120, "output": 30, "cached": 0}`."""
 
 MAX_ERROR_CHARACTERS = 2000
-"""Characters that are kept of what an agent raised."""
+"""Characters kept of an exception that the agent raised."""
+
+
+class ToolCallDetails(TypedDict, total=False):
+    """Optional keywords of `TurnRecorder.tool_call`."""
+
+    id: str | None
+    duration_ms: float | None
+    steered_by: str | None
 
 
 class TurnRecorder:
-    """One exchange: what the user said, the tools the agent called, what it replied.
+    """Records one exchange: the user's message, the agent's tool calls and its reply.
 
     Used as a context manager. Latency runs from the start of the block to the reply,
-    or to the block's end where there is none.
+    or to the end of the block if there is no reply.
     """
 
     def __init__(
@@ -36,7 +44,7 @@ class TurnRecorder:
         self._started: float | None = None
         self._tool_calls: list[ToolCall] = []
         self._reply: Turn | None = None
-        self._broke: Turn | None = None
+        self._error_turn: Turn | None = None
         self._stop: StopCause | None = None
 
     def tool_call(
@@ -50,10 +58,10 @@ class TurnRecorder:
         duration_ms: float | None = None,
         steered_by: str | None = None,
     ) -> None:
-        """Record a tool call the agent made; arguments and result may be any value.
+        """Record a tool call of the agent; arguments and result may be any value.
 
-        `steered_by` names who held the call back, where it did not run: `result` is then the
-        message in place of one.
+        `steered_by` names the handler that held the call back; `result` is then the message
+        that the agent got in its place.
         """
         self._tool_calls.append(
             build_value(
@@ -80,13 +88,13 @@ class TurnRecorder:
         finish_reason: str | None = None,
         stop: StopCause | None = None,
     ) -> None:
-        """Record what the agent answered, and what the answer cost.
+        """Record the agent's answer with its tokens and cost.
 
-        `tokens` is a total or its parts (`{"input": 120, "output": 30}`); `source` says
-        whether a model answered (live), a recording of one (replayed) or a script.
-        `latency_ms` stands in place of the measured time. `finish_reason` is why the provider
-        says the model stopped: one that is filtered or truncated fails the episode, as a
-        `stop` does that is the agent's.
+        `tokens` is a total or its parts (`{"input": 120, "output": 30}`); `source` is the
+        origin of the answer: a model (live), a cassette (replayed) or a script (scripted).
+        `latency_ms` replaces the measured time. `finish_reason` is the provider's reason why
+        the model stopped: a filtered or truncated answer fails the episode, and so does a
+        `stop` that is an agent failure.
         """
         if self._reply is not None:
             raise InputError("turn: it has a reply already; open another turn for the next one")
@@ -102,19 +110,19 @@ class TurnRecorder:
             finish_reason=None if finish_reason is None else clean_text(finish_reason),
         )
         cut_off = None if finish_reason is None else find_stop_cause(self._reply)
-        # The provider's words alone: a turn that was recorded by hand may be a silent one.
-        said = cut_off if cut_off is None or cut_off.reason != "empty_answer" else None
-        self._stop = stop or said
+        # Only the provider's reason counts: a turn recorded by hand may be silent.
+        is_silent = cut_off is not None and cut_off.reason == "empty_answer"
+        self._stop = stop or (None if is_silent else cut_off)
 
     def record_error(self, error: BaseException) -> None:
-        """Record that the agent raised in place of an answer, and after how long.
+        """Record the exception that the agent raised instead of an answer, and its latency.
 
-        The message about it is of role `system`: the agent said nothing, and took no turn.
+        It becomes a turn of role `system`: the agent said nothing, and took no turn.
         """
-        said = remove_addresses(clean_text(_render_error(error).removesuffix(": ")))
-        self._broke = Turn(
+        text = remove_addresses(clean_text(_render_error(error).removesuffix(": ")))
+        self._error_turn = Turn(
             role="system",
-            content=f"the agent raised {said[:MAX_ERROR_CHARACTERS]}",
+            content=f"the agent raised {text[:MAX_ERROR_CHARACTERS]}",
             latency_ms=self._elapsed_ms(),
         )
 
@@ -132,7 +140,7 @@ class TurnRecorder:
 
     @property
     def message(self) -> str:
-        """What the user said."""
+        """The user's message."""
         return self._user.content
 
     @property
@@ -141,20 +149,20 @@ class TurnRecorder:
         return self._started is not None
 
     def close(self, *, broken: bool) -> None:
-        """Hand over what there is; a turn that broke off before the agent did anything has one."""
+        """Hand over the turns; one that broke before any action has only the prompt."""
         turns = [self._user]
         if self._reply is not None or self._tool_calls or not broken:
             answer = self._reply or Turn(role="assistant", latency_ms=self._elapsed_ms())
             turns.append(answer.model_copy(update={"tool_calls": tuple(self._tool_calls)}))
-        self._keep(turns if self._broke is None else [*turns, self._broke], self._stop)
+        self._keep(turns if self._error_turn is None else [*turns, self._error_turn], self._stop)
 
     def _elapsed_ms(self) -> float | None:
-        """Return milliseconds since the block began; rounded, so that a sum reads well."""
+        """Return the rounded milliseconds since the block began; None before it began."""
         return None if self._started is None else convert_to_ms(self._clock() - self._started)
 
 
 def _parse_tokens(tokens: Tokens) -> TokenUsage | None:
-    """Read token counts; a bare number is a total, kept as output."""
+    """Parse token counts; a single number is a total, kept as output."""
     if tokens is None or isinstance(tokens, TokenUsage):
         return tokens
     counts = dict(tokens) if isinstance(tokens, Mapping) else {"output": tokens}

@@ -1,4 +1,4 @@
-"""Building contract values from what a test says: a bad one is an error that names its key."""
+"""Validation of values from tests: an invalid value raises an error that names its key."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ci_agent_eval.errors import InputError
 Value = TypeVar("Value")
 
 Clock = Callable[[], float]
-"""Seconds from any fixed point, never going back."""
+"""Monotonic seconds from any fixed point."""
 
 
 def build_value(where: str, model: Callable[..., Value], /, **values: Any) -> Value:
-    """Build a contract value; raise InputError naming what is wrong where."""
+    """Build a contract value. Raises InputError, which names `where` and the problem."""
     try:
         return model(**values)
     except ValueError as error:
