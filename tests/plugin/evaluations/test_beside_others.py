@@ -18,10 +18,10 @@ def test_outside_of_evaluations_nothing_is_recorded(suite):
         def test_a(): assert 0
         """,
         test_after="""
-        from ci_agent_eval.recording.active_episode import running_episode
+        from ci_agent_eval.recording.active_episode import get_active_episode
 
-        def test_none(): assert running_episode() is None
-        def test_some(episode): assert running_episode().mode == "strict"
+        def test_none(): assert get_active_episode() is None
+        def test_some(episode): assert get_active_episode().mode == "strict"
         """,
     )
     ran = suite.without_evidence().run("--eval")

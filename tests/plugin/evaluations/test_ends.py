@@ -190,9 +190,9 @@ def test_an_interruption_leaves_nothing_running(suite):
     suite.pytester.makeconftest(
         """
         def pytest_unconfigure():
-            from ci_agent_eval.recording.active_episode import running_episode
+            from ci_agent_eval.recording.active_episode import get_active_episode
 
-            print("running:", running_episode())
+            print("running:", get_active_episode())
         """
     )
     suite.pytester.makepyfile(
