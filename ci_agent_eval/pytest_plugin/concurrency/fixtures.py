@@ -124,9 +124,8 @@ def get_effective_scope(item: pytest.Function, definition: Any) -> Scope:
 def give_own_definitions(item: pytest.Function) -> Any:
     """Give the item definitions of its own; return what it had before, for `give_back`."""
     before = item._fixtureinfo  # noqa: SLF001 - see OwnDefinitions
-    item._fixtureinfo = dataclasses.replace(
-        before, name2fixturedefs=OwnDefinitions(item, _choose_definition)
-    )  # noqa: SLF001 - as above
+    definitions = OwnDefinitions(item, _choose_definition)
+    item._fixtureinfo = dataclasses.replace(before, name2fixturedefs=definitions)  # noqa: SLF001 - as above
     item._initrequest()  # noqa: SLF001 - as pytest's own runner does before a rerun
     return before
 
