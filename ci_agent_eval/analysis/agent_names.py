@@ -17,20 +17,20 @@ def assign_agents(episodes: Iterable[EpisodeRecord]) -> Iterable[EpisodeRecord]:
     """
     listed = list(episodes)
     named: dict[tuple[str, str | None], set[str]] = defaultdict(set)
-    for facts in listed:
-        if facts.agent:
-            named[facts.scenario_id, facts.nodeid].add(facts.agent)
-            named[facts.scenario_id, None].add(facts.agent)
-    return [_assign_agent(facts, named) for facts in listed] if named else listed
+    for record in listed:
+        if record.agent:
+            named[record.scenario_id, record.nodeid].add(record.agent)
+            named[record.scenario_id, None].add(record.agent)
+    return [_assign_agent(record, named) for record in listed] if named else listed
 
 
 def _assign_agent(
-    facts: EpisodeRecord, named: Mapping[tuple[str, str | None], set[str]]
+    record: EpisodeRecord, named: Mapping[tuple[str, str | None], set[str]]
 ) -> EpisodeRecord:
-    if facts.agent or facts.outcome == "passed":
-        return facts
-    for nodeid in (facts.nodeid, None):
-        candidates = named.get((facts.scenario_id, nodeid), ())
+    if record.agent or record.outcome == "passed":
+        return record
+    for nodeid in (record.nodeid, None):
+        candidates = named.get((record.scenario_id, nodeid), ())
         if len(candidates) == 1:
-            return replace(facts, agent=next(iter(candidates)))
-    return facts
+            return replace(record, agent=next(iter(candidates)))
+    return record

@@ -44,7 +44,9 @@ def count_declared_iterations(final: Sequence[EpisodeRecord]) -> int:
     As many tests declare N iterations as have left the same one of them.
     """
     declared: Counter[int] = Counter()
-    for (of, _), tests in Counter((facts.iterations, facts.iteration) for facts in final).items():
+    for (of, _), tests in Counter(
+        (record.iterations, record.iteration) for record in final
+    ).items():
         declared[of] = max(declared[of], tests)
-    left = Counter(facts.iterations for facts in final)
+    left = Counter(record.iterations for record in final)
     return sum(max(of * tests, left[of]) for of, tests in declared.items())

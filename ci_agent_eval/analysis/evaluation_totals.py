@@ -35,11 +35,11 @@ class EvaluationTally:
 
 def tally_evaluations(final: Iterable[EpisodeRecord]) -> EvaluationTally:
     """Fold the evaluations among episodes, of each iteration the attempt that counts."""
-    pairs = [(facts, facts.evaluated) for facts in final if facts.evaluated is not None]
-    ran = [found for facts, found in pairs if facts.outcome != "skipped"]
-    judged = [found.score for facts, found in pairs if facts.outcome in {"passed", "failed"}]
+    pairs = [(record, record.evaluation) for record in final if record.evaluation is not None]
+    ran = [found for record, found in pairs if record.outcome != "skipped"]
+    judged = [found.score for record, found in pairs if record.outcome in {"passed", "failed"}]
     return EvaluationTally(
-        tally=sum((tally_outcome(facts.outcome) for facts, _ in pairs), OutcomeTally()),
+        tally=sum((tally_outcome(record.outcome) for record, _ in pairs), OutcomeTally()),
         mean_score=compute_mean_score(judged),
         assertions=sum(found.assertions for found in ran),
         assertions_passed=sum(found.assertions_passed for found in ran),

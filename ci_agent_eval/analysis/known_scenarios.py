@@ -80,7 +80,8 @@ class KnownScenarios:
 def collect_ran_scenarios(episodes: Iterable[EpisodeRecord]) -> dict[str, KnownScenario]:
     """Return the scenarios of episodes."""
     return merge_scenarios(
-        KnownScenario(facts.scenario_id, facts.gate, facts.file, facts.was) for facts in episodes
+        KnownScenario(record.scenario_id, record.gate, record.file, record.was)
+        for record in episodes
     )
 
 

@@ -109,7 +109,7 @@ class EpisodeRecord:
     was: tuple[str, ...] = ()
     conditions: Conditions = field(default_factory=Conditions)
     steps: tuple[TrajectoryStep, ...] = ()
-    evaluated: EvaluationScore | None = None
+    evaluation: EvaluationScore | None = None
     """None: a strict episode."""
     judge: SideUsage | None = None
     """None: no model judged it."""
@@ -160,7 +160,7 @@ def build_episode_record(episode: Episode) -> EpisodeRecord:
         was=episode.was,
         conditions=_intern_conditions(episode.conditions),
         steps=_intern_steps(tuple(_trajectory_steps(trajectory))) if trajectory else (),
-        evaluated=_score_evaluation(episode) if episode.mode == "evaluation" else None,
+        evaluation=_score_evaluation(episode) if episode.mode == "evaluation" else None,
         judge=episode.judge,
         simulated_user=episode.simulated_user,
         missing_evidence=episode.missing_evidence,

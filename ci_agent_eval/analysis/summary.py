@@ -225,7 +225,7 @@ def summarize_results(
         scenarios=scenarios,
         tally=tally,
         gated=_sum_tallies(s.tally for s in scenarios if s.gate == "required"),
-        calls=sum((facts.calls for facts in episodes), ModelCallCounts()),
+        calls=sum((record.calls for record in episodes), ModelCallCounts()),
         tests=loaded.tests,
         evaluations=tally_evaluations(final),
         totals=totals,
@@ -257,20 +257,20 @@ def compute_pass_interval(tally: OutcomeTally) -> tuple[float, float] | None:
     return round(low, 6), round(high, 6)
 
 
-def _scenario_key(facts: EpisodeRecord) -> tuple[str, str]:
-    return (facts.scenario_id, facts.agent or "")
+def _scenario_key(record: EpisodeRecord) -> tuple[str, str]:
+    return (record.scenario_id, record.agent or "")
 
 
-def _attempt_key(facts: EpisodeRecord) -> tuple[str, str, str, int, int]:
-    return (*_iteration_key(facts), facts.attempt)
+def _attempt_key(record: EpisodeRecord) -> tuple[str, str, str, int, int]:
+    return (*_iteration_key(record), record.attempt)
 
 
-def _iteration_key(facts: EpisodeRecord) -> tuple[str, str, str, int]:
-    return (*_scenario_key(facts), facts.nodeid or "", facts.iteration)
+def _iteration_key(record: EpisodeRecord) -> tuple[str, str, str, int]:
+    return (*_scenario_key(record), record.nodeid or "", record.iteration)
 
 
 def _count_stops(episodes: Iterable[EpisodeRecord]) -> tuple[StopCount, ...]:
-    counts = Counter(facts.stop_reason for facts in episodes)
+    counts = Counter(record.stop_reason for record in episodes)
     reasons: tuple[StopReason, ...] = get_args(StopReason)
     return tuple(
         StopCount(reason, counts[reason])
@@ -286,7 +286,7 @@ def _last_attempts(ordered: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
 
 
 def _tally_episodes(episodes: Iterable[EpisodeRecord]) -> OutcomeTally:
-    return _sum_tallies(tally_outcome(facts.outcome) for facts in episodes)
+    return _sum_tallies(tally_outcome(record.outcome) for record in episodes)
 
 
 def _sum_tallies(tallies: Iterable[OutcomeTally]) -> OutcomeTally:
@@ -298,9 +298,9 @@ def _summarize_scenario(
 ) -> ScenarioSummary:
     final = _last_attempts(attempts)
     first, tally, ran = final[0], _tally_episodes(final), _without_skipped(attempts)
-    rates = [facts.min_pass_rate for facts in final if facts.min_pass_rate is not None]
-    passes = [facts.min_passes for facts in final if facts.min_passes is not None]
-    latencies = [value for facts in final for value in facts.latencies_ms]
+    rates = [record.min_pass_rate for record in final if record.min_pass_rate is not None]
+    passes = [record.min_passes for record in final if record.min_passes is not None]
+    latencies = [value for record in final for value in record.latencies_ms]
     return ScenarioSummary(
         scenario_id=first.scenario_id,
         gate="required" if any(f.gate == "required" for f in final) else "advisory",
@@ -312,9 +312,9 @@ def _summarize_scenario(
         policy_applies=any(f.min_pass_rate is None and f.min_passes is None for f in final),
         tally=tally,
         unjudged_iterations=tally.skipped + not_run(final),
-        flaky=sum(1 for facts in final if facts.outcome == "passed" and facts.attempt > 1),
-        failures=_group_failures(final, lambda facts: facts.failed_assertions),
-        warnings=_group_failures(final, lambda facts: facts.warnings),
+        flaky=sum(1 for record in final if record.outcome == "passed" and record.attempt > 1),
+        failures=_group_failures(final, lambda record: record.failed_assertions),
+        warnings=_group_failures(final, lambda record: record.warnings),
         reasons=_collect_reasons(
             f for f in final if not f.failed_assertions and f.outcome == "failed"
         ),
@@ -323,19 +323,19 @@ def _summarize_scenario(
             + [f for f in final if f.outcome == "skipped"]
         ),
         violations=_worst_violations(final),
-        turns=sum(facts.turns for facts in final),
-        tool_calls=sum(facts.tool_calls for facts in final),
-        tokens=_sum_if_all_known([facts.tokens for facts in ran], sum),
-        cost_usd=_sum_if_all_known([facts.cost_usd for facts in ran], math.fsum),
+        turns=sum(record.turns for record in final),
+        tool_calls=sum(record.tool_calls for record in final),
+        tokens=_sum_if_all_known([record.tokens for record in ran], sum),
+        cost_usd=_sum_if_all_known([record.cost_usd for record in ran], math.fsum),
         p95_latency_ms=compute_latency_statistic(latencies, "p95"),
-        duration_ms=_sum_if_all_known([facts.duration_ms for facts in ran], math.fsum),
+        duration_ms=_sum_if_all_known([record.duration_ms for record in ran], math.fsum),
         pass_interval=compute_pass_interval(tally),
         reliability=estimate_reliability(tally.passed, tally.judged),
         agent=first.agent or None,
         among_agents=among_agents,
-        mode="evaluation" if all(facts.evaluated for facts in final) else "strict",
+        mode="evaluation" if all(record.evaluation for record in final) else "strict",
         evaluations=tally_evaluations(final),
-        without_evidence=sum(1 for facts in final if facts.missing_evidence),
+        without_evidence=sum(1 for record in final if record.missing_evidence),
         missing_evidence=tuple(
             part for part in EVIDENCE_PARTS if any(part in f.missing_evidence for f in final)
         ),
@@ -348,22 +348,22 @@ def _group_failures(
 ) -> tuple[FailedAssertion, ...]:
     """Group failed assertions by name and place, in the order in which they first failed."""
     found: dict[tuple[str, str | None, int | None], list[Assertion]] = {}
-    for facts in episodes:
-        seen = {(a.name, a.file, a.line): a for a in reversed(pick(facts))}
+    for record in episodes:
+        seen = {(a.name, a.file, a.line): a for a in reversed(pick(record))}
         for key, assertion in reversed(seen.items()):
             found.setdefault(key, []).append(assertion)
     return tuple(FailedAssertion(group[0], len(group)) for group in found.values())
 
 
 def _collect_reasons(episodes: Iterable[EpisodeRecord]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(facts.reason for facts in episodes if facts.reason))
+    return tuple(dict.fromkeys(record.reason for record in episodes if record.reason))
 
 
 def _worst_violations(episodes: Iterable[EpisodeRecord]) -> tuple[ScenarioViolation, ...]:
     found: dict[tuple[str, str | None, bool], list[BudgetViolation]] = {}
-    for facts in episodes:
+    for record in episodes:
         # An episode that never ran used nothing; its outcome says so already.
-        for violation in facts.violations if facts.outcome != "skipped" else ():
+        for violation in record.violations if record.outcome != "skipped" else ():
             key = (violation.budget, violation.statistic, violation.hard)
             found.setdefault(key, []).append(violation)
     return tuple(
@@ -378,7 +378,7 @@ def _excess_over_limit(violation: BudgetViolation) -> float:
 
 
 def _without_skipped(episodes: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:
-    return [facts for facts in episodes if facts.outcome != "skipped"]
+    return [record for record in episodes if record.outcome != "skipped"]
 
 
 def _sum_if_all_known(
@@ -399,12 +399,12 @@ def _sum_totals(
     """Add up every attempt: a retry costs what it costs, whichever attempt counts."""
     ran = _without_skipped(attempts)
     # An episode that was skipped late may have been judged before, and that was paid for.
-    judge = sum_side_usage(facts.judge for facts in attempts)
-    user = sum_side_usage(facts.simulated_user for facts in attempts)
-    costs = [facts.cost_usd for facts in ran if facts.cost_usd is not None]
+    judge = sum_side_usage(record.judge for record in attempts)
+    user = sum_side_usage(record.simulated_user for record in attempts)
+    costs = [record.cost_usd for record in ran if record.cost_usd is not None]
     spent = math.fsum([*costs, judge.cost_usd, user.cost_usd])
-    tokens = _sum_if_all_known([facts.tokens for facts in ran], sum)
-    unpriced = sum(1 for facts in ran if facts.cost_usd is None)
+    tokens = _sum_if_all_known([record.tokens for record in ran], sum)
+    unpriced = sum(1 for record in ran if record.cost_usd is None)
     walls = [session.wall_time_s for session in loaded.sessions]
     # It differs run by run, so it is in a report only where it was asked for.
     wall_time_s = _sum_if_all_known(walls, math.fsum) if budgets.total_wall_time_s else None
@@ -416,8 +416,8 @@ def _sum_totals(
         judge=judge,
         simulated_user=user,
         p95_latency_ms=compute_latency_statistic([v for f in ran for v in f.latencies_ms], "p95"),
-        turns=sum(facts.turns for facts in ran),
-        tool_calls=sum(facts.tool_calls for facts in ran),
+        turns=sum(record.turns for record in ran),
+        tool_calls=sum(record.tool_calls for record in ran),
         wall_time_s=wall_time_s,
     )
 

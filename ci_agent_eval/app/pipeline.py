@@ -210,7 +210,7 @@ def _report(
 
 def _write_evaluations(job: Job, loaded: LoadedResults, spool: EpisodeSpool) -> None:
     """Write the evaluations of what was loaded; a run's own stay where there are none."""
-    if any(facts.evaluated for facts in loaded.episodes):
+    if any(facts.evaluation for facts in loaded.episodes):
         write_evaluation(job.folder, build_report_from_lines(spool.lines()))
     elif not _has_own_results(job.folder):
         write_evaluation(job.folder, None)

@@ -79,7 +79,7 @@ def outputs_of(report: Report, folder: Path) -> dict[str, str]:
         "headline": headline(report),
         "report-dir": folder.as_posix(),
         "scenarios": str(len(required)),
-        "scenarios-passing": str(sum(1 for item in required if item.passing)),
+        "scenarios-passing": str(sum(1 for item in required if item.is_passing)),
         "episodes": str(report.summary.tally.total),
         "budget-violations": str(violations),
         "conversations": str(report.summary.evaluations.conversations),

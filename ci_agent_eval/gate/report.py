@@ -41,7 +41,7 @@ class JudgedScenario:
     judgement: Judgement
 
     @property
-    def passing(self) -> bool:
+    def is_passing(self) -> bool:
         """Whether it reached its required pass rate."""
         return self.judgement.status == "passing"
 
@@ -68,7 +68,7 @@ class Report:
         """Whether the gate opens."""
         return self.verdict.conclusion == "success"
 
-    def judged(self) -> Iterator[JudgedScenario]:
+    def judged_scenarios(self) -> Iterator[JudgedScenario]:
         """Every scenario with its judgement, by scenario id and agent."""
         for scenario, judgement in zip(
             self.summary.scenarios, self.verdict.judgements, strict=True
@@ -78,12 +78,12 @@ class Report:
     @property
     def required(self) -> tuple[JudgedScenario, ...]:
         """The scenarios that gate."""
-        return tuple(item for item in self.judged() if item.judgement.gate == "required")
+        return tuple(item for item in self.judged_scenarios() if item.judgement.gate == "required")
 
     @property
     def advisory(self) -> tuple[JudgedScenario, ...]:
         """The scenarios that only inform by their own will, and are no evaluations."""
-        advisory = (item for item in self.judged() if item.judgement.gate == "advisory")
+        advisory = (item for item in self.judged_scenarios() if item.judgement.gate == "advisory")
         return tuple(
             item for item in advisory if not item.only_measures and not item.scenario.in_quarantine
         )
@@ -91,12 +91,14 @@ class Report:
     @property
     def quarantined(self) -> tuple[JudgedScenario, ...]:
         """The scenarios about which a quarantine was agreed, whether it still holds or not."""
-        return tuple(item for item in self.judged() if item.scenario.quarantine is not None)
+        return tuple(
+            item for item in self.judged_scenarios() if item.scenario.quarantine is not None
+        )
 
     @property
     def evaluations(self) -> tuple[JudgedScenario, ...]:
         """The scenarios that are evaluations, whether they gate or not."""
-        return tuple(item for item in self.judged() if item.scenario.mode == "evaluation")
+        return tuple(item for item in self.judged_scenarios() if item.scenario.mode == "evaluation")
 
     @property
     def misses_thresholds(self) -> bool:

@@ -87,7 +87,9 @@ def doubts(report: Report) -> Sequence[Doubt]:
     verdict, found = report.verdict, comparison_of(report)
     scenarios = {} if found is None else {key_of(s): s for s in found.scenarios}
     failing = {
-        key_of(item.scenario) for item in report.judged() if item.judgement.status == "failing"
+        key_of(item.scenario)
+        for item in report.judged_scenarios()
+        if item.judgement.status == "failing"
     }
     told: list[Doubt] = []
     for gates, reasons in ((True, verdict.reasons), (False, verdict.warnings)):

@@ -46,11 +46,11 @@ def differs_from_baseline(report: Report) -> bool | None:
 
 
 def _parts(report: Report) -> Iterator[Any]:
-    for item in report.judged():
+    for item in report.judged_scenarios():
         scenario, judgement = item.scenario, item.judgement
-        if not item.passing:
+        if not item.is_passing:
             yield "not passing", scenario.scenario_id, scenario.agent, judgement.status
-        if scenario.quarantine is not None and not item.passing:
+        if scenario.quarantine is not None and not item.is_passing:
             yield "quarantine", scenario.scenario_id, scenario.agent, scenario.in_quarantine
     for overrun in overruns(report):
         of = overrun.scenario

@@ -201,7 +201,7 @@ def method(found: Comparison) -> str:
     )
     if found.suite_p_value is None:
         return told
-    lost, won = len(found.of("newly_failing")), len(found.of("fixed"))
+    lost, won = len(found.with_change("newly_failing")), len(found.with_change("fixed"))
     p_value = numbers.p_value(found.suite_p_value)
     suite = f"{lost} newly failing, {won} fixed, McNemar's exact test, one-sided, {p_value}"
     return f"{told} Suite: {suite}."

@@ -49,7 +49,7 @@ def contradictions(report: Report) -> Iterator[str]:
 
 
 def _misjudged(report: Report) -> Iterator[str]:
-    for item in report.judged():
+    for item in report.judged_scenarios():
         if _judged_again(item.scenario, item.judgement) != item.judgement:
             name = visible_line(item.scenario.scenario_id, _SHOWN)
             yield f"the judgement of scenario {name} contradicts its iterations"

@@ -305,7 +305,7 @@ def _advisory(report: Report) -> Iterator[str]:
 
 def _quarantined(report: Report) -> Iterator[str]:
     held = [item for item in report.quarantined if item.scenario.in_quarantine]
-    if failing := sum(1 for item in held if not item.passing):
+    if failing := sum(1 for item in held if not item.is_passing):
         one, many = "scenario in quarantine does", "scenarios in quarantine do"
         yield f"{counted(failing, one, many)} not pass"
 
@@ -316,7 +316,7 @@ def _without_evidence(report: Report) -> Iterator[str]:
 
 
 def _opted_out(report: Report) -> Iterator[str]:
-    if number := sum(1 for item in report.judged() if not item.scenario.needs_evidence):
+    if number := sum(1 for item in report.judged_scenarios() if not item.scenario.needs_evidence):
         yield f"{counted(number, 'scenario needs', 'scenarios need')} no evidence"
 
 

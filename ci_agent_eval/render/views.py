@@ -135,7 +135,11 @@ def error_cause(scenario: ScenarioSummary) -> Cause:
 
 def skipped_scenarios(report: Report) -> Sequence[JudgedScenario]:
     """Return the scenarios of which iterations were skipped, or never ran, and none failed."""
-    return [item for item in report.judged() if item.judgement.status in {"skipped", "incomplete"}]
+    return [
+        item
+        for item in report.judged_scenarios()
+        if item.judgement.status in {"skipped", "incomplete"}
+    ]
 
 
 def skip_cause(scenario: ScenarioSummary) -> Cause:
@@ -195,7 +199,7 @@ def flaky(report: Report) -> Sequence[Flaky]:
 
 def repeated(report: Report) -> Sequence[JudgedScenario]:
     """Return the scenarios that ran more than once and were judged."""
-    tallies = ((item, item.scenario.tally) for item in report.judged())
+    tallies = ((item, item.scenario.tally) for item in report.judged_scenarios())
     return [item for item, tally in tallies if tally.ran > 1 and tally.judged]
 
 
@@ -282,10 +286,10 @@ def _cost_figures(totals: Totals, ran: int) -> Iterator[Figure]:
 def _pass_figures(report: Report) -> Iterator[Figure]:
     """Tell what was required or advised; evaluations have figures of their own."""
     tests = report.summary.tests.tally
-    items = [item for item in report.judged() if not item.only_measures]
+    items = [item for item in report.judged_scenarios() if not item.only_measures]
     tally = sum((item.scenario.tally for item in items), OutcomeTally())
     if items:
-        passing = sum(1 for item in items if item.passing)
+        passing = sum(1 for item in items if item.is_passing)
         yield Figure("scenarios", "scenarios passing", of(passing, len(items)))
     if tally.pass_rate is not None:
         rate, episodes = numbers.percent(tally.pass_rate), counted(tally.judged, "episode")

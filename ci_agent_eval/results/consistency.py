@@ -61,7 +61,7 @@ def _has_unexplained_status(read: LoadedRun) -> bool:
         return False
     if session.collection_errors:
         return False
-    last = {key[:3]: entry.facts for key, entry in sorted(read.entries.items(), key=_get_key)}
+    last = {key[:3]: entry.record for key, entry in sorted(read.entries.items(), key=_get_key)}
     return not any(map(_has_failed, last.values()))
 
 
@@ -69,10 +69,10 @@ def _get_key(item: tuple[tuple[str, str, int, int], object]) -> tuple[str, str, 
     return item[0]
 
 
-def _has_failed(facts: EpisodeRecord) -> bool:
-    if facts.evaluated is not None:
-        return facts.outcome == "error"  # what fails in an evaluation fails no test
-    return facts.outcome in {"failed", "error"} or any(v.hard for v in facts.violations)
+def _has_failed(record: EpisodeRecord) -> bool:
+    if record.evaluation is not None:
+        return record.outcome == "error"  # what fails in an evaluation fails no test
+    return record.outcome in {"failed", "error"} or any(v.hard for v in record.violations)
 
 
 def _is_bad(source: SourceFile) -> bool:
@@ -82,10 +82,10 @@ def _is_bad(source: SourceFile) -> bool:
 def find_shared_scenarios(episodes: Iterable[EpisodeRecord]) -> list[Finding]:
     """List the scenarios of several test functions; parametrizations of one are its iterations."""
     tests: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for facts in episodes:
-        if facts.nodeid is not None:
+    for record in episodes:
+        if record.nodeid is not None:
             # Two agents at one scenario are held apart, whatever tests run them.
-            tests[facts.scenario_id, facts.agent or ""].add(_strip_parameters(facts.nodeid))
+            tests[record.scenario_id, record.agent or ""].add(_strip_parameters(record.nodeid))
     shared = sorted((name, sorted(found)) for (name, _), found in tests.items() if len(found) > 1)
     findings = [
         _build_shared_finding(scenario, functions) for scenario, functions in shared[:_MAX_SHARED]
@@ -135,7 +135,7 @@ def _explain_unproven(read: LoadedRun, *, tests_judged: bool) -> str | None:
         return None  # the split had nothing left for it
     if session.exit_status == _NO_TESTS:
         return f"pytest found nothing to run (status {_NO_TESTS}), so this run proves nothing"
-    outcomes = {entry.facts.outcome for entry in read.entries.values()}
+    outcomes = {entry.record.outcome for entry in read.entries.values()}
     if tests_judged or outcomes & {"passed", "failed"}:
         return None
     return "no episode and no test of this run passed or failed, so it proves nothing"

@@ -75,9 +75,9 @@ class EpisodeIdentity(NamedTuple):
     suite: str | None
 
 
-def identify_episode(record: ParsedEpisode) -> EpisodeIdentity:
+def identify_episode(parsed: ParsedEpisode) -> EpisodeIdentity:
     """Return what a record is told from others by."""
-    return EpisodeIdentity(record.episode.key, record.event, record.started_key, record.suite)
+    return EpisodeIdentity(parsed.episode.key, parsed.event, parsed.started_key, parsed.suite)
 
 
 class FileProblem(NamedTuple):

@@ -143,8 +143,8 @@ class _FileSearch:
         self._report_linked()
         return FoundFiles(
             runs=runs,
-            episodes=self._checked(sorted(self.episode_files, key=_path_sort_key)),
-            junit=self._checked(junit),
+            episodes=self._keep_readable(sorted(self.episode_files, key=_path_sort_key)),
+            junit=self._keep_readable(junit),
             findings=tuple(sorted(set(self.findings))),
         )
 
@@ -200,7 +200,7 @@ class _FileSearch:
             folder=self._name_path(folder),
             session=self._find_optional(folder / SESSION_NAME),
             results=self._find_optional(folder / RESULTS_NAME),
-            journal=self._checked(journal),
+            journal=self._keep_readable(journal),
             junit=junit,
             junit_path=junit_path,
             lacks_junit=folder in self.junit_required and not os.path.lexists(junit_path),
@@ -209,9 +209,9 @@ class _FileSearch:
     def _find_optional(self, path: Path) -> ResultFile | None:
         if not os.path.lexists(path):
             return None
-        return next(iter(self._checked([path])), None)
+        return next(iter(self._keep_readable([path])), None)
 
-    def _checked(self, paths: Iterable[Path]) -> tuple[ResultFile, ...]:
+    def _keep_readable(self, paths: Iterable[Path]) -> tuple[ResultFile, ...]:
         """Keep the files that may be read; the others are findings."""
         inputs = []
         for path in paths:

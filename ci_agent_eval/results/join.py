@@ -59,7 +59,7 @@ def join_cases(
     pytest could still write of them need not agree, but no failure may get lost in them.
     """
     by_nodeid = _group_attempts(episodes)
-    unsure = {facts.nodeid for run, facts in episodes if run in cut_short}
+    unsure = {record.nodeid for run, record in episodes if run in cut_short}
     claims, plain = _assign_cases(by_nodeid, cases)
     findings = [
         _build_missing_episode_finding(case.nodeid) for case in plain if case.nodeid is not None
@@ -70,7 +70,7 @@ def join_cases(
         if (finding := _compare_cases(nodeid, by_nodeid[nodeid], claimed, unsure=nodeid in unsure))
     ]
     if complete:
-        ended = [(run, facts) for run, facts in episodes if run not in cut_short]
+        ended = [(run, record) for run, record in episodes if run not in cut_short]
         findings += _find_missing_cases(ended, claims)
     return JoinResult(tuple(plain), _cap_findings(sorted(findings)))
 
@@ -80,12 +80,12 @@ def _group_attempts(episodes: Iterable[tuple[int, EpisodeRecord]]) -> dict[str, 
     grouped: dict[str, dict[tuple[str, int], list[EpisodeRecord]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for _, facts in episodes:
-        if facts.nodeid is not None:
-            grouped[facts.nodeid][facts.scenario_id, facts.iteration].append(facts)
+    for _, record in episodes:
+        if record.nodeid is not None:
+            grouped[record.nodeid][record.scenario_id, record.iteration].append(record)
     for group in grouped.values():
         for tries in group.values():
-            tries.sort(key=lambda facts: facts.attempt)
+            tries.sort(key=lambda record: record.attempt)
     return {nodeid: tuple(map(tuple, group.values())) for nodeid, group in grouped.items()}
 
 
@@ -131,8 +131,8 @@ def _has_unexplained_cases(cases: Sequence[JUnitCase], group: AttemptGroup) -> b
 
     Where a test failed and its teardown broke, pytest writes a second case, an error.
     """
-    attempts = [facts for tries in group for facts in tries]
-    failing = sum("failing" in _list_case_states(facts) for facts in attempts)
+    attempts = [record for tries in group for record in tries]
+    failing = sum("failing" in _list_case_states(record) for record in attempts)
     failed = sum(case.outcome == "failed" for case in cases)
     errors = sum(case.outcome == "error" for case in cases)
     return len(cases) - errors > len(attempts) or failed > failing or errors > failing
@@ -144,40 +144,40 @@ def _count_cases(cases: Sequence[JUnitCase]) -> str:
 
 
 def _describe_episodes(group: Iterable[EpisodeRecord]) -> str:
-    ordered = sorted(group, key=lambda facts: (facts.scenario_id, facts.iteration))
-    bad = [facts for facts in ordered if _find_episode_state(facts) == "failing"]
+    ordered = sorted(group, key=lambda record: (record.scenario_id, record.iteration))
+    bad = [record for record in ordered if _find_episode_state(record) == "failing"]
     first = (bad or ordered)[0]
     more = f" and {len(ordered) - 1} more" if len(ordered) > 1 else ""
-    states = {_find_episode_state(facts) for facts in ordered}
+    states = {_find_episode_state(record) for record in ordered}
     state = "failing" if bad else " or ".join(sorted(states))
     return f"episode {first.scenario_id!r}{more} is {state}"
 
 
 def _list_possible_states(group: Iterable[EpisodeRecord]) -> set[CaseState]:
     """Say what a test with these episodes may come out as."""
-    states = [_list_case_states(facts) for facts in group]
+    states = [_list_case_states(record) for record in group]
     must_fail = any(possible == {"failing"} for possible in states)
     return {"failing"} if must_fail else set().union(*states)
 
 
-def _list_case_states(facts: EpisodeRecord) -> set[CaseState]:
+def _list_case_states(record: EpisodeRecord) -> set[CaseState]:
     """Say what the test of an episode may come out as.
 
     What fails in an evaluation is recorded and its test passes, unless something else than
     the evaluation wanted it to fail, such as a strict xfail.
     """
     # A test whose episode lacks evidence passes where the plugin is older than the rule.
-    if facts.missing_evidence or (facts.evaluated is not None and facts.outcome == "failed"):
+    if record.missing_evidence or (record.evaluation is not None and record.outcome == "failed"):
         return {"passing", "failing"}
-    return {_find_episode_state(facts)}
+    return {_find_episode_state(record)}
 
 
-def _find_episode_state(facts: EpisodeRecord) -> CaseState:
-    if facts.outcome == "skipped":
+def _find_episode_state(record: EpisodeRecord) -> CaseState:
+    if record.outcome == "skipped":
         return "skipped"
     # The hard budgets of an evaluation are measured, as its assertions are.
-    hard = facts.evaluated is None and any(violation.hard for violation in facts.violations)
-    return "passing" if facts.outcome == "passed" and not hard else "failing"
+    hard = record.evaluation is None and any(violation.hard for violation in record.violations)
+    return "passing" if record.outcome == "passed" and not hard else "failing"
 
 
 def _find_case_state(group: AttemptGroup, cases: Sequence[JUnitCase]) -> CaseState:
@@ -199,11 +199,11 @@ def _find_missing_cases(
     episodes: Sequence[tuple[int, EpisodeRecord]], claims: Mapping[str, object]
 ) -> list[Finding]:
     """List episodes without a case, of the runs whose other episodes have one."""
-    covered = {run for run, facts in episodes if facts.nodeid in claims}
+    covered = {run for run, record in episodes if record.nodeid in claims}
     missing = {
-        facts.nodeid
-        for run, facts in episodes
-        if run in covered and facts.nodeid is not None and facts.nodeid not in claims
+        record.nodeid
+        for run, record in episodes
+        if run in covered and record.nodeid is not None and record.nodeid not in claims
     }
     message = f"the episode is in the JSON and its case is not in the JUnit file; {_ADVICE}"
     return [Finding("disagreement", nodeid, message) for nodeid in missing]

@@ -175,7 +175,7 @@ class _ResultsLoader:
     def episodes(self) -> list[tuple[int, EpisodeRecord]]:
         """Every episode with the number of its run, by key."""
         return [
-            (run, entry.facts) for _, (run, entry) in sorted(self.entries.items(), key=_get_key)
+            (run, entry.record) for _, (run, entry) in sorted(self.entries.items(), key=_get_key)
         ]
 
     def keep_in(self, spool: EpisodeSink) -> None:
@@ -190,10 +190,10 @@ class _ResultsLoader:
             self.findings += (
                 [] if self._is_empty_shard() else [_build_nothing_finding(self.sources)]
             )
-        self.findings += find_shared_scenarios(entry.facts for _, entry in self.entries.values())
+        self.findings += find_shared_scenarios(entry.record for _, entry in self.entries.values())
         self.findings += list_incomplete_runs(self.runs)
         return LoadedResults(
-            episodes=tuple(facts for _, facts in self.episodes()),
+            episodes=tuple(record for _, record in self.episodes()),
             tests=self.tests,
             sessions=tuple(self.sessions) if self.is_part else merge_sessions(self.sessions),
             sources=tuple(sorted(self._named_sources())),

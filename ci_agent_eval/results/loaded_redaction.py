@@ -59,7 +59,7 @@ def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
     def place(text: str) -> str:
         return names.nodeids.get(text) or redact(text)
 
-    episodes = (_redact_episode(facts, names, redact) for facts in loaded.episodes)
+    episodes = (_redact_episode(record, names, redact) for record in loaded.episodes)
     return replace(
         loaded,
         episodes=tuple(sorted(episodes, key=_episode_key)),
@@ -96,26 +96,26 @@ def redact_json(value: Any, redact: Redact) -> Any:
     return value
 
 
-def _episode_key(facts: EpisodeRecord) -> EpisodeKey:
-    return facts.scenario_id, facts.nodeid or "", facts.iteration, facts.attempt
+def _episode_key(record: EpisodeRecord) -> EpisodeKey:
+    return record.scenario_id, record.nodeid or "", record.iteration, record.attempt
 
 
-def _redact_episode(facts: EpisodeRecord, names: RedactedNames, redact: Redact) -> EpisodeRecord:
+def _redact_episode(record: EpisodeRecord, names: RedactedNames, redact: Redact) -> EpisodeRecord:
     return replace(
-        facts,
-        scenario_id=names.scenarios[facts.scenario_id],
-        nodeid=None if facts.nodeid is None else names.nodeids[facts.nodeid],
-        file=_redact_text(facts.file, redact),
-        reason=_redact_text(facts.reason, redact),
-        failed_assertions=_redact_assertions(facts.failed_assertions, redact),
-        warnings=_redact_assertions(facts.warnings, redact),
-        violations=tuple(_redact_violation(violation, redact) for violation in facts.violations),
-        agent=_redact_text(facts.agent, redact),
-        model=_redact_text(facts.model, redact),
-        was=tuple(redact(name) for name in facts.was),
-        conditions=_redact_conditions(facts.conditions, redact),
+        record,
+        scenario_id=names.scenarios[record.scenario_id],
+        nodeid=None if record.nodeid is None else names.nodeids[record.nodeid],
+        file=_redact_text(record.file, redact),
+        reason=_redact_text(record.reason, redact),
+        failed_assertions=_redact_assertions(record.failed_assertions, redact),
+        warnings=_redact_assertions(record.warnings, redact),
+        violations=tuple(_redact_violation(violation, redact) for violation in record.violations),
+        agent=_redact_text(record.agent, redact),
+        model=_redact_text(record.model, redact),
+        was=tuple(redact(name) for name in record.was),
+        conditions=_redact_conditions(record.conditions, redact),
         steps=tuple(
-            TrajectoryStep(s.turn, redact(s.tool), redact(s.arguments)) for s in facts.steps
+            TrajectoryStep(s.turn, redact(s.tool), redact(s.arguments)) for s in record.steps
         ),
     )
 

@@ -40,7 +40,7 @@ class ParsedLine(NamedTuple):
     """An episode as another process has read it."""
 
     head: EpisodeIdentity
-    facts: EpisodeRecord
+    record: EpisodeRecord
     place: SpoolPosition | None
 
 
@@ -146,9 +146,9 @@ def _parse_piece_line(
         yield from parse_line(line, number)
 
 
-def _build_line(record: ParsedEpisode, writer: EpisodeWriter | None) -> ParsedLine:
-    place = None if writer is None else writer.put(record.episode)
-    return ParsedLine(identify_episode(record), build_episode_record(record.episode), place)
+def _build_line(parsed: ParsedEpisode, writer: EpisodeWriter | None) -> ParsedLine:
+    place = None if writer is None else writer.put(parsed.episode)
+    return ParsedLine(identify_episode(parsed), build_episode_record(parsed.episode), place)
 
 
 def _join_blocks(parts: Sequence[LineBlock[ParsedLine]]) -> LineBlock[ParsedLine]:

@@ -49,7 +49,7 @@ _UNKNOWN_STATUS = Finding(
 class LoadedEpisode(NamedTuple):
     """One episode that was read, and from where."""
 
-    facts: EpisodeRecord
+    record: EpisodeRecord
     source: ResultFile
     place: SpoolPosition | None
     is_over: bool
@@ -252,27 +252,27 @@ class _EpisodeMerger:
     _seen: dict[str, int] = field(default_factory=dict)
     """How many repeats of a scenario named neither test nor iteration."""
 
-    def add(self, record: ParsedEpisode) -> None:
+    def add(self, parsed: ParsedEpisode) -> None:
         """Add an episode that was read here."""
-        record = self._numbered(record)
-        head = identify_episode(record)
+        parsed = self._number_repeat(parsed)
+        head = identify_episode(parsed)
         if self._counts(head):
-            place = None if self.spool is None else self.spool.put(record.episode)
-            self._enter(head, build_episode_record(record.episode), place)
+            place = None if self.spool is None else self.spool.put(parsed.episode)
+            self._enter(head, build_episode_record(parsed.episode), place)
 
     def add_line(self, line: ParsedLine) -> None:
         """Add an episode that another process has read."""
         if self._counts(line.head):
-            self._enter(line.head, line.facts, line.place)
+            self._enter(line.head, line.record, line.place)
 
-    def _numbered(self, record: ParsedEpisode) -> ParsedEpisode:
+    def _number_repeat(self, parsed: ParsedEpisode) -> ParsedEpisode:
         """Make the place of a repeat its iteration, where it names neither test nor iteration."""
-        if not record.is_unnumbered:
-            return record
-        scenario = record.episode.scenario_id
+        if not parsed.is_unnumbered:
+            return parsed
+        scenario = parsed.episode.scenario_id
         self._seen[scenario] = self._seen.get(scenario, 0) + 1
-        episode = record.episode.model_copy(update={"iteration": self._seen[scenario]})
-        return record._replace(episode=episode)
+        episode = parsed.episode.model_copy(update={"iteration": self._seen[scenario]})
+        return parsed._replace(episode=episode)
 
     def _counts(self, head: EpisodeIdentity) -> bool:
         """Say whether an episode is to be entered: the first that ended is the one that counts."""
@@ -291,9 +291,9 @@ class _EpisodeMerger:
         return False
 
     def _enter(
-        self, head: EpisodeIdentity, facts: EpisodeRecord, place: SpoolPosition | None
+        self, head: EpisodeIdentity, record: EpisodeRecord, place: SpoolPosition | None
     ) -> None:
-        self.read.entries[head.key] = LoadedEpisode(facts, self.file, place, head.event == "ended")
+        self.read.entries[head.key] = LoadedEpisode(record, self.file, place, head.event == "ended")
 
 
 def build_duplicate_finding(key: EpisodeKey, first: str, second: str) -> Finding:
@@ -383,7 +383,7 @@ def _count_sources(files: Iterable[ResultFile], read: LoadedRun) -> None:
     unread = {finding.where for finding in read.findings if finding.kind == "unreadable_file"}
     outcomes: dict[str, list[Outcome]] = {file.where: [] for file in files}
     for entry in read.entries.values():
-        outcomes[entry.source.where].append(entry.facts.outcome)
+        outcomes[entry.source.where].append(entry.record.outcome)
     for where, found in outcomes.items():
         is_bad = any(place == where or place.startswith(f"{where}:") for place in unread)
         read.sources.append(

@@ -78,7 +78,7 @@ class SampleCollector:
         """Mark an episode as one that counts."""
         self._kept[place] = key
 
-    def listed(self, redact: Redact | None) -> tuple[ConversationSample, ...]:
+    def list_samples(self, redact: Redact | None) -> tuple[ConversationSample, ...]:
         """Return what was kept, without secrets, by scenario, agent, outcome and iteration."""
         names = RedactedNames.of(self._kept.values(), redact or str)
         taken = [one for ways in self._taken.values() for one in ways.values()]

@@ -64,7 +64,7 @@ def test_opens_github_without_what_signs_for_apps(image):
 
 def test_holds_what_comparing_needs(image):
     assert inside(image, "git", "--version").startswith("git version")
-    script = "from ci_agent_eval.analysis.comparison import statistics as s; print(s.p_value_of_losses(5, 0))"
+    script = "from ci_agent_eval.analysis.comparison import statistics as s; print(s.compute_losses_p_value(5, 0))"
     assert inside(image, "/opt/agent-eval/bin/python", "-c", script).strip() == "0.03125"
 
 

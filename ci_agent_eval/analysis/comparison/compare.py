@@ -163,7 +163,7 @@ class _ScenarioPairing:
 
         One that lives on, or lived beside the present one in some run, is another scenario's.
         """
-        former = sorted({name for facts in run.episodes for name in facts.was})
+        former = sorted({name for record in run.episodes for name in record.was})
         return key[0], *(name for name in former if not self._is_another(name, key[0]))
 
     def _is_another(self, former: str, present: str) -> bool:

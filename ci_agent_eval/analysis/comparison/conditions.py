@@ -27,14 +27,14 @@ _JUDGED = frozenset({"passed", "failed"})
 
 def collect_conditions(episodes: Iterable[EpisodeRecord]) -> ConditionSets:
     """Return the conditions under which episodes were judged."""
-    return frozenset(read_conditions(facts) for facts in episodes if facts.outcome in _JUDGED)
+    return frozenset(read_conditions(record) for record in episodes if record.outcome in _JUDGED)
 
 
-def read_conditions(facts: EpisodeRecord) -> ConditionValues:
+def read_conditions(record: EpisodeRecord) -> ConditionValues:
     """Return what an episode says of its conditions."""
-    conditions = facts.conditions
+    conditions = record.conditions
     tools = None if conditions.tools is None else _join_tools(conditions.tools)
-    return facts.model, tools, conditions.prices, conditions.judge
+    return record.model, tools, conditions.prices, conditions.judge
 
 
 @lru_cache(1024)

@@ -25,10 +25,10 @@ def find_typical_steps(
     Of equally frequent ones the smallest, so that no order of episodes matters. Where no episode
     ended so, all count; None where there is none.
     """
-    judged = [facts for facts in episodes if facts.outcome in ("passed", "failed")]
+    judged = [record for record in episodes if record.outcome in ("passed", "failed")]
     wanted = "failed" if failing else "passed"
-    pool = [facts for facts in judged if facts.outcome == wanted] or judged
-    counts = Counter(facts.steps for facts in pool)
+    pool = [record for record in judged if record.outcome == wanted] or judged
+    counts = Counter(record.steps for record in pool)
     return min(counts, key=lambda steps: (-counts[steps], steps)) if counts else None
 
 

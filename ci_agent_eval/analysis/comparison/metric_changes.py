@@ -61,7 +61,7 @@ def _compare_metric(
     figures = [(getattr(before, name), getattr(after, name)) for before, after in sides]
     known = [(old, new) for old, new in figures if old is not None and new is not None]
     statistic, limit = METRICS[name].statistic, allowed.get(name)
-    iterations = [(before.measured(name), after.measured(name)) for before, after in pools]
+    iterations = [(before.measurements(name), after.measurements(name)) for before, after in pools]
     pairs = [IterationPair(old, new) for old, new in iterations if old and new]
     return MetricChange(
         *_mean_per_side(known),

@@ -243,10 +243,10 @@ class Comparison:
         """How many scenarios the p-values are adjusted for."""
         return sum(1 for s in self.scenarios if s.p_value is not None)
 
-    def of(self, *changes: ScenarioChange) -> tuple[ScenarioComparison, ...]:
+    def with_change(self, *changes: ScenarioChange) -> tuple[ScenarioComparison, ...]:
         """Return the scenarios with one of these changes."""
         return tuple(s for s in self.scenarios if s.change in changes)
 
-    def called(self, *calls: RegressionDecision) -> tuple[ScenarioComparison, ...]:
+    def with_decision(self, *calls: RegressionDecision) -> tuple[ScenarioComparison, ...]:
         """Return the scenarios of which one of these was said."""
         return tuple(s for s in self.scenarios if s.call in calls)

@@ -27,7 +27,7 @@ class Metric(NamedTuple):
     """Something that episodes measure."""
 
     statistic: MetricStatistic
-    of: Callable[[EpisodeRecord], tuple[float, ...]]
+    values: Callable[[EpisodeRecord], tuple[float, ...]]
     """What an episode measured of it; empty: it was not measured."""
 
 
@@ -36,10 +36,10 @@ def _optional_value(value: float | None) -> tuple[float, ...]:
 
 
 METRICS: Mapping[str, Metric] = {
-    "cost_usd": Metric("mean", lambda facts: _optional_value(facts.cost_usd)),
-    "tokens": Metric("mean", lambda facts: _optional_value(facts.tokens)),
-    "tool_calls": Metric("mean", lambda facts: (facts.tool_calls,)),
-    "p95_latency_ms": Metric("p95", lambda facts: facts.latencies_ms),
+    "cost_usd": Metric("mean", lambda record: _optional_value(record.cost_usd)),
+    "tokens": Metric("mean", lambda record: _optional_value(record.tokens)),
+    "tool_calls": Metric("mean", lambda record: (record.tool_calls,)),
+    "p95_latency_ms": Metric("p95", lambda record: record.latencies_ms),
 }
 """The figures of a side, by their names."""
 
@@ -57,22 +57,22 @@ class IterationPool:
     flaky: int = 0
     """Iterations that passed only on a retry."""
 
-    def measured(self, name: str) -> IterationValues | None:
+    def measurements(self, name: str) -> IterationValues | None:
         """Return what each episode measured of a figure; None: one has no measurement.
 
         Of latencies those count that are there. An error may have ended an episode before
         there was anything to measure.
         """
         figure = METRICS[name]
-        found = [(facts.outcome, figure.of(facts)) for facts in self.episodes]
+        found = [(record.outcome, figure.values(record)) for record in self.episodes]
         lacks_one = any(not values for outcome, values in found if outcome != "error")
         if figure.statistic == "mean" and lacks_one:
             return None
         return tuple(values for _, values in found if values) or None
 
-    def figure(self, name: str) -> float | None:
+    def aggregate(self, name: str) -> float | None:
         """Return a figure of all of them, a mean to ten decimals; None: it was not measured."""
-        measured = self.measured(name)
+        measured = self.measurements(name)
         if measured is None:
             return None
         values = [value for one in measured for value in one]
@@ -109,26 +109,26 @@ def pool_iterations(runs: Iterable[Sequence[EpisodeRecord]]) -> IterationPool:
                     continue
             kept.append(attempts)
         seen |= here
-    ran = (facts for attempts in kept for facts in attempts if facts.outcome != "skipped")
+    ran = (record for attempts in kept for record in attempts if record.outcome != "skipped")
     final = [get_decisive_attempt(attempts) for attempts in kept]
-    tally = sum((tally_outcome(facts.outcome) for facts in final), OutcomeTally())
-    flaky = sum(1 for facts in final if facts.outcome == "passed" and facts.attempt > 1)
+    tally = sum((tally_outcome(record.outcome) for record in final), OutcomeTally())
+    flaky = sum(1 for record in final if record.outcome == "passed" and record.attempt > 1)
     return IterationPool(tuple(ran), tally, repeated, flaky)
 
 
 def _group_iterations(episodes: Sequence[EpisodeRecord]) -> Iterator[IterationAttempts]:
-    ordered = sorted(episodes, key=lambda facts: (*_iteration_key(facts), facts.attempt))
+    ordered = sorted(episodes, key=lambda record: (*_iteration_key(record), record.attempt))
     for _, attempts in groupby(ordered, key=_iteration_key):
         yield tuple(attempts)
 
 
-def _iteration_key(facts: EpisodeRecord) -> tuple[str, int]:
-    return facts.nodeid or "", facts.iteration
+def _iteration_key(record: EpisodeRecord) -> tuple[str, int]:
+    return record.nodeid or "", record.iteration
 
 
 def _build_replay_key(attempts: IterationAttempts) -> tuple[object, ...] | None:
     """Return all that a recording brings back, its latencies too; None: a model answered."""
-    if any(not facts.calls.replayed or facts.calls.live for facts in attempts):
+    if any(not record.calls.replayed or record.calls.live for record in attempts):
         return None
     return tuple(
         (f.outcome, f.turns, f.steps, f.tokens, f.cost_usd, f.latencies_ms, f.model)

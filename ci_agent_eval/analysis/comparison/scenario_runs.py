@@ -55,8 +55,8 @@ def group_scenario_runs(
 ) -> dict[ScenarioKey, ScenarioRun]:
     """Put each scenario of a run beside its episodes."""
     grouped: dict[ScenarioKey, list[EpisodeRecord]] = defaultdict(list)
-    for facts in assign_agents(episodes):
-        grouped[facts.scenario_id, facts.agent or ""].append(facts)
+    for record in assign_agents(episodes):
+        grouped[record.scenario_id, record.agent or ""].append(record)
     return {
         build_scenario_key(scenario): ScenarioRun(
             scenario,
@@ -73,8 +73,8 @@ def keep_comparable(run: ScenarioRun, kinds: ConditionSets, across: frozenset[st
     if all(matches_any(kind, kinds, across) for kind in run.conditions):
         return run
     iterations: dict[tuple[str, int], list[EpisodeRecord]] = defaultdict(list)
-    for facts in sorted(run.episodes, key=lambda facts: facts.attempt):
-        iterations[facts.nodeid or "", facts.iteration].append(facts)
+    for record in sorted(run.episodes, key=lambda record: record.attempt):
+        iterations[record.nodeid or "", record.iteration].append(record)
     kept: list[EpisodeRecord] = []
     aside: list[EpisodeRecord] = []
     tally = OutcomeTally()
@@ -106,7 +106,7 @@ def compute_demand(run: ScenarioRun, required_share: RequiredShare) -> float | N
 
     A quarantine has a day on which it ends, and is no change of what the tests demand.
     """
-    is_required = any(facts.gate == "required" for facts in run.episodes)
+    is_required = any(record.gate == "required" for record in run.episodes)
     return required_share(run.summary) if is_required else None
 
 
@@ -119,10 +119,10 @@ def compute_metrics(
         passed=pool.tally.passed,
         judged=pool.tally.judged,
         passing=next((verdict for verdict in verdicts if verdict is not None), None),
-        cost_usd=pool.figure("cost_usd"),
-        tokens=pool.figure("tokens"),
-        tool_calls=pool.figure("tool_calls"),
-        p95_latency_ms=pool.figure("p95_latency_ms"),
+        cost_usd=pool.aggregate("cost_usd"),
+        tokens=pool.aggregate("tokens"),
+        tool_calls=pool.aggregate("tool_calls"),
+        p95_latency_ms=pool.aggregate("p95_latency_ms"),
         set_aside=sum(len(run.incomparable) for run in runs),
         flaky=pool.flaky,
         latest_judged=runs[0].tally.judged,

@@ -150,7 +150,7 @@ def _message(text: str) -> str:
 
 def _drafts(report: Report) -> Iterator[_Draft]:
     told, new, missed = notes(report), _newly_failing(report), report.misses_thresholds
-    for item in report.judged():
+    for item in report.judged_scenarios():
         key = key_of(item.scenario)
         level = _level(item, missed=missed)
         for draft in _scenario(item, level, told.get(key, ""), newly=key in new):
@@ -166,7 +166,7 @@ def _drafts(report: Report) -> Iterator[_Draft]:
 
 def _newly_failing(report: Report) -> set[Key]:
     found = comparison_of(report)
-    return set() if found is None else {key_of(s) for s in found.of("newly_failing")}
+    return set() if found is None else {key_of(s) for s in found.with_change("newly_failing")}
 
 
 def _doubts(report: Report) -> Iterator[_Draft]:
@@ -256,5 +256,5 @@ def _level(item: JudgedScenario, *, missed: bool) -> Level:
     if item.only_measures:
         return "warning" if missed else "notice"
     # A scenario that reaches its pass rate with failed iterations does not gate.
-    gates = item.scenario.gate == "required" and not item.passing
+    gates = item.scenario.gate == "required" and not item.is_passing
     return "failure" if gates else "warning"

@@ -94,7 +94,7 @@ def _summary(report: Report, tests: list[dict[str, Any]]) -> dict[str, Any]:
 def _tests(report: Report) -> Iterator[dict[str, Any]]:
     over = {id(overrun.scenario) for overrun in overruns(report) if overrun.gates}
     against = {doubt.key: doubt for doubt in doubts(report) if doubt.gates}
-    for item in report.judged():
+    for item in report.judged_scenarios():
         speaks_against = against.get(key_of(item.scenario))
         is_over = id(item.scenario) in over
         yield _scenario(item, report.summary.suite, speaks_against, is_over=is_over)
@@ -167,11 +167,11 @@ def _why(item: JudgedScenario, *, is_over: bool) -> Iterator[str]:
             violation = found.violation
             seen = "not measured" if violation.observed is None else f"{violation.observed:g}"
             yield f"over budget, {violation.budget}: {seen}, limit {violation.limit:g}"
-    if not item.passing and scenario.tally.failed:
+    if not item.is_passing and scenario.tally.failed:
         for cause in causes(scenario):
             named = f"{cause.name}: " if cause.name and cause.reason else ""
             yield f"{named}{reason_of(cause)}"
-    if not item.passing and scenario.unjudged_reasons:
+    if not item.is_passing and scenario.unjudged_reasons:
         is_incomplete = item.judgement.status == "incomplete"
         unjudged = skip_cause(scenario) if is_incomplete else error_cause(scenario)
         yield unjudged.reason or NO_REASON

@@ -87,7 +87,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _counts(report: Report) -> dict[str, Any]:
-    statuses = Counter(item.judgement.status for item in report.judged())
+    statuses = Counter(item.judgement.status for item in report.judged_scenarios())
     return {
         "episodes": asdict(report.summary.tally),
         "evaluations": asdict(report.summary.evaluations.tally),

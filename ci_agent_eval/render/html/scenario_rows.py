@@ -29,7 +29,7 @@ _GATED = 1
 def listed_scenarios(report: Report, shown: Shown) -> list[JudgedScenario]:
     """Return the scenarios that the page shows, the ones with trouble first."""
     gates = gating(report)
-    found = sorted(report.judged(), key=lambda item: _weight(item, gates))
+    found = sorted(report.judged_scenarios(), key=lambda item: _weight(item, gates))
     most = shown.caps.scenarios
     shown.cut.scenarios += max(0, len(found) - most)
     return found[:most]
@@ -38,7 +38,7 @@ def listed_scenarios(report: Report, shown: Shown) -> list[JudgedScenario]:
 def _weight(item: JudgedScenario, gates: Container[Key]) -> tuple[int, bool, bool]:
     over = any(found.violation.hard for found in item.scenario.violations)
     weight = _WEIGHT[item.judgement.status]
-    if item.passing and (_gates_by_budget(item) or key_of(item.scenario) in gates):
+    if item.is_passing and (_gates_by_budget(item) or key_of(item.scenario) in gates):
         weight = _GATED
     return weight, item.judgement.gate == "advisory", not over
 
@@ -63,7 +63,7 @@ def scenario_row(
         "quarantine": scenario.in_quarantine,
         "evaluation": scenario.mode == "evaluation",
         "score": _score(scenario.evaluations.mean_score),
-        "gated": item.passing and (_gates_by_budget(item) or any(d.gates for d in against)),
+        "gated": item.is_passing and (_gates_by_budget(item) or any(d.gates for d in against)),
         "against": [_against(doubt, shown) for doubt in against],
         "over": any(found.violation.hard for found in scenario.violations),
         "flaky": scenario.flaky or None,

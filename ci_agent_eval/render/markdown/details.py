@@ -39,7 +39,7 @@ def assertions(report: Report, links: Links) -> Section:
     """Return every failed assertion that a table above does not tell in full."""
     found = [
         (item.scenario, cause)
-        for item in report.judged()
+        for item in report.judged_scenarios()
         if item.scenario.tally.failed and not item.only_measures and not told_by_row(item)
         for cause in causes(item.scenario)
     ]
@@ -144,8 +144,8 @@ def passing(report: Report, links: Links) -> Section:
     against, told = gating(report), notes(report)
     found = [
         item
-        for item in report.judged()
-        if item.passing and not item.only_measures and key_of(item.scenario) not in against
+        for item in report.judged_scenarios()
+        if item.is_passing and not item.only_measures and key_of(item.scenario) not in against
     ]
     over = sum(1 for item in found if _is_over(item))
     title = counted(len(found), "passing scenario")

@@ -68,7 +68,7 @@ def _test_row(case: JUnitCase, links: Links) -> Sequence[str]:
 
 def errors(report: Report, links: Links) -> Section:
     """Return scenarios with iterations that the world broke."""
-    found = [item for item in report.judged() if item.scenario.tally.error]
+    found = [item for item in report.judged_scenarios() if item.scenario.tally.error]
     columns = (SCENARIO, Column("errors", figures=True), Column("first reason"), WHERE)
     return Section(
         "errors",

@@ -59,7 +59,7 @@ def quarantine_title(report: Report) -> str:
 def _title(found: Sequence[JudgedScenario]) -> Iterator[str]:
     held = [item for item in found if item.scenario.in_quarantine]
     if held:
-        failing = sum(1 for item in held if not item.passing)
+        failing = sum(1 for item in held if not item.is_passing)
         note = f" ({count(failing)} not passing)" if failing else ""
         yield f"In quarantine, not gating: {counted(len(held), 'scenario')}{note}"
     if over := len(found) - len(held):
@@ -86,7 +86,7 @@ def _row(item: JudgedScenario, links: Links) -> Sequence[str]:
 
 
 def _why(item: JudgedScenario) -> str:
-    if item.passing:
+    if item.is_passing:
         names = hard_overruns(item.scenario)
         shown = ", ".join(code_span(name, limit=ID_LIMIT, cell=True) for name in names)
         return f"over budget: {shown}" if shown else ABSENT

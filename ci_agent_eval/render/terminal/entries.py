@@ -127,7 +127,7 @@ def quarantined(item: JudgedScenario) -> Entry:
     assert agreed is not None, "only what is in quarantine is shown"  # noqa: S101 - see above
     owner, reason = terminal(agreed.owner or "", NAME_LIMIT), terminal(agreed.reason)
     over = [terminal(name, NAME_LIMIT) for name in hard_overruns(item.scenario)]
-    why = f"over budget: {', '.join(over)}; " if over and item.passing else ""
+    why = f"over budget: {', '.join(over)}; " if over and item.is_passing else ""
     text = f"{why}until {until(agreed)}; owner {owner}: {reason}"
     return Entry(_name(item), _passes(item), text, _place(item.scenario.file, item.scenario.line))
 

@@ -63,8 +63,8 @@ def render_terminal(report: Report, *, color: bool, width: int) -> str:
 def _blocks(report: Report, paper: Paper) -> Iterator[str]:
     failing = [item for item in report.required if item.judgement.status == "failing"]
     advisory = [item for item in report.advisory if item.judgement.status == "failing"]
-    errored = [item for item in report.judged() if item.scenario.tally.error]
-    unproven = [item for item in report.judged() if not item.scenario.needs_evidence]
+    errored = [item for item in report.judged_scenarios() if item.scenario.tally.error]
+    unproven = [item for item in report.judged_scenarios() if not item.scenario.needs_evidence]
     over = overruns(report)
     gating = [overrun for overrun in over if overrun.gates]
     soft = [overrun for overrun in over if not overrun.gates]

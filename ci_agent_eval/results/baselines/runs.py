@@ -85,7 +85,7 @@ def _read_run(
     files, with_samples = asked
     samples = SampleCollector() if with_samples else None
     loaded = load_results(files.patterns, (), root=root, spool=samples, redact=redact)
-    return loaded, () if samples is None else samples.listed(redact)
+    return loaded, () if samples is None else samples.list_samples(redact)
 
 
 def _find_foreign_suites(

@@ -107,7 +107,7 @@ def read_junit(
         end = parse_xml_stream(raw, listener)
     listener.file.end = end
     if end.problem is None:
-        listener.merged += listener.go.merged()
+        listener.merged += listener.go.merge()
     listener.file.counts = CaseCounts(*listener.counts)
     _merge_retries(listener.file, listener.merged)
     return listener.file
@@ -273,7 +273,7 @@ class _JUnitListener:
         if suite.producer == "pytest" and declared not in (None, direct.cases):
             self.may_hold_reruns = True
         if isinstance(suite.retries, PytestReruns):
-            merged = suite.retries.merged(declared, direct.cases)
+            merged = suite.retries.merge(declared, direct.cases)
             self.merged.append(merged)
             direct = direct._replace(passed=direct.passed - merged.passed)
         if not self._of_run:

@@ -44,7 +44,7 @@ class PytestReruns:
         if outcome == "passed" and address[1]:
             self._seen.add(key)
 
-    def merged(self, declared: int | None, cases: int) -> MergedRetries:
+    def merge(self, declared: int | None, cases: int) -> MergedRetries:
         """Return the retries, unless the suite declares as many tests as it has cases.
 
         Then nothing was retried, and the cases are of different tests at one address:
@@ -91,11 +91,11 @@ class GoReruns:
             suite.once.add(hash(name))
             self._is_rerun = True
 
-    def merged(self) -> list[MergedRetries]:
+    def merge(self) -> list[MergedRetries]:
         """Return the retries; none where the file does not prove that failed tests were rerun."""
         if self._is_repeated or not self._is_rerun or any(s.repeats for s in self._suites):
             return []
-        return [suite.merged() for suite in self._suites]
+        return [suite.merge() for suite in self._suites]
 
 
 class _GoPackage:
@@ -116,7 +116,7 @@ class _GoPackage:
         alone = self.failed.keys() - self._count_explained().keys()
         return any(self.passed[n] > 1 for n in alone if not any(self.failed_parents(n)))
 
-    def merged(self) -> MergedRetries:
+    def merge(self) -> MergedRetries:
         explained = self._count_explained()
         recovered = [name for name in self.failed if self._passed_at_last(name, explained)]
         dropped = [case for cases in self.failed.values() for case in cases[:-1]]

@@ -429,8 +429,8 @@ def test_details_of_very_many_failures_are_dropped_and_the_cases_are_not(tmp_pat
 def test_junitparser_is_not_loaded_without_a_junit_file(tmp_path: Path) -> None:
     write_run(tmp_path / "out", episode())
     code = (
-        "import sys, pathlib; from ci_agent_eval.results.load import load;"
-        f"load(['out'], [], root=pathlib.Path({str(tmp_path)!r}));"
+        "import sys, pathlib; from ci_agent_eval.results.load import load_results;"
+        f"load_results(['out'], [], root=pathlib.Path({str(tmp_path)!r}));"
         "assert 'junitparser' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

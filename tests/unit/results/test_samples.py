@@ -10,13 +10,13 @@ from ci_agent_eval.results.samples import MAX_TOOL_PATHS, SampleCollector
 from tests.builders import calling, episode, failing
 
 
-def listed(*episodes, redact=None, dropped=()):
+def list_samples(*episodes, redact=None, dropped=()):
     samples = SampleCollector()
     for item in episodes:
         place = samples.put(item)
         if item not in dropped:
             samples.keep(item.key, place)
-    return samples.listed(redact)
+    return samples.list_samples(redact)
 
 
 def way(number, *names, **fields):

@@ -53,13 +53,13 @@ def test_an_iteration_counts_by_the_attempt_that_decides():
 
 def test_an_iteration_without_a_price_leaves_the_cost_unmeasured():
     priced, unpriced = episode(iteration=1, cost_usd=0.5), episode(iteration=2)
-    assert pool_iterations([facts(priced)]).figure("cost_usd") == 0.5
-    assert pool_iterations([facts(priced, unpriced)]).figure("cost_usd") is None
+    assert pool_iterations([facts(priced)]).aggregate("cost_usd") == 0.5
+    assert pool_iterations([facts(priced, unpriced)]).aggregate("cost_usd") is None
 
 
 def test_an_error_before_there_was_a_price_does_not():
     run = facts(episode(iteration=1, cost_usd=0.5), episode(iteration=2, outcome="error"))
-    assert pool_iterations([run]).figure("cost_usd") == 0.5
+    assert pool_iterations([run]).aggregate("cost_usd") == 0.5
 
 
 def test_a_copy_of_a_run_is_no_other_run():
