@@ -1,7 +1,7 @@
 """Checks: pure objects that turn an episode into assertions with reasons.
 
-`check(RequiredTools(["refund"]))` in a test applies one to the running episode. Each name
-brings what it needs (jsonschema, pydantic-evals) when it is first used.
+`check(RequiredTools(["refund"]))` in a test applies one to the running episode. Optional
+packages (jsonschema, pydantic-evals) are imported when a check first needs them.
 """
 
 from __future__ import annotations

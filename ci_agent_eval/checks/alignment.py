@@ -1,7 +1,7 @@
-"""Pairing two sequences whose items fit or do not: in order, and in any order.
+"""Pairing the items of two sequences by a match function: in order, and in any order.
 
-What fits need be no equality (arguments may match by any function), so neither hashing nor
-`difflib`, which looks for long runs and not for the most pairs, will do.
+A match function need not be an equality (arguments may match by any function). This rules out
+hashing, and `difflib` looks for long runs instead of the largest number of pairs.
 """
 
 from __future__ import annotations
@@ -13,21 +13,24 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 Pairs = tuple[tuple[int, int], ...]
-"""Places in the first and the second sequence; each place at most once."""
+"""Indices into the first and the second sequence; each index at most once."""
 
 
-def pair_in_order(first: Sequence[A], second: Sequence[B], fits: Callable[[A, B], bool]) -> Pairs:
-    """Return the most pairs that fit and keep both orders: a longest common subsequence.
+def pair_in_order(
+    first: Sequence[A], second: Sequence[B], is_match: Callable[[A, B], bool]
+) -> Pairs:
+    """Return the largest set of matching pairs that keeps both orders.
 
-    Dynamic programming over suffixes (Cormen, Leiserson, Rivest, Stein: Introduction to
-    Algorithms, "Longest common subsequence"); of equals, the earliest pairs.
+    This is a longest common subsequence, by dynamic programming over suffixes (Cormen,
+    Leiserson, Rivest, Stein: Introduction to Algorithms, "Longest common subsequence"); of
+    several, the one with the earliest pairs.
     """
-    table = [[fits(a, b) for b in second] for a in first]
+    table = [[is_match(a, b) for b in second] for a in first]
     best = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
     for i in reversed(range(len(first))):
         for j in reversed(range(len(second))):
             skipped = max(best[i + 1][j], best[i][j + 1])
-            # A pair that fits is never worth leaving out: it costs either side one pair at most.
+            # Skipping a matching pair never helps: it costs either side one pair at most.
             best[i][j] = best[i + 1][j + 1] + 1 if table[i][j] else skipped
     pairs, i, j = [], 0, 0
     while i < len(first) and j < len(second):
@@ -42,44 +45,46 @@ def pair_in_order(first: Sequence[A], second: Sequence[B], fits: Callable[[A, B]
 
 
 def pair_in_any_order(
-    first: Sequence[A], second: Sequence[B], fits: Callable[[A, B], bool]
+    first: Sequence[A], second: Sequence[B], is_match: Callable[[A, B], bool]
 ) -> Pairs:
-    """Return the most pairs that fit, in any order: a maximum bipartite matching.
+    """Return the largest set of matching pairs in any order: a maximum bipartite matching.
 
-    Taking the first that fits can spend an item another one needs; augmenting paths
-    (Kuhn 1955, "The Hungarian method"; Berge 1957) move it. Paths are searched level by
-    level, not by recursion, so that no length of a trajectory is too long.
+    A greedy choice can use up an item that another one needs; augmenting paths (Kuhn 1955,
+    "The Hungarian method"; Berge 1957) correct it. The search is breadth-first, not recursive,
+    so the length of a trajectory is not limited by the stack.
     """
-    fitting = [[j for j, b in enumerate(second) if fits(a, b)] for a in first]
-    taken: dict[int, int] = {}
+    candidates = [[j for j, b in enumerate(second) if is_match(a, b)] for a in first]
+    partners: dict[int, int] = {}
     for i in range(len(first)):
-        _augment_matching(i, fitting, taken)
-    return tuple(sorted((i, j) for j, i in taken.items()))
+        _augment_matching(i, candidates, partners)
+    return tuple(sorted((i, j) for j, i in partners.items()))
 
 
-def _augment_matching(start: int, fitting: Sequence[Sequence[int]], taken: dict[int, int]) -> None:
-    """Find a place for `start`, moving others along a path to a free place, if there is one."""
-    came_from: dict[int, int] = {}
-    waiting = [start]
-    for i in waiting:
-        for j in fitting[i]:
-            if j in came_from:
+def _augment_matching(
+    start: int, candidates: Sequence[Sequence[int]], partners: dict[int, int]
+) -> None:
+    """Match `start` along an augmenting path to a free partner, if there is one."""
+    predecessors: dict[int, int] = {}
+    queue = [start]
+    for i in queue:
+        for j in candidates[i]:
+            if j in predecessors:
                 continue
-            came_from[j] = i
-            if j not in taken:
-                _move_along_path(j, start, came_from, taken)
+            predecessors[j] = i
+            if j not in partners:
+                _move_along_path(j, start, predecessors, partners)
                 return
-            waiting.append(taken[j])
+            queue.append(partners[j])
 
 
 def _move_along_path(
-    free: int, start: int, came_from: dict[int, int], taken: dict[int, int]
+    free: int, start: int, predecessors: dict[int, int], partners: dict[int, int]
 ) -> None:
-    place = free
+    j = free
     while True:
-        mover = came_from[place]
-        left = next((j for j, i in taken.items() if i == mover), None)
-        taken[place] = mover
-        if mover == start or left is None:
+        i = predecessors[j]
+        previous = next((old for old, owner in partners.items() if owner == i), None)
+        partners[j] = i
+        if i == start or previous is None:
             return
-        place = left
+        j = previous

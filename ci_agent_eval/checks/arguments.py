@@ -1,4 +1,4 @@
-"""Whether a call's arguments fit others: exactly, in part, or by a function."""
+"""Matching of tool call arguments: exactly, in part, or by a function."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-from ci_agent_eval.checks.base import BaseCheck, compute_share, require_known, set_fields
+from ci_agent_eval.checks.base import BaseCheck, compute_share, set_fields
 from ci_agent_eval.checks.exchanges import get_tool_calls
 from ci_agent_eval.checks.formatting import format_call, format_list, format_value
 from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.fields import require_one_of
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.errors import InputError
@@ -18,23 +19,23 @@ Json = Any
 """A JSON value."""
 
 ArgumentMode = Literal["exact", "ignore", "subset", "superset"]
-"""How a call's arguments have to stand to the reference's.
+"""How a call's arguments must relate to the reference's.
 
-`subset`: all it gives are the reference's; `superset`: it gives all of the reference's.
-Both look at the names of the arguments; a value is equal as a whole or it is not.
+`subset`: every argument is one of the reference's; `superset`: every argument of the reference
+is present. Both compare top-level names; each value must be equal as a whole.
 """
 
 Matcher = Callable[[Any, Any], bool]
-"""Given the call's arguments and the reference's, says whether they fit."""
+"""Takes the call's arguments and the reference's; returns whether they match."""
 
 ArgumentRule = ArgumentMode | Matcher | Sequence[str]
-"""A mode, a function, or the names of the arguments that have to be equal."""
+"""A mode, a function, or the names of the arguments that must be equal."""
 
 CallSelection = Literal["every", "any", "first", "last"]
 
 
 def arguments_match(given: Json, reference: Json, rule: ArgumentRule) -> bool:
-    """Say whether a call's arguments fit the reference's by a rule."""
+    """Return whether a call's arguments match the reference's by a rule."""
     if callable(rule):
         return bool(rule(given, reference))
     if rule == "ignore":
@@ -51,9 +52,9 @@ def arguments_match(given: Json, reference: Json, rule: ArgumentRule) -> bool:
 
 
 def validate_rule(owner: str, field: str, rule: object) -> ArgumentRule:
-    """Return a rule. Raises InputError for what is none."""
+    """Return a valid rule, a list of names as a tuple. Raises InputError for an invalid one."""
     if isinstance(rule, str):
-        require_known(owner, field, rule, get_args(ArgumentMode))
+        require_one_of(owner, field, rule, get_args(ArgumentMode))
     elif isinstance(rule, Sequence):
         rule = tuple(rule)
     elif not callable(rule):
@@ -62,7 +63,7 @@ def validate_rule(owner: str, field: str, rule: object) -> ArgumentRule:
 
 
 def is_equal_json(one: Json, other: Json) -> bool:
-    """Say whether two JSON values are equal: `1` is `1.0` and is not `true`."""
+    """Return whether two JSON values are equal: `1` equals `1.0` but not `true`."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
@@ -83,7 +84,7 @@ def _is_superset(larger: Json, smaller: Json) -> bool:
 
 
 def _find_argument(arguments: Json, name: str) -> Json:
-    """Return an argument, or one inside it by a dotted name; None where there is none."""
+    """Return an argument, or a nested one by its dotted name; None if it is missing."""
     found = arguments
     for part in name.split("."):
         found = found.get(part) if isinstance(found, dict) else None
@@ -92,12 +93,12 @@ def _find_argument(arguments: Json, name: str) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentsHold(BaseCheck):
-    """What calls of a tool are given holds: it has these arguments, or a function says so.
+    """Calls of a tool have the expected arguments.
 
-    `expected` is a mapping that the arguments have to contain, or a function of the
-    arguments. Where it raises LookupError or TypeError, what it looks at is not there, and
-    the arguments do not hold. A tool that was never called fails, unless it is `optional`.
-    The score is the share of calls that hold.
+    `expected` is a mapping that the arguments must contain, or a function of the arguments
+    that returns true. A LookupError or TypeError from the function counts as false: the value
+    that it reads is missing. A tool that was never called fails, unless it is `optional`.
+    The score is the share of calls that match.
     """
 
     tool: str
@@ -106,7 +107,7 @@ class ArgumentsHold(BaseCheck):
     optional: bool = False
 
     def __post_init__(self) -> None:
-        require_known("ArgumentsHold", "which", self.which, get_args(CallSelection))
+        require_one_of("ArgumentsHold", "which", self.which, get_args(CallSelection))
         if isinstance(self.expected, Mapping):
             set_fields(self, expected=dict(self.expected))
             if not self.expected:
@@ -120,21 +121,22 @@ class ArgumentsHold(BaseCheck):
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
         made = [call for call in get_tool_calls(episode) if call.name == self.tool]
-        says = f"calls {self.tool} with {self._wanted()}"
+        statement = f"calls {self.tool} with {self._describe_expected()}"
         if not made:
-            return (self._assertion(says, self.optional, f"{self.tool} was never called"),)
-        looked = {"first": made[:1], "last": made[-1:]}.get(self.which, made)
-        wrong = [format_call(call) for call in looked if not self._holds_for(call)]
-        passed = len(wrong) < len(looked) if self.which == "any" else not wrong
+            reason = f"{self.tool} was never called"
+            return (self._build_assertion(statement, self.optional, reason),)
+        selected = {"first": made[:1], "last": made[-1:]}.get(self.which, made)
+        wrong = [format_call(call) for call in selected if not self._is_expected(call)]
+        passed = len(wrong) < len(selected) if self.which == "any" else not wrong
         reason = (
             f"not in {format_list(wrong)}"
             if wrong
-            else f"in {format_list(map(format_call, looked))}"
+            else f"in {format_list(map(format_call, selected))}"
         )
-        score = 1.0 if passed else compute_share(len(looked) - len(wrong), len(looked))
-        return (self._assertion(says, passed, reason, score=score),)
+        score = 1.0 if passed else compute_share(len(selected) - len(wrong), len(selected))
+        return (self._build_assertion(statement, passed, reason, score=score),)
 
-    def _wanted(self) -> str:
+    def _describe_expected(self) -> str:
         if isinstance(self.expected, Mapping):
             return format_list(
                 f"{name}={format_value(value)}" for name, value in self.expected.items()
@@ -142,7 +144,7 @@ class ArgumentsHold(BaseCheck):
         named = getattr(self.expected, "__name__", "<lambda>")
         return "the arguments asked for" if named == "<lambda>" else f"arguments that {named}"
 
-    def _holds_for(self, call: ToolCall) -> bool:
+    def _is_expected(self, call: ToolCall) -> bool:
         if isinstance(self.expected, Mapping):
             return arguments_match(call.arguments, to_jsonable(self.expected), "superset")
         try:

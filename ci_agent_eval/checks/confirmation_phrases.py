@@ -1,4 +1,4 @@
-"""How people of one language ask for a go-ahead, agree and refuse: patterns for `ConfirmedTools`.
+"""Phrases for asking, agreeing and refusing in one language: patterns for `ConfirmedTools`.
 
 Texts are read clause by clause: a clause ends at a full stop, a comma, a colon, a dash with
 blanks around it, or the end of a line.
@@ -21,10 +21,10 @@ _APOSTROPHE = str.maketrans("\N{RIGHT SINGLE QUOTATION MARK}", "'")
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationPhrases:
-    """Regular expressions, in any case, each looked for in one clause; a bare one is a list of it.
+    """Regular expressions, case-insensitive, each searched in one clause.
 
-    `asks`: the agent asks for a go-ahead ("please confirm"). `open_questions`: the answer to
-    the question is no yes or no ("which"). `agrees` and `refuses`: what the user says to it.
+    `asks`: the agent asks for a go-ahead ("please confirm"). `open_questions`: questions that
+    are not answered by yes or no ("which"). `agrees` and `refuses`: the user's answers.
     """
 
     asks: Patterns
@@ -45,7 +45,7 @@ class ConfirmationPhrases:
         return ConfirmationPhrases(**both)
 
     def is_request(self, text: str) -> bool:
-        """Return whether an agent asks for a go-ahead: by a phrase, or by a yes-or-no question."""
+        """Return whether the text asks for a go-ahead, by a phrase or a yes-or-no question."""
         sentences = _split_sentences(text)
         return any(map(self._is_closed_question, sentences)) or any(
             _matches_any(self.asks, clause) and not _matches_any(self.open_questions, clause)
@@ -54,11 +54,11 @@ class ConfirmationPhrases:
         )
 
     def is_agreement(self, text: str) -> bool:
-        """Return whether a user agrees in one clause and refuses in none."""
+        """Return whether at least one clause agrees and none refuses."""
         return _has_clause(self.agrees, text) and not self.is_refusal(text)
 
     def is_refusal(self, text: str) -> bool:
-        """Return whether a user refuses in one clause."""
+        """Return whether at least one clause refuses."""
         return _has_clause(self.refuses, text)
 
     def _is_closed_question(self, sentence: str) -> bool:
@@ -117,4 +117,4 @@ ENGLISH = ConfirmationPhrases(
         r"\b(changed my mind|rather not|never ?mind|isn't (right|correct))\b",
     ],
 )  # fmt: skip
-"""The default. How well it reads is stated in docs/checks.md."""
+"""The default. docs/checks.md states its accuracy."""

@@ -1,7 +1,4 @@
-"""What counts as a check: ours, anything of the same shape, an evaluator of pydantic-evals.
-
-And what counts as its answer.
-"""
+"""Conversion of values to checks, and validation of the assertions that a check returns."""
 
 from __future__ import annotations
 
@@ -18,9 +15,9 @@ _EVALUATORS = "pydantic_evals.evaluators"
 
 
 def as_check(value: object) -> Check | None:
-    """Return a value as a check: as it is, or wrapped; None for what is no check.
+    """Return the value if it is a check, an evaluator of pydantic-evals as a check, else None.
 
-    Imports nothing: where there is an evaluator, pydantic-evals has been imported.
+    Does not import pydantic-evals: if the value is an evaluator, it has been imported already.
     """
     if callable(getattr(value, "assertions", None)) and not isinstance(value, type):
         return cast("Check", value)
@@ -32,9 +29,9 @@ def as_check(value: object) -> Check | None:
 
 
 def validate_assertions(check: object, found: object) -> tuple[Assertion, ...]:
-    """Return the assertions that a check found, in whatever it gave them.
+    """Return the result of a check as a tuple of assertions.
 
-    Raises InputError for anything else, and for none at all: a check that looked at nothing
+    Raises InputError for any other result, and for an empty one: a check that examined nothing
     must not pass.
     """
     __tracebackhide__ = True

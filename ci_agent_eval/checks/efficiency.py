@@ -1,4 +1,4 @@
-"""How directly an agent went its way: steps, and calls after the answer."""
+"""Checks of efficiency: the number of steps, and calls after the answer is known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ci_agent_eval.checks.base import (
     BaseCheck,
     compile_pattern,
     compute_share,
-    require_known,
     require_number_up_to,
     require_whole_number,
     set_fields,
@@ -20,6 +19,7 @@ from ci_agent_eval.checks.base import (
 from ci_agent_eval.checks.exchanges import split_exchanges
 from ci_agent_eval.checks.formatting import format_call, format_list
 from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.fields import require_one_of
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
@@ -32,9 +32,8 @@ class StepRatio(BaseCheck):
     """The agent takes at most `at_most` times the reference's steps.
 
     The reference is a number of steps, or a trajectory whose steps are counted; a step is
-    a tool call, or with `of="turns"` a turn of the agent. The score is the reference's
-    share of the steps taken; fewer steps than the reference's score no more than 1. An
-    agent that took none fails: it has not gone its way.
+    a tool call, or with `of="turns"` a turn of the agent. The score is the reference's steps
+    divided by the agent's, at most 1. An agent without any step fails.
     """
 
     reference: int | Trajectory | Episode
@@ -42,7 +41,7 @@ class StepRatio(BaseCheck):
     of: StepKind = "tool_calls"
 
     def __post_init__(self) -> None:
-        require_known("StepRatio", "of", self.of, get_args(StepKind))
+        require_one_of("StepRatio", "of", self.of, get_args(StepKind))
         require_number_up_to("StepRatio", "at_most", self.at_most)
         if isinstance(self.reference, Episode):
             set_fields(self, reference=self.reference.trajectory or Trajectory())
@@ -54,16 +53,17 @@ class StepRatio(BaseCheck):
         """Return one assertion."""
         assert isinstance(self.reference, int)  # noqa: S101 - `__post_init__` counted them
         taken = _count_steps(episode.trajectory or Trajectory(), self.of)
-        what = "tool call" if self.of == "tool_calls" else "turn"
+        unit = "tool call" if self.of == "tool_calls" else "turn"
         most = f"at most {self.at_most:g} times" if self.at_most != 1 else "no more than"
-        says = f"takes {most} the reference's {pluralize(self.reference, what)}"
+        statement = f"takes {most} the reference's {pluralize(self.reference, unit)}"
         if not taken:
-            return (self._assertion(says, False, f"it took no {what} at all", score=0.0),)
-        reason = f"it took {pluralize(taken, what)}, {taken / self.reference:.3g} times as many"
+            reason = f"it took no {unit} at all"
+            return (self._build_assertion(statement, False, reason, score=0.0),)
+        reason = f"it took {pluralize(taken, unit)}, {taken / self.reference:.3g} times as many"
         passed = taken <= self.reference * self.at_most
         return (
-            self._assertion(
-                says, passed, reason, score=min(1.0, compute_share(self.reference, taken))
+            self._build_assertion(
+                statement, passed, reason, score=min(1.0, compute_share(self.reference, taken))
             ),
         )
 
@@ -76,12 +76,12 @@ def _count_steps(trajectory: Trajectory, of: StepKind) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CallsAfterAnswer(BaseCheck):
-    """Once a tool told the answer, the agent makes at most so many more calls for it.
+    """The agent makes at most `at_most` calls after a tool has returned the answer.
 
-    `answer` is a text, a compiled regular expression, or a function of a tool's result; it
-    is known from the first result that holds it, and calls count until the user speaks
-    again. An answer that no tool told fails: then nothing is shown. The score falls with
-    the share of calls that were made after it.
+    `answer` is a text, a compiled regular expression, or a function of a tool's result. It is
+    known from the first result that contains it; later calls count until the user's next
+    message. If no tool returns the answer, the check fails. The score is the share of calls
+    up to the answer.
     """
 
     answer: str | re.Pattern[str] | Callable[[Any], object]
@@ -97,26 +97,29 @@ class CallsAfterAnswer(BaseCheck):
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
         most = f"at most {pluralize(self.at_most, 'call')}" if self.at_most else "no call"
-        says = f"makes {most} after the answer is known"
+        statement = f"makes {most} after the answer is known"
         for exchange in split_exchanges(episode):
             made = exchange.calls
-            known = next((at for at, call in enumerate(made) if self._told_by(call)), None)
+            known = next((at for at, call in enumerate(made) if self._has_answer(call)), None)
             if known is not None:
-                return (self._after(says, made, known),)
-        return (self._assertion(says, False, "no tool told the answer", score=0.0),)
+                return (self._assert_later_calls(statement, made, known),)
+        return (self._build_assertion(statement, False, "no tool told the answer", score=0.0),)
 
-    def _after(self, says: str, made: Sequence[ToolCall], known: int) -> Assertion:
+    def _assert_later_calls(
+        self, statement: str, made: Sequence[ToolCall], known: int
+    ) -> Assertion:
         after = made[known + 1 :]
-        reason = f"{format_call(made[known])} told it; after it: {format_list(map(format_call, after)) or 'none'}"
+        later = format_list(map(format_call, after)) or "none"
+        reason = f"{format_call(made[known])} told it; after it: {later}"
         score = compute_share(len(made) - len(after), len(made))
-        return self._assertion(says, len(after) <= self.at_most, reason, score=score)
+        return self._build_assertion(statement, len(after) <= self.at_most, reason, score=score)
 
-    def _told_by(self, call: ToolCall) -> bool:
+    def _has_answer(self, call: ToolCall) -> bool:
         if call.has_failed or call.result is None:
             return False
         if callable(self.answer):
             return bool(self.answer(call.result))
-        told = call.result if isinstance(call.result, str) else json.dumps(call.result)
+        result_text = call.result if isinstance(call.result, str) else json.dumps(call.result)
         if isinstance(self.answer, str):
-            return self.answer in told
-        return self.answer.search(told) is not None
+            return self.answer in result_text
+        return self.answer.search(result_text) is not None

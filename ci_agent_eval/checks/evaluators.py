@@ -35,7 +35,7 @@ JudgeEvaluator = LLMJudge | GEval
 
 
 class EvaluatorError(AgentEvalError):
-    """An evaluator of pydantic-evals raised: the episode is an infrastructure error."""
+    """Raised if an evaluator of pydantic-evals raises: the episode is an infrastructure error."""
 
 
 _OUTPUT: TypeAdapter[EvaluatorOutput] = TypeAdapter(EvaluatorOutput)
@@ -54,10 +54,10 @@ def from_evaluator(
 ) -> EvaluatorCheck:
     """Return an evaluator of pydantic-evals as a check.
 
-    Unless given, `inputs` are the user's messages (one text, or a list of several),
-    `output` is the agent's last reply and `metadata` the episode's. A truth value passes or
-    fails; a number passes from `threshold` on, by default from the top of its `scale`
-    (0 to 1; a GEval knows its own); a label informs and never fails.
+    By default `inputs` are the user's messages (one text, or a list of several), `output` is
+    the agent's last reply and `metadata` the episode's. A boolean result passes or fails; a
+    number passes at `threshold` or above, by default at the top of its `scale` (0 to 1; a
+    GEval defines its own); a label is informational and never fails.
     """
     return EvaluatorCheck(
         evaluator, expected_output, inputs, output, metadata, threshold, scale, name=name
@@ -66,7 +66,7 @@ def from_evaluator(
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorCheck(BaseCheck):
-    """An evaluator with what its context is made of; see `from_evaluator`."""
+    """An evaluator with the values of its context; see `from_evaluator`."""
 
     evaluator: AnyEvaluator
     expected_output: Any = None
@@ -79,7 +79,7 @@ class EvaluatorCheck(BaseCheck):
     def __post_init__(self) -> None:
         if not isinstance(self.evaluator, Evaluator):
             raise InputError(f"from_evaluator: {self.evaluator!r} is no Evaluator; make one of it")
-        low, _ = self._scale()
+        low, _ = self._get_scale()
         if self.threshold is not None and self.threshold <= low:
             raise InputError(
                 f"from_evaluator: threshold {self.threshold:g} is the bottom of the scale, which "
@@ -89,47 +89,47 @@ class EvaluatorCheck(BaseCheck):
     def assertions(
         self, episode: Episode
     ) -> tuple[Assertion, ...] | Awaitable[tuple[Assertion, ...]]:
-        """Return an assertion for each result, or an awaitable of them where it awaits.
+        """Return an assertion for each result; an awaitable of them for an async evaluator.
 
-        Raises EvaluatorError where the evaluator raises, and InputError where it says
-        nothing, or a number that is not on its scale.
+        Raises EvaluatorError if the evaluator raises, and InputError for an empty result or a
+        number outside the scale.
         """
         if isinstance(self.evaluator, JudgeEvaluator) and get_active_episode() is not None:
-            return self._judged(episode, self.evaluator)
+            return self._ask_judge(episode, self.evaluator)
         evaluator = self.evaluator
-        is_own = type(evaluator).evaluate_async is not Evaluator.evaluate_async
+        has_async = type(evaluator).evaluate_async is not Evaluator.evaluate_async
         try:
-            context = self.context(episode)
-            found = (evaluator.evaluate_async if is_own else evaluator.evaluate)(context)
+            context = self.build_context(episode)
+            found = (evaluator.evaluate_async if has_async else evaluator.evaluate)(context)
         except Exception as error:
-            raise self._error(error, episode) from error
+            raise self._convert_error(error, episode) from error
         if inspect.isawaitable(found):
-            return self._awaited(found, episode)
-        return self._read(found, episode)
+            return self._await_output(found, episode)
+        return self._parse_output(found, episode)
 
-    async def _awaited(
-        self, coming: Awaitable[EvaluatorOutput], episode: Episode
+    async def _await_output(
+        self, awaitable: Awaitable[EvaluatorOutput], episode: Episode
     ) -> tuple[Assertion, ...]:
         try:
-            found = await coming
+            found = await awaitable
         except Exception as error:
-            raise self._error(error, episode) from error
-        return self._read(found, episode)
+            raise self._convert_error(error, episode) from error
+        return self._parse_output(found, episode)
 
-    async def _judged(self, episode: Episode, judge: JudgeEvaluator) -> tuple[Assertion, ...]:
-        """Let the episode's engine ask the judge's model, so that it is recorded and counted."""
+    async def _ask_judge(self, episode: Episode, judge: JudgeEvaluator) -> tuple[Assertion, ...]:
+        """Ask the judge's model through the episode's engine, which records and counts it."""
         named = judge.model or llm_as_a_judge._default_model  # noqa: SLF001 - it can only be set
         model = await get_running_engine(self._label).judge_model(named)
         asked = dataclasses.replace(judge, model=model)
-        return await self._awaited(asked.evaluate_async(self.context(episode)), episode)
+        return await self._await_output(asked.evaluate_async(self.build_context(episode)), episode)
 
-    def context(self, episode: Episode) -> EvaluatorContext[Any, Any, Any]:
-        """Return what the evaluator gets to see of an episode."""
-        said = [text for exchange in split_exchanges(episode) for text in exchange.said]
-        spoken = said[0] if len(said) == 1 else said
+    def build_context(self, episode: Episode) -> EvaluatorContext[Any, Any, Any]:
+        """Build the evaluator's context from an episode."""
+        texts = [text for exchange in split_exchanges(episode) for text in exchange.user_texts]
+        messages = texts[0] if len(texts) == 1 else texts
         return EvaluatorContext(
             name=episode.scenario_id,
-            inputs=spoken if self.inputs is None else self.inputs,
+            inputs=messages if self.inputs is None else self.inputs,
             output=_get_last_reply(episode) if self.output is None else self.output,
             expected_output=self.expected_output,
             metadata=dict(episode.metadata) if self.metadata is None else self.metadata,
@@ -143,7 +143,7 @@ class EvaluatorCheck(BaseCheck):
     def _label(self) -> str:
         return self.evaluator.get_default_evaluation_name()
 
-    def _error(self, error: Exception, episode: Episode) -> AgentEvalError:
+    def _convert_error(self, error: Exception, episode: Episode) -> AgentEvalError:
         if isinstance(error, InputError):
             return error
         untimed = (
@@ -151,8 +151,8 @@ class EvaluatorCheck(BaseCheck):
         )
         return EvaluatorError(f"evaluator {self._label}: {describe_error(error)}{untimed}")
 
-    def _read(self, output: object, episode: Episode) -> tuple[Assertion, ...]:
-        """Return the assertions of an evaluator's output."""
+    def _parse_output(self, output: object, episode: Episode) -> tuple[Assertion, ...]:
+        """Convert an evaluator's output to assertions."""
         try:
             found = _OUTPUT.validate_python(output)
         except ValidationError as error:
@@ -165,31 +165,33 @@ class EvaluatorCheck(BaseCheck):
                 f"evaluator {self._label}: it returned nothing to check; give it what it compares "
                 "with, such as from_evaluator(…, expected_output=…)"
             )
-        return tuple(self._one(key, value, episode) for key, value in named.items())
+        return tuple(self._convert_result(key, value, episode) for key, value in named.items())
 
-    def _one(self, key: str, result: Any, episode: Episode) -> Assertion:
+    def _convert_result(self, key: str, result: Any, episode: Episode) -> Assertion:
         value = result.value if isinstance(result, EvaluationReason) else result
-        said = result.reason if isinstance(result, EvaluationReason) else None
+        given = result.reason if isinstance(result, EvaluationReason) else None
         if isinstance(value, bool):
             seen = format_value(_get_last_reply(episode) if self.output is None else self.output)
-            reason = said or f"{'true' if value else 'false'} of {seen}"
-            return self._assertion(key, value, reason)
+            reason = given or f"{'true' if value else 'false'} of {seen}"
+            return self._build_assertion(key, value, reason)
         if isinstance(value, str):
-            return self._assertion(key, True, f"{format_value(value)}{f': {said}' if said else ''}")
-        return self._number(key, value, said)
+            reason = f"{format_value(value)}{f': {given}' if given else ''}"
+            return self._build_assertion(key, True, reason)
+        return self._convert_number(key, value, given)
 
-    def _number(self, key: str, value: float, said: str | None) -> Assertion:
-        low, high = self._scale()
+    def _convert_number(self, key: str, value: float, given: str | None) -> Assertion:
+        low, high = self._get_scale()
         if not math.isfinite(value) or not low <= value <= high:
             raise InputError(
                 f"evaluator {self._label}: {key} is {value:g}, which is not from {low:g} to "
                 f"{high:g}; give its scale, from_evaluator(…, scale=(lowest, highest))"
             )
         least = high if self.threshold is None else self.threshold
-        reason = f"{value:g}, passes from {least:g}{f': {said}' if said else ''}"
-        return self._assertion(key, value >= least, reason, score=(value - low) / (high - low))
+        reason = f"{value:g}, passes from {least:g}{f': {given}' if given else ''}"
+        score = (value - low) / (high - low)
+        return self._build_assertion(key, value >= least, reason, score=score)
 
-    def _scale(self) -> tuple[float, float]:
+    def _get_scale(self) -> tuple[float, float]:
         if self.scale is not None:
             return self.scale
         return self.evaluator.score_range if isinstance(self.evaluator, GEval) else (0.0, 1.0)
@@ -200,7 +202,7 @@ def _get_last_reply(episode: Episode) -> str:
 
 
 def _measure_seconds(episode: Episode) -> float:
-    """Return the agent's time; NaN where it was not measured, which no limit lets pass."""
+    """Return the agent's time; NaN if it was not measured, so that no limit passes."""
     if episode.duration_ms is not None:
         return episode.duration_ms / 1000
     measured = episode.trajectory.latencies_ms if episode.trajectory is not None else ()

@@ -1,4 +1,4 @@
-"""An episode as exchanges: what the user said, and what the agent did and said upon it."""
+"""An episode's trajectory split into exchanges: a user's message and the agent's response."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ci_agent_eval.contract.trajectory import ToolCall, Turn
 
 @dataclass(frozen=True, slots=True)
 class EpisodeExchange:
-    """One message of the user (or none, where the agent speaks first) and what followed."""
+    """A message of the user (none if the agent speaks first) and the agent's response."""
 
-    said: tuple[str, ...]
-    """The user's words; more than one text where the user spoke again before the agent."""
+    user_texts: tuple[str, ...]
+    """The user's texts; several if the user wrote again before the agent answered."""
     turns: tuple[Turn, ...]
     """The agent's turns."""
 
     @property
     def reply(self) -> str:
-        """The last text of the agent; empty where it has none."""
+        """The agent's last text; empty if there is none."""
         texts = (turn.content for turn in reversed(self.turns) if turn.content.strip())
         return next(texts, "")
 
@@ -30,7 +30,7 @@ class EpisodeExchange:
 
 
 def split_exchanges(episode: Episode) -> tuple[EpisodeExchange, ...]:
-    """Return the exchanges of an episode, in order; none without a trajectory."""
+    """Split an episode into exchanges, in order; none without a trajectory."""
     found: list[tuple[list[str], list[Turn]]] = []
     for turn in get_turns(episode):
         if turn.role == "user" and (not found or found[-1][1]):
@@ -41,7 +41,9 @@ def split_exchanges(episode: Episode) -> tuple[EpisodeExchange, ...]:
             if not found:
                 found.append(([], []))
             found[-1][1].append(turn)
-    return tuple(EpisodeExchange(tuple(said), tuple(did)) for said, did in found)
+    return tuple(
+        EpisodeExchange(tuple(user_texts), tuple(agent_turns)) for user_texts, agent_turns in found
+    )
 
 
 def get_turns(episode: Episode) -> tuple[Turn, ...]:
@@ -55,10 +57,10 @@ def get_tool_calls(episode: Episode) -> tuple[ToolCall, ...]:
 
 
 def get_replies(episode: Episode) -> tuple[str, ...]:
-    """Return the agent's reply of each exchange; an empty text where it gave none."""
+    """Return the agent's reply of each exchange; an empty text if it did not reply."""
     return tuple(exchange.reply for exchange in split_exchanges(episode))
 
 
 def get_agent_texts(episode: Episode) -> tuple[str, ...]:
-    """Return all the agent wrote, turn by turn, also what was no reply yet."""
+    """Return the text of each of the agent's turns, also of turns that are no reply yet."""
     return tuple(turn.content for turn in get_turns(episode) if turn.role == "assistant")

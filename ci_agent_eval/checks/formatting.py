@@ -1,4 +1,4 @@
-"""Values in the sentences of reasons: on one line, and short."""
+"""Formatting of values for the reasons of assertions: short, on one line."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.contract.wording import shorten_text
 
 MAX_LENGTH = 120
-"""Characters of one value in a reason; the whole is in the episode."""
+"""Characters of one value in a reason; the episode has the full value."""
 MAX_ITEMS = 5
-"""Values of one list in a reason; the rest is counted."""
+"""Items of one list in a reason; further items are counted."""
 
 
 def format_value(value: Any) -> str:
-    """Return a value as JSON on one line, cut with a mark where it is long."""
+    """Return a value as JSON on one line, truncated with a mark if it is long."""
     return truncate_text(json.dumps(to_jsonable(value), ensure_ascii=False))
 
 
 def truncate_text(text: str, length: int = MAX_LENGTH) -> str:
-    """Return a text on one line, or its beginning and a mark where it was cut."""
+    """Return a text on one line, truncated with a mark if it is longer than `length`."""
     return shorten_text(text, length)
 
 
 def format_list(items: Iterable[object]) -> str:
-    """Return the first items with commas between, and how many more there are."""
-    every = [str(item) for item in items]
-    more = f" and {len(every) - MAX_ITEMS} more" if len(every) > MAX_ITEMS else ""
-    return ", ".join(every[:MAX_ITEMS]) + more
+    """Join the first items with commas, and append the number of further items."""
+    texts = [str(item) for item in items]
+    more = f" and {len(texts) - MAX_ITEMS} more" if len(texts) > MAX_ITEMS else ""
+    return ", ".join(texts[:MAX_ITEMS]) + more
 
 
 def format_call(call: ToolCall) -> str:
-    """Return a call as one would write it: `refund(order_id=1001)`."""
+    """Return a call in Python's notation: `refund(order_id=1001)`."""
     given = call.arguments
     if not isinstance(given, dict):
         return truncate_text(f"{call.name}({'' if given is None else json.dumps(given)})")
@@ -43,5 +43,5 @@ def format_call(call: ToolCall) -> str:
 
 
 def format_times(count: int) -> str:
-    """Return how often: `once`, `twice`, `3 times`."""
+    """Return a count as an adverb: `never`, `once`, `twice`, `3 times`."""
     return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -1,4 +1,4 @@
-"""No run of a whole pytest suite: a policy that any recorded trajectory can be held against."""
+"""The check that an agent never runs a whole pytest suite."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ci_agent_eval.steering.policy import model as steering
 from ci_agent_eval.steering.policy.command_extraction import detect_full_suite, extract_commands
 
 _SHOWN = 5
-"""Runs that a reason names; of more it says how many."""
+"""Runs that a reason lists; further runs are counted."""
 _LONGEST = 200
-"""Characters of a command that are shown."""
+"""Characters of a command in a reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +26,18 @@ class _FullSuiteRun:
     """A call that runs, or would have run, the whole suite."""
 
     turn: int
-    """Which turn of the agent, from 1."""
+    """Number of the agent's turn, from 1."""
     finding: steering.DetectionResult
     steered: bool
 
 
 @dataclass(frozen=True, slots=True)
 class NoFullSuiteRun(BaseCheck):
-    """The agent runs no whole pytest suite; what steering held back did not run.
+    """The agent never runs the whole pytest suite; calls that steering blocked did not run.
 
-    `attempts=True` forbids what was held back as well. `tools` says what tools of other names
-    are, by one that steering knows: `{"tests_execute": "pytest", "sh": "bash"}`. An episode
-    without any call that runs commands fails, unless `optional=True` says that none is expected:
+    `attempts=True` forbids blocked calls as well. `tools` maps names of the agent's tools to
+    tools that steering knows: `{"tests_execute": "pytest", "sh": "bash"}`. An episode without
+    any call that runs commands fails, unless `optional=True` says that none is expected:
     a check that does not know the agent's shell must not pass.
     """
 
@@ -54,45 +54,44 @@ class NoFullSuiteRun(BaseCheck):
         set_fields(self, tools=dict(self.tools))
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
-        """Return one assertion; its reason names turns and commands."""
-        found = list(self._runs(episode))
+        """Return one assertion; its reason lists turns and commands."""
+        found = list(self._find_runs(episode))
         wrong = [run for run in found if self.attempts or not run.steered]
-        held = sum(run.steered for run in found)
-        unseen = not self.optional and not self._judges_any(episode)
-        if unseen:
+        steered = sum(run.steered for run in found)
+        is_unknown = not self.optional and not self._has_commands(episode)
+        if is_unknown:
             reason = _explain_no_commands(episode)
         elif wrong:
             reason = "; ".join(map(_describe_run, wrong[:_SHOWN]))
             reason += f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        elif held:
-            reason = f"no call ran it; {pluralize(held, 'attempt')} held back"
+        elif steered:
+            reason = f"no call ran it; {pluralize(steered, 'attempt')} held back"
         else:
             reason = "no call ran it"
-        says = "never tries to run" if self.attempts else "never runs"
-        return (
-            self._assertion(f"{says} the whole pytest suite", not wrong and not unseen, reason),
-        )
+        predicate = "never tries to run" if self.attempts else "never runs"
+        statement = f"{predicate} the whole pytest suite"
+        return (self._build_assertion(statement, not wrong and not is_unknown, reason),)
 
-    def _judges_any(self, episode: Episode) -> bool:
+    def _has_commands(self, episode: Episode) -> bool:
         return any(
-            extract_commands(self._known(call), self.rules.shell_tools)
+            extract_commands(self._translate_call(call), self.rules.shell_tools)
             for call in get_tool_calls(episode)
         )
 
-    def _known(self, call: ToolCall) -> steering.ToolCallRequest:
+    def _translate_call(self, call: ToolCall) -> steering.ToolCallRequest:
         return steering.ToolCallRequest(self.tools.get(call.name, call.name), call.arguments)
 
-    def _runs(self, episode: Episode) -> Iterator[_FullSuiteRun]:
-        agents = (turn for turn in get_turns(episode) if turn.role == "assistant")
-        for number, turn in enumerate(agents, start=1):
+    def _find_runs(self, episode: Episode) -> Iterator[_FullSuiteRun]:
+        agent_turns = (turn for turn in get_turns(episode) if turn.role == "assistant")
+        for number, turn in enumerate(agent_turns, start=1):
             for call in turn.tool_calls:
-                finding = self._finding(call)
+                finding = self._classify_call(call)
                 if finding.full_suite:
                     yield _FullSuiteRun(number, finding, call.steered_by is not None)
 
-    def _finding(self, call: ToolCall) -> steering.DetectionResult:
+    def _classify_call(self, call: ToolCall) -> steering.DetectionResult:
         try:
-            return detect_full_suite(self._known(call), self.rules)
+            return detect_full_suite(self._translate_call(call), self.rules)
         except ModuleNotFoundError as error:
             raise missing_package_error("NoFullSuiteRun", str(error.name), "steering") from error
 
@@ -107,6 +106,6 @@ def _explain_no_commands(episode: Episode) -> str:
 
 def _describe_run(run: _FullSuiteRun) -> str:
     command = run.finding.command or ""
-    shown = command if len(command) <= _LONGEST else f"{command[: _LONGEST - 1]}…"
-    held = ", held back" if run.steered else ""
-    return f"turn {run.turn}: `{shown}` ({run.finding.reason}{held})"
+    shortened = command if len(command) <= _LONGEST else f"{command[: _LONGEST - 1]}…"
+    steered = ", held back" if run.steered else ""
+    return f"turn {run.turn}: `{shortened}` ({run.finding.reason}{steered})"

@@ -1,7 +1,7 @@
-"""Values held against a JSON Schema; the only home of jsonschema.
+"""Validation against a JSON Schema; the only module that imports jsonschema.
 
-References are resolved in the schema itself and in the drafts' own metaschemas. Nothing is
-ever fetched: a reference that leads elsewhere is refused when the check is made.
+References are resolved in the schema itself and in the drafts' metaschemas. Nothing is fetched:
+any other reference is refused when the check is created.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _REFERENCES = ("$ref", "$dynamicRef")
 def build_schema_validator(
     owner: str, schema: Mapping[str, Any] | bool
 ) -> Callable[[Any], list[str]]:
-    """Return what lists the problems of a JSON value, each with its path.
+    """Build a validator, which lists the problems of a JSON value, each with its path.
 
-    The draft is 2020-12 unless `$schema` names another. Raises InputError for a schema that
-    is none, and where jsonschema is not installed.
+    The draft is 2020-12 unless `$schema` names another. Raises InputError for an invalid schema,
+    and if jsonschema is not installed.
     """
     try:
-        from jsonschema import validators  # noqa: PLC0415 - no check brings it before one is made
+        from jsonschema import validators  # noqa: PLC0415 - imported when a check needs it
         from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
         user = f"{owner}: a JSON Schema"
@@ -42,19 +42,16 @@ def build_schema_validator(
         raise InputError(f"{owner}: the schema is none: {_describe_error(error)}") from error
     validator = draft(own, registry=_build_registry(owner, own, draft.META_SCHEMA["$schema"]))
 
-    def problems(value: Any) -> list[str]:
-        return sorted(map(_describe_error, validator.iter_errors(value)))
-
-    return problems
+    return lambda value: sorted(map(_describe_error, validator.iter_errors(value)))
 
 
 def _describe_error(error: Any) -> str:
-    """Return where an error is and what it says."""
+    """Return an error's path and message."""
     return f"{error.json_path}: {error.message}"
 
 
 def _build_registry(owner: str, schema: Schema, dialect: str) -> SchemaRegistry:
-    """Return what references are looked up in. Raises InputError for one that leads elsewhere."""
+    """Build the registry that resolves references. Raises InputError for an unresolvable one."""
     from jsonschema_specifications import (  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
         REGISTRY,
     )

@@ -1,4 +1,4 @@
-"""What a check is: it turns an episode into assertions with reasons."""
+"""The protocol of checks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ci_agent_eval.contract.episode import Assertion, Episode
 
 @runtime_checkable
 class Check(Protocol):
-    """Something that looks at an episode and says what it found."""
+    """An object that turns an episode into assertions with reasons."""
 
     def assertions(
         self, episode: Episode
     ) -> tuple[Assertion, ...] | Awaitable[tuple[Assertion, ...]]:
-        """Return an assertion for each thing that was checked, each with its reason: at least one.
+        """Return at least one assertion, each with its reason.
 
-        A check that needs a model returns an awaitable of them. One that cannot check
-        (a broken judge) raises: it never scores 0 for what is not the agent's fault.
+        A check that needs a model returns an awaitable of them. A check that cannot decide
+        (a broken judge) raises instead of returning a score of 0: it is no agent failure.
         """

@@ -1,4 +1,4 @@
-"""Values held against a pydantic model, or any type that pydantic validates."""
+"""Validation against a pydantic model, or any type that pydantic validates."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ci_agent_eval.errors import InputError
 
 
 def build_model_validator(owner: str, model: Any) -> Callable[[Any], list[str]]:
-    """Return what lists the problems of a JSON value, each with its path.
+    """Build a validator, which lists the problems of a JSON value, each with its path.
 
-    Values are read as pydantic reads JSON: a text may be a date. Raises InputError for a
+    Values are validated in pydantic's JSON mode: a text may be a date. Raises InputError for a
     type that pydantic cannot validate.
     """
     try:
@@ -27,7 +27,7 @@ def build_model_validator(owner: str, model: Any) -> Callable[[Any], list[str]]:
             f"{error.message}"
         ) from error
 
-    def problems(value: Any) -> list[str]:
+    def find_problems(value: Any) -> list[str]:
         try:
             adapter.validate_json(json.dumps(value))
         except ValidationError as error:
@@ -37,9 +37,9 @@ def build_model_validator(owner: str, model: Any) -> Callable[[Any], list[str]]:
             ]
         return []
 
-    return problems
+    return find_problems
 
 
 def _format_path(parts: tuple[int | str, ...]) -> str:
-    """Return a path as JSON Schema's errors write theirs: `$.lines[0].price`."""
+    """Return a path in the notation of jsonschema's errors: `$.lines[0].price`."""
     return "$" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts)

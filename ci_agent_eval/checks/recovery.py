@@ -1,4 +1,4 @@
-"""What an agent makes of a tool's error."""
+"""The check that an agent recovers from tool errors, or reports them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ SAYS_SO = re.compile(
     r"| not)|did(n['\N{RIGHT SINGLE QUOTATION MARK}]t| not) work|not (found|possible))\b",
     re.IGNORECASE,
 )
-"""How an agent says, in English, that something did not work."""
+"""English phrases by which an agent reports a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorRecovery(BaseCheck):
-    """After each error of a tool, that tool is called again and works, or the reply says so.
+    """After each tool error, the agent calls the tool again with success, or reports the error.
 
-    `says_so` is what such a reply has to match. `tools` narrows it to some. The score is
-    the share of errors that were made good.
+    `says_so` is the pattern of a report. `tools` limits the check to some tools. The score is
+    the share of errors that were recovered or reported.
     """
 
     tools: Texts = ()
@@ -49,8 +49,8 @@ class ErrorRecovery(BaseCheck):
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        failed = list(self._errors(episode))
-        left = [
+        failed = list(self._find_errors(episode))
+        unrecovered = [
             f"{format_call(call)}: {format_value(call.error)}" for call, good in failed if not good
         ]
         reason = (
@@ -58,26 +58,27 @@ class ErrorRecovery(BaseCheck):
             if failed
             else "no tool reported an error"
         )
-        if left:
-            reason = f"never made good, nor told: {format_list(left)}"
-        score = compute_share(len(failed) - len(left), len(failed))
-        return (self._assertion("recovers from errors of tools", not left, reason, score=score),)
+        if unrecovered:
+            reason = f"never made good, nor told: {format_list(unrecovered)}"
+        score = compute_share(len(failed) - len(unrecovered), len(failed))
+        statement = "recovers from errors of tools"
+        return (self._build_assertion(statement, not unrecovered, reason, score=score),)
 
-    def _errors(self, episode: Episode) -> Iterator[tuple[ToolCall, bool]]:
-        """Yield each call that failed, and whether that was made good."""
-        every = get_turns(episode)
-        for at, turn in enumerate(every):
+    def _find_errors(self, episode: Episode) -> Iterator[tuple[ToolCall, bool]]:
+        """Yield each failed call, and whether it was recovered or reported."""
+        turns = get_turns(episode)
+        for index, turn in enumerate(turns):
             for number, call in enumerate(turn.tool_calls, 1):
                 if call.error is None or (self.tools and call.name not in self.tools):
                     continue
                 later = (
                     *turn.tool_calls[number:],
-                    *(c for t in every[at + 1 :] for c in t.tool_calls),
+                    *(c for t in turns[index + 1 :] for c in t.tool_calls),
                 )
                 worked = any(c.name == call.name and not c.has_failed for c in later)
-                yield call, worked or self._told(every[at:])
+                yield call, worked or self._is_reported(turns[index:])
 
-    def _told(self, since: Sequence[Turn]) -> bool:
-        """Say whether the agent, from the turn of the error on, says that it did not work."""
+    def _is_reported(self, since: Sequence[Turn]) -> bool:
+        """Return whether the agent reports the failure, from the turn of the error on."""
         assert isinstance(self.says_so, re.Pattern)  # noqa: S101 - `__post_init__` compiled it
         return any(t.role == "assistant" and self.says_so.search(t.content) for t in since)

@@ -1,4 +1,4 @@
-"""Calls an agent makes again: single ones, and sequences that go round."""
+"""Checks for repeated calls: single calls, and sequences in a loop."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ci_agent_eval.contract.wording import pluralize
 
 @dataclass(frozen=True, slots=True)
 class RepeatedCalls(BaseCheck):
-    """The agent makes at most so many calls that it made before, arguments included.
+    """The agent repeats at most `at_most` calls (same tool, same arguments).
 
-    A call after the same one failed, or was held back by steering, is a retry and no repeat.
-    Tools in `ignore` may be called as often as one likes: what they tell changes. The score
-    is the share of calls that are no repeats.
+    A call after the same call failed, or was blocked by steering, is a retry and no repeat.
+    `ignore` lists tools that may be repeated, for example because their results change. The
+    score is the share of calls that are no repeats.
     """
 
     at_most: int = 0
@@ -39,10 +39,10 @@ class RepeatedCalls(BaseCheck):
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        made = [call for call in get_tool_calls(episode) if call.name not in self.ignore]
+        calls = [call for call in get_tool_calls(episode) if call.name not in self.ignore]
         seen: dict[str, ToolCall] = {}
         repeats = []
-        for call in made:
+        for call in calls:
             before = seen.get(_build_call_key(call))
             if before is not None and not before.has_failed:
                 repeats.append(format_call(call))
@@ -50,24 +50,24 @@ class RepeatedCalls(BaseCheck):
         reason = (
             f"made again: {format_list(repeats)}"
             if repeats
-            else f"{pluralize(len(made), 'call')}, none again"
+            else f"{pluralize(len(calls), 'call')}, none again"
         )
-        says = (
+        statement = (
             f"repeats calls at most {format_times(self.at_most)}"
             if self.at_most
             else "repeats no call"
         )
-        score = compute_share(len(made) - len(repeats), len(made))
+        score = compute_share(len(calls) - len(repeats), len(calls))
         passed = len(repeats) <= self.at_most
-        return (self._assertion(says, passed, reason, score=score),)
+        return (self._build_assertion(statement, passed, reason, score=score),)
 
 
 @dataclass(frozen=True, slots=True)
 class Loops(BaseCheck):
     """No sequence of calls is made more than `at_most` times in a row, arguments included.
 
-    Sequences of up to `longest` calls are looked for. The score is the share of calls that
-    are not beyond a sequence's first `at_most` rounds.
+    Sequences of up to `longest` calls are searched. The score is the share of calls that are
+    not in excess of a sequence's first `at_most` rounds.
     """
 
     at_most: int = 2
@@ -79,27 +79,27 @@ class Loops(BaseCheck):
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        made = get_tool_calls(episode)
-        keys = [_build_call_key(call) for call in made]
+        calls = get_tool_calls(episode)
+        keys = [_build_call_key(call) for call in calls]
         worst: tuple[int, int, int] = (0, 0, 0)
         for length in range(1, self.longest + 1):
             rounds, start = _find_longest_run(keys, length)
-            beyond = (rounds - self.at_most) * length
-            if rounds > self.at_most and beyond > worst[0]:
-                worst = (beyond, start, length)
-        beyond, start, length = worst
-        says = f"makes no sequence of calls more than {format_times(self.at_most)} in a row"
-        reason = f"{pluralize(len(made), 'call')}, no loop"
-        if beyond:
-            rounds = self.at_most + beyond // length
-            cycle = format_list(map(format_call, made[start : start + length]))
+            excess = (rounds - self.at_most) * length
+            if rounds > self.at_most and excess > worst[0]:
+                worst = (excess, start, length)
+        excess, start, length = worst
+        statement = f"makes no sequence of calls more than {format_times(self.at_most)} in a row"
+        reason = f"{pluralize(len(calls), 'call')}, no loop"
+        if excess:
+            rounds = self.at_most + excess // length
+            cycle = format_list(map(format_call, calls[start : start + length]))
             reason = f"{format_times(rounds)} in a row: {cycle}"
-        score = compute_share(len(made) - beyond, len(made))
-        return (self._assertion(says, not beyond, reason, score=score),)
+        score = compute_share(len(calls) - excess, len(calls))
+        return (self._build_assertion(statement, not excess, reason, score=score),)
 
 
 def _find_longest_run(keys: Sequence[str], length: int) -> tuple[int, int]:
-    """Return the most whole rounds of a cycle of so many calls, and where they begin."""
+    """Return the most complete rounds of a cycle of `length` calls, and their start index."""
     best, start, equal = (1, 0), 0, 0
     for at in range(length, len(keys)):
         if keys[at] == keys[at - length]:
@@ -112,5 +112,5 @@ def _find_longest_run(keys: Sequence[str], length: int) -> tuple[int, int]:
 
 
 def _build_call_key(call: ToolCall) -> str:
-    """Return what two calls have in common when they are the same: name and arguments."""
+    """Return a text that is equal for calls with the same name and arguments."""
     return json.dumps([call.name, call.arguments], sort_keys=True)

@@ -1,14 +1,15 @@
-"""Rubrics: checks that a model decides. The running episode's engine asks it. Pure."""
+"""Rubrics: checks that a judge model decides, through the running episode's engine. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from ci_agent_eval.checks.base import BaseCheck, require_known, require_threshold
+from ci_agent_eval.checks.base import BaseCheck, require_threshold
 from ci_agent_eval.checks.formatting import truncate_text
 from ci_agent_eval.contract import fields
 from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.fields import require_one_of
 from ci_agent_eval.errors import AgentEvalError, InputError
 from ci_agent_eval.recording.active_episode import get_active_episode
 
@@ -17,15 +18,15 @@ ENGINE_FIXTURE = "aitest_run"
 
 
 class JudgeError(AgentEvalError):
-    """A judge gave no verdict: its model failed, refused, or gave an unusable answer.
+    """Raised if a judge gives no verdict: its model failed, refused, or answered nonsense.
 
-    The episode is an infrastructure error; it says nothing about the agent.
+    The episode is an infrastructure error, not an agent failure.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeVerdict:
-    """The verdict of a judge."""
+    """A judge's verdict."""
 
     passed: bool
     score: float
@@ -38,14 +39,14 @@ RubricScope = Literal["reply", "conversation"]
 
 @dataclass(frozen=True, slots=True)
 class Rubric(BaseCheck):
-    """What the agent wrote keeps a rubric, says a model: `await check(Rubric("…", model=…))`.
+    """The agent's text satisfies a rubric, as a model judges: `await check(Rubric("…", model=…))`.
 
-    The model is asked by the running episode's engine: within rate limits, from its
-    cassette, its tokens and cost counted as the judge's. `of` is the last reply (with the
-    user's messages) or the whole conversation; `expected` is an answer to hold it against.
-    It passes by the judge's verdict, or with a `threshold` by the judge's score.
+    The running episode's engine asks the model: within rate limits, from its cassette, its
+    tokens and cost counted as the judge's. `of` is the last reply (with the user's messages) or
+    the whole conversation; `expected` is a reference answer. It passes by the judge's verdict,
+    or with a `threshold` by the judge's score.
 
-    A judge that fails, refuses or answers nonsense raises JudgeError.
+    Raises JudgeError if the judge fails, refuses or answers nonsense.
     """
 
     rubric: str
@@ -55,22 +56,22 @@ class Rubric(BaseCheck):
     expected: str | None = None
     threshold: float | None = None
     timeout_s: float | None = 60.0
-    """The longest it may take; waiting for rate limits is not counted."""
+    """Time limit; waiting for rate limits is not counted."""
 
     def __post_init__(self) -> None:
         fields.require_text("Rubric", "rubric", self.rubric)
-        require_known("Rubric", "of", self.of, get_args(RubricScope))
+        require_one_of("Rubric", "of", self.of, get_args(RubricScope))
         if self.threshold is not None:
             require_threshold("Rubric", self.threshold)
         if self.timeout_s is not None:
             fields.require_seconds("Rubric", "timeout_s", self.timeout_s)
 
     async def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
-        """Return the judge's verdict. Raises JudgeError where there is none."""
+        """Return the judge's verdict. Raises JudgeError if there is none."""
         verdict = await get_running_engine("Rubric").judge(self, episode)
         passed = verdict.passed if self.threshold is None else verdict.score >= self.threshold
-        says = f"rubric: {truncate_text(self.rubric)}"
-        return (self._assertion(says, passed, verdict.reason, score=verdict.score),)
+        statement = f"rubric: {truncate_text(self.rubric)}"
+        return (self._build_assertion(statement, passed, verdict.reason, score=verdict.score),)
 
 
 class JudgeLoop(Protocol):
@@ -78,7 +79,7 @@ class JudgeLoop(Protocol):
 
     @property
     def is_running(self) -> bool:
-        """Whether the caller runs on it."""
+        """Whether the caller runs on this loop."""
 
 
 class EngineFixture(Protocol):
@@ -86,7 +87,7 @@ class EngineFixture(Protocol):
 
     @property
     def loop(self) -> JudgeLoop:
-        """The loop that the engine's session lives on."""
+        """The event loop of the engine's session."""
 
     async def judge(self, rubric: Rubric, episode: Episode) -> JudgeVerdict:
         """Ask the rubric's model. Raises JudgeError and InputError."""

@@ -1,4 +1,4 @@
-"""Replies and arguments that have to be of a shape: a JSON Schema or a pydantic model."""
+"""Checks that replies and arguments match a JSON Schema or a pydantic model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Shape = Any
 any type that pydantic validates, such as a dataclass or `list[Order]`."""
 
 Validator = Callable[[Any], list[str]]
-"""Lists what is wrong with a JSON value, each with its path; nothing for one that conforms."""
+"""Lists the problems of a JSON value, each with its path; empty for a valid one."""
 
 _FENCED = re.compile(r"\s*```(?:json)?[^\S\n]*\n(.*)\n\s*```\s*", re.DOTALL)
 
@@ -28,14 +28,14 @@ _FENCED = re.compile(r"\s*```(?:json)?[^\S\n]*\n(.*)\n\s*```\s*", re.DOTALL)
 class ReplyShape(BaseCheck):
     """The agent's reply is JSON of this shape: the last one, every one, or the n-th (from 1).
 
-    `fenced` also takes JSON in a Markdown code block. The score is the share of the replies
-    that conform. An episode without such a reply fails.
+    `fenced` also accepts JSON in a Markdown code block. The score is the share of the replies
+    that conform. An episode without the reply fails.
     """
 
     shape: Shape
     which: Literal["last", "every"] | int = "last"
     fenced: bool = False
-    _problems: Validator = field(init=False, repr=False, compare=False)
+    _validate: Validator = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         is_number = isinstance(self.which, int) and not isinstance(self.which, bool)
@@ -43,38 +43,38 @@ class ReplyShape(BaseCheck):
             raise InputError(
                 f"ReplyShape.which: must be last, every or a number from 1, got {self.which!r}"
             )
-        set_fields(self, _problems=build_validator("ReplyShape", self.shape))
+        set_fields(self, _validate=build_validator("ReplyShape", self.shape))
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
         every = list(enumerate(get_replies(episode), 1))
-        says = f"{self._whose()} {describe_shape(self.shape)}"
-        looked = every[-1:] if self.which == "last" else every
+        statement = f"{self._describe_reply()} {describe_shape(self.shape)}"
+        selected = every[-1:] if self.which == "last" else every
         if isinstance(self.which, int):
-            looked = every[self.which - 1 : self.which]
-        if not looked:
+            selected = every[self.which - 1 : self.which]
+        if not selected:
             given = (
                 f"the agent replied {format_times(len(every))}"
                 if every
                 else "the agent never replied"
             )
-            return (self._assertion(says, False, given),)
-        found = {number: self._wrong_with(text) for number, text in looked}
-        wrong = [f"reply {number}: {what}" for number, what in found.items() if what]
+            return (self._build_assertion(statement, False, given),)
+        found = {number: self._find_problem(text) for number, text in selected}
+        wrong = [f"reply {number}: {problem}" for number, problem in found.items() if problem]
         reason = "; ".join(wrong[:3]) if wrong else "it conforms"
-        score = compute_share(len(looked) - len(wrong), len(looked))
-        return (self._assertion(says, not wrong, reason, score=score),)
+        score = compute_share(len(selected) - len(wrong), len(selected))
+        return (self._build_assertion(statement, not wrong, reason, score=score),)
 
-    def _whose(self) -> str:
+    def _describe_reply(self) -> str:
         if self.which == "every":
             return "every reply is"
         return "the last reply is" if self.which == "last" else f"reply {self.which} is"
 
-    def _wrong_with(self, text: str) -> str | None:
+    def _find_problem(self, text: str) -> str | None:
         fence = _FENCED.fullmatch(text) if self.fenced else None
         try:
             value = json.loads(fence[1] if fence else text, parse_constant=_reject_constant)
-            return format_problems(self._problems(value))
+            return format_problems(self._validate(value))
         except ValueError as error:
             return f"no JSON ({error}): {truncate_text(text, 60) or 'it is empty'}"
         except RecursionError:
@@ -92,28 +92,30 @@ class ArgumentShape(BaseCheck):
     tool: str
     shape: Shape
     optional: bool = False
-    _problems: Validator = field(init=False, repr=False, compare=False)
+    _validate: Validator = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        set_fields(self, _problems=build_validator("ArgumentShape", self.shape))
+        set_fields(self, _validate=build_validator("ArgumentShape", self.shape))
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        made = [call.arguments for call in get_tool_calls(episode) if call.name == self.tool]
-        says = f"arguments of {self.tool} are {describe_shape(self.shape)}"
-        if not made:
-            return (self._assertion(says, self.optional, f"{self.tool} was never called"),)
-        found = [(number, self._problems(given)) for number, given in enumerate(made, 1)]
-        wrong = [f"call {number}: {format_problems(what)}" for number, what in found if what]
-        reason = "; ".join(wrong[:3]) if wrong else f"called {format_times(len(made))}, all conform"
-        score = compute_share(len(made) - len(wrong), len(made))
-        return (self._assertion(says, not wrong, reason, score=score),)
+        arguments = [call.arguments for call in get_tool_calls(episode) if call.name == self.tool]
+        statement = f"arguments of {self.tool} are {describe_shape(self.shape)}"
+        if not arguments:
+            reason = f"{self.tool} was never called"
+            return (self._build_assertion(statement, self.optional, reason),)
+        found = [(number, self._validate(given)) for number, given in enumerate(arguments, 1)]
+        wrong = [f"call {number}: {format_problems(items)}" for number, items in found if items]
+        all_conform = f"called {format_times(len(arguments))}, all conform"
+        reason = "; ".join(wrong[:3]) if wrong else all_conform
+        score = compute_share(len(arguments) - len(wrong), len(arguments))
+        return (self._build_assertion(statement, not wrong, reason, score=score),)
 
 
 def build_validator(owner: str, shape: Shape) -> Validator:
-    """Return what finds the problems of a value. Raises InputError for a shape that is none."""
+    """Build the validator of a shape. Raises InputError for an invalid shape."""
     if isinstance(shape, Mapping | bool):
-        from ci_agent_eval.checks.json_schema import (  # noqa: PLC0415 - it brings jsonschema
+        from ci_agent_eval.checks.json_schema import (  # noqa: PLC0415 - imports jsonschema
             build_schema_validator,
         )
 
@@ -126,7 +128,7 @@ def build_validator(owner: str, shape: Shape) -> Validator:
 
 
 def describe_shape(shape: Shape) -> str:
-    """Return what a reader calls a shape: its title, or its name."""
+    """Return a shape's description for reports: its title, or its name."""
     if isinstance(shape, Mapping):
         title = shape.get("title")
         return f"JSON of the schema {title}" if isinstance(title, str) else "JSON of its schema"
@@ -136,7 +138,7 @@ def describe_shape(shape: Shape) -> str:
 
 
 def format_problems(problems: list[str]) -> str | None:
-    """Return problems as one text; None where there is none."""
+    """Return problems as one text; None if there are none."""
     return format_list(map(truncate_text, problems)) if problems else None
 
 

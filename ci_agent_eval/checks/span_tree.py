@@ -1,9 +1,9 @@
-"""A trajectory as a tree of spans, which pydantic-evals' agentic evaluators read.
+"""A trajectory as a tree of spans for pydantic-evals' agentic evaluators.
 
-The spans are named and filled as PydanticAI's instrumentation (version 3) does it, after
-OpenTelemetry's conventions for generative AI: `chat` for each turn of the agent, and
-`execute_tool` for each call. Their times begin at the epoch and follow the measured
-latencies, so that the same episode gives the same spans.
+Names and attributes follow PydanticAI's instrumentation (version 3) and OpenTelemetry's
+conventions for generative AI: `chat` for each turn of the agent, and `execute_tool` for each
+call. Times start at the epoch and add the measured latencies, so that the same episode gives
+the same spans.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ci_agent_eval.contract.trajectory import ToolCall, Turn
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _SHORTEST = timedelta(microseconds=1)
-"""No span is shorter, so that their order is the order of what happened."""
+"""Minimum duration of a span, so that spans sort in the order of their events."""
 
 Attributes = dict[str, AttributeValue]
 
 
 @dataclass(frozen=True, slots=True)
 class _SpanSource:
-    """What one span tells."""
+    """The values of one span."""
 
     name: str
     attributes: Attributes
@@ -36,7 +36,7 @@ class _SpanSource:
 
 
 def build_span_tree(episode: Episode) -> SpanTree:
-    """Return the spans of an episode: its run, and below it turns and tool calls in order."""
+    """Build the spans of an episode: its run, and below it turns and tool calls in order."""
     now = _EPOCH
     spans = []
     for number, step in enumerate(_list_span_sources(episode), start=2):
@@ -50,7 +50,7 @@ def build_span_tree(episode: Episode) -> SpanTree:
 
 
 def compute_metrics(episode: Episode) -> dict[str, int | float]:
-    """Return the figures that pydantic-evals takes from spans; only those that were measured."""
+    """Return the metrics that pydantic-evals reads from spans; only measured ones."""
     trajectory = episode.trajectory
     turns = trajectory.agent_turns if trajectory is not None else ()
     found: dict[str, int | float] = {"requests": len(turns)}
@@ -77,7 +77,7 @@ def _build_span(step: _SpanSource, number: int, start: datetime, end: datetime) 
 
 
 def _list_span_sources(episode: Episode) -> Iterator[_SpanSource]:
-    """Yield a step for each turn of the agent, and one for each call it made."""
+    """Yield the values of a span for each turn of the agent, and for each of its calls."""
     model = episode.model or "unknown"
     for turn in episode.trajectory.agent_turns if episode.trajectory else ():
         yield _SpanSource(f"chat {model}", _get_turn_attributes(turn, model), turn.latency_ms)

@@ -1,4 +1,4 @@
-"""What an agent has to say, and what it must not."""
+"""Checks for required and forbidden text in the agent's messages."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from ci_agent_eval.checks.exchanges import get_agent_texts
 from ci_agent_eval.checks.formatting import format_list, truncate_text
 from ci_agent_eval.contract.episode import Assertion, Episode
 
-_AROUND = 40
-"""Characters of the agent's text that a reason shows on each side of a find."""
+_CONTEXT_LENGTH = 40
+"""Characters of the agent's text that a reason quotes on each side of a match."""
 
 
 @dataclass(frozen=True, slots=True)
 class _TextCheck(BaseCheck):
-    """Texts and regular expressions that are looked for in all the agent writes.
+    """Base class of checks that search the agent's messages for texts and regular expressions.
 
-    Python's `re` has no time limit: a pattern that nests repeats, such as `(a+)+b`, can take
-    for ever on a text an agent wrote. Such a pattern is the test author's to avoid.
+    Python's `re` has no time limit: a pattern with nested repeats, such as `(a+)+b`, can run
+    forever on an agent's text. Test authors have to avoid such patterns.
     """
 
     texts: Texts = ()
@@ -46,8 +46,8 @@ class _TextCheck(BaseCheck):
         )
         require_any(owner, self.texts, self.patterns)
 
-    def _searched(self) -> Iterator[tuple[str, re.Pattern[str]]]:
-        """Yield what is looked for, as a reader knows it and as an expression."""
+    def _compile_patterns(self) -> Iterator[tuple[str, re.Pattern[str]]]:
+        """Yield the label and the compiled expression of each text and pattern."""
         case = re.IGNORECASE if self.ignore_case else re.NOFLAG
         for text in self.texts:
             yield repr(text), re.compile(re.escape(text), case)
@@ -57,15 +57,15 @@ class _TextCheck(BaseCheck):
 
 @dataclass(frozen=True, slots=True)
 class RequiredText(_TextCheck):
-    """Each of these texts and patterns is somewhere in what the agent wrote.
+    """The agent's messages contain each of these texts and patterns.
 
-    The score is the share that is.
+    The score is the share that was found.
     """
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
         written = get_agent_texts(episode)
-        wanted = list(self._searched())
+        wanted = list(self._compile_patterns())
         missing = [
             label for label, found in wanted if not any(found.search(text) for text in written)
         ]
@@ -73,31 +73,32 @@ class RequiredText(_TextCheck):
         reason = f"not found: {format_list(missing)}" if missing else "the agent wrote it"
         if missing and not any(text.strip() for text in written):
             reason = "the agent wrote nothing"
-        says = f"says {format_list(label for label, _ in wanted)}"
-        return (self._assertion(says, not missing, reason, score=score),)
+        statement = f"says {format_list(label for label, _ in wanted)}"
+        return (self._build_assertion(statement, not missing, reason, score=score),)
 
 
 @dataclass(frozen=True, slots=True)
 class ForbiddenText(_TextCheck):
-    """None of these texts and patterns is anywhere in what the agent wrote."""
+    """The agent's messages contain none of these texts and patterns."""
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        unwanted = list(self._searched())
-        finds = [
+        unwanted = list(self._compile_patterns())
+        matches = [
             f"turn {number} of the agent has {label}: {_quote_match(found)}"
             for number, text in enumerate(get_agent_texts(episode), 1)
             for label, pattern in unwanted
             if (found := pattern.search(text)) is not None
         ]
-        reason = "; ".join(finds[:3]) if finds else "the agent wrote none of it"
-        if len(finds) > 3:
-            reason += f"; and {len(finds) - 3} more"
-        says = f"never says {format_list(label for label, _ in unwanted)}"
-        return (self._assertion(says, not finds, reason),)
+        reason = "; ".join(matches[:3]) if matches else "the agent wrote none of it"
+        if len(matches) > 3:
+            reason += f"; and {len(matches) - 3} more"
+        statement = f"never says {format_list(label for label, _ in unwanted)}"
+        return (self._build_assertion(statement, not matches, reason),)
 
 
 def _quote_match(found: re.Match[str]) -> str:
-    """Return what was found with a little before and after it."""
-    start, end = max(found.start() - _AROUND, 0), min(found.end(), found.start() + _AROUND)
-    return truncate_text("…" * bool(start) + found.string[start : end + _AROUND])
+    """Return a match with some text before and after it."""
+    start = max(found.start() - _CONTEXT_LENGTH, 0)
+    end = min(found.end(), found.start() + _CONTEXT_LENGTH)
+    return truncate_text("…" * bool(start) + found.string[start : end + _CONTEXT_LENGTH])

@@ -1,4 +1,4 @@
-"""Which tools an agent has to call, must not call, and in which order, and how often it may."""
+"""Checks of tool calls: required and forbidden tools, their order, and limits."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class RequiredTools(BaseCheck):
         missing = [tool for tool in self.tools if tool not in set(_get_tool_names(episode))]
         reason = f"never called: {format_list(missing)}" if missing else "all of them were called"
         score = compute_share(len(self.tools) - len(missing), len(self.tools))
-        says = f"calls {format_list(self.tools)}"
-        return (self._assertion(says, not missing, reason, score=score),)
+        statement = f"calls {format_list(self.tools)}"
+        return (self._build_assertion(statement, not missing, reason, score=score),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ class ForbiddenTools(BaseCheck):
             f"{tool} was called {format_times(counts[tool])}" for tool in self.tools if counts[tool]
         ]
         reason = format_list(used) if used else "none of them was called"
-        return (self._assertion(f"never calls {format_list(self.tools)}", not used, reason),)
+        return (self._build_assertion(f"never calls {format_list(self.tools)}", not used, reason),)
 
 
 @dataclass(frozen=True, slots=True)
 class OrderedTools(BaseCheck):
-    """The agent calls these tools in this order, with any others before, between and after.
+    """The agent calls these tools in this order; other calls may come in between.
 
     The score is the share of them that were called in order (longest common subsequence).
     """
@@ -80,22 +80,22 @@ class OrderedTools(BaseCheck):
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        made = _get_tool_names(episode)
-        held = {at for _, at in pair_in_order(made, list(self.tools), lambda a, b: a == b)}
+        names = _get_tool_names(episode)
+        held = {at for _, at in pair_in_order(names, list(self.tools), lambda a, b: a == b)}
         missing = [tool for at, tool in enumerate(self.tools) if at not in held]
-        reason = f"it called {format_list(made) or 'no tools'}"
+        reason = f"it called {format_list(names) or 'no tools'}"
         if missing:
             reason = f"not in its place: {format_list(missing)}; {reason}"
         score = compute_share(len(held), len(self.tools))
-        says = f"calls {' then '.join(self.tools)}"
-        return (self._assertion(says, not missing, reason, score=score),)
+        statement = f"calls {' then '.join(self.tools)}"
+        return (self._build_assertion(statement, not missing, reason, score=score),)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallLimits(BaseCheck):
-    """The agent makes at most so many tool calls, in total and of each tool named.
+    """The agent makes no more tool calls than the limits, in total and per tool.
 
-    One assertion for each limit; over it, the score is the limit's share of the calls.
+    One assertion for each limit; above it, the score is the limit divided by the calls.
     """
 
     total: int | None = None
@@ -111,24 +111,24 @@ class ToolCallLimits(BaseCheck):
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion for each limit, the total first."""
-        made = _get_tool_names(episode)
-        counts = Counter(made)
-        of_tools = [
-            self._held(_describe_limit(tool, limit), counts[tool], limit)
+        names = _get_tool_names(episode)
+        counts = Counter(names)
+        per_tool = [
+            self._assert_limit(_describe_limit(tool, limit), counts[tool], limit)
             for tool, limit in self.per_tool.items()
         ]
         if self.total is None:
-            return tuple(of_tools)
-        says = f"makes at most {pluralize(self.total, 'tool call')}"
-        return (self._held(says, len(made), self.total), *of_tools)
+            return tuple(per_tool)
+        statement = f"makes at most {pluralize(self.total, 'tool call')}"
+        return (self._assert_limit(statement, len(names), self.total), *per_tool)
 
-    def _held(self, says: str, count: int, limit: int) -> Assertion:
+    def _assert_limit(self, statement: str, count: int, limit: int) -> Assertion:
         made = f"called {format_times(count)}" if count else "never called"
         reason = f"{made}, the limit is {limit}"
         if self.name is not None:
-            reason = f"{says}: {reason}"
-        return self._assertion(
-            says, count <= limit, reason, score=min(1.0, compute_share(limit, count))
+            reason = f"{statement}: {reason}"
+        return self._build_assertion(
+            statement, count <= limit, reason, score=min(1.0, compute_share(limit, count))
         )
 
 

@@ -1,4 +1,4 @@
-"""The tool calls of an episode against those of a reference."""
+"""The check that an episode's tool calls match a reference."""
 
 from __future__ import annotations
 
@@ -8,33 +8,28 @@ from typing import Any, Literal, get_args
 
 from ci_agent_eval.checks.alignment import Pairs, pair_in_any_order, pair_in_order
 from ci_agent_eval.checks.arguments import ArgumentRule, arguments_match, validate_rule
-from ci_agent_eval.checks.base import (
-    BaseCheck,
-    compute_share,
-    require_known,
-    require_threshold,
-    set_fields,
-)
+from ci_agent_eval.checks.base import BaseCheck, compute_share, require_threshold, set_fields
 from ci_agent_eval.checks.exchanges import get_tool_calls
 from ci_agent_eval.checks.formatting import format_call, format_list
 from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.fields import require_one_of
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 
 TrajectoryMode = Literal["strict", "unordered", "subset", "superset", "in_order"]
-"""How the calls have to stand to the reference's.
+"""How the calls must relate to the reference's.
 
 `strict`: the same calls in the same order; `unordered`: the same calls in any order;
-`subset`: no call that is not the reference's; `superset`: all of the reference's calls, in
-any order; `in_order`: all of the reference's calls in its order, others between them.
+`subset`: only calls of the reference; `superset`: all calls of the reference, in any order;
+`in_order`: all calls of the reference in its order, with others in between.
 """
 
 CallReference = str | ToolCall | tuple[str, Mapping[str, Any]] | Mapping[str, Any]
-"""A call: a tool's name (any arguments), name and arguments, or a call as it is written down."""
+"""A call: a tool's name (any arguments), a name with arguments, or a call's JSON."""
 
-_SAYS: Mapping[TrajectoryMode, str] = {
+_STATEMENTS: Mapping[TrajectoryMode, str] = {
     "strict": "makes exactly the reference's tool calls",
     "unordered": "makes the reference's tool calls in any order",
     "subset": "makes no tool calls but the reference's",
@@ -45,7 +40,7 @@ _SAYS: Mapping[TrajectoryMode, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _ReferenceCall:
-    """A call of the reference."""
+    """One call of the reference."""
 
     call: ToolCall
     any_arguments: bool = False
@@ -56,12 +51,12 @@ class _ReferenceCall:
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryMatch(BaseCheck):
-    """The tool calls match those of a reference, by a mode and a rule for their arguments.
+    """The tool calls match a reference, by a mode and a rule for their arguments.
 
-    `overrides` gives single tools another rule. The score is the share of calls that pair
-    up: of the reference's (`superset`, `in_order`), of those made (`subset`), or of both
+    `overrides` sets another rule for single tools. The score is the share of paired calls: of
+    the reference's calls (`superset`, `in_order`), of the agent's (`subset`), or of both
     (twice the pairs over all calls, the Dice coefficient). Pairs keep the order (longest
-    common subsequence) in `strict` and `in_order`. It passes from `threshold` on.
+    common subsequence) in `strict` and `in_order`. It passes at `threshold` or above.
     """
 
     reference: Sequence[CallReference] | Trajectory | Episode
@@ -69,19 +64,20 @@ class TrajectoryMatch(BaseCheck):
     arguments: ArgumentRule = "exact"
     overrides: Mapping[str, ArgumentRule] = field(default_factory=dict)
     threshold: float = 1.0
-    _steps: tuple[_ReferenceCall, ...] = field(init=False, repr=False, compare=False)
+    _reference_calls: tuple[_ReferenceCall, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         owner = "TrajectoryMatch"
-        require_known(owner, "mode", self.mode, get_args(TrajectoryMode))
+        require_one_of(owner, "mode", self.mode, get_args(TrajectoryMode))
         require_threshold(owner, self.threshold)
         rules = {
             tool: validate_rule(owner, f"overrides[{tool!r}]", rule)
             for tool, rule in self.overrides.items()
         }
         rule = validate_rule(owner, "arguments", self.arguments)
-        set_fields(self, arguments=rule, overrides=rules, _steps=_parse_reference(self.reference))
-        if not self._steps and self.mode in ("superset", "in_order"):
+        reference_calls = _parse_reference(self.reference)
+        set_fields(self, arguments=rule, overrides=rules, _reference_calls=reference_calls)
+        if not self._reference_calls and self.mode in ("superset", "in_order"):
             raise InputError(
                 f"{owner}.reference: it has no call, and every trajectory holds all of none; name "
                 'at least one, or use mode="strict" for an agent that is to call nothing'
@@ -89,37 +85,40 @@ class TrajectoryMatch(BaseCheck):
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
         """Return one assertion."""
-        made, steps = get_tool_calls(episode), self._steps
+        calls, expected = get_tool_calls(episode), self._reference_calls
         pair = pair_in_order if self.mode in ("strict", "in_order") else pair_in_any_order
-        pairs = pair(made, steps, self._fits)
-        score = self._score(len(pairs), len(made), len(steps))
-        reason = self._reason(made, pairs)
-        return (self._assertion(_SAYS[self.mode], score >= self.threshold, reason, score=score),)
+        pairs = pair(calls, expected, self._is_pair)
+        score = self._compute_score(len(pairs), len(calls), len(expected))
+        reason = self._describe_pairs(calls, pairs)
+        statement, passed = _STATEMENTS[self.mode], score >= self.threshold
+        return (self._build_assertion(statement, passed, reason, score=score),)
 
-    def _fits(self, call: ToolCall, step: _ReferenceCall) -> bool:
-        if call.name != step.call.name:
+    def _is_pair(self, call: ToolCall, reference: _ReferenceCall) -> bool:
+        if call.name != reference.call.name:
             return False
-        rule = self.overrides.get(call.name, "ignore" if step.any_arguments else self.arguments)
-        return arguments_match(call.arguments, step.call.arguments, rule)
+        default = "ignore" if reference.any_arguments else self.arguments
+        rule = self.overrides.get(call.name, default)
+        return arguments_match(call.arguments, reference.call.arguments, rule)
 
-    def _score(self, pairs: int, made: int, wanted: int) -> float:
+    def _compute_score(self, pairs: int, calls: int, wanted: int) -> float:
         if self.mode == "subset":
-            return compute_share(pairs, made)
+            return compute_share(pairs, calls)
         if self.mode in ("superset", "in_order"):
             return compute_share(pairs, wanted)
-        return compute_share(2 * pairs, made + wanted)
+        return compute_share(2 * pairs, calls + wanted)
 
-    def _reason(self, made: Sequence[ToolCall], pairs: Pairs) -> str:
-        """Say how many calls pair up, and which do not, as far as the mode asks for them."""
-        held, wanted = {i for i, _ in pairs}, {j for _, j in pairs}
-        missing = [step for j, step in enumerate(self._steps) if j not in wanted]
-        extra = [call for i, call in enumerate(made) if i not in held]
-        parts = [f"{len(pairs)} of the reference's {pluralize(len(self._steps), 'call')} made"]
+    def _describe_pairs(self, calls: Sequence[ToolCall], pairs: Pairs) -> str:
+        """Describe how many calls pair up, and the unpaired calls that the mode forbids."""
+        paired, wanted = {i for i, _ in pairs}, {j for _, j in pairs}
+        expected = self._reference_calls
+        missing = [call for j, call in enumerate(expected) if j not in wanted]
+        extra = [call for i, call in enumerate(calls) if i not in paired]
+        parts = [f"{len(pairs)} of the reference's {pluralize(len(expected), 'call')} made"]
         if missing and self.mode != "subset":
             parts.append(f"missing: {format_list(missing)}")
         if extra and self.mode not in ("superset", "in_order"):
             parts.append(f"not of the reference: {format_list(map(format_call, extra))}")
-        if missing and len(pair_in_any_order(extra, missing, self._fits)) == len(missing):
+        if missing and len(pair_in_any_order(extra, missing, self._is_pair)) == len(missing):
             parts.append("the order differs")
         return "; ".join(parts)
 
@@ -138,7 +137,7 @@ def _parse_reference(reference: Any) -> tuple[_ReferenceCall, ...]:
 
 
 def _parse_call(item: Any) -> _ReferenceCall:
-    """Read one call of a reference. Raises InputError."""
+    """Parse one call of a reference. Raises InputError."""
     if isinstance(item, str) and item:
         return _ReferenceCall(ToolCall(name=item), any_arguments=True)
     if isinstance(item, ToolCall):

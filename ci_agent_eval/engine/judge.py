@@ -73,7 +73,7 @@ async def _ask_model(
 def _select_judged_text(rubric: Rubric, episode: Episode) -> tuple[str, str]:
     """Return the user's words and what is judged. Raises InputError where there is nothing."""
     every = split_exchanges(episode)
-    said = "\n\n".join(text for exchange in every for text in exchange.said)
+    said = "\n\n".join(text for exchange in every for text in exchange.user_texts)
     if not any(exchange.turns for exchange in every):
         raise InputError("Rubric: the agent has not said anything yet; let it reply first")
     written = every[-1].reply if rubric.of == "reply" else render_judged_conversation(episode)
@@ -84,7 +84,7 @@ def render_judged_conversation(episode: Episode) -> str:
     """Return a conversation as text: who said what, and the tool calls with their results."""
     lines: list[str] = []
     for exchange in split_exchanges(episode):
-        lines += [f"user: {text}" for text in exchange.said]
+        lines += [f"user: {text}" for text in exchange.user_texts]
         for turn in exchange.turns:
             lines += [
                 f"agent calls {format_call(c)} -> {truncate_text(str(_get_call_outcome(c)))}"

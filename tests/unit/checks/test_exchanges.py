@@ -24,7 +24,9 @@ TURNS = st.lists(
 
 
 def parts(*turns):
-    return [(e.said, tuple(t.content for t in e.turns)) for e in split_exchanges(talk(*turns))]
+    return [
+        (e.user_texts, tuple(t.content for t in e.turns)) for e in split_exchanges(talk(*turns))
+    ]
 
 
 def test_an_exchange_is_what_the_user_says_and_what_follows():
@@ -69,6 +71,6 @@ def test_an_episode_without_a_trajectory_has_none():
 @given(TURNS)
 def test_no_turn_is_lost(turns):
     found = split_exchanges(talk(*turns))
-    assert [t for e in found for t in e.said] == [t for t in turns if isinstance(t, str)]
+    assert [t for e in found for t in e.user_texts] == [t for t in turns if isinstance(t, str)]
     agent = [t["content"] for t in turns if isinstance(t, dict) and t["role"] == "assistant"]
     assert [t.content for e in found for t in e.turns] == agent
