@@ -168,7 +168,7 @@ class Limiter:
                 while not isinstance(taken := self._taken(amount), WindowEntry):
                     await self._wait(taken)
             except BaseException:
-                self.windows.give_up()
+                self.windows.cancel_wait()
                 raise
             return taken
 

@@ -77,7 +77,9 @@ class RunReport:
 
     def facts(self) -> list[dict[str, Any]]:
         """Return what the journals say of every episode, as data for the terminal summary."""
-        return [build_summary_record(episode) for episode in self._folder.merged().episodes()]
+        return [
+            build_summary_record(episode) for episode in self._folder.merge_journals().episodes()
+        ]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep what could not be collected, and what was skipped."""
@@ -139,4 +141,4 @@ def _get_suite_stop(session: pytest.Session) -> SuiteStop | None:
     found = get_budget_stop(session.config)
     if found is None or session.shouldfail or not session.shouldstop:
         return None
-    return found.kept.budgets.stopped()
+    return found.kept.budgets.get_stop()

@@ -131,7 +131,7 @@ class EpisodeSession:
 
     def learn(self, secrets: frozenset[str]) -> None:
         """Keep these values, too, out of what is written and shown from now on."""
-        self._redactor = self._redactor.also(secrets)
+        self._redactor = self._redactor.with_secrets(secrets)
         self._has_learned = True
 
     def clean(self, report: pytest.TestReport) -> None:

@@ -1,8 +1,8 @@
-"""Secrets out of everything that is written: known values first, then well-known shapes.
+"""Redaction of secrets from all output: known values first, then well-known token shapes.
 
-A secret is the value of an environment variable whose name says so, in any of the forms
-it takes on its way into a file (JSON, XML, URL, base64), or a token by its shape. In data it
-is what stands under a key such as `password`, too.
+Secrets are the values of environment variables with names such as `API_KEY`, in any form
+they take in a file (JSON, XML, URL, base64), tokens recognized by their shape, and in
+structured data the values of keys such as `password`.
 """
 
 from ci_agent_eval.redaction.distinct_names import make_distinct_names

@@ -1,4 +1,4 @@
-"""Names that stay apart when the secrets in which they differ are gone. Pure."""
+"""Names that stay distinct after redaction. Pure."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable
 
 
 def make_distinct_names(names: Iterable[str], redact: Callable[[str], str]) -> dict[str, str]:
-    """Return what each name becomes without secrets, and no two the same.
+    """Map each name to its redacted form, without duplicates.
 
-    Names that would be are told apart by numbers (`#2`, `#3`), in the order of the full
-    names. A name without a secret stays as it is.
+    Equal redacted names get numbers (`#2`, `#3`), in the order of the full names. A name
+    without a secret is unchanged.
     """
     clean = {name: redact(name) for name in sorted(set(names))}
-    taken = {name for name, shown in clean.items() if name == shown}
+    taken = {name for name, redacted in clean.items() if name == redacted}
     last: dict[str, int] = {}
-    for name, shown in clean.items():
-        if name == shown:
+    for name, redacted in clean.items():
+        if name == redacted:
             continue
-        number = last.get(shown, 0) + 1
-        while (numbered := _add_number(shown, number)) in taken:
+        number = last.get(redacted, 0) + 1
+        while (numbered := _add_number(redacted, number)) in taken:
             number += 1
-        last[shown] = number
+        last[redacted] = number
         taken.add(numbered)
         clean[name] = numbered
     return clean

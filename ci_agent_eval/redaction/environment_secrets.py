@@ -1,4 +1,4 @@
-"""Which environment variables hold secrets, and which parts of their values are secret."""
+"""Secret environment variables, and the secret parts of their values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 MIN_SECRET = 8
-"""Shorter values are not taken for secrets: they would blot out ordinary text."""
+"""Minimum length of a secret; redacting shorter values would hide ordinary text."""
 
 _DEEPEST = 8
 _NUMBERED = re.compile(r"_?[0-9]+$")
@@ -30,7 +30,7 @@ _MAY_MEAN_A_PATH = re.compile(r"(?:^|_)(?:CREDENTIALS?|CREDS?|COOKIE|AUTH)$")
 _NEVER_A_PATH = re.compile(r"SECRET|TOKEN|KEY|PASS|PWD")
 _PATH = re.compile(r"(?:\.{0,2}|~)/[^\n]*")
 
-# The password of a URL may hold an @ itself: the last one before the path ends it.
+# The password of a URL may contain an @: the last one before the path ends it.
 _URL_PASSWORD = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s:@/]{0,256}:([^\s/]{1,512})@")
 _URL_REST = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s/]{1,512}/(\S{16,})")
 # `Password=...;` of a connection string, `?password=...&` of a URL.
@@ -45,7 +45,7 @@ _BENIGN_VALUE = re.compile(r"[a-z]{1,12}|[0-9]{1,9}")
 
 
 def is_secret_name(name: str) -> bool:
-    """Say whether a variable of this name is taken to hold a secret."""
+    """Say whether a variable of this name holds a secret."""
     upper = _NUMBERED.sub("", name.upper().replace("-", "_"))
     if _SECRET_FOR_ALL_THAT.search(upper):
         return True
@@ -53,7 +53,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def find_secrets(name: str, value: str) -> Iterator[str]:
-    """Yield what is secret in a variable: its value with its parts, or a password in it."""
+    """Yield the secrets of a variable: its value with its parts, or a password in it."""
     if is_secret_name(name) and not _is_path(name, value):
         yield from _split_value(value)
         yield from _find_json_secrets(value)
@@ -65,9 +65,9 @@ def find_secrets(name: str, value: str) -> Iterator[str]:
 
 
 def is_structured(secret: str) -> bool:
-    """Say whether a value begins or ends like others of its kind: a URL, JSON, a PEM file.
+    """Say whether a value begins or ends like others of its format: a URL, JSON, a PEM file.
 
-    Of such a value only the whole is secret; its secret parts are secrets of their own.
+    Parts of its beginning or end are not secret; its secret parts are found separately.
     """
     return bool(_STRUCTURED.search(secret))
 
@@ -80,7 +80,7 @@ def _is_path(name: str, value: str) -> bool:
 
 
 def _split_value(value: str) -> Iterator[str]:
-    """Yield the value, and each line of a value of many lines but for a PEM file's frame."""
+    """Yield the value, and each line of a multi-line value except a PEM file's frame."""
     stripped = value.strip()
     yield from _skip_common(stripped)
     lines = [line.strip() for line in stripped.splitlines()]
@@ -97,7 +97,7 @@ def _skip_common(value: str) -> Iterator[str]:
 
 
 def _find_json_secrets(value: str) -> Iterator[str]:
-    """Yield the secret texts of a value that is JSON, as a cloud's service account is."""
+    """Yield the secret texts of a JSON value, such as a cloud service account."""
     if not value.lstrip().startswith(("{", "[")):
         return
     try:

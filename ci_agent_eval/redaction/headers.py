@@ -1,4 +1,4 @@
-"""Which parts of a request's headers are secret: all but what describes the request itself."""
+"""Secret parts of request headers: everything but known harmless headers."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _HARMLESS = frozenset(
         "user-agent",
     }
 )
-"""Their values are words that reports are full of: `application/json`."""
+"""Headers whose values are common words in reports, such as `application/json`."""
 
 _BETWEEN = re.compile(r"[\s;,]+")
 _BASIC = re.compile(r"(?i:basic)\s+(\S+)")
 
 
 def find_header_secrets(name: str, value: str) -> Iterator[str]:
-    """Yield what is secret in a header: its value, the words of it, what a cookie is set to.
+    """Yield the secrets of a header: its value, its words, and the values of its cookies.
 
-    Names say little here (`X-Desk`), so every header counts as secret that is not known not
-    to be.
+    Header names say little (`X-Desk`), so every header counts as secret unless it is known to be
+    harmless.
     """
     if name.strip().lower() in _HARMLESS:
         yield from find_secrets(name, value)
@@ -49,7 +49,7 @@ def find_header_secrets(name: str, value: str) -> Iterator[str]:
 
 
 def _decode_basic(value: str) -> Iterator[str]:
-    """Yield the user with the password, and the password, of RFC 7617's credentials."""
+    """Yield `user:password` and the password of RFC 7617 credentials."""
     found = _BASIC.fullmatch(value.strip())
     if found is None:
         return

@@ -1,4 +1,4 @@
-"""Finding known secrets in a text, whole or cut, and putting a mark in their place. Pure."""
+"""Search for known secrets in a text, whole or truncated, and their replacement by a mark. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple
 REDACTED = "[redacted]"
 
 MIN_CUT = 16
-"""The shortest beginning or end of a long secret that is taken for a part of it."""
+"""Shortest beginning or end of a long secret that is recognized."""
 
 LONG = 2 * MIN_CUT
-"""From this length on a secret is looked for in parts, too: reports shorten long values."""
+"""Minimum length of secrets that are also searched in parts, as reports truncate long values."""
 
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _ENTITY = re.compile(r"&#?[A-Za-z0-9]{1,8};")
@@ -22,7 +22,7 @@ Span = tuple[int, int]
 
 
 class FormGroup(NamedTuple):
-    """Forms that a text can hold only if it holds their core: one search for all of them."""
+    """Forms that all contain the same core: one search excludes them all."""
 
     core: str
     forms: tuple[str, ...]
@@ -36,7 +36,7 @@ def group_forms(forms: Iterable[str], core_of: str) -> FormGroup:
 
 
 def find_spans(text: str, groups: Iterable[FormGroup], cut: Iterable[str]) -> list[Span]:
-    """Return where the forms stand in the text, and parts of those that may be cut."""
+    """Return the spans of the forms in the text, and of parts of the forms in `cut`."""
     spans: list[Span] = []
     for core, forms in groups:
         if core in text:
@@ -49,7 +49,7 @@ def find_spans(text: str, groups: Iterable[FormGroup], cut: Iterable[str]) -> li
 
 
 def replace_spans(text: str, spans: Iterable[Span]) -> str:
-    """Replace each span by the mark; overlapping spans are one. Entities go as a whole."""
+    """Replace each span by the mark; overlapping spans are merged, XML entities replaced whole."""
     pieces: list[str] = []
     position = 0
     if "&" in text:
@@ -87,7 +87,7 @@ def _find_tails(text: str, form: str) -> Iterator[Span]:
 
 
 def _count_common_prefix(one: str, other: str) -> int:
-    """Return how many characters both begin with."""
+    """Return the length of the common prefix."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -109,7 +109,7 @@ def _merge_spans(spans: Iterable[Span]) -> list[Span]:
 
 
 def _widen_to_entities(text: str, span: Span) -> Span:
-    """Take in an XML entity that begins before the span or ends after it: half of one is none."""
+    """Extend a span over XML entities that it cuts."""
     start, end = span
     before = text.rfind("&", max(0, start - _LONGEST_ENTITY), start)
     if before >= 0 and (entity := _ENTITY.match(text, before)) and entity.end() > start:

@@ -1,7 +1,7 @@
-"""Private keys in PEM form: the block from its first line to its last, and not a line more.
+"""Private keys in PEM form: blocks from the first line to the last.
 
-A report may have cut a key's end off. Then the block ends before the first line that is
-neither base64 nor a PEM header, so that what follows is not lost with it.
+If a report truncated the key, the block ends before the first line that is neither base64 nor a
+PEM header, so that the following text is kept.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import NamedTuple
 from ci_agent_eval.redaction.known_secrets import REDACTED
 
 BEGIN = "-----BEGIN "
-"""Without it a text holds no key."""
+"""A text without it contains no key."""
 
 _NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _HEAD = re.compile(BEGIN + _NAME)
 _END = f"-----END {_NAME}"
 _TAIL = re.compile(_END)
 
-# A line break as it is, as Python, JSON, XML and pytest escape it, or between the quoted
-# lines of a long text that Python laid out; then the margins of pytest and of diffs.
+# A line break, raw or escaped by Python, JSON, XML or pytest, or between the quoted lines of
+# a long text formatted by Python; then the margins of pytest and of diffs.
 _BREAK = (
     r"(?:[\r\n]|\\{1,8}[nrt]|&#(?:0?9|10|13|x[aAdD9]);|#x0[AD9]"
     r"|['\"][ \t]*+\n[ \tE]*+['\"])"
@@ -33,16 +33,16 @@ _REST = re.compile(rf"(?:{_GAP}{_LINE})*+(?P<end>{_GAP}{_END})?")
 
 
 class BlockRest(NamedTuple):
-    """What was found where a key's block goes on."""
+    """The continuation of a key's block."""
 
     end: int
-    """Where the block ends in the text, as far as the text shows it."""
+    """Offset of the end of the block, as far as the text contains it."""
     closed: bool
-    """The block's last line was there."""
+    """Whether the block's last line is present."""
 
 
 def remove_private_keys(text: str) -> str:
-    """Cut out private keys."""
+    """Replace private keys by `[redacted]`."""
     pieces: list[str] = []
     position = 0
     while head := _HEAD.search(text, position):
@@ -52,7 +52,7 @@ def remove_private_keys(text: str) -> str:
 
 
 def has_open_block(text: str) -> bool:
-    """Say whether a private key begins in the text and may go on after it."""
+    """Say whether a private key begins in the text and may continue after it."""
     last = BlockRest(0, closed=True)
     while head := _HEAD.search(text, last.end):
         last = _find_rest(text, head.end())
@@ -60,7 +60,7 @@ def has_open_block(text: str) -> bool:
 
 
 def match_rest(line: str) -> BlockRest:
-    """Say how far an open block goes on in its next line."""
+    """Match the continuation of an open block in its next line."""
     rest = _REST.match(line)
     if rest is None:  # pragma: no cover - it matches the empty text
         return BlockRest(0, closed=False)
@@ -68,10 +68,10 @@ def match_rest(line: str) -> BlockRest:
 
 
 def _find_rest(text: str, position: int) -> BlockRest:
-    """Find the end of the block whose first line ends at the position.
+    """Find the end of the block whose first line ends at `position`.
 
-    With its last line in sight, and no other key's or a tag's beginning before that, all
-    between the two is the key, whatever it looks like.
+    If its last line follows before another key or a tag begins, everything in between belongs to
+    the key, regardless of its form.
     """
     limit = text.find(BEGIN, position)
     limit = len(text) if limit < 0 else limit

@@ -1,4 +1,4 @@
-"""The redactor: what it knows, and the texts, values, lines and XML it cleans. Pure."""
+"""The redactor: removes secrets from texts, values, lines and XML. Pure."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from ci_agent_eval.redaction.shortened_secrets import ELLIPSES, ShortenedSecrets
 from ci_agent_eval.redaction.token_shapes import ANY_WORD, remove_tokens
 
 PEM_LINES = 400
-"""The most lines a private key is followed over; a 16,384-bit RSA key has about 220."""
+"""Maximum number of lines of a private key; a 16,384-bit RSA key has about 220."""
 
 SHORT = 1000
-"""Up to this many characters one search for all words is faster than one for each."""
+"""Up to this length, one search for all words is faster than one search per word."""
 
 _TAG = re.compile(r"<[^<>]*>")
 _ATTRIBUTE = re.compile(r'"[^"]*"')
@@ -38,13 +38,13 @@ class Redactor:
     """Replaces secrets by `[redacted]`."""
 
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """Known values in all their forms, longest first."""
+    """Known secrets in all their forms, longest first."""
     cut: tuple[str, ...] = field(default=(), repr=False)
-    """Those of which a beginning or an end is secret, too."""
+    """Forms that are also redacted if only their beginning or end is present."""
     groups: tuple[FormGroup, ...] = field(default=(), repr=False)
-    """The forms by the secret they belong to; each for itself if unset."""
+    """The forms grouped by secret; default: one group per form."""
     shown: tuple[str, ...] = field(default=(), repr=False)
-    """Those of which a few characters beside an ellipsis are secret, too."""
+    """Forms of which a few characters next to an ellipsis are redacted, too."""
     any_secret: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
     shortened: ShortenedSecrets = field(init=False, repr=False, compare=False)
 
@@ -60,14 +60,14 @@ class Redactor:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Redactor:
-        """Take the secrets from the variables whose names say that they hold one."""
+        """Create a redactor for the secret environment variables, selected by name."""
         return cls.of(
             secret for name, value in environ.items() for secret in find_secrets(name, value)
         )
 
     @classmethod
     def of(cls, secrets: Iterable[str]) -> Redactor:
-        """Take these values, in all their forms; those shorter than MIN_SECRET are left out."""
+        """Create a redactor for values in all their forms, except those shorter than MIN_SECRET."""
         values = {secret for secret in secrets if len(secret) >= MIN_SECRET}
         groups: set[FormGroup] = set()
         cut: set[str] = set()
@@ -87,8 +87,8 @@ class Redactor:
         forms = {form for _, forms in groups for form in forms}
         return cls(_sort_forms(forms), _sort_forms(cut), tuple(sorted(groups)), _sort_forms(shown))
 
-    def also(self, secrets: Iterable[str]) -> Redactor:
-        """Return a redactor that knows these values besides its own."""
+    def with_secrets(self, secrets: Iterable[str]) -> Redactor:
+        """Return a redactor that also redacts these values."""
         more = Redactor.of(secrets)
         return Redactor(
             _sort_forms({*self.secrets, *more.secrets}),
@@ -119,18 +119,18 @@ class Redactor:
         return value
 
     def lines(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yield each line without secrets; of a private key over many lines, marks are left."""
+        """Yield each line without secrets; of a multi-line private key only marks remain."""
         return _redact_lines(lines, self.text)
 
     def xml_lines(self, lines: Iterable[str]) -> Iterator[str]:
         """Yield the lines of an XML file without secrets in its texts and attribute values.
 
-        Its tags stay, whatever the secrets look like, so that it stays XML.
+        Tags are never changed, so that the file stays well-formed.
         """
         return _redact_lines(lines, self._xml)
 
     def _xml(self, line: str) -> str:
-        # Most lines hold no secret, and looking at the whole line at once is cheap.
+        # Most lines hold no secret, and checking the whole line at once is cheap.
         if self.text(line) == line:
             return line
         pieces: list[str] = []
@@ -151,7 +151,7 @@ def _redact_lines(lines: Iterable[str], clean: Callable[[str], str]) -> Iterator
             inside = 0 if rest.closed or after.strip() else inside - 1
             if inside or not after.strip():
                 continue
-            line = (REDACTED if rest.end else "") + after  # noqa: PLW2901 - its part that counts
+            line = (REDACTED if rest.end else "") + after  # noqa: PLW2901 - the rest of the line
         yield clean(line)
         if private_keys.BEGIN in line and private_keys.has_open_block(line):
             inside = PEM_LINES

@@ -1,4 +1,4 @@
-"""The forms a secret takes on its way into a file. Pure."""
+"""The forms of a secret in files (escaped, quoted, encoded). Pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from urllib.parse import quote, quote_plus
 
 _SPACE = re.compile(r"[\t\n\r\x0b\x0c]")
 _SPACES = re.compile(r"\s+")
-# What pytest takes for no character of XML (`bin_xml_escape` of its `_pytest/junitxml.py`).
+# Characters that pytest considers invalid in XML (`bin_xml_escape` in `_pytest/junitxml.py`).
 _NOT_XML = re.compile(
     "[^\u0009\u000a\u000d\u0020-\u007e\u0080-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )
 
 
 def build_text_forms(secret: str) -> set[str]:
-    """Return the secret as text: folded, quoted by `repr` or JSON, and that in XML.
+    """Return the secret as text: whitespace collapsed, quoted by `repr` or JSON, and these in XML.
 
-    Every form holds the secret's runs of letters and digits unchanged.
+    Every form contains the secret's runs of letters and digits unchanged.
     """
     plain = {secret, _SPACE.sub(" ", secret), _SPACES.sub(" ", secret)}
     quoted = {form for text in plain for form in _build_quoted_forms(text)}
@@ -33,12 +33,12 @@ def build_text_forms(secret: str) -> set[str]:
 
 
 def _build_quoted_forms(text: str) -> Iterator[str]:
-    """Yield the text inside Python's quotes and JSON's; of a text around it we know nothing."""
+    """Yield the text as it appears inside Python's and JSON's quotes."""
     yield text
     yield from _build_json_forms(text)
     for inside in (repr(f'"{text}')[2:-1], ascii(f'"{text}')[2:-1]):
-        # A quotation mark before it makes Python quote with ' and escape that, but where the
-        # text around it holds a ' and no ", it quotes with " and escapes none.
+        # The leading " makes Python quote with ' and escape it. If the surrounding text holds a '
+        # and no ", Python quotes with " and escapes neither.
         yield inside
         yield inside.replace("\\'", "'")
 
@@ -49,7 +49,7 @@ def _build_json_forms(text: str) -> Iterator[str]:
 
 
 def _build_xml_forms(text: str) -> Iterator[str]:
-    """Yield the text as ElementTree, `html.escape` and other writers of XML write it."""
+    """Yield the text as escaped by ElementTree, `html.escape` and other XML writers."""
     shown = _NOT_XML.sub(lambda match: _escape_character(ord(match.group())), text)
     content = shown.replace("&", "&amp;").replace("<", "&lt;")
     closed = content.replace(">", "&gt;")
@@ -66,10 +66,10 @@ def _escape_character(number: int) -> str:
 
 
 def build_base64_forms(secret: bytes) -> Iterator[str]:
-    """Yield the part of base64 text that any text holding the secret must hold.
+    """Yield the base64 text that every encoding of a text with the secret contains.
 
-    The secret may begin at any of three offsets within a group of three bytes; the
-    characters that its neighbours share are left out.
+    The secret may begin at any of three offsets within a group of three bytes; characters shared
+    with neighboring bytes are excluded.
     """
     for offset in range(3):
         padded = b"\0" * offset + secret

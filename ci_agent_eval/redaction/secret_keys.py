@@ -1,6 +1,6 @@
-"""Values of secrets in data: known by the key they stand under, such as `password`. Pure.
+"""Redaction of values in data by their keys, such as `password`. Pure.
 
-Narrower than the names of environment variables: data has a `key`, a `next_token` and `tokens`.
+Narrower than the rules for environment variables: data has a `key`, a `next_token` and `tokens`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _ANY = re.compile(r"pass|secret|token|key|credential|authorization|cookie", re.I
 
 
 def _compile_pair(escapes: int) -> re.Pattern[str]:
-    """Return the pattern of a key and its text, with so many backslashes before a quotation mark.
+    """Return the pattern of a key and its text whose quotes have `escapes` backslashes.
 
-    The same mark opens and closes both; what was cut off has no closing one.
+    Both have the same quotes; truncated text lacks the closing one.
     """
     quote = rf"(?<!\\)(?P<quote>\\{{{escapes}}}[\"'])"
     inside = rf"\\{{{2 * escapes + 2}}}|\\{{{2 * escapes + 1}}}[\"']|\\+(?:[^\\\"']|$)|[^\\]"
@@ -38,20 +38,20 @@ def _compile_pair(escapes: int) -> re.Pattern[str]:
 
 
 _PAIRS = tuple(map(_compile_pair, (0, 1, 3)))
-"""For JSON and what Python writes of a dictionary, for that in JSON, and for that in JSON again."""
+"""For JSON and Python's `repr` of a dict, for these in JSON, and for these in JSON again."""
 
 
 def is_secret_key(key: str) -> bool:
-    """Say whether the text or number under this key of a JSON object is taken for a secret."""
+    """Say whether a text or number under this key of a JSON object is secret."""
     upper = _WORD.sub("_", key).upper().rstrip("_0123456789")
     return bool(_SECRET_KEY.search(upper)) and not _NO_SECRET.search(upper)
 
 
 def redact_value(key: str, value: Any) -> Any:
-    """Return what may be shown of the value under a key: of a secret text or number a mark.
+    """Return the value under a key, with secret texts and numbers redacted.
 
-    True, False, null and an empty text are no secrets; an object is judged by its own keys. The
-    very same value is returned where it may be shown.
+    True, False, null and an empty text are never secret; an object is judged by its own keys.
+    Without a secret the same object is returned.
     """
     if not is_secret_key(key):
         return value
@@ -67,7 +67,7 @@ def _redact_scalar(value: Any) -> Any:
 
 
 def remove_secret_pairs(text: str) -> str:
-    """Return a text without the secrets in its JSON, or in what Python writes of a dictionary."""
+    """Redact the secret values of JSON or of Python's `repr` of a dict in a text."""
     if _ANY.search(text):
         for pattern in _PAIRS:
             text = pattern.sub(_remove_value, text)

@@ -1,7 +1,7 @@
-"""Secrets of which a report shows only the beginning and the end: `'abc...xyz'`. Pure.
+"""Secrets shortened with an ellipsis in a report: `'abc...xyz'`. Pure.
 
-pytest shortens both sides of a failed comparison to 30 characters, whatever they are, which
-is most of a token. So beside an ellipsis a few characters of a secret are enough.
+pytest shortens both sides of a failed comparison to 30 characters, which is most of a token.
+So next to an ellipsis a few characters are enough to recognize a secret.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Self
 
 ELLIPSES = ("...", "\u2026", "\\u2026")
-"""What stands for what was left out: as pytest writes it, as we do, and that in JSON."""
+"""The ellipses of pytest and of this program, and the latter in JSON."""
 
 MIN_SHOWN = 4
-"""Fewer characters of a secret are left: they would be found by chance."""
+"""Fewer characters are not redacted: they would match by chance."""
 
-_MOST_SHOWN = 64
+_MAX_SHOWN = 64
 _ELLIPSIS = re.compile(r"\.{3,}|\u2026|\\u2026")
 
 _Index = dict[str, list[str]]
@@ -26,7 +26,7 @@ _Index = dict[str, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class ShortenedSecrets:
-    """The beginnings and the ends by which shortened secrets are known."""
+    """An index of secrets by their first and last characters."""
 
     heads: _Index
     tails: _Index
@@ -43,16 +43,16 @@ class ShortenedSecrets:
         return cls(dict(heads), dict(tails), "\0".join(forms))
 
     def find_spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where a secret's beginning, end or middle stands beside an ellipsis."""
+        """Yield the spans where a secret's start, end or middle is next to an ellipsis."""
         if not self.heads:
             return
         marks = list(_ELLIPSIS.finditer(text))
-        # No character is looked at for more than the two ellipses it stands between.
+        # Each character is checked at most twice: for the ellipses before and after it.
         stops = [0, *(mark.end() for mark in marks)]
         starts = [*(mark.start() for mark in marks), len(text)]
         for number, mark in enumerate(marks):
-            first = max(stops[number], mark.start() - _MOST_SHOWN)
-            last = min(starts[number + 1], mark.end() + _MOST_SHOWN)
+            first = max(stops[number], mark.start() - _MAX_SHOWN)
+            last = min(starts[number + 1], mark.end() + _MAX_SHOWN)
             yield from self._before(text[first : mark.start()], first)
             after = text[mark.end() : last]
             # Shortened twice: a piece of the secret between two ellipses.

@@ -1,8 +1,7 @@
-"""Tokens that are known by their shape alone. Pure.
+"""Tokens recognized by their shape. Pure.
 
-Each shape has a fixed word that must be there first, so text without secrets costs a few
-substring searches, and no pattern can be read in two ways, so no text costs more than
-its length.
+Each shape has a fixed word, so text without secrets costs a few substring searches. No pattern
+is ambiguous, so matching takes linear time.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from ci_agent_eval.redaction.known_secrets import REDACTED
 
 @dataclass(frozen=True, slots=True)
 class TokenShape:
-    """A token's shape, and the words of which one must be there for it to be looked for."""
+    """A token's pattern, and words of which one must be present before it is searched."""
 
     words: tuple[str, ...]
     pattern: re.Pattern[str]
@@ -27,7 +26,7 @@ def _build_shape(pattern: str, *words: str, replacement: str = REDACTED) -> Toke
 
 
 def _build_start_pattern(word: str, inner: str = "A-Za-z0-9") -> str:
-    r"""Return the pattern of a word that does not continue another of the characters `inner`.
+    r"""Return the pattern of a word that does not continue another word of the characters `inner`.
 
     It may follow an escaped line break (`\n`). The word stands before the lookbehind: a pattern
     that begins with fixed text is searched 60 times faster.
@@ -37,8 +36,8 @@ def _build_start_pattern(word: str, inner: str = "A-Za-z0-9") -> str:
 
 _QUOTE = r"(?:\\{0,4}[\"']|&quot;)?"
 
-# Each pattern begins with fixed text and goes on with one character class at a time, so that
-# a failed attempt is never repeated from the middle of its own run.
+# Each pattern begins with fixed text and continues with one character class at a time, so that
+# a failed attempt is never repeated from its middle.
 SHAPES: tuple[TokenShape, ...] = (
     # GitHub: https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
     _build_shape(r"gh[pousr]_[A-Za-z0-9]{20,255}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
@@ -82,11 +81,11 @@ SHAPES: tuple[TokenShape, ...] = (
 )
 
 ANY_WORD = re.compile("|".join(re.escape(word) for shape in SHAPES for word in shape.words))
-"""One search for all words: the faster way in a short text, and the slower in a long one."""
+"""One search for all words: faster for short texts, slower for long ones."""
 
 
 def remove_tokens(text: str) -> str:
-    """Return the text without anything that has a token's shape."""
+    """Replace everything with a token's shape."""
     for shape in SHAPES:
         for word in shape.words:
             if word in text:

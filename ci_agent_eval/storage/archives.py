@@ -1,6 +1,6 @@
-"""Opening a zip archive that nobody vouches for: all of it is checked before any of it is used.
+"""Extraction of untrusted zip archives: all members are checked before any is written.
 
-What GitHub hands out as an artifact was made by whoever ran the job: a fork's code too.
+GitHub's artifacts contain arbitrary data, because a fork's code may have created them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _CHUNK = 1 << 20
 _MIB = 1 << 20
 
 _ZSTANDARD = 93
-"""The method that inspect_ai packs its logs by; zipfile has it from Python 3.14 on."""
+"""Compression method of inspect_ai's logs; zipfile supports it from Python 3.14 on."""
 
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTANDARD)
-"""Those that are unpacked piece by piece; others would unpack a bomb whole before it is seen."""
+"""Methods that are unpacked in chunks; others would unpack a whole bomb before it is noticed."""
 
 _BROKEN = (
     zipfile.BadZipFile,
-    NotImplementedError,  # a compression method nobody has
+    NotImplementedError,  # unsupported compression method
     EOFError,
     OSError,
     RuntimeError,
@@ -41,64 +41,64 @@ _BROKEN = (
     IndexError,
     struct.error,
 )
-"""What zipfile raises over bytes that are no archive, or no longer one."""
+"""Errors of zipfile for broken archives."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """What an archive may hold at most; over any of these it is refused as a whole."""
+    """Size limits; an archive over any of them is refused as a whole."""
 
     members: int = 10_000
     member_bytes: int = 512 * _MIB
     total_bytes: int = 1024 * _MIB
     ratio: int = 300
-    """Unpacked over packed size, of a member above `free_bytes`: JSON packs to about 1 in 30."""
+    """Unpacked over packed size of a member above `free_bytes`; JSON packs to about 1 in 30."""
     free_bytes: int = _MIB
 
     @property
     def directory_bytes(self) -> int:
-        """What the list of the members may take, with names of some hundred characters."""
+        """Size limit of the member list, for names of about a hundred characters."""
         return max(2 * _MIB, 400 * self.members)
 
 
 class _BoundedFile(io.BufferedReader):
-    """A file of which nobody reads more at once than this.
+    """A file that refuses reads of more than a maximum size.
 
-    zipfile reads the list of the members in one piece, as large as the archive says, and makes
-    an object of each before anybody can count them. A look at the archive's end of our own
-    could find another end than zipfile does.
+    zipfile reads the member list in one piece, as large as the archive declares, and creates an
+    object per member before they can be counted. Our own search for the archive's end could find
+    another end than zipfile does.
     """
 
-    def __init__(self, raw: io.FileIO, most: int) -> None:
+    def __init__(self, raw: io.FileIO, max_bytes: int) -> None:
         super().__init__(raw)
-        self._most = most
+        self._max_bytes = max_bytes
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read as any file; raises InputError where more is asked for, or is there."""
+        """Read like any file; raises InputError if more than the maximum is requested."""
         is_all = size is None or size < 0
-        found = super().read(self._most + 1) if is_all else b""
-        if len(found) > self._most or (size or 0) > self._most:
-            most = f"{self._most // _MIB:,} MiB"
-            raise InputError(f"the list of its members is larger than {most}: they are too many")
+        found = super().read(self._max_bytes + 1) if is_all else b""
+        if len(found) > self._max_bytes or (size or 0) > self._max_bytes:
+            limit = f"{self._max_bytes // _MIB:,} MiB"
+            raise InputError(f"the list of its members is larger than {limit}: they are too many")
         return found if is_all else super().read(size)
 
 
 class ArchiveError(InputError):
-    """An archive that is not used."""
+    """A refused archive."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"{name}: {problem}")
         self.problem = problem
-        """What is wrong with it, without its name."""
+        """The problem, without the archive's name."""
 
 
 def extract_archive(
     archive: Path, into: Path, *, wanted: Callable[[PurePosixPath], bool], limits: ArchiveLimits
 ) -> tuple[Path, ...]:
-    """Write the wanted members below `into`, which is empty; return their paths, sorted.
+    """Write the wanted members to the empty folder `into`; return their paths, sorted.
 
-    Raises InputError with one sentence where the archive is broken, too large, or has a member
-    that would not stay a plain file inside; then nothing of it is written.
+    Raises InputError if the archive is broken, too large, or has a member that is not a plain
+    file inside the folder; then nothing is written.
     """
     try:
         with (
@@ -119,7 +119,7 @@ def extract_archive(
 def _check_members(
     opened: zipfile.ZipFile, limits: ArchiveLimits
 ) -> Iterator[tuple[PurePosixPath, zipfile.ZipInfo]]:
-    """Yield the files of an archive; raise InputError at what may not be in one."""
+    """Yield the files of an archive; raises InputError at a refused member."""
     infos = opened.infolist()
     if len(infos) > limits.members:
         raise InputError(f"it has {len(infos):,} members, {limits.members:,} at most are read")
@@ -136,7 +136,7 @@ def _check_members(
 
 
 def _safe_path(info: zipfile.ZipInfo) -> PurePosixPath:
-    # The name as it stands in the archive: `filename` is cut at a NUL.
+    # The raw name: `filename` is cut at a NUL.
     name = info.orig_filename
     path = PurePosixPath(name)
     is_inside = path.parts and not path.is_absolute() and ".." not in path.parts
@@ -176,7 +176,7 @@ def _write_member(opened: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) ->
 
 
 def _open_member(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
-    """Open one member to read what is packed in it."""
+    """Open one member for reading its unpacked data."""
     if info.compress_type != _ZSTANDARD:
         return opened.open(info)
     try:
@@ -188,12 +188,12 @@ def _open_member(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
         ) from None
     packed = copy.copy(info)
     packed.compress_type, packed.file_size = zipfile.ZIP_STORED, info.compress_size
-    del packed.CRC  # it is that of what is unpacked: `_copy` holds it against that
+    del packed.CRC  # the checksum of the unpacked data, which `_copy_member` checks
     return _ZstandardMember(zstd, opened.open(packed))
 
 
 class _ZstandardMember:
-    """A member packed with Zstandard, unpacked no further than it is read."""
+    """A Zstandard-compressed member, unpacked in chunks as it is read."""
 
     def __init__(self, zstd: Any, packed: Any) -> None:
         self._broken: type[Exception] = zstd.ZstdError
@@ -208,7 +208,7 @@ class _ZstandardMember:
         self._packed.close()
 
     def read(self, size: int) -> bytes:
-        """Return up to `size` bytes; raises BadZipFile for what is no Zstandard."""
+        """Return up to `size` bytes; raises BadZipFile for invalid data."""
         try:
             return bytes(self._file.read(size))
         except self._broken as error:
@@ -216,7 +216,7 @@ class _ZstandardMember:
 
 
 def _import_zstandard() -> Any:
-    """Return the standard library's Zstandard, or its backport; raises ImportError."""
+    """Return the standard library's Zstandard module, or its backport; raises ImportError."""
     try:
         return importlib.import_module("compression.zstd")
     except ImportError:
@@ -224,7 +224,7 @@ def _import_zstandard() -> Any:
 
 
 def _copy_member(source: Any, target: BinaryIO, info: zipfile.ZipInfo) -> None:
-    """Copy no more than the archive declares: its own figures were checked, and may lie."""
+    """Copy at most the declared size: the declaration was checked but may be false."""
     left, checksum = info.file_size, 0
     while chunk := source.read(_CHUNK):
         left -= len(chunk)
@@ -237,7 +237,7 @@ def _copy_member(source: Any, target: BinaryIO, info: zipfile.ZipInfo) -> None:
 
 
 def _remove_contents(folder: Path) -> None:
-    """Leave nothing of a refused archive behind."""
+    """Delete everything in the folder of a refused archive."""
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir() and not path.is_symlink():
             path.rmdir()

@@ -1,7 +1,7 @@
-"""`eval-results.json` on disk: whose it is, and writing it in one step.
+"""`eval-results.json` on disk: ownership check and atomic write.
 
-The file has no room for a mark of ours, since its keys are the design's alone: it is ours if
-this program would have written it so, to the byte.
+Its keys are fixed by the design and cannot mark ownership: a file is ours if this program
+would write the same bytes.
 """
 
 from __future__ import annotations
@@ -17,14 +17,11 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
 
 MAX_BYTES = 256 * 1024 * 1024
-"""Bytes above which a file is not looked into, and taken for another's."""
+"""A larger file is not read and counts as foreign."""
 
 
 def claim_evaluation_file(path: Path, *, advice: str) -> None:
-    """Make sure that no file of others would be overwritten; touches nothing.
-
-    Raises InputError naming the file, and saying `advice`.
-    """
+    """Raise InputError with `advice` if a foreign file would be overwritten; changes nothing."""
     if not is_own_evaluation_file(path):
         raise InputError(
             f"{path}: was not written by this program and would be overwritten; "
@@ -33,7 +30,7 @@ def claim_evaluation_file(path: Path, *, advice: str) -> None:
 
 
 def is_own_evaluation_file(path: Path) -> bool:
-    """Say whether this program wrote the file, or there is none."""
+    """Say whether this program wrote the file, or it does not exist."""
     try:
         with open_regular(path, follow=True) as file:
             data = file.read(MAX_BYTES + 1)
@@ -46,6 +43,6 @@ def is_own_evaluation_file(path: Path) -> bool:
 
 
 def write_evaluation_file(path: Path, report: EvaluationReport) -> None:
-    """Write the report, whole or not at all. Raises OSError."""
+    """Write the report atomically. Raises OSError."""
     with replace_file(path) as file:
         file.write(render_evaluation(report))

@@ -1,6 +1,6 @@
-"""Reading and replacing files where a suite may have put its own.
+"""Safe reading and atomic replacement of files in folders that a suite can write to.
 
-A pipe must not hang us, a link must not mislead us, and no name must be foreseeable.
+Pipes must not block us, links must not redirect us, and temporary names are unpredictable.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from typing import IO, BinaryIO
 
 
 class NotRegularError(OSError):
-    """The path leads to no regular file; `strerror` says so."""
+    """The path is not a regular file; `strerror` says so."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def open_regular(path: Path, *, follow: bool = False) -> BinaryIO:
-    """Open a regular file to read its bytes; `follow` lets symbolic links lead to it.
+    """Open a regular file for reading bytes; `follow` allows symbolic links.
 
-    Raises OSError, and NotRegularError of its kind for a pipe, a device or a folder.
+    Raises OSError, and its subclass NotRegularError for a pipe, a device or a folder.
     """
     return os.fdopen(open_descriptor(path, follow=follow), "rb")
 
 
 def open_regular_text(path: Path) -> IO[str]:
-    """Open a regular file of any bytes to read its lines, each with its own line end.
+    """Open a regular file for reading lines with their line ends; any bytes are accepted.
 
-    Raises as `open_regular` does; a symbolic link is none.
+    Raises as `open_regular` does; symbolic links are refused.
     """
     descriptor = open_descriptor(path)
     return os.fdopen(descriptor, encoding="utf-8", errors="surrogateescape", newline="")
 
 
 def open_descriptor(path: Path, *, follow: bool = False) -> int:
-    """Open the file without waiting for a writer, and look what it is once it is open."""
+    """Open a file without blocking, then check that it is a regular file."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
     descriptor = os.open(path, flags)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -51,20 +51,20 @@ def open_descriptor(path: Path, *, follow: bool = False) -> int:
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[IO[str]]:
-    """Write a file beside `path`, under a name of its own, and move it there when all is written.
+    """Write a temporary file next to `path` and move it there once complete.
 
-    Bytes of any text file survive (surrogateescape), and so do line ends. Readers see the
-    old file or the new one; an exception leaves the old one. Raises OSError.
+    Any bytes (surrogateescape) and line ends are preserved. Readers see the old file or the new
+    one; an exception keeps the old one. Raises OSError.
     """
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    beside = Path(name)
+    temporary = Path(name)
     try:
         with os.fdopen(
             descriptor, "w", encoding="utf-8", errors="surrogateescape", newline=""
         ) as file:
-            # A temporary file is its owner's alone; what others make of the report is not.
+            # mkstemp creates files that only their owner can read.
             os.fchmod(descriptor, 0o644)
             yield file
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

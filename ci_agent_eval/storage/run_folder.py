@@ -1,4 +1,4 @@
-"""The report directory: journals while the run lasts, then the results merged from them."""
+"""The report folder: journals during the run, then the results merged from them."""
 
 from __future__ import annotations
 
@@ -41,37 +41,37 @@ _GITIGNORE = "# Created by agent-eval\n*\n"
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """One process's episodes, a line each, on disk the moment they are written."""
+    """One process's episodes, one per line, written immediately."""
 
     path: Path
 
     def write(self, line: JournalLine) -> None:
-        """Append a line: one unbuffered write, so that a kill leaves whole lines behind."""
+        """Append a line in one unbuffered write, so that a killed process leaves whole lines."""
         text = canonical_json(line).encode("ascii") + b"\n"
         with FileIO(self.path, "a") as file:
             file.write(text)
 
 
 class _LinePlace(NamedTuple):
-    """Where a line stands, in bytes."""
+    """Position of a journal line, in bytes."""
 
     file: Path
     start: int
     length: int
     has_ended: bool
-    """It tells how the episode ended."""
+    """Whether it is an `ended` line."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergedJournals:
-    """The one line of each episode that counts, by its place: the lines may be large, and many."""
+    """The last line of each episode, as positions: the lines may be large and many."""
 
     places: Mapping[EpisodeKey, _LinePlace]
     unreadable: tuple[str, ...]
-    """The lines that could not be read, as `episodes/main.jsonl:2`."""
+    """Lines that could not be read, such as `episodes/main.jsonl:2`."""
 
     def episodes(self) -> Iterator[Episode]:
-        """Read the episodes in the order of their keys, one at a time."""
+        """Read the episodes sorted by key, one at a time."""
         with ExitStack() as stack:
             files: dict[Path, BinaryIO] = {}
             for key in sorted(self.places):
@@ -90,11 +90,11 @@ class ReportFolder:
     path: Path
 
     def prepare(self, *, with_junit: bool = False) -> None:
-        """Make the folder, once nothing of others can be overwritten in it.
+        """Create the folder, unless foreign files in it would be overwritten.
 
-        A folder that is made here, or was empty, is kept out of git. Raises InputError,
-        with nothing touched, where a file of one of our names is not ours; `with_junit`
-        counts `junit.xml` among them, which else pytest alone writes.
+        A new or empty folder is ignored by git. Raises InputError, without changes, if a file with
+        one of our names was not written by this program; `with_junit` includes `junit.xml`, which
+        otherwise only pytest writes.
         """
         try:
             self._check_ownership(with_junit=with_junit)
@@ -115,10 +115,10 @@ class ReportFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs out of the folder, which is there. Raises InputError where one is in it.
+        """Lock the existing folder against other runs. Raises InputError if another run holds it.
 
-        The lock is on the folder itself, and the system frees that of a process that dies. A file
-        system that knows no locks keeps nobody out.
+        The lock is on the folder itself; the system frees it when the process dies. A file system
+        without locks locks nothing.
         """
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -129,9 +129,9 @@ class ReportFolder:
             os.close(descriptor)
 
     def clear(self, *, with_junit: bool = False) -> None:
-        """Prepare the folder and remove what a former run of this program left in it.
+        """Prepare the folder and remove the files of a former run of this program.
 
-        Raises InputError as `prepare` does, and OSError where a file cannot be removed.
+        Raises InputError as `prepare` does, and OSError if a file cannot be removed.
         """
         self.prepare(with_junit=with_junit)
         journals = list(self._list_journals())
@@ -140,7 +140,7 @@ class ReportFolder:
         (self.path / JOURNAL_DIR).mkdir(exist_ok=True)
 
     def _check_ownership(self, *, with_junit: bool) -> None:
-        """Look whether every file of one of our names is ours."""
+        """Raise InputError if a file with one of our names is not ours."""
         if not self.path.is_dir():
             return
         for file in [*self._list_documents(with_junit=with_junit), *self._list_journals()]:
@@ -151,13 +151,13 @@ class ReportFolder:
                 )
 
     def _list_documents(self, *, with_junit: bool) -> Iterator[Path]:
-        # The session goes last: it is what says whose the JUnit file is.
+        # The session goes last, because it proves that the JUnit file is ours.
         junit = (JUNIT_NAME,) if with_junit else ()
         names = (RESULTS_NAME, EVAL_RESULTS_NAME, *junit, SESSION_NAME)
         return (self.path / name for name in names)
 
     def _is_ours(self, file: Path) -> bool:
-        """Tell by what is in it."""
+        """Say whether this program wrote a file, by its content."""
         if not file.is_file():
             return False
         if file.name == JUNIT_NAME:
@@ -169,7 +169,7 @@ class ReportFolder:
         start = _RESULTS_START if file.name == RESULTS_NAME else _JOURNAL_START
         with file.open("rb") as opened:
             first = opened.read(len(start))
-        # A journal may be empty, or cut off: its writer was killed.
+        # A killed writer leaves an empty or truncated journal.
         return first == start or (file.suffix == ".jsonl" and start.startswith(first))
 
     def _list_journals(self) -> list[Path]:
@@ -179,11 +179,11 @@ class ReportFolder:
         return [file for file in sorted(folder.iterdir()) if _JOURNAL_NAME.fullmatch(file.name)]
 
     def journal(self, worker: str) -> Journal:
-        """Return the journal of a worker, or of `main`."""
+        """Return the journal of a worker or of `main`."""
         return Journal(self.path / JOURNAL_DIR / f"{worker}.jsonl")
 
     def write_session(self, session: Session) -> None:
-        """Write `session.json` in one step: a reader sees the old or the new one."""
+        """Write `session.json` atomically."""
         _replace_file(self.path / SESSION_NAME, [canonical_json(session) + "\n"])
 
     def session(self) -> Session:
@@ -197,7 +197,7 @@ class ReportFolder:
         shard: Shard | None = None,
         removed: tuple[RemovedScenario, ...] = (),
     ) -> None:
-        """Say in `session.json` what is to run; every worker says the same."""
+        """Record the selection in `session.json`; every worker records the same."""
         session = self.session()
         if session.state == "running" and session.selected is None:
             update = {
@@ -209,29 +209,29 @@ class ReportFolder:
             self.write_session(session.model_copy(update=update))
 
     def note_process_status(self, status: int) -> None:
-        """Say in `session.json` what pytest's process ended with.
+        """Record the exit status of pytest's process in `session.json`.
 
-        What cannot be read or written stays as it is: whoever reads it says so, and misses
-        the status in a session that was to have one.
+        A file that cannot be read or written is left unchanged; the report then notes that the
+        status is missing.
         """
-        with suppress(OSError, ValueError):  # pydantic's errors are such
+        with suppress(OSError, ValueError):  # includes pydantic's ValidationError
             with open_regular(self.path / SESSION_NAME) as file:
                 session = Session.model_validate_json(file.read(_LARGEST_SESSION))
             self.write_session(session.model_copy(update={"process_status": status}))
 
     def write_results(self, suite: str, *, complete: bool = True) -> tuple[str, ...]:
-        """Merge the journals into `results.json`; return what could not be read, by its place.
+        """Merge the journals into `results.json`; return the positions of unreadable lines.
 
-        `complete` is False where the run did not come to its end.
+        `complete` is False if the run did not finish.
         """
-        merged = self.merged()
+        merged = self.merge_journals()
         complete = complete and not merged.unreadable
         ordered = map(canonical_json, merged.episodes())
         _replace_file(self.path / RESULTS_NAME, render_results(suite, ordered, complete=complete))
         return merged.unreadable
 
-    def merged(self) -> MergedJournals:
-        """Find one line of each episode: an ended one before a started one, then the last."""
+    def merge_journals(self) -> MergedJournals:
+        """Select one line of each episode: ended lines before started ones, then the last."""
         places: dict[EpisodeKey, _LinePlace] = {}
         unreadable: list[str] = []
         for file in self._list_journals():
@@ -250,7 +250,7 @@ class ReportFolder:
 
 
 def _iter_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield each line, and the byte it starts at, as `bytes.splitlines` tells lines apart."""
+    """Yield each line with its start byte, split like `bytes.splitlines`."""
     start = 0
     with path.open("rb") as file:
         for chunk in file:
@@ -272,7 +272,7 @@ def _lock_folder(descriptor: int, path: Path) -> None:
 def _is_session(file: Path) -> bool:
     try:
         Session.model_validate_json(file.read_bytes())
-    except ValueError:  # pydantic's errors are such
+    except ValueError:  # includes pydantic's ValidationError
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Splitting a suite into shards: the same split on every machine. Pure."""
+"""Deterministic split of a suite into shards. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORM = re.compile(r"([0-9]{1,4})/([0-9]{1,4})", re.ASCII)
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """Read `2/7`: index and count, 1-based. Raises InputError for anything else."""
+    """Parse `2/7` as index and count, 1-based. Raises InputError for anything else."""
     found = _FORM.fullmatch(text.strip())
     index, count = (int(part) for part in found.groups()) if found else (0, 0)
     if not 1 <= index <= count:
@@ -21,15 +21,15 @@ def parse_shard(text: str) -> tuple[int, int]:
     return index, count
 
 
-def normalize_shard(given: str | None, origin: str) -> str | None:
-    """Return a shard as it is handed on, None where none is asked for.
+def normalize_shard(text: str | None, origin: str) -> str | None:
+    """Return a shard as `INDEX/COUNT`, None if `text` is None.
 
     Raises InputError that names `origin`.
     """
-    if given is None:
+    if text is None:
         return None
     try:
-        index, count = parse_shard(given)
+        index, count = parse_shard(text)
     except InputError as error:
         raise InputError(f"{origin}: {error}") from None
     return f"{index}/{count}"
@@ -38,10 +38,10 @@ def normalize_shard(given: str | None, origin: str) -> str | None:
 def assign_shards(
     units: Iterable[str], count: int, durations: Mapping[str, float]
 ) -> dict[str, int]:
-    """Return the shard, 1 to `count`, of each unit: the longest first, each to the least loaded.
+    """Return the shard, 1 to `count`, of each unit: longest first, each to the least loaded shard.
 
-    The rule is Graham's (SIAM Journal on Applied Mathematics 17 (1969), 416-429). A unit whose
-    duration is not known counts as the mean of the known ones.
+    The rule is Graham's (SIAM Journal on Applied Mathematics 17 (1969), 416-429). A unit of
+    unknown duration counts as the mean of the known ones.
     """
     names = sorted(set(units))
     known = [durations[name] for name in names if name in durations]
@@ -58,6 +58,6 @@ def assign_shards(
 
 
 def hash_shard_plan(assigned: Mapping[str, int]) -> str:
-    """Return a short text that is the same only for the same split."""
+    """Return a short hash of the split."""
     lines = "".join(f"{name}\0{shard}\n" for name, shard in sorted(assigned.items()))
     return hashlib.sha256(lines.encode("utf-8", "backslashreplace")).hexdigest()[:16]

@@ -109,7 +109,7 @@ class CassetteStore:
 
     def learn(self, secrets: frozenset[str]) -> None:
         """Keep these values out of every recording, also of the episodes that are open."""
-        self.redactor = self.redactor.also(secrets)
+        self.redactor = self.redactor.with_secrets(secrets)
 
     def _redacted(self, value: Any) -> Any:
         return self.redactor.value(value)

@@ -146,7 +146,7 @@ class BudgetStop:
         try:
             result = yield
         finally:
-            cause = self.kept.budgets.stopped() if self._is_controller else None
+            cause = self.kept.budgets.get_stop() if self._is_controller else None
             if cause is not None:
                 session.shouldstop = cause.sentence
         if cause is not None:
@@ -171,7 +171,7 @@ class BudgetStop:
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say that the run was stopped, why, and how many episodes did not run."""
-        if (cause := self.kept.budgets.stopped()) is not None:
+        if (cause := self.kept.budgets.get_stop()) is not None:
             told = f"STOPPED {cause.sentence}{self._left_out()}"
             terminalreporter.write_line(make_printable(told))
 

@@ -1,4 +1,4 @@
-"""What the processes of one run share: what it has spent, and what of its rate limits is taken.
+"""The ledger of a run, shared by its processes: model usage and rate limits.
 
-One process keeps it in memory. The workers of pytest-xdist keep it in a file of the run's own.
+A single process keeps it in memory; the workers of pytest-xdist share a file.
 """

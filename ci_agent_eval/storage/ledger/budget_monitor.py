@@ -1,4 +1,4 @@
-"""The budgets of a running suite: told what is spent, they say once that the run is to stop."""
+"""Monitor of a running suite's budgets: adds up usage and stops the run once."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.storage.ledger.limits import RunUsage, SuiteLimits
 
 Clock = Callable[[], float]
-"""Seconds, the same in all processes of the run."""
+"""Returns seconds, comparable in all processes of the run."""
 
 Listener = Callable[[SuiteStop], None]
-"""Is told which budget is exceeded."""
+"""Called with the exceeded budget."""
 
 
 class UsageStore(Protocol):
-    """Who keeps what the episodes of a run have spent, for one process or for all of them."""
+    """Store of the usage of a run's episodes, for one process or for all of them."""
 
     def put(self, episode_id: str, spent: RunUsage) -> None:
-        """Set what an episode has spent so far, in place of what was set before."""
+        """Set an episode's usage so far, replacing the previous value."""
 
     def total(self) -> RunUsage:
-        """Return what all episodes have spent."""
+        """Return the usage of all episodes."""
 
     def stop(self, cause: SuiteStop) -> SuiteStop:
-        """Say that the run is to stop; returns the cause that was there first."""
+        """Record that the run must stop; returns the first recorded cause."""
 
-    def stopped(self) -> SuiteStop | None:
-        """Return why the run is to stop; None while it may go on."""
+    def get_stop(self) -> SuiteStop | None:
+        """Return why the run must stop; None while it may continue."""
 
 
 class ProcessUsageStore:
-    """In the memory of one process."""
+    """The usage store of a single process, in memory."""
 
     def __init__(self) -> None:
         self._episodes: dict[str, RunUsage] = {}
@@ -40,26 +40,26 @@ class ProcessUsageStore:
         self._stop: SuiteStop | None = None
 
     def put(self, episode_id: str, spent: RunUsage) -> None:
-        """Set what an episode has spent so far, in place of what was set before."""
+        """Set an episode's usage so far, replacing the previous value."""
         self._total += spent - self._episodes.get(episode_id, RunUsage())
         self._episodes[episode_id] = spent
 
     def total(self) -> RunUsage:
-        """Return what all episodes have spent."""
+        """Return the usage of all episodes."""
         return self._total
 
     def stop(self, cause: SuiteStop) -> SuiteStop:
-        """Say that the run is to stop; returns the cause that was there first."""
+        """Record that the run must stop; returns the first recorded cause."""
         self._stop = self._stop or cause
         return self._stop
 
-    def stopped(self) -> SuiteStop | None:
-        """Return why the run is to stop; None while it may go on."""
+    def get_stop(self) -> SuiteStop | None:
+        """Return why the run must stop; None while it may continue."""
         return self._stop
 
 
 class SuiteBudgetMonitor:
-    """What a run may spend, in the eyes of one of its processes."""
+    """The suite's budgets as seen by one process of the run."""
 
     def __init__(
         self, limits: SuiteLimits, spending: UsageStore, *, clock: Clock, started: float
@@ -72,42 +72,42 @@ class SuiteBudgetMonitor:
         self._listeners: list[Listener] = []
 
     def spend(self, episode_id: str, cost_usd: float, tokens: int) -> None:
-        """Say what an episode has spent so far, all in all: saying it again changes nothing.
+        """Set an episode's total usage so far; repeating a call changes nothing.
 
-        Raises InputError where the processes of the run share a file that cannot be used.
+        Raises InputError if the shared ledger file cannot be used.
         """
         self._spending.put(episode_id, RunUsage(cost_usd, tokens))
         self.find_exceeded()
 
     def find_exceeded(self) -> SuiteStop | None:
-        """Return which budget is exceeded; once it is, it stays so for all.
+        """Return the exceeded budget; once found, it stays exceeded for all processes.
 
         Raises InputError as `spend` does.
         """
         if self._stop is None:
-            found = self._spending.stopped() or self._limits.find_exceeded(
+            found = self._spending.get_stop() or self._limits.find_exceeded(
                 self._spending.total(), self._elapsed_s()
             )
             if found is not None:
-                self._end(self._spending.stop(found))
+                self._record_stop(self._spending.stop(found))
         return self._stop
 
-    def stopped(self) -> SuiteStop | None:
-        """Return why the run was stopped, by any of its processes; None where it was not.
+    def get_stop(self) -> SuiteStop | None:
+        """Return why any process stopped the run; None if it was not stopped.
 
-        Unlike `exceeded` it finds nothing new: the time after the last episode does not count.
+        Unlike `find_exceeded` it checks nothing new: time after the last episode does not count.
         """
-        return self._stop or self._spending.stopped()
+        return self._stop or self._spending.get_stop()
 
     def deadline_s(self) -> float | None:
-        """Return the seconds until the time is over; None where it has no limit."""
+        """Return the seconds left until the time limit; None without a limit."""
         limit = self._limits.elapsed_s
         return None if limit is None else max(limit - self._elapsed_s(), 0.0)
 
     def on_exceeded(self, listener: Listener) -> None:
-        """Have a listener told once, at once if it is too late already.
+        """Call a listener once when a budget is exceeded, immediately if it already is.
 
-        It is called where this process finds out: by `spend` or `exceeded`, on their thread.
+        It is called on the thread of the `spend` or `find_exceeded` call that detects it.
         """
         if self._stop is None:
             self._listeners.append(listener)
@@ -117,7 +117,7 @@ class SuiteBudgetMonitor:
     def _elapsed_s(self) -> float:
         return self._clock() - self._started
 
-    def _end(self, cause: SuiteStop) -> None:
+    def _record_stop(self, cause: SuiteStop) -> None:
         self._stop = cause
         listeners, self._listeners = self._listeners, []
         for listener in listeners:

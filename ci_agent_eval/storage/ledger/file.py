@@ -1,8 +1,8 @@
-"""The file that the processes of one run share: a SQLite database in a folder of the run's own.
+"""The ledger file of a run: a SQLite database in a private folder.
 
-Every write is one short transaction of the file's only writer, so that what was looked at is
-still so when it is changed. The system frees the locks of a process that dies, and what it had
-begun is undone. No text of a test, of an agent or of a provider is in the file: only digests.
+Every write is one short exclusive transaction, so values that it read are still valid when it
+writes. The system frees the locks of a process that dies, and its transaction is rolled back.
+The file contains only hashes, no text of a test, an agent or a provider.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LEDGER_NAME = "run.sqlite3"
 
 BUSY_S = 30.0
-"""How long a process waits for the others; each has the file for less than a millisecond."""
+"""Timeout for the lock; a process holds it for less than a millisecond."""
 
 _INHERITED: list[sqlite3.Connection | None] = []
 """Connections from before a fork: a child may neither use nor close them
@@ -56,14 +56,14 @@ CREATE INDEX IF NOT EXISTS requests_of_provider ON requests (provider, at, is_ta
 
 
 def hash_parts(*parts: object) -> str:
-    """Return what stands for a name in the file: it may hold a secret."""
+    """Return a hash that replaces a name in the file, as the name may contain a secret."""
     return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 class LedgerFile:
-    """One process's way to the file, which is made when it is first needed. Threads may share it.
+    """One process's connection to the file, opened on first use. Threads may share it.
 
-    Its methods raise InputError where the file cannot be used.
+    Its methods raise InputError if the file cannot be used.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -74,8 +74,8 @@ class LedgerFile:
 
     @contextmanager
     def open_transaction(self) -> Iterator[sqlite3.Connection]:
-        """Be the file's only writer; what is done is kept as a whole, or not at all."""
-        with self._held() as connection:
+        """Open an exclusive write transaction; commit it, or roll it back on an exception."""
+        with self._use_connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -86,13 +86,13 @@ class LedgerFile:
                 raise
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """Look at what is in the file now, with one query."""
-        with self._held() as connection:
+    def open_for_reading(self) -> Iterator[sqlite3.Connection]:
+        """Open the connection for one query."""
+        with self._use_connection() as connection:
             yield connection
 
     def close(self) -> None:
-        """Let the file go; whoever asks again opens it again."""
+        """Close the connection; the next use opens it again."""
         with self._lock:
             opened, self._opened = self._opened, None
             if opened is not None and self._pid == os.getpid():
@@ -101,12 +101,12 @@ class LedgerFile:
                 _INHERITED.append(opened)
 
     @contextmanager
-    def _held(self) -> Iterator[sqlite3.Connection]:
+    def _use_connection(self) -> Iterator[sqlite3.Connection]:
         import sqlite3  # noqa: PLC0415 - most runs are of one process
 
         with self._lock:
             try:
-                yield self._connection()
+                yield self._get_connection()
             except (OSError, sqlite3.Error) as error:
                 raise InputError(
                     f"{self._path}: cannot be used, and the workers of this run share their "
@@ -114,8 +114,8 @@ class LedgerFile:
                     "without workers (-n 0)"
                 ) from None
 
-    def _connection(self) -> sqlite3.Connection:
-        """Return this process's own connection: one from before a fork is not to be used."""
+    def _get_connection(self) -> sqlite3.Connection:
+        """Return this process's connection; one from before a fork must not be used."""
         if self._opened is None or self._pid != os.getpid():
             _INHERITED.append(self._opened)
             self._opened, self._pid = _open_database(self._path), os.getpid()
@@ -123,7 +123,7 @@ class LedgerFile:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make the run's folder, if nobody has yet. Raises OSError where it is not ours alone."""
+    """Create the run's folder if missing. Raises OSError if it has another owner."""
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
@@ -139,7 +139,7 @@ def _open_database(path: Path) -> sqlite3.Connection:
         path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
     )
     try:
-        # Any death of a process leaves the file whole. A power cut ends the run as well.
+        # The death of a process never corrupts the file, and a power cut ends the run anyway.
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA journal_mode = TRUNCATE")
         connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")

@@ -1,4 +1,4 @@
-"""The budgets of a suite as limits on a run: pure arithmetic on what it has spent so far."""
+"""The budgets of a suite as limits on a run. Pure."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, SuiteBudgetK
 from ci_agent_eval.contract.suite_stop import SuiteStop
 
 ROUNDING = 1e-9
-"""Share by which a sum of many small costs may be off. What is over by less is the gate's alone."""
+"""Relative rounding error of a sum of many small costs; the run ignores smaller excesses."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunUsage:
-    """What models have taken: agents', judges' and simulated users' together."""
+    """Cost and tokens of all model calls: agents, judges and simulated users."""
 
     cost_usd: float = 0.0
-    """Of what has a price."""
+    """Cost of priced calls."""
     tokens: int = 0
-    """Input and output, of what tells them."""
+    """Input and output tokens of calls that report them."""
 
     def __add__(self, other: RunUsage) -> RunUsage:
         return RunUsage(self.cost_usd + other.cost_usd, self.tokens + other.tokens)
@@ -30,20 +30,21 @@ class RunUsage:
 
 @dataclass(frozen=True, slots=True)
 class SuiteLimits:
-    """The most that a run may take, by the names of the suite's budgets."""
+    """Limits of a run, by the names of the suite budgets."""
 
     limits: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def elapsed_s(self) -> float | None:
-        """The most seconds; None sets no limit."""
+        """Time limit in seconds; None: no limit."""
         return min(
-            (limit for kind, limit in self._set() if kind.spent == "elapsed_s"), default=None
+            (limit for kind, limit in self._iter_limits() if kind.spent == "elapsed_s"),
+            default=None,
         )
 
     def find_exceeded(self, spent: RunUsage, elapsed_s: float) -> SuiteStop | None:
-        """Return the first limit that is exceeded; None where none is."""
-        for kind, limit in self._set():
+        """Return the first exceeded limit; None if there is none."""
+        for kind, limit in self._iter_limits():
             used: float = (
                 elapsed_s if kind.spent == "elapsed_s" else getattr(spent, str(kind.spent))
             )
@@ -51,7 +52,7 @@ class SuiteLimits:
                 return SuiteStop(kind.name, used, limit)
         return None
 
-    def _set(self) -> Iterator[tuple[SuiteBudgetKind, float]]:
+    def _iter_limits(self) -> Iterator[tuple[SuiteBudgetKind, float]]:
         for kind in SUITE_BUDGET_KINDS:
             if kind.spent is not None and kind.name in self.limits:
                 yield kind, self.limits[kind.name]

@@ -1,8 +1,8 @@
-"""A provider's rate limits as sliding windows: the interface, and the windows of one process. Pure.
+"""A provider's rate limits as sliding windows: the interface, and the in-memory version. Pure.
 
-`shared.py` keeps them for several processes. The libraries at hand (aiolimiter, PydanticAI's
-ConcurrencyLimiter) take no clock, and cannot be corrected when a response says what a request
-really used.
+`sqlite_stores.py` has the version for several processes. Existing libraries (aiolimiter,
+PydanticAI's ConcurrencyLimiter) accept no clock and no correction once a response reports the
+actual usage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MINUTE_S = 60.0
 
 @dataclass
 class WindowEntry:
-    """What one request takes of a window; corrected once it is known."""
+    """The amount of one request in a window; corrected once it is known."""
 
     at: float
     amount: float
@@ -26,10 +26,10 @@ class WindowEntry:
 def compute_wait_s(
     entries: Sequence[WindowEntry], limit: float, span_s: float, now: float, amount: float
 ) -> float:
-    """Return how long `amount` waits behind entries in the order of their time.
+    """Return the seconds until `amount` fits behind the entries, which are ordered by time.
 
-    What is beyond the limit waits for an empty window. Entries of before the window of `now`
-    count, too: take them out first.
+    An amount above the limit waits for an empty window. All entries count; remove those older
+    than the window first.
     """
     room = limit - sum(entry.amount for entry in entries)
     if amount <= room or not entries:
@@ -42,29 +42,29 @@ def compute_wait_s(
 
 
 class RateWindows(Protocol):
-    """The windows of one provider and its pause: of a process, or of all processes of a run."""
+    """The rate windows and the pause of one provider, for one process or all processes of a run."""
 
     @property
     def counts_tokens(self) -> bool:
         """Whether the tokens of requests count."""
 
     def lower_limits(self, requests: int | None, tokens: int | None) -> None:
-        """Let the tighter of these limits and those that are known hold."""
+        """Lower the limits; a higher limit changes nothing."""
 
     def take(self, amount: float) -> WindowEntry | float:
-        """Take a request of so many tokens, or return the seconds to wait before asking again.
+        """Take a request of `amount` tokens, or return the seconds to wait before the next try.
 
-        Between the two it is the same request that asks, the only one that waits.
+        Only one request at a time waits; the next call is its next try.
         """
 
     def correct(self, entry: WindowEntry) -> None:
-        """Take notice that an entry's amount is known now."""
+        """Apply an entry's corrected amount."""
 
-    def give_up(self) -> None:
-        """Forget the request that waits."""
+    def cancel_wait(self) -> None:
+        """Forget the waiting request."""
 
     def pause(self, seconds: float) -> None:
-        """Hold every request for a while."""
+        """Hold every request for some seconds."""
 
 
 @dataclass
@@ -76,12 +76,12 @@ class RateWindow:
     _entries: deque[WindowEntry] = field(default_factory=deque)
 
     def wait_s(self, now: float, amount: float) -> float:
-        """Return how long `amount` waits; what is beyond the limit waits for an empty window."""
+        """Return the seconds until `amount` fits; above the limit it waits for an empty window."""
         self._forget(now)
         return compute_wait_s(self._entries, self.limit, self.span_s, now, amount)
 
     def add(self, now: float, amount: float) -> WindowEntry:
-        """Take `amount` now; set the entry's `amount` when it is known better."""
+        """Take `amount` now; correct the returned entry's `amount` later."""
         entry = WindowEntry(now, amount)
         self._entries.append(entry)
         return entry
@@ -93,7 +93,7 @@ class RateWindow:
 
 @dataclass
 class ProcessRateWindows:
-    """The windows of one provider in the memory of one process."""
+    """The rate windows of one provider in the memory of one process."""
 
     clock: Callable[[], float]
     requests: RateWindow | None = None
@@ -106,12 +106,12 @@ class ProcessRateWindows:
         return self.tokens is not None
 
     def lower_limits(self, requests: int | None, tokens: int | None) -> None:
-        """Let the tighter of these limits and those that are known hold."""
+        """Lower the limits; a higher limit changes nothing."""
         self.requests = _lower_limit(self.requests, requests)
         self.tokens = _lower_limit(self.tokens, tokens)
 
     def take(self, amount: float) -> WindowEntry | float:
-        """Take a request of so many tokens, or return the seconds to wait before asking again."""
+        """Take a request of `amount` tokens, or return the seconds to wait before the next try."""
         now = self.clock()
         waits = [self._paused_until - now]
         waits += [self.requests.wait_s(now, 1)] if self.requests else []
@@ -123,13 +123,13 @@ class ProcessRateWindows:
         return WindowEntry(now, amount) if self.tokens is None else self.tokens.add(now, amount)
 
     def correct(self, entry: WindowEntry) -> None:
-        """Nothing: the entry is the window's own."""
+        """Do nothing: the window holds the entry itself."""
 
-    def give_up(self) -> None:
-        """Nothing: who waits has taken no place."""
+    def cancel_wait(self) -> None:
+        """Do nothing: a waiting request reserves nothing."""
 
     def pause(self, seconds: float) -> None:
-        """Hold every request for a while."""
+        """Hold every request for some seconds."""
         self._paused_until = max(self._paused_until, self.clock() + seconds)
 
 

@@ -1,4 +1,4 @@
-"""What the run has spent, and a provider's rate limits, for several processes in one file."""
+"""A run's usage and a provider's rate limits, shared by several processes in one file."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class SharedUsageStore:
-    """As `ProcessSpending`, for all processes that share the file."""
+    """The usage store of all processes that share the file."""
 
     def __init__(self, file: LedgerFile) -> None:
         self._file = file
 
     def put(self, episode_id: str, spent: RunUsage) -> None:
-        """Set what an episode has spent so far, in place of what was set before."""
+        """Set an episode's usage so far, replacing the previous value."""
         key = hash_parts(episode_id)
         with self._file.open_transaction() as connection:
             found = connection.execute(
@@ -41,20 +41,20 @@ class SharedUsageStore:
             )
 
     def total(self) -> RunUsage:
-        """Return what all episodes have spent."""
-        with self._file.reading() as connection:
+        """Return the usage of all episodes."""
+        with self._file.open_for_reading() as connection:
             return RunUsage(*connection.execute("SELECT cost_usd, tokens FROM run").fetchone())
 
     def stop(self, cause: SuiteStop) -> SuiteStop:
-        """Say that the run is to stop; returns the cause that was there first."""
+        """Record that the run must stop; returns the first recorded cause."""
         with self._file.open_transaction() as connection:
-            told = json.dumps(asdict(cause))
-            connection.execute("UPDATE run SET stopped = ? WHERE stopped IS NULL", (told,))
+            text = json.dumps(asdict(cause))
+            connection.execute("UPDATE run SET stopped = ? WHERE stopped IS NULL", (text,))
             return _read_cause(connection) or cause
 
-    def stopped(self) -> SuiteStop | None:
-        """Return why the run is to stop; None while it may go on."""
-        with self._file.reading() as connection:
+    def get_stop(self) -> SuiteStop | None:
+        """Return why the run must stop; None while it may continue."""
+        with self._file.open_for_reading() as connection:
             return _read_cause(connection)
 
 
@@ -65,7 +65,7 @@ def _read_cause(connection: sqlite3.Connection) -> SuiteStop | None:
 
 @dataclass
 class SharedWindowEntry(WindowEntry):
-    """A request that all processes know of."""
+    """A request in the shared file."""
 
     number: int
 
@@ -77,16 +77,15 @@ class _Limits:
     paused_until: float
 
     def admit(self, requests: int, tokens: float) -> bool:
-        """Say whether one window holds so much."""
+        """Say whether one window admits these requests and tokens."""
         return requests <= (self.requests or math.inf) and tokens <= (self.tokens or math.inf)
 
 
 class SharedRateWindows:
-    """The windows of one provider and its pause, for all processes that share the file.
+    """The rate windows and the pause of one provider, shared by all processes.
 
-    A request that has to wait leaves a place for itself at the time when there will be room, and
-    who comes later stands behind it, in whichever process. Nothing but time is needed to get
-    past the place of a process that died.
+    A waiting request reserves the time at which it will fit; later requests of any process queue
+    behind it. The reservation of a process that died expires with time.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class SharedRateWindows:
         """Whether the tokens of requests count, as far as this process knows."""
 
     def lower_limits(self, requests: int | None, tokens: int | None) -> None:
-        """Let the tighter of these limits and those that any process knows hold."""
+        """Lower the limits of all processes; a higher limit changes nothing."""
         with self._file.open_transaction() as connection:
             connection.execute(
                 "INSERT INTO providers (provider, requests, tokens) VALUES (?, ?, ?) "
@@ -111,12 +110,12 @@ class SharedRateWindows:
                 "tokens = coalesce(min(tokens, excluded.tokens), tokens, excluded.tokens)",
                 (self._provider, requests, tokens),
             )
-            self._limits(connection)
+            self._read_limits(connection)
 
     def take(self, amount: float) -> WindowEntry | float:
-        """Take a request of so many tokens, or return the seconds to wait before asking again."""
-        with self._file.reading() as connection:
-            limits = self._limits(connection)
+        """Take a request of `amount` tokens, or return the seconds to wait before the next try."""
+        with self._file.open_for_reading() as connection:
+            limits = self._read_limits(connection)
         if limits.requests is None and limits.tokens is None:
             now = self._clock()
             return (
@@ -126,30 +125,30 @@ class SharedRateWindows:
             return self._take(connection, amount)
 
     def correct(self, entry: WindowEntry) -> None:
-        """Say how many tokens a request has really used."""
+        """Correct the number of tokens that a request used."""
         if isinstance(entry, SharedWindowEntry):
             with self._file.open_transaction() as connection:
                 connection.execute(
                     "UPDATE requests SET tokens = ? WHERE id = ?", (entry.amount, entry.number)
                 )
 
-    def give_up(self) -> None:
-        """Leave the place of a request that no longer waits."""
+    def cancel_wait(self) -> None:
+        """Remove the reservation of a request that no longer waits."""
         place, self._place = self._place, None
         if place is not None:
             with self._file.open_transaction() as connection:
                 connection.execute("DELETE FROM requests WHERE id = ?", (place,))
 
     def pause(self, seconds: float) -> None:
-        """Hold every request for a while, in all processes."""
+        """Hold the requests of all processes for some seconds."""
         with self._file.open_transaction() as connection:
             connection.execute(
                 "UPDATE providers SET paused_until = max(paused_until, ?) WHERE provider = ?",
                 (self._clock() + seconds, self._provider),
             )
 
-    def _limits(self, connection: sqlite3.Connection) -> _Limits:
-        """Return the limits that all processes keep: another one may have set them."""
+    def _read_limits(self, connection: sqlite3.Connection) -> _Limits:
+        """Return the limits of all processes, which another process may have changed."""
         found = _Limits(
             *connection.execute(
                 "SELECT requests, tokens, paused_until FROM providers WHERE provider = ?",
@@ -171,13 +170,13 @@ class SharedRateWindows:
         return at - now if at > now else SharedWindowEntry(at, amount, number)
 
     def _find_earliest(self, connection: sqlite3.Connection, now: float, amount: float) -> float:
-        """Return when the request fits behind all that are taken, and all that came before it."""
-        limits = self._limits(connection)
-        count, used, latest = self._before(connection, "count(*), total(tokens), max(at)")[0]
+        """Return the earliest time at which the request fits behind all earlier ones."""
+        limits = self._read_limits(connection)
+        count, used, latest = self._select_before(connection, "count(*), total(tokens), max(at)")[0]
         start = max(now, limits.paused_until, latest or now)
         if limits.admit(count + 1, used + amount):
             return start
-        before = [WindowEntry(*row) for row in self._before(connection, "at, tokens")]
+        before = [WindowEntry(*row) for row in self._select_before(connection, "at, tokens")]
         waits = [0.0]
         if limits.requests is not None:
             ones = [WindowEntry(entry.at, 1) for entry in before]
@@ -186,10 +185,10 @@ class SharedRateWindows:
             waits.append(self._wait_s(before, limits.tokens, start, amount))
         return start + max(waits)
 
-    def _before(self, connection: sqlite3.Connection, what: str) -> list[tuple[Any, ...]]:
-        """Return figures of the requests that come first, in the order of their time."""
+    def _select_before(self, connection: sqlite3.Connection, columns: str) -> list[tuple[Any, ...]]:
+        """Select columns of all earlier requests, ordered by time."""
         return connection.execute(
-            f"SELECT {what} FROM requests WHERE provider = ? AND id != ? "  # noqa: S608 - our own words
+            f"SELECT {columns} FROM requests WHERE provider = ? AND id != ? "  # noqa: S608 - our own words
             "AND (is_taken OR id < ?) ORDER BY at, id",
             (self._provider, self._place or 0, self._place or 2**62),
         ).fetchall()
@@ -203,7 +202,7 @@ class SharedRateWindows:
     def _put(
         self, connection: sqlite3.Connection, at: float, amount: float, *, is_taken: bool
     ) -> int:
-        """Put the request into the place that it has, or into a new one behind all others."""
+        """Write the request to its reservation, or append it."""
         values = (self._provider, at, amount, is_taken)
         if self._place is not None:
             found = connection.execute(

@@ -476,9 +476,9 @@ def test_a_megabyte_of_hostile_text_takes_a_moment(piece, redactor):
 
 def test_a_redactor_that_learns_knows_the_old_and_the_new():
     first = Redactor.from_environ({"DESK_TOKEN": "old-Zx9-plain-value-of-the-desk-0123"})
-    both = first.also(["new-Qy7-plain-value-of-the-bank-4567", "short"])
+    both = first.with_secrets(["new-Qy7-plain-value-of-the-bank-4567", "short"])
     text = "old-Zx9-plain-value-of-the-desk-0123 new-Qy7-plain-value-of-the-bank-4567 short"
     assert both.text(text) == "[redacted] [redacted] short"
     assert both.text("new-Qy7-plain-val...") == "[redacted]..."
     assert first.text("new-Qy7") == "new-Qy7"
-    assert both == both.also([])
+    assert both == both.with_secrets([])

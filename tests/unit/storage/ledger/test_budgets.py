@@ -150,5 +150,5 @@ def test_a_file_that_cannot_be_used_is_said_with_what_to_do(tmp_path):
     (tmp_path / "run.sqlite3").write_text("this is no database, and long enough to be told so")
     file = LedgerFile(tmp_path)
     with pytest.raises(InputError, match=r"cannot be used.*-n 0"):
-        SharedUsageStore(file).stopped()
+        SharedUsageStore(file).get_stop()
     file.close()

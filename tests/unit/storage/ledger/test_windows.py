@@ -57,7 +57,7 @@ def test_who_gives_up_leaves_no_place_behind(processes):
     one, other = processes(1), processes(1)
     one.take(0)
     assert one.take(0) == 60
-    one.give_up()
+    one.cancel_wait()
     assert other.take(0) == 60
 
 
