@@ -23,7 +23,7 @@ import ci_agent_eval
 PACKAGE = Path(ci_agent_eval.__file__).parent
 PLUGIN = PACKAGE / "pytest_plugin"
 
-ASSERTS = ("evaluation/explained.py", "evaluation/recording.py")
+ASSERTS = ("evaluation/pass_explanations.py", "evaluation/assert_recorder.py")
 DECISION = "docs/decisions/0010-evaluation-asserts.md says what to weigh"
 WITHOUT_CONCURRENCY = (
     "docs/decisions/0028-concurrent-episodes.md says what it is for; without it episodes run one "
@@ -280,13 +280,13 @@ INTERFACES = [
     ),
     Interface(
         "_pytest.skipping.xfailed_key",
-        ("evaluation/measuring.py",),
+        ("evaluation/measurement.py",),
         lambda request, _: _xfailed(request),
         "look at the item's xfail markers and at what `pytest.xfail` raises",
     ),
     Interface(
         "Session._setupstate, a SetupState whose methods look at its `stack` alone",
-        ("concurrency/stacks.py",),
+        ("concurrency/setup_stacks.py",),
         lambda request, _: _setup_state(request),
         WITHOUT_CONCURRENCY,
         ("SetupState",),
@@ -300,6 +300,12 @@ INTERFACES = [
     Interface(
         "Function._initrequest",
         ("concurrency/fixtures.py",),
+        lambda request, _: _initrequest(request),
+        WITHOUT_CONCURRENCY,
+    ),
+    Interface(
+        "Function._request",
+        ("concurrency/episode_task.py", "concurrency/loop_members.py"),
         lambda request, _: _initrequest(request),
         WITHOUT_CONCURRENCY,
     ),
@@ -326,7 +332,7 @@ INTERFACES = [
     ),
     Interface(
         "_pytest.skipping.evaluate_skip_marks and evaluate_xfail_marks",
-        ("concurrency/eligible.py",),
+        ("concurrency/eligibility.py",),
         lambda request, _: (
             _skipping().evaluate_skip_marks(request.node) is None
             and _skipping().evaluate_xfail_marks(request.node) is None
@@ -343,21 +349,21 @@ INTERFACES = [
     ),
     Interface(
         "LoadScheduling._send_tests, which is xdist's",
-        ("concurrency/scheduling.py",),
+        ("concurrency/xdist_scheduling.py",),
         lambda *_: _load_scheduling(),
         "leave xdist's own scheduling in place",
         ("_send_tests",),
     ),
     Interface(
         "WorkerInteractor.torun, which is xdist's",
-        ("concurrency/order.py",),
+        ("concurrency/item_order.py",),
         lambda *_: _queue(),
         "start no more than pytest's `nextitem` ahead",
         ("torun", "_items"),
     ),
     Interface(
         "TestCaseFunction._excinfo",
-        ("evaluation/measuring.py",),
+        ("evaluation/measurement.py",),
         lambda *_: _unittest_errors(),
         "override the result that unittest is given, and keep its failures there",
     ),
@@ -392,27 +398,27 @@ INTERFACES = [
     ),
     Interface(
         "_pytest.assertion.util._reprcompare",
-        ("evaluation/explaining.py",),
+        ("evaluation/stable_explanations.py",),
         lambda request, _: _reprcompare() is not None,
         "find where a rewritten assert asks for its explanation",
         ("util", "_reprcompare"),
     ),
     Interface(
         "_pytest._io.saferepr.saferepr",
-        ("evaluation/explaining.py",),
+        ("evaluation/stable_explanations.py",),
         lambda *_: _saferepr({7}) == "{7}" and len(_saferepr("x" * 300)) <= 240,
         "show values with reprlib, cut to the length that pytest gives them",
     ),
     Interface(
         "contextlib.suppress._exceptions, which is Python's",
-        ("evaluation/recording.py",),
+        ("evaluation/assert_recorder.py",),
         lambda *_: contextlib.suppress(KeyError, ValueError)._exceptions == (KeyError, ValueError),
         "take every `suppress` whose types the source does not show for one of failed asserts",
         ("_exceptions",),
     ),
     Interface(
         "the exception types of `pytest.raises` and `pytest.warns`",
-        ("evaluation/recording.py",),
+        ("evaluation/assert_recorder.py",),
         lambda *_: (
             KeyError in _expected(pytest.raises(KeyError))
             and _expected(pytest.raises((KeyError, ValueError))) == (KeyError, ValueError)
@@ -422,7 +428,7 @@ INTERFACES = [
     ),
     Interface(
         "TerminalWriter.code_highlight",
-        ("evaluation/explaining.py",),
+        ("evaluation/stable_explanations.py",),
         lambda request, _: isinstance(request.config.get_terminal_writer().code_highlight, bool),
         "take the colours out of what pytest explains",
     ),

@@ -64,7 +64,7 @@ def test_nothing_heavy_is_imported(pytester):
         def pytest_unconfigure(config):
             heavy = {"pydantic", "ci_agent_eval.contract.base", "ci_agent_eval.recording", "asyncio",
                      "ci_agent_eval.redaction", "ci_agent_eval.pytest_plugin.session",
-                     "ci_agent_eval.storage.ledger", "ci_agent_eval.pytest_plugin.budgets.stop"}
+                     "ci_agent_eval.storage.ledger", "ci_agent_eval.pytest_plugin.budgets.budget_stop"}
             assert "ci_agent_eval.pytest_plugin" in sys.modules
             print("imported:", sorted(heavy & set(sys.modules)))
     """)
