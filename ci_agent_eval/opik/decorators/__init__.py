@@ -1,6 +1,6 @@
-"""The way from `@llm_unit` to episodes: its decorators, and the names Opik's contract gave.
+"""Migration from Opik's `@llm_unit`: the decorators and the names of Opik's episode contract.
 
-The decorators need nothing but Python; the names of the contract bring it when first used.
+The decorators import nothing else; the names of the contract import it on first use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The episode contract under the names of Opik's pull request, on ours.
+"""The episode contract under the names of Opik's pull request.
 
-Where they differ: budgets need not be measured yet, unknown keys are errors, and an episode
-that claims nothing and shows nothing does not pass.
+Differences from Opik: budgets may be unmeasured, unknown keys are errors, and an episode without
+assertions and evidence does not pass.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ EpisodeAssertion = Assertion
 EpisodeScore = Score
 
 RecordedStep = Mapping[str, Any]
-"""One step of an agent as its test noted it; a step with an `action` is a tool call."""
+"""A step of an agent as recorded by its test; a step with an `action` is a tool call."""
 
 
 class EpisodeBudgetMetric(Budget):
-    """What was used of a budget, and its limit."""
+    """The used amount of a budget, and its limit."""
 
     @property
     def passed(self) -> bool:
-        """Whether it was measured and kept."""
+        """Whether the budget was measured and kept."""
         return self.used is not None and self.used <= self.limit
 
 
@@ -35,12 +35,12 @@ class EpisodeBudgets(Budgets):
     """The budgets of an episode."""
 
     def all_metrics(self) -> dict[str, Budget]:
-        """Return every budget that is set, by its name."""
+        """Return every budget that is set, by name."""
         return dict(self.iter_named())
 
 
 class EpisodeResult(Episode):
-    """What a test decorated with `@llm_episode` may return; its metadata may be anything."""
+    """A return value for tests with `@llm_episode`; its metadata may be any value."""
 
     def __init__(self, **fields: Any) -> None:
         given = {name: value for name, value in fields.items() if value is not None}
@@ -56,14 +56,14 @@ class EpisodeResult(Episode):
         fallback_scenario_id: str | None = None,
         fallback_thread_id: str | None = None,
     ) -> Episode:
-        """Read an episode from anything that a test may return; raises InputError."""
+        """Convert a test's return value to an episode. Raises InputError."""
         return as_episode(
             value, scenario_id=fallback_scenario_id or "", thread_id=fallback_thread_id
         )
 
 
 def build_trajectory_summary(trajectory: Sequence[RecordedStep] | Trajectory) -> dict[str, Any]:
-    """Count the steps of an agent, and those that were tool calls."""
+    """Count the steps and the tool calls of an agent."""
     if isinstance(trajectory, Trajectory):
         return dict(summarize_trajectory(trajectory))
     calls = [step for step in trajectory if _is_action(step.get("action"))]
@@ -80,7 +80,7 @@ def make_max_turns_assertion(
     *,
     name: str = "max_turns",
 ) -> Assertion:
-    """Assert that a history of alternating messages has no more turns than that."""
+    """Assert that a history of alternating messages has at most `max_turns` turns."""
     used = len(conversation_history) // 2
     return Assertion(
         name=name, passed=used <= max_turns, reason=f"turns_used={used}, limit={max_turns}"
@@ -90,6 +90,6 @@ def make_max_turns_assertion(
 def make_tool_call_budget(
     trajectory: Sequence[RecordedStep] | Trajectory, limit: int
 ) -> EpisodeBudgetMetric:
-    """Make the budget of an agent's tool calls, measured from its steps."""
+    """Build the budget of an agent's tool calls, measured from its steps."""
     used = build_trajectory_summary(trajectory)["tool_calls_count"]
     return EpisodeBudgetMetric(used=used, limit=limit, unit="count")

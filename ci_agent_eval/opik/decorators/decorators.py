@@ -1,7 +1,7 @@
-"""`@llm_unit` and `@llm_episode`: what a test says of itself, for the plugin to read.
+"""`@llm_unit` and `@llm_episode`: declarations of a test that the plugin reads.
 
 Both keep the function's name, signature and marks. `llm_unit` changes nothing else;
-`llm_episode` hands what the test returns to its episode.
+`llm_episode` merges the test's return value into its episode.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
 LINKED_ATTRIBUTE = "__agent_eval_linked__"
-"""Attribute of a test whose arguments are linked to an item of the data set."""
+"""Attribute of a test whose arguments are linked to a data set item."""
 
 RETURNING_ATTRIBUTE = "__agent_eval_returning__"
 """Attribute of a test that returns its episode."""
@@ -25,7 +25,7 @@ Test = TypeVar("Test")
 
 @dataclass(frozen=True, slots=True)
 class LinkedArguments:
-    """Which of the test's arguments are its input, expected output and metadata."""
+    """Names of the test's arguments for input, expected output and metadata."""
 
     input: str
     expected_output: str
@@ -34,7 +34,7 @@ class LinkedArguments:
 
 @dataclass(frozen=True, slots=True)
 class FallbackArguments:
-    """Which of the test's arguments name the episode, where what it returns does not."""
+    """Names of the test's arguments that identify an episode whose result does not."""
 
     scenario_id: str
     thread_id: str
@@ -45,16 +45,16 @@ def llm_unit(
     input_key: str = "input",
     metadata_key: str = "metadata",
 ) -> Callable[[Test], Test]:
-    """Track a test in an experiment: its input, expected output, metadata, and its result.
+    """Track a test in an experiment: its input, expected output, metadata and result.
 
-    The keys name the test's arguments (parameters, fixtures, defaults) to be linked.
+    The keys are the names of the linked arguments (parameters, fixtures, defaults).
     """
     linked = LinkedArguments(input_key, expected_output_key, metadata_key)
 
     def decorate(test: Test) -> Test:
         return _set_linked_arguments("llm_unit", test, linked)
 
-    # `@llm_unit` without its brackets gives the test where the first key belongs.
+    # `@llm_unit` without brackets passes the test as the first key.
     return llm_unit()(expected_output_key) if callable(expected_output_key) else decorate
 
 
@@ -65,11 +65,11 @@ def llm_episode(
     input_key: str = "input",
     metadata_key: str = "metadata",
 ) -> Callable[[Test], Test]:
-    """Make the episode that a test returns its result: the test fails when the episode does.
+    """Use the returned episode as the test's result: the test fails if the episode failed.
 
-    It may return an Episode, a mapping, a JSON text, a dataclass, or an object with
-    `to_dict`. The first two keys name arguments that stand in for a `scenario_id` and a
-    `thread_id` it does not give; the others are those of `llm_unit`.
+    The test may return an Episode, a mapping, a JSON text, a dataclass, or an object with
+    `to_dict`. The first two keys name the arguments that replace a missing `scenario_id` and
+    `thread_id`; the other keys are the same as for `llm_unit`.
     """
     linked = LinkedArguments(input_key, expected_output_key, metadata_key)
     returning = FallbackArguments(scenario_id_key, thread_id_key)
@@ -93,20 +93,20 @@ def _set_linked_arguments(name: str, test: Test, linked: LinkedArguments) -> Tes
 
 
 def _wrap_test(test: Callable[..., Any], names: FallbackArguments) -> Callable[..., Any]:
-    """Wrap a test, async if it is, so that what it returns goes to its episode."""
+    """Wrap a sync or async test, so that its return value is merged into its episode."""
     if inspect.iscoroutinefunction(test):
 
         @functools.wraps(test)
-        async def awaiting(*args: Any, **kwargs: Any) -> Any:
+        async def async_wrapper(*args: Any, **kwargs: Any) -> Any:
             return _deliver_returned_value(await test(*args, **kwargs), test, args, kwargs, names)
 
-        return awaiting
+        return async_wrapper
 
     @functools.wraps(test)
-    def calling(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         return _deliver_returned_value(test(*args, **kwargs), test, args, kwargs, names)
 
-    return calling
+    return wrapper
 
 
 def _deliver_returned_value(
@@ -116,8 +116,11 @@ def _deliver_returned_value(
     kwargs: dict[str, Any],
     names: FallbackArguments,
 ) -> Any:
-    from ci_agent_eval.opik.decorators import returned_episode as returns  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.opik.decorators import returned_episode  # noqa: PLC0415 - inert until used
 
-    given = returns.bind_arguments(test, args, kwargs)
-    scenario_id, thread_id = given.get(names.scenario_id), given.get(names.thread_id)
-    return returns.deliver_episode(returned, scenario_id=scenario_id, thread_id=thread_id)
+    arguments = returned_episode.bind_arguments(test, args, kwargs)
+    return returned_episode.deliver_episode(
+        returned,
+        scenario_id=arguments.get(names.scenario_id),
+        thread_id=arguments.get(names.thread_id),
+    )

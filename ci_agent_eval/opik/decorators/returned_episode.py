@@ -1,4 +1,4 @@
-"""What a test returned, as the episode it is; and how it gets into the episode that runs."""
+"""Conversion of a test's return value to an episode, merged into the running one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ RETURN_HELP = "return an Episode, a mapping, a JSON text, a dataclass, or an obj
 
 
 class ReturnedEpisodeError(AgentEvalError):
-    """The returned episode says that it ended in an error: the world's fault."""
+    """Raised if the returned episode's outcome is an infrastructure error."""
 
 
 def bind_arguments(
     test: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the arguments of a call by name, its defaults among them."""
+    """Return the arguments of a call by name, with defaults."""
     bound = inspect.signature(test).bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.arguments
@@ -37,32 +37,32 @@ def bind_arguments(
 def deliver_episode(
     returned: object, *, scenario_id: object = None, thread_id: object = None
 ) -> Any:
-    """Put a returned episode into the one that is running, and return None to pytest.
+    """Merge a returned episode into the running one, and return None for pytest.
 
-    Outside of any episode, where the test is a function like another, it is handed back.
-    Raises InputError where it is no episode.
+    Without a running episode the value is returned unchanged, as from any function. Raises
+    InputError if the value is not an episode.
     """
-    stage = get_active_episode()
-    if stage is None or stage.recorder is None:
+    running = get_active_episode()
+    if running is None or running.recorder is None:
         return returned
     episode = as_episode(
         returned,
-        scenario_id=stage.recorder.scenario_id if scenario_id is None else str(scenario_id),
+        scenario_id=running.recorder.scenario_id if scenario_id is None else str(scenario_id),
         thread_id=None if thread_id is None else str(thread_id),
     )
-    stage.recorder.merge_episode(episode)
+    running.recorder.merge_episode(episode)
     reason = episode.reason or "the returned episode gives no reason"
     if episode.outcome == "error":
         raise ReturnedEpisodeError(reason)
-    if episode.outcome == "skipped" and not stage.recorder.failed_checks:
+    if episode.outcome == "skipped" and not running.recorder.failed_checks:
         raise SkipTest(reason)  # pytest's own exception for it would need pytest
     return None
 
 
 def as_episode(value: object, *, scenario_id: str, thread_id: str | None = None) -> Episode:
-    """Read an episode from what a test returned; the two names stand in for missing ones.
+    """Convert a test's return value to an episode; the ids are used if it has none.
 
-    Raises InputError with a sentence that names the key.
+    Raises InputError, which names the wrong key.
     """
     if isinstance(value, Episode):
         return value
@@ -94,7 +94,7 @@ def _read_fields(value: object) -> Mapping[Any, Any]:
 
 
 def _as_mapping(value: Any) -> Mapping[Any, Any] | None:
-    """Return an object's fields, or None where it has none of an episode's."""
+    """Return an object's fields, or None if it has none of an episode's."""
     if isinstance(value, Mapping | type):
         return None if isinstance(value, type) else value
     for name in ("to_dict", "model_dump"):  # the latter is pydantic's, and so Opik's

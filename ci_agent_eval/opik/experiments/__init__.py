@@ -1,7 +1,7 @@
-"""The experiment store: data sets, their items, and how each experiment came out on them.
+"""The experiment store: data sets, their items, and the results of each experiment.
 
-One SQLite file, which several processes may write at once; what is meant for a server is kept
-here first, and marked until it was sent.
+One SQLite file, which several processes may write concurrently. Experiments for a server are
+stored here first, and marked as unsent until the server has them.
 """
 
 from ci_agent_eval.opik.experiments.records import (

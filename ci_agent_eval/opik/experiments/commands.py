@@ -1,4 +1,7 @@
-"""What `agent-eval experiments …` does, as text to print; errors are InputError."""
+"""The commands `agent-eval experiments …`, as functions that return the text to print.
+
+All raise InputError.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from ci_agent_eval.opik.experiments.store import ExperimentStore
 
 
 def list_experiments(path: Path, *, as_json: bool) -> str:
-    """Return all experiments, the latest first."""
+    """Render all experiments, the latest first."""
     with ExperimentStore.open(path) as store:
         found = store.experiments()
     return (
@@ -31,7 +34,7 @@ def list_experiments(path: Path, *, as_json: bool) -> str:
 
 
 def show_experiment(path: Path, named: str, *, as_json: bool) -> str:
-    """Return an experiment with its results."""
+    """Render an experiment with its results."""
     with ExperimentStore.open(path) as store:
         experiment = find_experiment(store.experiments(), named)
         results = store.results(experiment.uid)
@@ -43,7 +46,7 @@ def show_experiment(path: Path, named: str, *, as_json: bool) -> str:
 
 
 def compare_experiments(path: Path, base: str, other: str, *, as_json: bool) -> str:
-    """Return what differs between two experiments."""
+    """Render the differences between two experiments."""
     with ExperimentStore.open(path) as store:
         experiments = store.experiments()
         first, second = find_experiment(experiments, base), find_experiment(experiments, other)
@@ -56,9 +59,9 @@ def compare_experiments(path: Path, base: str, other: str, *, as_json: bool) -> 
 def push_experiments(
     path: Path, named: Sequence[str], *, environ: Mapping[str, str], home: Path
 ) -> str:
-    """Send what is meant for Opik and was not sent, or the experiments that are named.
+    """Send the named experiments to Opik, by default all that are unsent.
 
-    Raises PublishError where not all of it arrived; it stays in the store.
+    Raises PublishError if not all of them arrived; they stay in the store.
     """
     if not is_installed():
         raise InputError("the package opik is not installed here; install it beside this program")
@@ -69,9 +72,11 @@ def push_experiments(
         experiments = store.experiments()
         uids = [find_experiment(experiments, name).uid for name in named]
         for uid in uids:
-            store.claim(uid, SINK)
+            store.set_sink(uid, SINK)
         uids = uids or [experiment.uid for experiment in store.find_unsent(SINK)]
-    done = push_to_opik(path, uids, target, environ)
-    if done.problem is not None:
-        raise PublishError(f"{done.problem}; {len(done.sent)} of {len(uids)} sent; try again later")
-    return f"sent to Opik at {target.host}: {len(done.sent)} of {len(uids)}\n"
+    result = push_to_opik(path, uids, target, environ)
+    if result.problem is not None:
+        raise PublishError(
+            f"{result.problem}; {len(result.sent)} of {len(uids)} sent; try again later"
+        )
+    return f"sent to Opik at {target.host}: {len(result.sent)} of {len(uids)}\n"

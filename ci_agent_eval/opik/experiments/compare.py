@@ -1,4 +1,4 @@
-"""Two experiments side by side, test by test. Pure."""
+"""Comparison of two experiments, test by test. Pure."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ SHORTEST_ID = 8
 
 @dataclass(frozen=True, slots=True)
 class ResultChange:
-    """A test that came out otherwise: its outcomes and those scores that differ."""
+    """A test with a different result: its outcomes and the scores that differ."""
 
     nodeid: str
     before: str | None
-    """Outcome in the first experiment; None where the test was not in it."""
+    """Outcome in the first experiment; None if the test was not in it."""
     after: str | None
     reason: str | None
-    """Why it came out so in the second one."""
+    """Reason of the outcome in the second experiment."""
     scores: Mapping[str, tuple[float | None, float | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentComparison:
-    """What differs between a first and a second experiment."""
+    """The differences between a first and a second experiment."""
 
     base: Experiment
     other: Experiment
@@ -37,35 +37,34 @@ class ExperimentComparison:
     """By node id."""
     unchanged: int
     means: Mapping[str, tuple[float | None, float | None]]
-    """The mean of each score in both, by its name."""
+    """The mean of each score in both experiments, by the score's name."""
 
     @property
     def worse(self) -> tuple[ResultChange, ...]:
-        """Tests that passed and do not any more."""
+        """Tests that passed in the first experiment only."""
         return tuple(
             c for c in self.changes if c.before == "passed" and c.after not in {"passed", None}
         )
 
     @property
     def better(self) -> tuple[ResultChange, ...]:
-        """Tests that pass now and did not."""
+        """Tests that passed in the second experiment only."""
         return tuple(
             c for c in self.changes if c.after == "passed" and c.before not in {"passed", None}
         )
 
 
 def find_experiment(experiments: Sequence[Experiment], named: str) -> Experiment:
-    """Return the experiment that `named` means: a name, an id or its beginning, or `latest`.
+    """Return the experiment with a name, an id or its prefix, or `latest`, `latest~1` and so on.
 
-    `latest~1` is the one before the latest.
-    `experiments` are in order, the latest first. Raises InputError where it is none, or several.
+    `experiments` are sorted, the latest first. Raises InputError for no match or several.
     """
     found = [e for e in experiments if named in {e.name, e.uid}]
     if not found and len(named) >= SHORTEST_ID:
         found = [e for e in experiments if e.uid.startswith(named)]
     if not found and (match := _LATEST.fullmatch(named)) is not None:
-        place = int(match[1] or 0)
-        found = list(experiments[place : place + 1])
+        index = int(match[1] or 0)
+        found = list(experiments[index : index + 1])
     if len(found) == 1:
         return found[0]
     if found:
@@ -83,7 +82,7 @@ def compare_results(
     base_results: Iterable[ExperimentResult],
     other_results: Iterable[ExperimentResult],
 ) -> ExperimentComparison:
-    """Hold two experiments against each other."""
+    """Compare the results of two experiments."""
     before = {result.nodeid: result for result in base_results}
     after = {result.nodeid: result for result in other_results}
     nodeids = sorted({*before, *after})

@@ -1,7 +1,7 @@
-"""The SQLite file itself: made whole in one step, and refused where it is not ours.
+"""The SQLite file of the experiment store: created atomically, refused if it is foreign.
 
-SQLite's write-ahead log lets readers and one writer at a time work side by side, and a
-process that is killed leaves no half transaction behind (https://sqlite.org/wal.html).
+SQLite's write-ahead log allows concurrent readers and one writer, and a killed process leaves
+no partial transaction behind (https://sqlite.org/wal.html).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import open_regular
 
 APPLICATION_ID = 0x41474556
-"""`AGEV`: SQLite keeps it in the file's header, 68 bytes after its start."""
+"""`AGEV`: SQLite stores it in the file's header, at byte 68."""
 
 VERSION = 1
 """Version of the tables; SQLite's `user_version`."""
 
 BUSY_S = 30.0
-"""How long a writer waits for another one."""
+"""Seconds that a writer waits for another one."""
 
 SCHEMA = """
 CREATE TABLE datasets (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -65,10 +65,10 @@ _GITIGNORE = "# Created by agent-eval\n*\n"
 
 
 def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
-    """Open the file; `create` makes one, with its folder, where there is none.
+    """Open the file; `create` creates a missing one, with its folder.
 
-    Raises InputError where it is missing, is not ours, is newer than this program, or cannot
-    be used.
+    Raises InputError if it is missing, belongs to another program, has another version of the
+    tables, or cannot be used.
     """
     try:
         if create and not path.exists():
@@ -83,18 +83,19 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
             "another one"
         ) from None
     except (OSError, sqlite3.Error) as error:
+        why = _describe_error(error)
         raise InputError(
-            f"{path}: cannot be used as the experiment store ({_describe_error(error)}); name another one"
+            f"{path}: cannot be used as the experiment store ({why}); name another one"
         ) from None
 
 
 def _open_connection(path: Path) -> sqlite3.Connection:
-    """Open the file that is known to be ours. Raises sqlite3.Error and then leaves nothing open."""
+    """Open a verified file. Raises sqlite3.Error, after closing the connection."""
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         connection.execute("PRAGMA foreign_keys = ON")
-        # With the log this survives any death of the process; only a power cut may undo
-        # the last transactions, and leaves the file whole.
+        # With the write-ahead log this survives the death of the process; only a power cut may
+        # lose the last transactions, without corrupting the file.
         connection.execute("PRAGMA synchronous = NORMAL")
     except BaseException:
         connection.close()
@@ -107,7 +108,7 @@ def _describe_error(error: OSError | sqlite3.Error) -> str:
 
 
 def _check_header(path: Path) -> None:
-    """Read the header: whose file it is, and of which version of the tables."""
+    """Read the header. Raises InputError for a foreign file or another version of the tables."""
     with open_regular(path, follow=True) as file:
         header = file.read(100)
     application, version = header[68:72], int.from_bytes(header[60:64], "big")
@@ -123,9 +124,9 @@ def _check_header(path: Path) -> None:
 
 
 def _create_file(path: Path) -> None:
-    """Make the file under another name and give it its own when it is whole.
+    """Create the file under a temporary name and move it into place when it is complete.
 
-    Of several processes that do so at once one wins, and the others use its file.
+    If several processes do so at once, one wins, and the others use its file.
     """
     if not path.parent.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -141,10 +142,10 @@ def _create_file(path: Path) -> None:
 
 
 def _create_tables(path: Path, *, create: bool) -> None:
-    """Make an empty file ours: to SQLite it is a database, of which nothing is written yet.
+    """Create the tables in an empty file, which SQLite treats as an empty database.
 
-    In place, and by one process at a time: another one may have it open. Raises
-    FileNotFoundError where none is to be made.
+    In place, and by one process at a time: another one may have the file open. Raises
+    FileNotFoundError without `create`.
     """
     if not create:
         raise FileNotFoundError(path)
@@ -161,13 +162,13 @@ def _move_into_place(fresh: Path, path: Path) -> None:
     try:
         os.link(fresh, path)
     except OSError:
-        if not path.exists():  # a file system without hard links; else another one was first
+        if not path.exists():  # no hard links here; otherwise another process was first
             fresh.rename(path)
 
 
 @contextmanager
 def open_transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Do all of the block or nothing, alone among the writers."""
+    """Run the block in an exclusive write transaction; roll back if it raises."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,4 +1,4 @@
-"""Experiments as text for a terminal, and as JSON. Pure: the same store gives the same bytes."""
+"""Rendering of experiments as terminal text and as JSON. Pure and deterministic."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MARKS = {"passed": "PASSED ", "failed": "FAILED ", "error": "ERROR  ", "skipped
 
 
 def render_experiments(experiments: Sequence[Experiment]) -> str:
-    """Render a table of experiments, in their order."""
+    """Render a table of experiments, in the given order."""
     rows = [("EXPERIMENT", "DATA SET", "RESULTS", "COMMIT", "SERVER", "ID")]
     rows += [
         (
-            replace_control_characters(e.name),
-            replace_control_characters(e.dataset),
+            make_printable(e.name),
+            make_printable(e.dataset),
             format_outcomes(e.outcomes),
-            replace_control_characters((e.commit or "-")[:12]),
+            make_printable((e.commit or "-")[:12]),
             _format_server(e),
             e.uid,
         )
@@ -36,7 +36,7 @@ def render_experiments(experiments: Sequence[Experiment]) -> str:
 
 
 def format_outcomes(outcomes: Mapping[str, int]) -> str:
-    """Return how many results there are of each outcome."""
+    """Return the number of results of each outcome, as text."""
     parts = [f"{outcomes[name]} {word}" for name, word in _OUTCOMES.items() if outcomes.get(name)]
     return ", ".join(parts) or "none"
 
@@ -48,21 +48,21 @@ def _format_server(experiment: Experiment) -> str:
 
 
 def render_experiment(experiment: Experiment, results: Iterable[ExperimentResult]) -> str:
-    """Render one experiment: what it ran under, then each result."""
+    """Render one experiment: its settings, then each result."""
     return "\n".join([*_header_lines(experiment), "", *_result_lines(results)]).rstrip() + "\n"
 
 
 def _header_lines(experiment: Experiment) -> Iterator[str]:
-    yield f"experiment  {replace_control_characters(experiment.name)}"
+    yield f"experiment  {make_printable(experiment.name)}"
     yield f"id          {experiment.uid}"
-    yield f"data set    {replace_control_characters(experiment.dataset)}"
+    yield f"data set    {make_printable(experiment.dataset)}"
     yield f"started     {experiment.started}"
     yield f"ended       {experiment.ended or 'not: the run did not come to its end'}"
-    yield f"commit      {replace_control_characters(experiment.commit or '-')}"
+    yield f"commit      {make_printable(experiment.commit or '-')}"
     yield f"server      {_format_server(experiment)}"
     yield f"results     {format_outcomes(experiment.outcomes)}"
     for name, value in sorted(experiment.settings.items()):
-        yield f"setting     {replace_control_characters(f'{name} = {_format_setting(value)}')}"
+        yield f"setting     {make_printable(f'{name} = {_format_setting(value)}')}"
 
 
 def _format_setting(value: object) -> str:
@@ -72,22 +72,23 @@ def _format_setting(value: object) -> str:
 def _result_lines(results: Iterable[ExperimentResult]) -> Iterator[str]:
     for result in results:
         scores = "  ".join(
-            f"{replace_control_characters(s.name)} {format_score(s.value)}" for s in result.scores
+            f"{make_printable(s.name)} {format_score(s.value)}" for s in result.scores
         )
-        mark = _MARKS.get(result.outcome, replace_control_characters(result.outcome))
-        yield f"{mark} {replace_control_characters(result.nodeid)}{f'  [{scores}]' if scores else ''}"
+        mark = _MARKS.get(result.outcome, make_printable(result.outcome))
+        yield f"{mark} {make_printable(result.nodeid)}{f'  [{scores}]' if scores else ''}"
         if result.outcome != "passed" and result.reason:
-            yield f"        {replace_control_characters(result.reason.partition(chr(10))[0])}"
+            yield f"        {make_printable(result.reason.partition(chr(10))[0])}"
 
 
 def render_comparison(comparison: ExperimentComparison) -> str:
-    """Render what differs: first what got worse, then better, then the rest."""
+    """Render the differences: regressions first, then improvements, then the rest."""
     return "\n".join(_comparison_lines(comparison)).rstrip() + "\n"
 
 
 def _comparison_lines(comparison: ExperimentComparison) -> Iterator[str]:
     for word, experiment in (("base ", comparison.base), ("other", comparison.other)):
-        yield f"{word}  {replace_control_characters(experiment.name)}: {format_outcomes(experiment.outcomes)}"
+        outcomes = format_outcomes(experiment.outcomes)
+        yield f"{word}  {make_printable(experiment.name)}: {outcomes}"
     yield ""
     named = {id(change) for change in (*comparison.worse, *comparison.better)}
     rest = [change for change in comparison.changes if id(change) not in named]
@@ -100,7 +101,7 @@ def _comparison_lines(comparison: ExperimentComparison) -> Iterator[str]:
             yield f"{word} {_change_line(change)}"
     yield f"{comparison.unchanged} unchanged"
     for name, pair in comparison.means.items():
-        yield f"mean {replace_control_characters(name)}: {_format_change(*map(_format_optional_score, pair))}"
+        yield f"mean {make_printable(name)}: {_format_change(*map(_format_optional_score, pair))}"
 
 
 def _change_line(change: ResultChange) -> str:
@@ -108,10 +109,10 @@ def _change_line(change: ResultChange) -> str:
     if change.before != change.after:
         parts.append(_format_change(change.before, change.after))
     parts += [
-        f"{replace_control_characters(name)} {_format_change(*map(_format_optional_score, pair))}"
+        f"{make_printable(name)} {_format_change(*map(_format_optional_score, pair))}"
         for name, pair in change.scores.items()
     ]
-    return f"{replace_control_characters(change.nodeid)}: {', '.join(parts)}"
+    return f"{make_printable(change.nodeid)}: {', '.join(parts)}"
 
 
 def _format_change(before: str | None, after: str | None) -> str:
@@ -123,17 +124,17 @@ def _format_optional_score(value: float | None) -> str | None:
 
 
 def format_score(value: float) -> str:
-    """Return a score as people write it: at most three places."""
+    """Return a score with at most three decimal places."""
     return f"{value:.3f}".rstrip("0").rstrip(".")
 
 
-def replace_control_characters(text: str) -> str:
-    """Replace control characters: what tests are called must not steer the terminal."""
+def make_printable(text: str) -> str:
+    """Replace control characters, so that text cannot control the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def format_json(value: object) -> str:
-    """Render what `experiment_json` and its like return."""
+    """Render a value as indented JSON with sorted keys."""
     return json.dumps(value, ensure_ascii=True, indent=2, sort_keys=True) + "\n"
 
 

@@ -1,9 +1,9 @@
-"""The process that sends to Opik.
+"""The process that sends experiments to Opik.
 
 `python -m ci_agent_eval.opik.experiments.opik_process STORE ID…`. A separate process, because
-the package takes seconds to import, runs threads, and waits at its exit for a server that may
-hang. It writes a line to standard output for every step; the process that started it ends it
-when no line comes any more.
+the package takes seconds to import, runs threads, and waits at exit for a server that may
+hang. It writes a line to standard output for every step; its parent kills it if no line
+arrives in time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SENT = "agent-eval-push sent "
 PROBLEM = "agent-eval-push problem "
 
 REQUEST_S = 4.0
-"""Seconds that one request may take to connect, and to be answered."""
+"""Timeout of one request, in seconds, to connect and to be answered."""
 
 _QUIET = {
     "OPIK_SENTRY_ENABLE": "false",
@@ -35,7 +35,7 @@ _QUIET = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Send the experiments of these ids, each whole or not at all."""
+    """Send the experiments with these ids, each completely or not at all."""
     path, *uids = arguments
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         with ExperimentStore.open(Path(path)) as store:
             for uid in uids:
                 _send_experiment(sink, store, uid)
-    except BaseException as error:  # noqa: BLE001 - the boundary: told to whoever started it
+    except BaseException as error:  # noqa: BLE001 - the boundary: reported to the parent
         _write_line(PROBLEM + _first_line(error))
         return 1
     return 0
@@ -60,7 +60,7 @@ def _send_experiment(sink: OpikSink, store: ExperimentStore, uid: str) -> None:
 
 
 def _open_sink() -> OpikSink:
-    opik = import_module("opik")  # here, for it takes seconds
+    opik = import_module("opik")  # takes seconds
     _limit_requests()
     _write_line(STEP)
     client: Any = opik.Opik(_show_misconfiguration_message=False)
@@ -69,7 +69,7 @@ def _open_sink() -> OpikSink:
 
 
 def _limit_requests() -> None:
-    """Shorten Opik's own timeouts, which are 20 and 100 s, by the hook it has for that."""
+    """Shorten Opik's timeouts, which are 20 and 100 s, through its hook."""
     hooks = import_module("opik.hooks")
     hook = hooks.HttpxClientHook(client_modifier=None, client_init_arguments={"timeout": REQUEST_S})
     hooks.add_httpx_client_hook(hook)
@@ -87,5 +87,5 @@ def _write_line(line: str) -> None:
 
 if __name__ == "__main__":
     status = main(sys.argv[1:])
-    # Opik's threads and its handlers at exit would wait for a server that hangs.
+    # Opik's threads and exit handlers would wait for a server that hangs.
     os._exit(status)

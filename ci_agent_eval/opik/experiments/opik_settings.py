@@ -1,8 +1,7 @@
-"""Whether Opik is configured, where its server is, and whether it answers.
+"""Opik's configuration, its server's address, and whether the server answers.
 
-As Opik's own `config.py` reads them: `OPIK_…` variables over the section `[opik]` of the file
-that `OPIK_CONFIG_PATH` names (else `~/.opik.config`). Opik itself is not imported: that takes
-seconds.
+Read as Opik's `config.py` does: `OPIK_…` variables override the section `[opik]` of the file
+`OPIK_CONFIG_PATH` (default `~/.opik.config`). Opik is not imported, which would take seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from urllib.request import Request, urlopen
 CLOUD = "https://www.comet.com/opik/api/"
 PING = "is-alive/ping"
 PING_S = 2.0
-"""How long a server may take to answer at all."""
+"""Timeout of a ping, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +32,18 @@ class OpikServer:
 
     @property
     def host(self) -> str:
-        """Its host and port, without any credentials."""
+        """Host and port, without credentials."""
         parts = urlsplit(self.url)
         return parts.netloc.rpartition("@")[2] or "its server"
 
 
 def is_installed() -> bool:
-    """Say whether this interpreter has the package `opik`; it is not imported."""
+    """Return whether the package `opik` is installed, without importing it."""
     return find_spec("opik") is not None
 
 
 def load_opik_file(environ: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Read the section `[opik]` of Opik's own file; empty where there is none to be read."""
+    """Read the section `[opik]` of Opik's configuration file; empty if it cannot be read."""
     named = environ.get("OPIK_CONFIG_PATH", "").strip()
     path = Path(named).expanduser() if named else home / ".opik.config"
     parser = configparser.ConfigParser(interpolation=None)
@@ -56,7 +55,7 @@ def load_opik_file(environ: Mapping[str, str], home: Path) -> dict[str, str]:
 
 
 def find_server(environ: Mapping[str, str], file: Mapping[str, str]) -> OpikServer | None:
-    """Return the server, or None where neither a key nor an address is configured."""
+    """Return the configured server, or None if neither a key nor an address is set."""
     url = environ.get("OPIK_URL_OVERRIDE") or file.get("url_override")
     key = environ.get("OPIK_API_KEY") or file.get("api_key")
     if not url and not key:
@@ -65,7 +64,7 @@ def find_server(environ: Mapping[str, str], file: Mapping[str, str]) -> OpikServ
 
 
 def _decode_address(key: str) -> str | None:
-    """Return the address that a key carries after its `*`, as Opik's `opik_api_key.py` has it."""
+    """Decode the address after the `*` of a key, as Opik's `opik_api_key.py` does."""
     _, star, attributes = key.partition("*")
     try:
         found = json.loads(base64.b64decode(attributes + "==")) if star else {}
@@ -76,7 +75,7 @@ def _decode_address(key: str) -> str | None:
 
 
 def find_connection_problem(target: OpikServer, timeout_s: float = PING_S) -> str | None:
-    """Return why the server does not answer, or None where it answers anything at all."""
+    """Return why the server does not answer, or None if it sends any answer."""
     if urlsplit(target.url).scheme not in {"http", "https"}:
         return "its address is neither http nor https"
     url = urljoin(target.url.rstrip("/") + "/", PING)
@@ -84,9 +83,9 @@ def find_connection_problem(target: OpikServer, timeout_s: float = PING_S) -> st
         with urlopen(Request(url), timeout=timeout_s):  # noqa: S310 - the scheme is checked above
             return None
     except HTTPError:
-        return None  # whatever it says, it is there
+        return None  # an error status is an answer
     except URLError as error:
-        # Opik may be told to trust a certificate that we do not know.
+        # Opik may be configured to trust a certificate that is unknown here.
         return None if isinstance(error.reason, ssl.SSLError) else str(error.reason)
     except (OSError, ValueError) as error:
         return str(error) or type(error).__name__

@@ -1,7 +1,8 @@
-"""Sending experiments to Opik through its own client: items, experiment, traces with scores.
+"""Sending experiments to Opik through its client: items, experiment, traces with scores.
 
-What is used of the package `opik` (2.2) is in the protocols below. Ids are made when a result
-is written here first, so that sending it again after a cut finds what has arrived.
+The protocols below list the used parts of the package `opik` (2.2). Ids are created when a
+result is stored locally, so that a repeated send after an interruption finds the traces that
+have arrived.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from ci_agent_eval.opik.experiments.records import (
 )
 
 BATCH = 50
-"""Traces that are flushed at once: after each the server has shown that it is alive."""
+"""Traces per flush; each flush shows that the server is alive."""
 
 FLUSH_S = 4
-"""Seconds that one batch may take."""
+"""Timeout of one batch, in seconds."""
 
 
 class SinkError(Exception):
-    """The server did not take it all; the message says why."""
+    """Raised if the server did not accept everything; the message says why."""
 
 
 class OpikDataset(Protocol):
@@ -36,7 +37,7 @@ class OpikDataset(Protocol):
         """Return all items, each with its `id`."""
 
     def insert(self, items: list[dict[str, Any]]) -> None:
-        """Add items that have their `id`."""
+        """Add items, each with its `id`."""
 
 
 class OpikExperimentClient(Protocol):
@@ -53,7 +54,7 @@ class OpikClient(Protocol):
     """`opik.Opik`."""
 
     def get_or_create_dataset(self, name: str) -> OpikDataset:
-        """Return the data set of this name."""
+        """Return the data set with a name."""
 
     def create_experiment(
         self,
@@ -63,20 +64,20 @@ class OpikClient(Protocol):
         *,
         experiment_id: str,
     ) -> OpikExperimentClient:
-        """Make an experiment."""
+        """Create an experiment."""
 
     def get_experiment_by_id(self, id: str) -> OpikExperimentClient:  # noqa: A002 - its name there
-        """Return an experiment; raises where there is none of this id."""
+        """Return an experiment by its id; raises if it does not exist."""
 
     def trace(self, **fields: Any) -> Any:
         """Queue a trace."""
 
     def flush(self, timeout: int) -> bool:
-        """Send what is queued; False where not all of it arrived."""
+        """Send all queued traces; False if not all of them arrived."""
 
 
 class OpikSink:
-    """Sends to Opik."""
+    """Sends experiments to Opik."""
 
     def __init__(self, client: OpikClient, reference: Callable[..., Any]) -> None:
         """Use a client, and the class `opik.ExperimentItemReferences`."""
@@ -89,11 +90,11 @@ class OpikSink:
         results: Sequence[ExperimentResult],
         on_step: Callable[[], None],
     ) -> None:
-        """Send an experiment whole; raises SinkError where not all of it arrived."""
-        items = self._items(experiment.dataset, results)
+        """Send a complete experiment. Raises SinkError if not all of it arrived."""
+        items = self._ensure_items(experiment.dataset, results)
         on_step()
-        there = self._experiment(experiment)
-        arrived = {item.trace_id for item in there.get_items()}
+        remote = self._get_or_create_experiment(experiment)
+        arrived = {item.trace_id for item in remote.get_items()}
         on_step()
         missing = [result for result in results if result.trace_id not in arrived]
         for batch in _split_batches(missing):
@@ -101,7 +102,7 @@ class OpikSink:
                 self._client.trace(**build_trace_fields(result))
             self._flush()
             on_step()
-            there.insert(
+            remote.insert(
                 experiment_items_references=[
                     self._reference(
                         dataset_item_id=items[_build_content_key(result)], trace_id=result.trace_id
@@ -112,8 +113,8 @@ class OpikSink:
             self._flush()
             on_step()
 
-    def _items(self, name: str, results: Sequence[ExperimentResult]) -> dict[str, str]:
-        """Return the ids of the results' items by content; those not there yet are put in."""
+    def _ensure_items(self, name: str, results: Sequence[ExperimentResult]) -> dict[str, str]:
+        """Return the ids of the results' items by content; missing items are inserted."""
         dataset = self._client.get_or_create_dataset(name)
         known = {
             encode_canonical_json(_remove_id(item)): str(item["id"]) for item in dataset.get_items()
@@ -127,8 +128,8 @@ class OpikSink:
             dataset.insert(list(fresh.values()))
         return known | {key: str(item["id"]) for key, item in fresh.items()}
 
-    def _experiment(self, experiment: Experiment) -> OpikExperimentClient:
-        with contextlib.suppress(Exception):  # whatever it raises where there is none
+    def _get_or_create_experiment(self, experiment: Experiment) -> OpikExperimentClient:
+        with contextlib.suppress(Exception):  # any exception means: it does not exist
             return self._client.get_experiment_by_id(experiment.uid)
         config = {**experiment.settings, "commit": experiment.commit}
         return self._client.create_experiment(
@@ -144,7 +145,7 @@ class OpikSink:
 
 
 def build_trace_fields(result: ExperimentResult) -> dict[str, Any]:
-    """Return the trace that stands for a test: its input, how it ended, its scores."""
+    """Build the trace of a test: its input, outcome and scores."""
     content = _get_content(result)
     given = {key: value for key, value in content["input"].items() if key != "test_name"}
     return {
@@ -163,7 +164,7 @@ def build_trace_fields(result: ExperimentResult) -> dict[str, Any]:
 
 
 def _get_content(result: ExperimentResult) -> dict[str, Any]:
-    """Return what is in a result's item; a test that never ran has but its name."""
+    """Return the content of a result's item; only the test's name if the test never ran."""
     return (result.content or build_content(result.nodeid, given={})).fields()
 
 

@@ -1,4 +1,4 @@
-"""Sending what the store holds to Opik, within a bounded time, and never losing any of it."""
+"""Sending stored experiments to Opik within a bounded time, without losing any."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from ci_agent_eval.opik.experiments.opik_settings import (
 
 SINK = "opik"
 IMPORT_S = 30.0
-"""How long Opik may take to be imported, on a slow machine."""
+"""Seconds allowed for importing Opik on a slow machine."""
 
 STALL_S = 6.0
-"""How long the server may let us wait for the next step."""
+"""Seconds allowed for the server's next step."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushResult:
-    """What arrived, and what kept the rest from it."""
+    """The ids that were sent, and the problem that stopped the rest."""
 
     sent: tuple[str, ...] = ()
     problem: str | None = None
 
 
 def find_usable_server(environ: Mapping[str, str], file: Mapping[str, str]) -> OpikServer | None:
-    """Return Opik's server, where the package is installed and configured."""
+    """Return Opik's server, or None if the package is not installed or not configured."""
     return find_server(environ, file) if is_installed() else None
 
 
 def push_to_opik(
     store: Path, uids: Sequence[str], target: OpikServer, environ: Mapping[str, str]
 ) -> PushResult:
-    """Send experiments to Opik, in a process that is ended where the server hangs.
+    """Send experiments to Opik in a separate process, which is killed if the server hangs.
 
-    A server that does not answer costs the time of one ping.
+    An unreachable server costs the time of one ping.
     """
     if not uids:
         return PushResult()
@@ -78,7 +78,7 @@ def push_to_opik(
 
 
 def _follow_process(process: subprocess.Popen[str], target: OpikServer) -> PushResult:
-    """Read the process's lines until it ends, or none comes in time."""
+    """Read the process's output until it ends, or no line arrives in time."""
     lines: queue.Queue[str | None] = queue.Queue()
     assert process.stdout is not None  # noqa: S101 - it was asked for
     threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True).start()
@@ -99,14 +99,14 @@ def _follow_process(process: subprocess.Popen[str], target: OpikServer) -> PushR
 
 
 def _read_lines(file: IO[str], lines: queue.Queue[str | None]) -> None:
-    with contextlib.suppress(ValueError):  # it was closed under us: the process has been ended
+    with contextlib.suppress(ValueError):  # closed concurrently: the process has been killed
         for line in file:
             lines.put(line.rstrip("\n"))
     lines.put(None)
 
 
 def _kill_process(process: subprocess.Popen[str]) -> None:
-    """End the process with whatever it started; it has its own group."""
+    """Kill the process and its children; it has its own process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

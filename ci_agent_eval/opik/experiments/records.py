@@ -1,4 +1,4 @@
-"""What an experiment consists of: its items, and a result on each. Pure."""
+"""The records of an experiment: data set items and results. Pure."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LOST = "the process ended before the test did"
 
 @dataclass(frozen=True, slots=True)
 class ItemContent:
-    """What an item of a data set holds; two of the same content are one item."""
+    """The content of a data set item; equal contents are the same item."""
 
     input: Json
     expected_output: Json | None = None
     metadata: Json | None = None
 
     def fields(self) -> dict[str, Any]:
-        """Return the parts that are there, by their names in a data set."""
+        """Return the parts that are set, by their names in a data set."""
         parts = {
             "input": self.input,
             "expected_output": self.expected_output,
@@ -34,19 +34,19 @@ class ItemContent:
 
     @property
     def hash(self) -> str:
-        """The same for the same content, whatever the order of its keys."""
+        """A hash of the content that does not depend on the order of keys."""
         return hashlib.sha256(encode_canonical_json(self.fields()).encode()).hexdigest()
 
 
 def encode_canonical_json(value: object) -> str:
-    """Return a JSON value as text that is the same for equal values."""
+    """Encode a JSON value as text that is identical for equal values."""
     return json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
 
 def build_content(
     test_name: str, *, given: object, expected_output: object = None, metadata: object = None
 ) -> ItemContent:
-    """Return the content as Opik's plugin makes it: what is no object is put into one.
+    """Build an item's content as Opik's plugin does: other values are wrapped in an object.
 
     The test's name is part of its input. All values must be JSON.
     """
@@ -64,7 +64,7 @@ def _wrap_value(name: str, value: Any) -> Json | None:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """A named figure of a result."""
+    """A named score of a result."""
 
     name: str
     value: float
@@ -73,7 +73,7 @@ class ScoreRow:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
-    """How one test came out."""
+    """The result of one test."""
 
     nodeid: str
     outcome: str = "error"
@@ -82,10 +82,10 @@ class ExperimentResult:
     content: ItemContent | None = None
     item_id: str | None = None
     trace_id: str = ""
-    """The id of its trace on a server; a UUID of version 7, as `item_id` is."""
+    """Id of its trace on a server; a UUID of version 7, like `item_id`."""
     attempts: int = 1
     started: str = ""
-    """ISO 8601, UTC; so is `ended`."""
+    """ISO 8601, UTC, like `ended`."""
     ended: str | None = None
 
 
@@ -94,7 +94,7 @@ class Experiment:
     """One run of tests on a data set."""
 
     uid: str
-    """A UUID of version 7: its beginning is its time."""
+    """A UUID of version 7: it begins with the time."""
     name: str
     dataset: str
     started: str
@@ -102,15 +102,15 @@ class Experiment:
     commit: str | None = None
     settings: Json = field(default_factory=dict)
     sink: str | None = None
-    """The server that it is meant for, too."""
+    """The server to send it to."""
     sent: str | None = None
-    """When it had been sent there."""
+    """Time when it was sent."""
     outcomes: Mapping[str, int] = field(default_factory=dict)
-    """How many results there are of each outcome; filled in by the store."""
+    """Number of results of each outcome; set by the store."""
 
 
 def make_uuid7(milliseconds: int, random: bytes) -> str:
-    """Return a UUID of version 7 (RFC 9562, 5.7) from Unix time and ten random bytes."""
+    """Build a UUID of version 7 (RFC 9562, 5.7) from Unix time and ten random bytes."""
     number = milliseconds << 80 | int.from_bytes(random, "big")
     number = number & ~(0xF << 76) | 0x7 << 76
     return str(UUID(int=number & ~(0b11 << 62) | 0b10 << 62))

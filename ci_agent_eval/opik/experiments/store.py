@@ -1,4 +1,4 @@
-"""Writing and reading experiments. Several processes may write the same one at once."""
+"""Writing and reading experiments; several processes may write the same one concurrently."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ci_agent_eval.opik.experiments.records import (
 )
 
 DEFAULT_PATH = ".agent-eval/experiments.sqlite3"
-"""Where the store is, below pytest's rootdir or the folder that the command runs in."""
+"""Path of the store, relative to pytest's rootdir or the command's working directory."""
 
 _EXPERIMENTS = """
 SELECT e.uid, e.name, d.name, e.started, e.ended, e."commit", e.settings, e.sink, e.sent
@@ -37,7 +37,7 @@ WHERE r.experiment = ? ORDER BY r.nodeid
 
 
 class ExperimentStore:
-    """The experiments of one file; every method raises InputError where it cannot be used."""
+    """The experiments of one file; every method raises InputError if it cannot be used."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
@@ -45,7 +45,7 @@ class ExperimentStore:
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Self:
-        """Open the store; `create` makes it where there is none."""
+        """Open the store; `create` creates a missing one."""
         return cls(path, open_database(path, create=create))
 
     def __enter__(self) -> Self:
@@ -59,10 +59,10 @@ class ExperimentStore:
         self._connection.close()
 
     def begin(self, experiment: Experiment) -> None:
-        """Put the experiment in; every process of a run says the same, and the first counts."""
-        with self._writing():
-            dataset = self._dataset(experiment.dataset)
-            self._run(
+        """Insert the experiment; of a run's processes, which all do so, the first one counts."""
+        with self._transaction():
+            dataset = self._get_or_create_dataset(experiment.dataset)
+            self._execute(
                 "INSERT OR IGNORE INTO experiments (uid, name, dataset_id, started, "
                 '"commit", settings, sink) VALUES (?, ?, ?, ?, ?, ?, ?)',
                 experiment.uid,
@@ -75,9 +75,9 @@ class ExperimentStore:
             )
 
     def start(self, uid: str, nodeid: str, trace_id: str, started: str) -> None:
-        """Put a test in as it is if nothing more comes: an error. Another attempt replaces it."""
-        with self._writing():
-            self._run(
+        """Insert a test as an error, its outcome if it never ends. Another attempt replaces it."""
+        with self._transaction():
+            self._execute(
                 "INSERT INTO results (experiment, nodeid, trace_id, outcome, reason, started) "
                 "VALUES (?, ?, ?, 'error', ?, ?) ON CONFLICT DO UPDATE SET "
                 "trace_id = excluded.trace_id, attempts = attempts + 1, outcome = 'error', "
@@ -91,17 +91,17 @@ class ExperimentStore:
             )
 
     def link(self, uid: str, nodeid: str, content: ItemContent, item_id: str) -> None:
-        """Link a test to its item, which is there once for each content; `item_id` is a new id."""
-        with self._writing():
-            (dataset,) = self._one("SELECT dataset_id FROM experiments WHERE uid = ?", uid)
-            self._run(
+        """Link a test to the item with this content; `item_id` is used if the item is new."""
+        with self._transaction():
+            (dataset,) = self._fetch_one("SELECT dataset_id FROM experiments WHERE uid = ?", uid)
+            self._execute(
                 "INSERT OR IGNORE INTO items (id, dataset_id, hash, content) VALUES (?, ?, ?, ?)",
                 item_id,
                 dataset,
                 content.hash,
                 encode_canonical_json(content.fields()),
             )
-            self._run(
+            self._execute(
                 "UPDATE results SET item_id = (SELECT id FROM items WHERE dataset_id = ? "
                 "AND hash = ?) WHERE experiment = ? AND nodeid = ?",
                 dataset,
@@ -111,9 +111,9 @@ class ExperimentStore:
             )
 
     def end(self, uid: str, result: ExperimentResult) -> None:
-        """Write how a test ended: outcome, reason, scores, time."""
-        with self._writing():
-            self._run(
+        """Write a test's outcome, reason, scores and end time."""
+        with self._transaction():
+            self._execute(
                 "UPDATE results SET outcome = ?, reason = ?, scores = ?, ended = ? "
                 "WHERE experiment = ? AND nodeid = ?",
                 result.outcome,
@@ -125,26 +125,26 @@ class ExperimentStore:
             )
 
     def finish(self, uid: str, ended: str) -> None:
-        """Say that the run has come to its end."""
-        with self._writing():
-            self._run("UPDATE experiments SET ended = ? WHERE uid = ?", ended, uid)
+        """Write the end time of the run."""
+        with self._transaction():
+            self._execute("UPDATE experiments SET ended = ? WHERE uid = ?", ended, uid)
 
     def mark_sent(self, uid: str, sent: str) -> None:
-        """Say that the server has it all."""
-        with self._writing():
-            self._run("UPDATE experiments SET sent = ? WHERE uid = ?", sent, uid)
+        """Mark the experiment as completely sent."""
+        with self._transaction():
+            self._execute("UPDATE experiments SET sent = ? WHERE uid = ?", sent, uid)
 
-    def claim(self, uid: str, sink: str) -> None:
-        """Say that the experiment is meant for a server."""
-        with self._writing():
-            self._run("UPDATE experiments SET sink = ? WHERE uid = ?", sink, uid)
+    def set_sink(self, uid: str, sink: str) -> None:
+        """Set the server that the experiment is sent to."""
+        with self._transaction():
+            self._execute("UPDATE experiments SET sink = ? WHERE uid = ?", sink, uid)
 
     def experiments(self) -> list[Experiment]:
-        """Return all experiments, the latest first, with their counts."""
-        with self._reading():
-            rows = self._all(f"{_EXPERIMENTS} ORDER BY e.started DESC, e.uid DESC")
+        """Return all experiments, the latest first, with their counts of outcomes."""
+        with self._convert_errors():
+            rows = self._fetch_all(f"{_EXPERIMENTS} ORDER BY e.started DESC, e.uid DESC")
             counts: dict[str, dict[str, int]] = {}
-            for uid, outcome, count in self._all(
+            for uid, outcome, count in self._fetch_all(
                 "SELECT experiment, outcome, COUNT(*) FROM results GROUP BY 1, 2 ORDER BY 1, 2"
             ):
                 counts.setdefault(uid, {})[outcome] = count
@@ -153,30 +153,30 @@ class ExperimentStore:
         ]
 
     def experiment(self, uid: str) -> Experiment | None:
-        """Return one experiment by its whole id, if it is there."""
+        """Return one experiment by its full id, or None."""
         return next((e for e in self.experiments() if e.uid == uid), None)
 
     def find_unsent(self, sink: str) -> list[Experiment]:
-        """Return what is meant for a server and was not sent there, the oldest first."""
+        """Return the experiments for a server that were not sent yet, the oldest first."""
         return [e for e in reversed(self.experiments()) if e.sink == sink and e.sent is None]
 
     def results(self, uid: str) -> list[ExperimentResult]:
         """Return the results of an experiment, by node id."""
-        with self._reading():
-            return [_parse_result_row(row) for row in self._all(_RESULTS, uid)]
+        with self._convert_errors():
+            return [_parse_result_row(row) for row in self._fetch_all(_RESULTS, uid)]
 
-    def _dataset(self, name: str) -> int:
-        self._run("INSERT OR IGNORE INTO datasets (name) VALUES (?)", name)
-        number: int = self._one("SELECT id FROM datasets WHERE name = ?", name)[0]
+    def _get_or_create_dataset(self, name: str) -> int:
+        self._execute("INSERT OR IGNORE INTO datasets (name) VALUES (?)", name)
+        number: int = self._fetch_one("SELECT id FROM datasets WHERE name = ?", name)[0]
         return number
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        with self._reading(), open_transaction(self._connection):
+    def _transaction(self) -> Iterator[None]:
+        with self._convert_errors(), open_transaction(self._connection):
             yield
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _convert_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
@@ -184,13 +184,13 @@ class ExperimentStore:
                 f"{self.path}: the experiment store cannot be used ({error}); name another one"
             ) from None
 
-    def _run(self, sql: str, *values: object) -> None:
+    def _execute(self, sql: str, *values: object) -> None:
         self._connection.execute(sql, values)
 
-    def _all(self, sql: str, *values: object) -> list[Sequence[Any]]:
+    def _fetch_all(self, sql: str, *values: object) -> list[Sequence[Any]]:
         return self._connection.execute(sql, values).fetchall()
 
-    def _one(self, sql: str, *values: object) -> Sequence[Any]:
+    def _fetch_one(self, sql: str, *values: object) -> Sequence[Any]:
         found: Sequence[Any] = self._connection.execute(sql, values).fetchone()
         return found
 

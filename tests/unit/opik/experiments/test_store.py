@@ -114,7 +114,7 @@ def test_what_is_meant_for_a_server_is_kept_until_it_was_sent(store):
         store.begin(an_experiment(uid, sink=None if uid == "u3" else "opik"))
     assert [e.uid for e in store.find_unsent("opik")] == ["u1", "u2"]
     store.mark_sent("u1", "2026")
-    store.claim("u3", "opik")
+    store.set_sink("u3", "opik")
     assert [e.uid for e in store.find_unsent("opik")] == ["u2", "u3"]
 
 
