@@ -30,9 +30,9 @@ def test_no_character_ends_the_process(before, tmp_path):
     """In a process of its own: the fault is one that kills it."""
     every = [*range(0x80, 0x3000, 64), *range(0x3000, sys.maxunicode + 1, 4096), sys.maxunicode]
     program = (
-        "from ci_agent_eval.steering.policy.detection import detect\n"
+        "from ci_agent_eval.steering.policy.detection import detect_in_text\n"
         f"for number in {every}:\n"
-        f"    if not 0xD800 <= number < 0xE000: detect({before!r} + chr(number) + '}} pytest')\n"
+        f"    if not 0xD800 <= number < 0xE000: detect_in_text({before!r} + chr(number) + '}} pytest')\n"
     )
     done = run_python("-c", program, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
