@@ -1,4 +1,4 @@
-"""Readers of shell text, one for each shell: text in, the commands it runs out, in order."""
+"""Parsers of shell text, one for each shell, which yield the commands in order."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ CommandParser = Callable[[str, ShellScope], Iterator[ShellCommand]]
 
 
 def get_command_parser(shell: Shell) -> CommandParser:
-    """Return the reader of a shell's text; loads its grammar at the first call."""
+    """Return the parser of a shell's text; imports its grammar on first use."""
     if shell == "powershell":
-        from ci_agent_eval.steering.shells.powershell import commands_in  # noqa: PLC0415 - lazy
-    elif shell == "cmd":
-        from ci_agent_eval.steering.shells.cmd import commands_in  # noqa: PLC0415 - lazy
-    else:
-        from ci_agent_eval.steering.shells.bash import commands_in  # noqa: PLC0415 - lazy
-    return commands_in
+        from ci_agent_eval.steering.shells.powershell import parse_powershell_commands  # noqa: PLC0415 - lazy
+
+        return parse_powershell_commands
+    if shell == "cmd":
+        from ci_agent_eval.steering.shells.cmd import parse_cmd_commands  # noqa: PLC0415 - lazy
+
+        return parse_cmd_commands
+    from ci_agent_eval.steering.shells.bash import parse_bash_commands  # noqa: PLC0415 - lazy
+
+    return parse_bash_commands

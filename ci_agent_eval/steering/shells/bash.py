@@ -1,4 +1,4 @@
-"""Bash, sh and zsh: the commands that a text runs, by tree-sitter's bash grammar."""
+"""Parser of bash, sh and zsh text, based on tree-sitter's bash grammar."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ci_agent_eval.steering.shells.heredocs import extract_heredocs
 
 _GRAMMAR = "tree_sitter_bash"
 _LINE_CONTINUATION = re.compile(r"(?<=[\w'\"])\\\n(?=[\w'\"])")
-"""A line continued within a word, which the grammar takes for two words."""
+"""A line continuation inside a word, which the grammar parses as two words."""
 _MAX_SUBSTITUTION_DEPTH = 4
-"""Substitutions within substitutions whose output is followed."""
+"""Maximum depth of nested substitutions with predicted output."""
 _TIME_KEYWORD = re.compile(r"(?:(?<=[;&|({\n])|\A)([ \t]*)time[ \t]+(?:-p[ \t]+)?(?=[({!])")
-"""`time` before what is no simple command, which the grammar does not know."""
+"""`time` before a compound command, which the grammar does not support."""
 _SKIPPED_NODES = frozenset({"comment", "word", "heredoc_start", "heredoc_end", "regex"})
 
 
-def commands_in(text: str, scope: ShellScope) -> Iterator[ShellCommand]:
-    """Yield the commands of a text in the order they start, and keep `scope` up to date.
+def parse_bash_commands(text: str, scope: ShellScope) -> Iterator[ShellCommand]:
+    """Yield the commands of a text in the order they start, and update `scope`.
 
-    Both branches of an `if` count, and a loop's body for each value of its variable.
+    Includes both branches of an `if`, and a loop's body for each value of its variable.
     """
     walk = _BashWalker(scope)
     plain = _TIME_KEYWORD.sub(r"\1", _LINE_CONTINUATION.sub("", text.replace("\r\n", "\n")))
-    plain, walk.documents = extract_heredocs(plain)
+    plain, walk.heredocs = extract_heredocs(plain)
     root = walk.parse(plain)
     if root is not None:
         yield from walk.run([_NodeVisit(root, scope.stdin)])
@@ -40,7 +40,7 @@ def commands_in(text: str, scope: ShellScope) -> Iterator[ShellCommand]:
 
 @dataclass(frozen=True, slots=True)
 class _NodeVisit:
-    """A node still to be read, with the text it gets and words that belong to its command."""
+    """A node to visit, with its standard input and further words of its command."""
 
     node: Node
     stdin: str | None = None
@@ -49,14 +49,14 @@ class _NodeVisit:
 
 @dataclass(frozen=True, slots=True)
 class _FunctionEnd:
-    """The end of a function: its caller's parameters are back."""
+    """The end of a function: restores its caller's parameters."""
 
     parameters: tuple[Word, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _LoopRound:
-    """The start of a loop's round: its variable holds the next value."""
+    """The start of a loop round: assigns the next value to the loop's variable."""
 
     name: str
     words: tuple[Word, ...]
@@ -66,16 +66,16 @@ _WalkStep = _NodeVisit | _FunctionEnd | _LoopRound | ShellCommand
 
 
 class _BashWalker:
-    """Walks the tree with a stack of its own: no depth of nesting can overflow it."""
+    """Walks the syntax tree with an explicit stack, so that deep nesting cannot overflow it."""
 
     def __init__(self, scope: ShellScope) -> None:
         self.scope = scope
         self.steps: list[_WalkStep] = []
-        self.printing = 0
-        self.documents: dict[str, str] = {}
+        self.substitution_depth = 0
+        self.heredocs: dict[str, str] = {}
 
     def parse(self, text: str) -> Node | None:
-        """Parse a text, unless too many before it were broken."""
+        """Parse a text, unless too many earlier texts had syntax errors."""
         if self.scope.limits.broken <= 0:
             return None
         root = parse_tree(encode_for_grammar(text), _GRAMMAR)
@@ -96,63 +96,65 @@ class _BashWalker:
             elif isinstance(step, _LoopRound):
                 self.scope.variables[step.name] = step.words
             else:
-                self._visit(step)
+                self._visit_node(step)
 
-    def _then(self, steps: Sequence[_WalkStep]) -> None:
+    def _push_steps(self, steps: Sequence[_WalkStep]) -> None:
         self.steps.extend(reversed(steps))
 
-    def _visit(self, visit: _NodeVisit) -> None:
+    def _visit_node(self, visit: _NodeVisit) -> None:
         match visit.node.type:
             case "command":
-                self._command(visit)
+                self._visit_command(visit)
             case "redirected_statement":
-                self._redirected(visit)
+                self._visit_redirected(visit)
             case "pipeline":
-                self._pipeline(visit)
+                self._visit_pipeline(visit)
             case "variable_assignment":
-                self._assignment(visit.node)
+                self._visit_assignment(visit.node)
             case "function_definition":
-                self._function(visit.node)
+                self._visit_function(visit.node)
             case "for_statement":
-                self._loop(visit)
+                self._visit_loop(visit)
             case kind if kind not in _SKIPPED_NODES:
-                self._children(visit)
+                self._visit_children(visit)
 
-    def _children(self, visit: _NodeVisit) -> None:
+    def _visit_children(self, visit: _NodeVisit) -> None:
         children = [child for child in visit.node.children if child.is_named]
         if not children:
             return
         first = [_NodeVisit(child, visit.stdin) for child in children[:-1]]
-        self._then([*first, _NodeVisit(children[-1], visit.stdin, visit.extra)])
+        self._push_steps([*first, _NodeVisit(children[-1], visit.stdin, visit.extra)])
 
-    def _command(self, visit: _NodeVisit) -> None:
-        expansion = self._expansion()
-        command = self._read(visit, expansion)
-        self._then([*(_NodeVisit(node) for node in expansion.substitutions), *self._calls(command)])
+    def _visit_command(self, visit: _NodeVisit) -> None:
+        expander = self._create_expander()
+        command = self._read_command(visit, expander)
+        self._push_steps(
+            [*(_NodeVisit(node) for node in expander.substitutions), *self._resolve_call(command)]
+        )
 
-    def _expansion(self) -> WordExpander:
-        return WordExpander(self.scope, self._printed)
+    def _create_expander(self) -> WordExpander:
+        return WordExpander(self.scope, self._predict_substitution)
 
-    def _read(self, visit: _NodeVisit, expansion: WordExpander) -> ShellCommand:
+    def _read_command(self, visit: _NodeVisit, expander: WordExpander) -> ShellCommand:
         words: list[Word] = []
         environment: list[tuple[str, Word]] = []
         stdin = visit.stdin
         for child in visit.node.children:
             match child.type:
                 case "command_name":
-                    words.extend(expansion.words(child.children[0]) if child.children else ())
+                    words.extend(expander.expand_words(child.children[0]) if child.children else ())
                 case "variable_assignment":
-                    environment.append(_read_assignment(child, expansion))
+                    environment.append(_read_assignment(child, expander))
                 case "herestring_redirect":
-                    stdin = expansion.one(child.children[-1]).text
+                    stdin = expander.expand_to_one(child.children[-1]).text
                 case "file_redirect":
-                    words.extend(_read_extra_words(child, expansion))
+                    words.extend(_read_extra_words(child, expander))
                 case _ if child.is_named:
-                    words.extend(expansion.words(child))
+                    words.extend(expander.expand_words(child))
         return ShellCommand((*words, *visit.extra), tuple(environment), stdin)
 
-    def _calls(self, command: ShellCommand) -> list[_WalkStep]:
-        """Return the body of the function that a command calls, or the command itself."""
+    def _resolve_call(self, command: ShellCommand) -> list[_WalkStep]:
+        """Return the body of the function called by a command, or the command itself."""
         name = command.words[0].text if command.words else ""
         if name in {"read", "mapfile", "readarray"}:
             for word in command.words[1:]:
@@ -168,45 +170,47 @@ class _BashWalker:
         self.scope.parameters = command.words[1:]
         return [_NodeVisit(body, command.stdin), leave]
 
-    def _redirected(self, visit: _NodeVisit) -> None:
+    def _visit_redirected(self, visit: _NodeVisit) -> None:
         body = visit.node.child_by_field_name("body")
         redirects = visit.node.children_by_field_name("redirect")
-        document = next((each for each in redirects if each.type == "heredoc_redirect"), None)
-        if document is not None:
-            self._document(visit, document)
+        heredoc = next((each for each in redirects if each.type == "heredoc_redirect"), None)
+        if heredoc is not None:
+            self._visit_heredoc(visit, heredoc)
             return
-        expansion = self._expansion()
-        extra = [word for each in redirects for word in _read_extra_words(each, expansion)]
+        expander = self._create_expander()
+        extra = [word for each in redirects for word in _read_extra_words(each, expander)]
         strings = [each for each in redirects if each.type == "herestring_redirect"]
-        stdin = expansion.one(strings[-1].children[-1]).text if strings else visit.stdin
-        self._then([_NodeVisit(node) for node in expansion.substitutions])
+        stdin = expander.expand_to_one(strings[-1].children[-1]).text if strings else visit.stdin
+        self._push_steps([_NodeVisit(node) for node in expander.substitutions])
         if body is not None:
             inner = _NodeVisit(body, stdin, (*extra, *visit.extra))
-            self._writes(inner, redirects)
-            self._then([inner])
+            self._record_writes(inner, redirects)
+            self._push_steps([inner])
 
-    def _document(self, visit: _NodeVisit, document: Node) -> None:
-        """Read the line of a here-document anew without it: the grammar stumbles over its rest."""
-        start = document.child(1)
-        body = next((child for child in document.children if child.type == "heredoc_body"), None)
+    def _visit_heredoc(self, visit: _NodeVisit, heredoc: Node) -> None:
+        """Parse the line of a here-document without it: the grammar misreads its rest."""
+        start = heredoc.child(1)
+        body = next((child for child in heredoc.children if child.type == "heredoc_body"), None)
         if start is None or body is None:
-            self._children(visit)
+            self._visit_children(visit)
             return
         text, offset = visit.node.text or b"", visit.node.start_byte
         line_end = text.find(b"\n", start.end_byte - offset)
         line = (
-            text[: document.start_byte - offset]
+            text[: heredoc.start_byte - offset]
             + b" "
             + text[start.end_byte - offset : line_end if line_end >= 0 else None]
         )
-        again = self.parse(decode_from_grammar(line))
+        reparsed = self.parse(decode_from_grammar(line))
         steps: list[_WalkStep] = [_NodeVisit(child) for child in body.children if child.is_named]
-        if again is not None:
-            steps.append(_NodeVisit(again, self._given(visit.node, None), visit.extra))
-        self._then(steps)
+        if reparsed is not None:
+            steps.append(
+                _NodeVisit(reparsed, self._find_heredoc_text(visit.node, None), visit.extra)
+            )
+        self._push_steps(steps)
 
-    def _writes(self, visit: _NodeVisit, redirects: Sequence[Node]) -> None:
-        """Remember what a command writes into a file, which may be run later."""
+    def _record_writes(self, visit: _NodeVisit, redirects: Sequence[Node]) -> None:
+        """Record the text that a command writes to a file, which may run later."""
         if visit.node.type != "command":
             return
         for redirect in redirects:
@@ -214,103 +218,112 @@ class _BashWalker:
             if redirect.type != "file_redirect" or target is None:
                 continue
             if redirect.children[0].type in {">", ">>", ">|"}:
-                printed = predict_output(self._read(visit, self._expansion()), self.scope.files)
-                if printed is not None:
-                    self.scope.write(self._expansion().one(target).text, printed)
+                output = predict_output(
+                    self._read_command(visit, self._create_expander()), self.scope.files
+                )
+                if output is not None:
+                    self.scope.write(self._create_expander().expand_to_one(target).text, output)
 
-    def _pipeline(self, visit: _NodeVisit) -> None:
+    def _visit_pipeline(self, visit: _NodeVisit) -> None:
         children = [child for child in visit.node.children if child.is_named]
         text = visit.stdin
         steps: list[_WalkStep] = []
         for child in children:
             extra = visit.extra if child is children[-1] else ()
             steps.append(_NodeVisit(child, text, extra))
-            text = self._output(child, text)
-        self._then(steps)
+            text = self._predict_node_output(child, text)
+        self._push_steps(steps)
 
-    def _output(self, node: Node, stdin: str | None) -> str | None:
+    def _predict_node_output(self, node: Node, stdin: str | None) -> str | None:
         if node.type == "redirected_statement":
             body = node.child_by_field_name("body")
-            return self._output(body, self._given(node, stdin)) if body is not None else None
+            return (
+                self._predict_node_output(body, self._find_heredoc_text(node, stdin))
+                if body is not None
+                else None
+            )
         if node.type != "command":
             return None
         return predict_output(
-            self._read(_NodeVisit(node, stdin), self._expansion()), self.scope.files
+            self._read_command(_NodeVisit(node, stdin), self._create_expander()), self.scope.files
         )
 
-    def _given(self, node: Node, stdin: str | None) -> str | None:
-        """Return the text of a here-document, which takes the place of other input."""
+    def _find_heredoc_text(self, node: Node, stdin: str | None) -> str | None:
+        """Return the text of a here-document, which replaces other input."""
         for redirect in node.children_by_field_name("redirect"):
             for child in redirect.children:
                 if child.type == "heredoc_body":
-                    held = decode_node(child)
-                    return self.documents.get(held.strip(), held)
+                    text = decode_node(child)
+                    return self.heredocs.get(text.strip(), text)
         return stdin
 
-    def _printed(self, substitution: Node) -> str | None:
+    def _predict_substitution(self, substitution: Node) -> str | None:
         inner = [child for child in substitution.children if child.is_named]
-        if len(inner) != 1 or self.printing >= _MAX_SUBSTITUTION_DEPTH:
+        if len(inner) != 1 or self.substitution_depth >= _MAX_SUBSTITUTION_DEPTH:
             return None
-        self.printing += 1
-        printed = self._output(inner[0], None)
-        self.printing -= 1
-        return printed
+        self.substitution_depth += 1
+        output = self._predict_node_output(inner[0], None)
+        self.substitution_depth -= 1
+        return output
 
-    def _assignment(self, node: Node) -> None:
-        expansion = self._expansion()
+    def _visit_assignment(self, node: Node) -> None:
+        expander = self._create_expander()
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is not None:
-            words = _read_values(value, expansion)
-            added = "+=" in [child.type for child in node.children]
-            before = self.scope.variables.get(decode_node(name), ()) if added else ()
-            self.scope.variables[decode_node(name)] = (*before, *words)
-        self._then([_NodeVisit(each) for each in expansion.substitutions])
+            words = _read_values(value, expander)
+            is_append = "+=" in [child.type for child in node.children]
+            previous = self.scope.variables.get(decode_node(name), ()) if is_append else ()
+            self.scope.variables[decode_node(name)] = (*previous, *words)
+        self._push_steps([_NodeVisit(each) for each in expander.substitutions])
 
-    def _function(self, node: Node) -> None:
+    def _visit_function(self, node: Node) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is not None and body is not None:
             self.scope.functions[decode_node(name)] = body
 
-    def _loop(self, visit: _NodeVisit) -> None:
-        expansion = self._expansion()
+    def _visit_loop(self, visit: _NodeVisit) -> None:
+        expander = self._create_expander()
         name = visit.node.child_by_field_name("variable")
         values = visit.node.children_by_field_name("value")
-        words = tuple(word for value in values for word in expansion.words(value))
+        words = tuple(word for value in values for word in expander.expand_words(value))
         body = visit.node.child_by_field_name("body")
-        steps: list[_WalkStep] = [_NodeVisit(each) for each in expansion.substitutions]
+        steps: list[_WalkStep] = [_NodeVisit(each) for each in expander.substitutions]
         if name is not None and body is not None:
-            for held in self._rounds(words):
-                steps += [_LoopRound(decode_node(name), held), _NodeVisit(body, visit.stdin)]
-        self._then(steps)
+            for round_words in self._split_rounds(words):
+                steps += [_LoopRound(decode_node(name), round_words), _NodeVisit(body, visit.stdin)]
+        self._push_steps(steps)
 
-    def _rounds(self, words: tuple[Word, ...]) -> list[tuple[Word, ...]]:
-        """Return what a loop's variable holds in each round; in the last one, all that is left."""
+    def _split_rounds(self, words: tuple[Word, ...]) -> list[tuple[Word, ...]]:
+        """Return the loop variable's words for each round; the last gets the rest."""
         single = max(0, min(len(words) - 1, self.scope.limits.rounds))
         self.scope.limits.rounds -= single
         return [*((word,) for word in words[:single]), words[single:]]
 
 
-def _read_assignment(node: Node, expansion: WordExpander) -> tuple[str, Word]:
+def _read_assignment(node: Node, expander: WordExpander) -> tuple[str, Word]:
     name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-    word = expansion.one(value) if value is not None else Word("")
+    word = expander.expand_to_one(value) if value is not None else Word("")
     return (decode_node(name) if name is not None else ""), word
 
 
-def _read_values(node: Node | None, expansion: WordExpander) -> tuple[Word, ...]:
+def _read_values(node: Node | None, expander: WordExpander) -> tuple[Word, ...]:
     if node is None:
         return (Word(""),)
     if node.type == "array":
         return tuple(
-            word for child in node.children if child.is_named for word in expansion.words(child)
+            word
+            for child in node.children
+            if child.is_named
+            for word in expander.expand_words(child)
         )
-    return (expansion.one(node),)
+    return (expander.expand_to_one(node),)
 
 
-def _read_extra_words(node: Node, expansion: WordExpander) -> list[Word]:
-    """Return the arguments that the grammar takes for further destinations of a redirection."""
+def _read_extra_words(node: Node, expander: WordExpander) -> list[Word]:
+    """Return the arguments that the grammar parses as extra destinations of a redirection."""
     if node.type != "file_redirect":
         return []
     destinations = node.children_by_field_name("destination")
     if destinations:
-        expansion.one(destinations[0])  # for the substitutions in it
-    return [word for each in destinations[1:] for word in expansion.words(each)]
+        expander.expand_to_one(destinations[0])  # records its substitutions
+    return [word for each in destinations[1:] for word in expander.expand_words(each)]

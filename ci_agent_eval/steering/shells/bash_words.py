@@ -1,4 +1,4 @@
-"""The words of bash: what a node of the syntax tree stands for once bash has expanded it."""
+"""Expansion of bash words: from a node of the syntax tree to its expanded words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ci_agent_eval.steering.policy.words import ShellScope, Word
 from ci_agent_eval.steering.shells.grammar_encoding import decode_from_grammar
 
 OutputPredictor = Callable[[Node], str | None]
-"""What the command in a substitution prints, if that can be known."""
+"""Returns the output of a substitution's command; None if it is not predictable."""
 
 _MAX_WORDS = 200
 _MAX_DEPTH = 40
@@ -25,121 +25,123 @@ _BRACES = re.compile(r"^(.*?)\{([^{}]*,[^{}]*)\}(.*)$", re.DOTALL)
 
 
 class WordExpander:
-    """Expands words within a scope, and keeps the substitutions it meets, which run as well."""
+    """Expands words in a scope, and collects the substitutions in them, which also run."""
 
-    def __init__(self, scope: ShellScope, printed: OutputPredictor) -> None:
+    def __init__(self, scope: ShellScope, predict_output: OutputPredictor) -> None:
         self.scope = scope
-        self.printed = printed
+        self.predict_output = predict_output
         self.substitutions: list[Node] = []
         self.depth = 0
 
-    def words(self, node: Node) -> list[Word]:
-        """Return the words that a node becomes: none, one, or many."""
+    def expand_words(self, node: Node) -> list[Word]:
+        """Return the expanded words of a node: none, one, or many."""
         self.scope.limits.steps -= 1
         if self.depth > _MAX_DEPTH or self.scope.limits.steps < 0:
             return [Word(_UNKNOWN_TEXT, known=False)]
         self.depth += 1
-        words = self._words(node)
+        words = self._expand_node(node)
         self.depth -= 1
         return words
 
-    def _words(self, node: Node) -> list[Word]:
+    def _expand_node(self, node: Node) -> list[Word]:
         kind = node.type
         if kind in {"word", "number"} and not node.child_count:
             return [Word(_unescape_word(decode_node(node)))]
         if kind == "concatenation":
-            return self._concatenated(node)
+            return self._expand_concatenation(node)
         if kind in {"simple_expansion", "expansion"}:
-            return [part for word in self._value(node) for part in _split_word(word)]
+            return [part for word in self._expand_variable(node) for part in _split_word(word)]
         if kind == "command_substitution":
-            return _split_word(self._printed(node))
-        return self._quoted(node)
+            return _split_word(self._expand_substitution(node))
+        return self._expand_quoted(node)
 
-    def one(self, node: Node) -> Word:
-        """Return the words of a node as one, as in an assignment."""
-        return _join_words(self.words(node), " ")
+    def expand_to_one(self, node: Node) -> Word:
+        """Return the words of a node joined into one, as in an assignment."""
+        return _join_words(self.expand_words(node), " ")
 
-    def _quoted(self, node: Node) -> list[Word]:
+    def _expand_quoted(self, node: Node) -> list[Word]:
         kind, text = node.type, decode_node(node)
         if kind == "string":
-            return self._string(node)
+            return self._expand_string(node)
         if kind == "raw_string":
             return [Word(text[1:-1])]
         if kind == "ansi_c_string":
             return [Word(_ANSI.sub(_decode_ansi_escape, text[2:-1]))]
         if kind == "translated_string":
-            return [word for child in node.named_children for word in self.words(child)]
-        self._note(node)
+            return [word for child in node.named_children for word in self.expand_words(child)]
+        self._note_substitution(node)
         return [Word(text, known=not node.child_count)]
 
-    def _note(self, node: Node) -> None:
+    def _note_substitution(self, node: Node) -> None:
         if node.type == "process_substitution":
             self.substitutions.append(node)
 
-    def _concatenated(self, node: Node) -> list[Word]:
-        parts = [self.words(child) for child in node.children]
+    def _expand_concatenation(self, node: Node) -> list[Word]:
+        parts = [self.expand_words(child) for child in node.children]
         choices = islice(product(*(part for part in parts)), _MAX_WORDS)
         words = [_join_words(choice, "") for choice in choices]
-        bare = any(decode_node(child) == "{" for child in node.children)
-        return [each for word in words for each in _expand_braces(word)] if bare else words
+        has_bare_brace = any(decode_node(child) == "{" for child in node.children)
+        return (
+            [each for word in words for each in _expand_braces(word)] if has_bare_brace else words
+        )
 
-    def _string(self, node: Node) -> list[Word]:
+    def _expand_string(self, node: Node) -> list[Word]:
         inner = [child for child in node.children if child.is_named]
         if len(inner) == 1 and inner[0].end_byte - inner[0].start_byte == _count_bytes(node) - 2:
             if inner[0].type == "string_content":
                 return [Word(_ESCAPED_IN_STRING.sub(_unescape_in_string, decode_node(inner[0])))]
             if _is_list_expansion(inner[0]):
-                return self._value(inner[0])
-        return [_join_words(self._pieces(node, inner), "")]
+                return self._expand_variable(inner[0])
+        return [_join_words(self._split_string(node, inner), "")]
 
-    def _pieces(self, node: Node, inner: Sequence[Node]) -> Iterable[Word]:
-        """Cut a string at its expansions; blanks between them belong to no node of the tree."""
+    def _split_string(self, node: Node, inner: Sequence[Node]) -> Iterable[Word]:
+        """Split a string at its expansions; blanks between them have no node in the tree."""
         text, start, at = node.text or b"", node.start_byte, 1
         for child in inner:
             if child.type == "string_content":
                 continue
             yield _unescape_literal(text[at : child.start_byte - start])
-            yield self._embedded(child)
+            yield self._expand_embedded(child)
             at = child.end_byte - start
         yield _unescape_literal(text[at : -1 if text.endswith(b'"') else None])
 
-    def _embedded(self, node: Node) -> Word:
+    def _expand_embedded(self, node: Node) -> Word:
         if node.type in {"simple_expansion", "expansion"}:
-            return _join_words(self._value(node), " ")
+            return _join_words(self._expand_variable(node), " ")
         if node.type == "command_substitution":
-            return self._printed(node)
-        return self.one(node)
+            return self._expand_substitution(node)
+        return self.expand_to_one(node)
 
-    def _printed(self, node: Node) -> Word:
+    def _expand_substitution(self, node: Node) -> Word:
         self.substitutions.append(node)
-        printed = self.printed(node)
+        printed = self.predict_output(node)
         return (
             Word(decode_node(node), known=False) if printed is None else Word(printed.rstrip("\n"))
         )
 
-    def _value(self, node: Node) -> list[Word]:
-        """Return what a variable holds, or the expansion as it is written."""
+    def _expand_variable(self, node: Node) -> list[Word]:
+        """Return a variable's words; the source text if they are unknown."""
         name = _get_variable_name(node)
         operator = node.child_by_field_name("operator")
-        found = self._lookup(name)
+        found = self._look_up_variable(name)
         default = decode_node(operator) if operator else ""
         if default in {":-", "-", ":=", "="} and not any(word.text for word in found or ()):
             return [
                 word
                 for child in node.children_by_field_name("operator")[:1]
-                for word in self._after(child)
+                for word in self._expand_default(child)
             ]
         if found is None or (default and default not in {":-", "-", ":=", "="}):
             return [Word(decode_node(node), known=False)]
         return list(found)
 
-    def _after(self, operator: Node) -> list[Word]:
+    def _expand_default(self, operator: Node) -> list[Word]:
         following = operator.next_sibling
         if following is None or not following.is_named:
             return []
-        return self.words(following)
+        return self.expand_words(following)
 
-    def _lookup(self, name: str) -> tuple[Word, ...] | None:
+    def _look_up_variable(self, name: str) -> tuple[Word, ...] | None:
         if name in {"@", "*"}:
             effort = self.scope.limits
             effort.characters -= sum(len(word.text) + 1 for word in self.scope.parameters)
@@ -152,7 +154,7 @@ class WordExpander:
 
 
 def decode_node(node: Node) -> str:
-    """Return the text of a node."""
+    """Return the decoded text of a node."""
     return decode_from_grammar(node.text or b"")
 
 
@@ -161,7 +163,7 @@ def _count_bytes(node: Node) -> int:
 
 
 def _get_variable_name(node: Node) -> str:
-    """Return the name in `$name`, `${name…}` and `${name[@]}`; "" for what is something else."""
+    """Return the name in `$name`, `${name…}` and `${name[@]}`; "" for other nodes."""
     child = node.child(1)
     if child is None or child.type not in {"variable_name", "special_variable_name", "subscript"}:
         return ""
@@ -184,7 +186,7 @@ def _join_words(words: Iterable[Word], between: str) -> Word:
 
 
 def _split_word(word: Word) -> list[Word]:
-    """Split a value that stood without quotes."""
+    """Split an unquoted value at its blanks."""
     return [Word(part) for part in word.text.split()] if word.known else [word]
 
 

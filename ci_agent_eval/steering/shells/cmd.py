@@ -24,23 +24,23 @@ _VARIABLE = re.compile(r"%(?:(\w+)(?::[^%]*)?%|~?[a-z]*([0-9*]))|%%?~?\w|!(\w+)!
 _COMPARISON = re.compile(r"==|^(equ|neq|lss|leq|gtr|geq)$", re.IGNORECASE)
 
 
-def commands_in(text: str, scope: ShellScope) -> Iterator[ShellCommand]:
-    """Yield the commands of a text in the order they start, and keep `scope` up to date."""
+def parse_cmd_commands(text: str, scope: ShellScope) -> Iterator[ShellCommand]:
+    """Yield the commands of a text in the order they start, and update `scope`."""
     stdin: str | None = None
     for words, operator in _split_statements(text.replace("\r\n", "\n"), scope):
-        inner = _strip_prefixes(words)
-        command = ShellCommand(tuple(inner), stdin=stdin)
+        stripped = _strip_prefixes(words)
+        command = ShellCommand(tuple(stripped), stdin=stdin)
         stdin = predict_output(command, scope.files) if operator == "|" else None
-        if inner and inner[0].text.casefold() == "set":
-            _set_variable(inner, scope)
-        elif inner:
+        if stripped and stripped[0].text.casefold() == "set":
+            _set_variable(stripped, scope)
+        elif stripped:
             yield command
 
 
 def _split_statements(text: str, scope: ShellScope) -> Iterator[tuple[list[Word], str]]:
-    """Cut a text at its operators."""
+    """Split a text at its operators."""
     words: list[Word] = []
-    target = False
+    is_redirected = False
     for match in _TOKEN.finditer(text):
         scope.limits.steps -= 1
         if scope.limits.steps < 0:
@@ -48,19 +48,19 @@ def _split_statements(text: str, scope: ShellScope) -> Iterator[tuple[list[Word]
         if match["operator"]:
             if words:
                 yield words, match["operator"]
-            words, target = [], False
+            words, is_redirected = [], False
         elif match["redirection"]:
-            target = "&" not in match["redirection"]
+            is_redirected = "&" not in match["redirection"]
         elif match["word"]:
-            if not target and not _is_window_title(words, match["word"]):
+            if not is_redirected and not _is_window_title(words, match["word"]):
                 words.append(_expand_word(match["word"], scope))
-            target = False
+            is_redirected = False
     if words:
         yield words, ""
 
 
 def _is_window_title(words: list[Word], text: str) -> bool:
-    """Say whether it is the title of a window, which `start` takes only in quotes."""
+    """Return whether a word is the quoted window title of `start`."""
     return text.startswith('"') and bool(words) and words[-1].text.casefold() == "start"
 
 
@@ -72,9 +72,9 @@ def _expand_word(text: str, scope: ShellScope) -> Word:
         name = (match[1] or match[3] or "").casefold()
         if name == "cd":
             return "."
-        held = scope.value(name)
-        if held is not None:
-            return " ".join(word.text for word in held)
+        value_words = scope.value(name)
+        if value_words is not None:
+            return " ".join(word.text for word in value_words)
         if match[2]:
             return " ".join(word.text for word in scope.parameters)
         known = False
@@ -85,7 +85,7 @@ def _expand_word(text: str, scope: ShellScope) -> Word:
 
 
 def _strip_prefixes(words: list[Word]) -> list[Word]:
-    """Take off what may stand before a command: `@`, `call`, `start`, `if …`, `for … do`."""
+    """Remove the prefixes of a command: `@`, `call`, `start`, `if …`, `for … do`."""
     while words:
         name = words[0].text.casefold()
         if name.startswith("@") and len(name) > 1:
@@ -104,7 +104,7 @@ def _strip_prefixes(words: list[Word]) -> list[Word]:
 
 
 def _count_condition_words(words: list[Word]) -> int:
-    """Return how many words `if` and its condition take."""
+    """Return the number of words of `if` and its condition."""
     at = 1
     while at < len(words) and words[at].text.casefold() in {"not", "/i"}:
         at += 1

@@ -1,4 +1,4 @@
-"""What a command prints, where its text says so: `echo`, `printf`, `cat`, `which`, `pwd`."""
+"""Predicted output of simple commands: `echo`, `printf`, `cat`, `which`, `pwd`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ESCAPES = (("\\n", "\n"), ("\\t", "\t"), ('\\"', '"'), ("\\\\", "\\"), ("%%", "
 
 
 def predict_output(command: ShellCommand, files: Mapping[str, str]) -> str | None:
-    """Return what a command prints; None when only a run can tell."""
+    """Return the output of a command; None if it is not predictable."""
     if not command.words:
         return None
     printer = _PRINTERS.get(get_program_name(command.words[0]))
@@ -31,8 +31,8 @@ def _predict_echo(command: ShellCommand, _: Mapping[str, str]) -> str:
 
 
 def _unescape_text(text: str) -> str:
-    for written, meant in _ESCAPES:
-        text = text.replace(written, meant)
+    for escape, character in _ESCAPES:
+        text = text.replace(escape, character)
     return text
 
 
@@ -40,11 +40,11 @@ def _predict_printf(command: ShellCommand, _: Mapping[str, str]) -> str | None:
     texts = _get_known_texts(command.words[1:])
     if not texts:
         return None
-    form, *values = texts
-    if "%" not in form.replace("%%", ""):
-        return _unescape_text(form)
-    end = "\n" if form.endswith("\\n") else " "
-    return end.join(_unescape_text(value) if "%b" in form else value for value in values)
+    template, *values = texts
+    if "%" not in template.replace("%%", ""):
+        return _unescape_text(template)
+    end = "\n" if template.endswith("\\n") else " "
+    return end.join(_unescape_text(value) if "%b" in template else value for value in values)
 
 
 def _predict_cat(command: ShellCommand, files: Mapping[str, str]) -> str | None:
@@ -61,8 +61,8 @@ def _predict_which(command: ShellCommand, _: Mapping[str, str]) -> str | None:
 
 
 def _predict_command(command: ShellCommand, files: Mapping[str, str]) -> str | None:
-    asks = len(command.words) > 1 and command.words[1].text in {"-v", "-V"}
-    return _predict_which(command, files) if asks else None
+    is_lookup = len(command.words) > 1 and command.words[1].text in {"-v", "-V"}
+    return _predict_which(command, files) if is_lookup else None
 
 
 def _predict_pwd(_: ShellCommand, __: Mapping[str, str]) -> str:
@@ -70,7 +70,7 @@ def _predict_pwd(_: ShellCommand, __: Mapping[str, str]) -> str:
 
 
 def _predict_git(command: ShellCommand, _: Mapping[str, str]) -> str | None:
-    """Return the root of the repository, which for a suite is `.` or above it."""
+    """Predict the repository's root, which for a suite is `.` or a parent folder."""
     return "." if "--show-toplevel" in [word.text for word in command.words] else None
 
 

@@ -14,16 +14,16 @@ def _load_language(module: str) -> Language:
 
 
 _MAX_BYTES = 10_000
-"""Bytes; repairing errors takes time by the square of the length, here up to a quarter second."""
+"""Maximum length of a source; error recovery takes quadratic time, here up to 0.25 s."""
 _MAX_BYTES_WITH_ERRORS = 4_000
-"""Bytes of a source in which errors that the parser notices early are repaired."""
+"""Maximum length of a source with syntax errors."""
 
 
 def parse_tree(source: bytes, module: str) -> Node | None:
-    """Parse source with the grammar of that module; None if that would take long.
+    """Parse source with a module's grammar; None if that would take too long.
 
-    A parser holds state and is made anew each time: that costs microseconds, and threads share
-    nothing.
+    Creates a parser for each call, which costs microseconds: parsers have state that threads
+    must not share.
     """
     parser = Parser(_load_language(module))
     if len(source) <= _MAX_BYTES_WITH_ERRORS:
@@ -35,6 +35,6 @@ def parse_tree(source: bytes, module: str) -> Node | None:
             lambda offset, _: source[offset : offset + 4096],
             progress_callback=lambda _, has_error: has_error,
         )
-    except ValueError:  # how a cancelled parse is reported
+    except ValueError:  # tree-sitter's error for a cancelled parse
         return None
     return tree.root_node

@@ -1,7 +1,7 @@
-"""Text as the bash grammar may see it: no character that its scanner cannot look up.
+"""Encoding of non-ASCII characters for the bash grammar, which crashes on some of them.
 
-The scanner (tree-sitter-bash 0.25) hands characters to C's `isdigit`, which reads a table of
-256 entries: a character beyond it reads memory that is not the table's, and some end the process.
+The scanner (tree-sitter-bash 0.25) passes characters to C's `isdigit`, which reads a table of
+256 entries: larger characters read out of bounds, and some crash the process.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 import re
 
 _FIRST_LETTER = 0xC0
-"""`À`: it and the fifteen after it are letters, and in the table."""
+"""`À`: it and the next 15 characters are letters below 256."""
 
 _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ENCODED = re.compile(r"(?:[\u00c0-\u00cf]{2})+")
 
 
 def encode_for_grammar(text: str) -> bytes:
-    """Return UTF-8 in which each byte of a character beyond ASCII is two letters."""
+    """Return UTF-8 with two letters for each byte of a non-ASCII character."""
     return _NON_ASCII.sub(lambda found: _encode_letters(found[0]), text).encode()
 
 
 def decode_from_grammar(source: bytes) -> str:
-    """Return the text that a part of shielded bytes stands for."""
+    """Return the original text of a part of encoded bytes."""
     return _ENCODED.sub(lambda found: _decode_letters(found[0]), source.decode("utf-8", "replace"))
 
 

@@ -13,14 +13,14 @@ _HEADER = re.compile(r"<<-?[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)")
 
 
 def extract_heredocs(text: str) -> tuple[str, dict[str, str]]:
-    """Put a short line in place of each here-document in which nothing is expanded.
+    """Replace each here-document without expansions with a short placeholder line.
 
-    Returns the text, and what each of those lines stands for.
+    Returns the text, and the here-documents by their placeholders.
     """
     if "<<" not in text:
         return text, {}
     lines = text.split("\n")
-    ends = _index_lines(lines)
+    lines_by_text = _index_lines(lines)
     kept: list[str] = []
     documents: dict[str, str] = {}
     at = 0
@@ -29,7 +29,7 @@ def extract_heredocs(text: str) -> tuple[str, dict[str, str]]:
         kept.append(line)
         at += 1
         header = _HEADER.search(line)
-        end = _find_next(ends.get(header["end"], []), at - 1) if header else None
+        end = _find_next(lines_by_text.get(header["end"], []), at - 1) if header else None
         if header is None or end is None:
             continue
         body = "\n".join(lines[at:end])
@@ -42,12 +42,12 @@ def extract_heredocs(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _index_lines(lines: list[str]) -> dict[str, list[int]]:
-    places: dict[str, list[int]] = defaultdict(list)
+    numbers: dict[str, list[int]] = defaultdict(list)
     for number, line in enumerate(lines):
-        places[line.strip("\t ")].append(number)
-    return places
+        numbers[line.strip("\t ")].append(number)
+    return numbers
 
 
-def _find_next(places: list[int], after: int) -> int | None:
-    index = bisect_right(places, after)
-    return places[index] if index < len(places) else None
+def _find_next(numbers: list[int], after: int) -> int | None:
+    index = bisect_right(numbers, after)
+    return numbers[index] if index < len(numbers) else None
