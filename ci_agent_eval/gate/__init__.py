@@ -1,4 +1,4 @@
-"""The gate: a summary and a policy in, a verdict out. What did not prove itself does not pass."""
+"""The gate: decide a verdict from a summary and a policy. A run without proof of success fails."""
 
 from ci_agent_eval.gate.decision import decide_verdict, find_required_share, is_passing
 from ci_agent_eval.gate.model import (

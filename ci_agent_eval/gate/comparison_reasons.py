@@ -1,4 +1,4 @@
-"""What comparing found, each with whether it fails the gate."""
+"""The reasons and warnings of the gate that come from the baseline comparison."""
 
 from __future__ import annotations
 
@@ -31,17 +31,21 @@ def weigh_findings(
     policy: GatePolicy,
     acknowledged: tuple[WaiverStatus, ...],
 ) -> Iterator[tuple[Reason, bool]]:
-    """Yield what comparing found, each with whether it gates."""
+    """Yield a reason for each comparison finding, and whether it fails the gate."""
     if comparison is None:
         return
-    told = {(j.scenario_id, j.agent): _find_redundant_kind(j.status, policy) for j in judgements}
+    redundant = {
+        (j.scenario_id, j.agent): _find_redundant_kind(j.status, policy) for j in judgements
+    }
     increases = AllowedIncreases(policy.max_cost_increase, policy.max_latency_increase)
     found = tuple(list_comparison_findings(comparison, increases))
-    for remark in found:
-        scenario = remark.scenario
+    for finding in found:
+        scenario = finding.scenario
         name = (None, None) if scenario is None else (scenario.scenario_id, scenario.agent)
-        if scenario is None or remark.kind != told.get((scenario.scenario_id, scenario.agent)):
-            yield _weigh_finding(remark, name, policy, acknowledged)
+        if scenario is None or finding.kind != redundant.get(
+            (scenario.scenario_id, scenario.agent)
+        ):
+            yield _weigh_finding(finding, name, policy, acknowledged)
     if isinstance(comparison, Comparison):
         acceptable = [r.scenario for r in found if r.scenario and r.kind in ACKNOWLEDGEABLE]
         for message in find_needless_acknowledgements(acceptable, acknowledged):
@@ -49,37 +53,37 @@ def weigh_findings(
 
 
 def _find_redundant_kind(status: Status, policy: GatePolicy) -> ComparisonFindingKind | None:
-    """Return the remark that a scenario's status makes needless: it says the same by itself."""
+    """Return the kind of comparison finding that repeats a scenario's status; None: no kind."""
     if status == "failing":
         return "undecided"
-    is_told = status == "errored" or (status == "skipped" and not policy.allow_skipped)
-    return "not_judged" if is_told else None
+    is_reported = status == "errored" or (status == "skipped" and not policy.allow_skipped)
+    return "not_judged" if is_reported else None
 
 
 def _weigh_finding(
-    remark: ComparisonFinding,
+    finding: ComparisonFinding,
     name: tuple[str | None, str | None],
     policy: GatePolicy,
     acknowledged: tuple[WaiverStatus, ...],
 ) -> tuple[Reason, bool]:
-    """Return a remark as a reason or a warning, with what was agreed about it."""
-    gates, agreed = _is_gating(remark, policy), find_acknowledgement(remark, acknowledged)
-    if agreed is None:
-        said = f"{remark.message}; {remark.advice}" if remark.advice else remark.message
-        return Reason(remark.kind, said, *name), gates
-    if agreed.holds:
-        return Reason("acknowledged", agreed.message, *name), False
-    return Reason(remark.kind, agreed.message, *name), gates
+    """Return a finding as a reason, with its acknowledgement, and whether it gates."""
+    gates, waived = _is_gating(finding, policy), find_acknowledgement(finding, acknowledged)
+    if waived is None:
+        message = f"{finding.message}; {finding.advice}" if finding.advice else finding.message
+        return Reason(finding.kind, message, *name), gates
+    if waived.holds:
+        return Reason("acknowledged", waived.message, *name), False
+    return Reason(finding.kind, waived.message, *name), gates
 
 
-def _is_gating(remark: ComparisonFinding, policy: GatePolicy) -> bool:
-    """Say whether a remark is a reason, not a warning: of a scenario only where it is required.
+def _is_gating(finding: ComparisonFinding, policy: GatePolicy) -> bool:
+    """Return whether a comparison finding fails the gate; in an advisory scenario it only warns.
 
-    One of which less is required now was required in the base, and counts as such.
+    A downgraded scenario was required in the baseline, so its finding always gates.
     """
-    if remark.kind == "downgraded":
+    if finding.kind == "downgraded":
         return True
-    is_required = remark.scenario is None or remark.scenario.required
-    if remark.kind in {"regression", "undecided"}:
+    is_required = finding.scenario is None or finding.scenario.required
+    if finding.kind in {"regression", "undecided"}:
         return is_required and policy.regressions == "fail"
-    return is_required and remark.kind in {"vanished", "increase"}
+    return is_required and finding.kind in {"vanished", "increase"}

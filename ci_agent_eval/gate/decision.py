@@ -1,4 +1,4 @@
-"""The decision: each scenario judged, all reasons gathered. Nothing speaks against a success."""
+"""Judge every scenario and collect the reasons to fail; no reason means success."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def decide_verdict(
     comparison: Comparison | NoBaseline | None = None,
     acknowledged: tuple[WaiverStatus, ...] = (),
 ) -> Verdict:
-    """Judge a summary by a policy, and by what comparing it found; None: nothing was compared.
+    """Decide the verdict on a summary and its baseline comparison; None: nothing was compared.
 
-    What comparing found and is acknowledged does not gate.
+    Acknowledged comparison findings do not gate.
     """
     judgements = tuple(_judge_scenario(scenario, policy) for scenario in summary.scenarios)
     increases = AllowedIncreases(policy.max_cost_increase, policy.max_latency_increase)
@@ -52,7 +52,7 @@ def decide_verdict(
 
 
 def is_passing(scenario: ScenarioSummary, policy: GatePolicy) -> bool | None:
-    """Say whether a scenario reaches the pass rate it needs; None: it was not judged."""
+    """Return whether a scenario reaches its required pass rate; None: it was not judged."""
     if not scenario.tally.judged:
         return None
     return _find_status(scenario, _find_required_rate(scenario, policy)) != "failing"
@@ -79,7 +79,7 @@ def _judge_scenario(scenario: ScenarioSummary, policy: GatePolicy) -> Judgement:
 
 
 def _find_required_rate(scenario: ScenarioSummary, policy: GatePolicy) -> float:
-    """Return the scenario's own rate; the stricter one where only some of its tests bring one."""
+    """Return a scenario's own rate, or the stricter one if the policy's rate applies, too."""
     own = scenario.min_pass_rate
     if own is None:
         return policy.min_pass_rate if scenario.policy_applies else 0.0

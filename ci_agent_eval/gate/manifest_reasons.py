@@ -1,4 +1,4 @@
-"""What the scenario manifest and a restriction of the run say, each with whether it gates."""
+"""The reasons and warnings that come from the scenario manifest and a restricted run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WHOLE_SUITE_ADVICE = (
 def list_manifest_reasons(
     summary: Summary, policy: GatePolicy, *, gating: bool
 ) -> Iterator[Reason]:
-    """Yield what fails the gate, or what only warns."""
+    """Yield the reasons to fail the gate if `gating`, else the warnings."""
     if summary.restrictions and (policy.partial == "fail") is gating:
         yield Reason("partial", _describe_restriction(summary, policy))
     found = summary.known
@@ -44,8 +44,8 @@ _UPDATE_ADVICE = f"`{UPDATE_COMMAND}` updates it"
 def _describe_restriction(summary: Summary, policy: GatePolicy) -> str:
     known = summary.known
     share = "" if known is None else f"; {known.compared} of {known.known} known scenarios compared"
-    told = f"the run was restricted on purpose ({', '.join(summary.restrictions)}){share}"
-    return f"{told}; {_WHOLE_SUITE_ADVICE}" if policy.partial == "fail" else told
+    message = f"the run was restricted on purpose ({', '.join(summary.restrictions)}){share}"
+    return f"{message}; {_WHOLE_SUITE_ADVICE}" if policy.partial == "fail" else message
 
 
 def _describe_missing(missing: MissingScenario, found: KnownScenarios) -> str:

@@ -1,4 +1,4 @@
-"""What the gate goes by, and what it decides: a policy, reasons, a verdict."""
+"""The policy, reasons and verdict of the gate."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ci_agent_eval.contract.findings import Finding
 Conclusion = Literal["success", "failure"]
 
 Status = Literal["passing", "failing", "errored", "skipped", "incomplete"]
-"""`errored` and `skipped`: no iteration of the scenario was judged; `incomplete`: those that were
-judged suffice, and others were skipped or never ran."""
+"""`errored` and `skipped`: no iteration of the scenario was judged; `incomplete`: enough judged
+iterations passed, but others were skipped or never ran."""
 
 Shortfall = Literal["measurement", "pass_rate", "score"]
-"""What evaluations fall short of, where the suite has a threshold for them."""
+"""A threshold of the suite that its evaluations miss."""
 
 ReasonKind = (
     Literal[
@@ -50,19 +50,19 @@ ReasonKind = (
 
 
 ReasonData: TypeAlias = Finding | MetricIncrease
-"""Reasons that other code looks into. `render/` makes a sentence of each."""
+"""Reasons as data. `render/` writes the sentence of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatePolicy:
-    """What a run must show for the gate to open."""
+    """The requirements that a run must meet to pass the gate."""
 
     min_pass_rate: float = 1.0
-    """Required share of judged iterations that pass, 0 to 1; a scenario's own rate wins."""
+    """Required share of judged iterations that pass, 0 to 1; a scenario's own rate has priority."""
     max_error_rate: float = 0.0
-    """Share of the required episodes that ran which may end in an error, 0 to 1."""
+    """Maximum share of required episodes with an infrastructure error, 0 to 1."""
     allow_skipped: bool = False
-    """Whether iterations of a required scenario may be skipped, or never run."""
+    """Whether iterations of a required scenario may be skipped or not run."""
     partial: Literal["fail", "warn"] = "warn"
     """Whether a run may be restricted to a part of its suite."""
     eval_min_pass_rate: float | None = None
@@ -70,20 +70,21 @@ class GatePolicy:
     eval_min_score: float | None = None
     """Required average score of the evaluations, 0 to 1; None: no threshold."""
     regressions: Literal["fail", "warn"] = "fail"
-    """Whether a required scenario may pass less often than in the baseline, or perhaps so."""
+    """Whether a regression of a required scenario, even an inconclusive one, fails the gate."""
     max_cost_increase: float | None = None
-    """Share by which the cost per episode may rise over the baseline's; None: by any."""
+    """Maximum relative increase of the cost per episode over the baseline (0.2 = +20 %);
+    None: no limit."""
     max_latency_increase: float | None = None
-    """The same of the p95 latency."""
+    """Maximum relative increase of the p95 latency; None: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason for a verdict, or one warning beside it."""
+    """A reason to fail the gate, or a warning."""
 
     kind: ReasonKind
     message: str | ReasonData
-    """What it is: data where any other code has to know what it says, else one sentence.
+    """Data if other code reads it, else a sentence.
 
     `render.sentences.reason_sentence` returns the sentence of both.
     """
@@ -93,33 +94,33 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How one scenario stands against the pass rate it needs."""
+    """A scenario's status with its required pass rate."""
 
     scenario_id: str
     gate: Gating
     status: Status
     required_pass_rate: float
     required_passes: int | None = None
-    """Passes it needs, whatever the rate."""
+    """Required number of passes, regardless of the rate."""
     agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What the evaluations of the suite had to reach together; None: no threshold."""
+    """The thresholds for all evaluations of the suite together; None: no threshold."""
 
     min_pass_rate: float | None = None
     min_score: float | None = None
 
     @property
     def are_set(self) -> bool:
-        """Whether there is any."""
+        """Whether there is any threshold."""
         return self.min_pass_rate is not None or self.min_score is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The conclusion, every reason against it, and what is worth saying beside it."""
+    """The conclusion of the gate, with all reasons to fail and all warnings."""
 
     conclusion: Conclusion
     reasons: tuple[Reason, ...] = ()
@@ -128,11 +129,11 @@ class Verdict:
     """One for each scenario, in the summary's order."""
     thresholds: Thresholds = Thresholds()
     increases: AllowedIncreases = AllowedIncreases()  # noqa: RUF009 - frozen
-    """By how much cost and latency were allowed to rise."""
+    """Maximum relative increases of cost and latency."""
     acknowledged: tuple[WaiverStatus, ...] = ()
-    """What was accepted of what comparing may find."""
+    """Acknowledged regressions."""
 
 
 def compute_share(rate: float, whole: int) -> Fraction:
-    """Return a share exactly as it was written: 0.29 of 100 is 29, not 28.999999999999996."""
+    """Return `rate` times `whole`, exact in decimals: 0.29 of 100 is 29, not 28.999999999999996."""
     return Fraction(str(rate)) * whole

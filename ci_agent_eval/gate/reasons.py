@@ -1,4 +1,4 @@
-"""Why the gate does not open, and what is worth saying beside it: from the summary alone."""
+"""The reasons to fail the gate, and the warnings, that come from the summary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ci_agent_eval.gate.model import (
 def list_reasons(
     summary: Summary, judgements: tuple[Judgement, ...], policy: GatePolicy
 ) -> Iterator[Reason]:
-    """Yield every reason that the summary gives against the run."""
+    """Yield every reason of the summary to fail the run."""
     yield from _finding_reasons(summary, blocking=True)
     yield from _no_evidence_reasons(summary)
     for scenario, judgement in zip(summary.scenarios, judgements, strict=True):
@@ -38,7 +38,7 @@ def list_reasons(
 def list_warnings(
     summary: Summary, judgements: tuple[Judgement, ...], policy: GatePolicy
 ) -> Iterator[Reason]:
-    """Yield what does not gate, and is worth saying."""
+    """Yield the warnings of the summary, which do not gate."""
     yield from _finding_reasons(summary, blocking=False)
     for scenario, judgement in zip(summary.scenarios, judgements, strict=True):
         if judgement.gate == "advisory" and scenario.mode == "evaluation":
@@ -57,11 +57,11 @@ def list_warnings(
 
 def _quarantine_warnings(summary: Summary) -> Iterator[Reason]:
     for scenario in summary.scenarios:
-        agreed = scenario.quarantine
-        if agreed is not None and agreed.expired:
+        waived = scenario.quarantine
+        if waived is not None and waived.expired:
             message = (
-                f"its quarantine ended on {agreed.until}, so it gates again "
-                f"(owner: {agreed.owner}; reason: {agreed.reason})"
+                f"its quarantine ended on {waived.until}, so it gates again "
+                f"(owner: {waived.owner}; reason: {waived.reason})"
             )
             yield Reason("quarantine", message, scenario.scenario_id, scenario.agent)
 
@@ -80,7 +80,7 @@ def _finding_reasons(summary: Summary, *, blocking: bool) -> Iterator[Reason]:
 
 
 def _no_evidence_reasons(summary: Summary) -> Iterator[Reason]:
-    """Nothing judged is nothing proved, whatever else is green."""
+    """Yield a reason if no episode was judged: such a run proves nothing."""
     if summary.tally.judged:
         return
     if summary.shard is not None and summary.shard.empty and not summary.tally.total:
@@ -96,7 +96,7 @@ def _scenario_reasons(
     tally = scenario.tally
     name, agent = scenario.scenario_id, scenario.agent
     if scenario.without_evidence:
-        # No share of errors that a policy allows takes these in.
+        # These errors always fail: the policy's maximum error rate does not cover them.
         count = f"{scenario.without_evidence} of {tally.total} iterations"
         message = f"no evidence in {count}: {list_missing_parts(scenario.missing_evidence)}"
         yield Reason("evidence", message, name, agent)
@@ -117,9 +117,9 @@ def _scenario_reasons(
 def _describe_unjudged(scenario: ScenarioSummary) -> str:
     tally, unjudged = scenario.tally, scenario.unjudged_iterations
     whole = tally.ran + unjudged
-    told = [f"{tally.skipped} skipped"] if tally.skipped else []
-    told += [f"{unjudged - tally.skipped} not run"] if unjudged > tally.skipped else []
-    return f"{unjudged} of {whole} iterations were not judged ({', '.join(told)})"
+    counts = [f"{tally.skipped} skipped"] if tally.skipped else []
+    counts += [f"{unjudged - tally.skipped} not run"] if unjudged > tally.skipped else []
+    return f"{unjudged} of {whole} iterations were not judged ({', '.join(counts)})"
 
 
 def _describe_need(judgement: Judgement) -> str:
@@ -139,7 +139,7 @@ def _error_reasons(summary: Summary, policy: GatePolicy) -> Iterator[Reason]:
 def _evaluation_warnings(
     scenario: ScenarioSummary, judgement: Judgement, policy: GatePolicy
 ) -> Iterator[Reason]:
-    """Say of an evaluation what it measured: nothing was required of it."""
+    """Yield the results of an advisory evaluation."""
     if judgement.status != "failing":
         yield from _scenario_reasons(scenario, judgement, policy)
         return
@@ -150,7 +150,7 @@ def _evaluation_warnings(
 
 
 def find_shortfalls(found: EvaluationTally, thresholds: Thresholds) -> Iterator[Shortfall]:
-    """Yield what the evaluations fall short of; what was not measured is below any threshold."""
+    """Yield the thresholds that the evaluations miss; missing measurements miss all of them."""
     rate, score = thresholds.min_pass_rate, thresholds.min_score
     if not thresholds.are_set:
         return
@@ -176,7 +176,7 @@ def _evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iterator[
     }
     for shortfall in find_shortfalls(found, Thresholds(rate, score)):
         yield Reason("evaluation", messages[shortfall])
-    # The rate counts an error as no pass; the average is only of those that are left.
+    # The pass rate counts an error as a failure, but the average score leaves errors out.
     if (
         score is not None
         and found.tally.judged
@@ -198,7 +198,7 @@ def _test_reasons(summary: Summary) -> Iterator[Reason]:
 def _budget_reasons(summary: Summary, *, hard: bool) -> Iterator[Reason]:
     for scenario in summary.scenarios:
         for item in scenario.violations:
-            # A budget of a scenario that only informs never gates.
+            # A budget of an advisory scenario never gates.
             gates = item.violation.hard and scenario.gate == "required"
             if gates is hard:
                 message = _budget_message(item.violation)

@@ -1,4 +1,4 @@
-"""The report: summary and verdict together, and the views of them that renderers share."""
+"""The report: the summary and the verdict, with the lists of scenarios that renderers share."""
 
 from __future__ import annotations
 
@@ -47,29 +47,29 @@ class JudgedScenario:
 
     @property
     def only_measures(self) -> bool:
-        """Whether it is an evaluation of which nothing is required by itself."""
+        """Whether it is an evaluation that does not gate."""
         return self.scenario.mode == "evaluation" and self.judgement.gate == "advisory"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is rendered and published; as JSON it is `verdict.json`."""
+    """The report that is rendered and published; `verdict.json` is its JSON."""
 
     summary: Summary
     verdict: Verdict
     schema_version: SchemaVersion = SCHEMA_VERSION
     comparison: Comparison | NoBaseline | None = None
-    """None: no baseline was asked for."""
+    """None: no baseline was requested."""
     commit: str | None = None
-    """The head commit the results are about, as a full SHA; None where nothing tells."""
+    """Full SHA of the head commit of the results; None: unknown."""
 
     @property
     def passed(self) -> bool:
-        """Whether the gate opens."""
+        """Whether the gate passes."""
         return self.verdict.conclusion == "success"
 
     def judged_scenarios(self) -> Iterator[JudgedScenario]:
-        """Every scenario with its judgement, by scenario id and agent."""
+        """Yield every scenario with its judgement, by scenario id and agent."""
         for scenario, judgement in zip(
             self.summary.scenarios, self.verdict.judgements, strict=True
         ):
@@ -82,7 +82,7 @@ class Report:
 
     @property
     def advisory(self) -> tuple[JudgedScenario, ...]:
-        """The scenarios that only inform by their own will, and are no evaluations."""
+        """The advisory scenarios without evaluations and quarantined scenarios."""
         advisory = (item for item in self.judged_scenarios() if item.judgement.gate == "advisory")
         return tuple(
             item for item in advisory if not item.only_measures and not item.scenario.in_quarantine
@@ -90,7 +90,7 @@ class Report:
 
     @property
     def quarantined(self) -> tuple[JudgedScenario, ...]:
-        """The scenarios about which a quarantine was agreed, whether it still holds or not."""
+        """The scenarios with a quarantine entry, expired or not."""
         return tuple(
             item for item in self.judged_scenarios() if item.scenario.quarantine is not None
         )
@@ -102,11 +102,11 @@ class Report:
 
     @property
     def misses_thresholds(self) -> bool:
-        """Whether the evaluations together do not reach what the suite requires of them."""
+        """Whether the evaluations miss a threshold of the suite."""
         return any(reason.kind == "evaluation" for reason in self.verdict.reasons)
 
     def violations(self) -> Iterator[tuple[ScenarioSummary, ScenarioViolation]]:
-        """Every budget violation of a scenario."""
+        """Yield every budget violation with its scenario."""
         for scenario in self.summary.scenarios:
             for violation in scenario.violations:
                 yield scenario, violation
@@ -124,10 +124,10 @@ def build_report(
     acknowledged: tuple[WaiverStatus, ...] = (),
     manifest: ScenarioManifest | None = None,
 ) -> Report:
-    """Fold, compare, judge, and put all of it together.
+    """Summarize the results, compare them with the baseline, and decide the verdict.
 
-    Scenarios in quarantine do not gate, nor does what comparing finds and is acknowledged.
-    Raises InputError where there is a baseline, and NumPy is not installed.
+    Quarantined scenarios and acknowledged comparison findings do not gate.
+    Raises InputError if there is a baseline and NumPy is not installed.
     """
     summary = summarize_results(loaded, suite=suite, budgets=budgets)
     if manifest is not None:
@@ -164,9 +164,9 @@ def _add_manifest_comparison(
     manifest: ScenarioManifest,
     quarantine: tuple[WaiverStatus, ...],
 ) -> Summary:
-    """Return the summary with what comparing it with the manifest found; a shard is not compared.
+    """Add the comparison with the manifest to the summary, unless it is of one shard.
 
-    Paths of the command line restrict a run if the manifest knows scenarios outside of them.
+    Paths of the command line restrict a run if the manifest has scenarios outside of them.
     """
     if summary.shard is not None:
         return summary

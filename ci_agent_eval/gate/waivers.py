@@ -1,7 +1,7 @@
-"""Quarantine and acknowledgement: what a team accepts does not gate until it expires. Pure.
+"""Apply waivers, which keep findings from gating until they expire. Pure.
 
-A quarantined scenario runs, is reported and costs. What comparing finds of an acknowledged
-scenario is a warning.
+A quarantined scenario still runs, is reported and has a cost. Comparison findings of an
+acknowledged scenario are warnings.
 """
 
 from __future__ import annotations
@@ -19,74 +19,74 @@ from ci_agent_eval.contract.findings import Finding
 ACKNOWLEDGEABLE: frozenset[ComparisonFindingKind] = frozenset(
     {"regression", "undecided", "vanished", "downgraded"}
 )
-"""What may be acknowledged of a scenario: nothing that it shows without a baseline."""
+"""The findings that may be acknowledged: only those that need a baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedFinding:
-    """What an acknowledgement does to a remark."""
+    """A comparison finding with its acknowledgement."""
 
     message: str
-    """The remark with what was agreed about it."""
+    """The finding's message with the reason and the expiry date."""
     holds: bool
-    """Whether the remark does not gate; False: the day is over."""
+    """Whether the acknowledgement is in force; False: it has expired."""
 
 
 def find_acknowledgement(
-    remark: ComparisonFinding, agreed: Sequence[WaiverStatus]
+    finding: ComparisonFinding, waivers: Sequence[WaiverStatus]
 ) -> AcknowledgedFinding | None:
-    """Return what was agreed about a remark; None where nothing was."""
-    scenario = remark.scenario
-    if scenario is None or remark.kind not in ACKNOWLEDGEABLE:
+    """Return a finding with its acknowledgement; None: it has no acknowledgement."""
+    scenario = finding.scenario
+    if scenario is None or finding.kind not in ACKNOWLEDGEABLE:
         return None
-    found = find_waiver(agreed, scenario.scenario_id, scenario.agent)
+    found = find_waiver(waivers, scenario.scenario_id, scenario.agent)
     if found is None:
         return None
     if found.expired:
-        ended = f"it was acknowledged until {found.until}, which is over ({found.reason})"
-        return AcknowledgedFinding(f"{remark.message}; {ended}", holds=False)
-    told = f"acknowledged: {found.reason}, until {found.until}"
-    return AcknowledgedFinding(f"{remark.message}; {told}", holds=True)
+        note = f"it was acknowledged until {found.until}, which is over ({found.reason})"
+        return AcknowledgedFinding(f"{finding.message}; {note}", holds=False)
+    note = f"acknowledged: {found.reason}, until {found.until}"
+    return AcknowledgedFinding(f"{finding.message}; {note}", holds=True)
 
 
 def find_needless_acknowledgements(
-    remarked: Collection[ScenarioComparison], agreed: Sequence[WaiverStatus]
+    compared: Collection[ScenarioComparison], waivers: Sequence[WaiverStatus]
 ) -> Iterator[str]:
-    """Yield a sentence for each acknowledgement of nothing that comparing found."""
-    for waived in _find_uncovering(remarked, agreed):
+    """Yield a sentence for each acknowledgement that matches no comparison finding."""
+    for waived in _find_uncovering(compared, waivers):
         yield f"acknowledgement of {waived}: comparing found nothing of it to accept; take it out"
 
 
-def apply_quarantine(summary: Summary, agreed: Sequence[WaiverStatus]) -> Summary:
-    """Return the summary with its quarantined scenarios only informing.
+def apply_quarantine(summary: Summary, waivers: Sequence[WaiverStatus]) -> Summary:
+    """Return the summary with its quarantined scenarios made advisory.
 
-    One whose quarantine is over keeps its gate, and what was agreed about it. An agreement
-    about nothing is a finding, but in a part of a suite, where the others may have it.
+    A scenario with an expired quarantine keeps its gate and its entry. An entry that matches
+    no scenario is a finding, except in a shard: another shard may have the scenario.
     """
-    if not agreed:
+    if not waivers:
         return summary
-    scenarios = tuple(_apply_to_scenario(scenario, agreed) for scenario in summary.scenarios)
+    scenarios = tuple(_apply_to_scenario(scenario, waivers) for scenario in summary.scenarios)
     gated = sum((s.tally for s in scenarios if s.gate == "required"), OutcomeTally())
-    about_nothing = (
-        () if summary.shard or not scenarios else find_unused_quarantines(summary, agreed)
+    without_scenario = (
+        () if summary.shard or not scenarios else find_unused_quarantines(summary, waivers)
     )
-    findings = tuple(sorted({*summary.findings, *about_nothing}))
+    findings = tuple(sorted({*summary.findings, *without_scenario}))
     return replace(summary, scenarios=scenarios, gated=gated, findings=findings)
 
 
 def _apply_to_scenario(
-    scenario: ScenarioSummary, agreed: Sequence[WaiverStatus]
+    scenario: ScenarioSummary, waivers: Sequence[WaiverStatus]
 ) -> ScenarioSummary:
-    found = find_waiver(agreed, scenario.scenario_id, scenario.agent)
+    found = find_waiver(waivers, scenario.scenario_id, scenario.agent)
     if found is None:
         return scenario
     gate = scenario.gate if found.expired else "advisory"
     return replace(scenario, gate=gate, quarantine=found)
 
 
-def find_unused_quarantines(summary: Summary, agreed: Sequence[WaiverStatus]) -> Iterator[Finding]:
-    """Yield a finding for each quarantine that no scenario of the run is in."""
-    for waived in _find_uncovering(summary.scenarios, agreed):
+def find_unused_quarantines(summary: Summary, waivers: Sequence[WaiverStatus]) -> Iterator[Finding]:
+    """Yield a finding for each quarantine entry that matches no scenario of the run."""
+    for waived in _find_uncovering(summary.scenarios, waivers):
         message = (
             f"quarantine of {waived}: no scenario of this run is meant by it; "
             "correct it, or take it out"
@@ -95,11 +95,11 @@ def find_unused_quarantines(summary: Summary, agreed: Sequence[WaiverStatus]) ->
 
 
 def _find_uncovering(
-    scenarios: Iterable[ScenarioComparison | ScenarioSummary], agreed: Sequence[WaiverStatus]
+    scenarios: Iterable[ScenarioComparison | ScenarioSummary], waivers: Sequence[WaiverStatus]
 ) -> Iterator[str]:
-    """Yield the names in each waiver that covers none of the scenarios."""
+    """Yield the scenario and agent of each waiver that covers none of the scenarios."""
     names = [(scenario.scenario_id, scenario.agent) for scenario in scenarios]
-    for one in agreed:
+    for one in waivers:
         if not any(one.covers(*name) for name in names):
             agent = "" if one.agent is None else f" by agent {one.agent!r}"
             yield f"{one.scenario!r}{agent}"

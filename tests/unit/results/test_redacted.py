@@ -52,7 +52,7 @@ FACTS = replace(
     was=(SECRET,),
     conditions=Conditions(tools=(SECRET,), prices=SECRET, judge=SECRET),
     steps=(TrajectoryStep(1, SECRET, SECRET),),
-    evaluated=EvaluationScore(0.5, 2, 1),
+    evaluation=EvaluationScore(0.5, 2, 1),
     judge=SideUsage(calls=1, cost_usd=0.5),
 )
 
