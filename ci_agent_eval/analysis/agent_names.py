@@ -1,4 +1,4 @@
-"""Whose an episode is that ended before it named its agent. Pure."""
+"""Assign an agent to episodes that ended before they named it. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 
 
 def assign_agents(episodes: Iterable[EpisodeRecord]) -> Iterable[EpisodeRecord]:
-    """Give an episode that did not get as far as naming its agent the only one it can be of.
+    """Assign an agent to each episode without one, if there is only one candidate.
 
-    That is the agent of other attempts at the same test, or else of the scenario. One that
-    passed without an agent stays by itself: it must not lend its pass to an agent.
+    The candidate is the agent of other attempts at the same test, or else of the scenario.
+    An episode that passed without an agent stays unassigned: its pass must not count for one.
     """
     listed = list(episodes)
     named: dict[tuple[str, str | None], set[str]] = defaultdict(set)

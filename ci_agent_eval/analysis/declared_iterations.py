@@ -1,4 +1,4 @@
-"""Iterations that tests declare and that left no episode. Pure."""
+"""Count iterations that tests declare and that have no episode. Pure."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from ci_agent_eval.analysis.loaded_results import EpisodeRecord, LoadedResults
 from ci_agent_eval.contract.findings import FindingKind
 
 NotRunCounter = Callable[[Sequence[EpisodeRecord]], int]
-"""Takes the last attempts at a scenario; returns how many of its iterations left no episode."""
+"""Takes the last attempts at a scenario; returns how many of its iterations have no episode."""
 
 _CUT_SHORT: frozenset[FindingKind] = frozenset(
     {"interrupted", "stopped", "shards", "unreadable_file"}
 )
-"""Findings that say of the whole run that episodes are missing, and fail the gate by themselves."""
+"""Findings that report missing episodes for the whole run and fail the gate."""
 
 
 def collect_restrictions(loaded: LoadedResults) -> tuple[str, ...]:
-    """Return what restricted any of the runs on purpose, sorted."""
+    """Return the sorted options that restricted any of the runs on purpose."""
     return tuple(sorted({each for session in loaded.sessions for each in session.restrictions}))
 
 
 def build_not_run_counter(loaded: LoadedResults) -> NotRunCounter:
-    """Return what counts the iterations that did not run.
+    """Return a function that counts the iterations that did not run.
 
-    A run that was cut short says so as a whole. In one that was restricted on purpose, only
-    iterations count that something else took away.
+    It returns 0 for a run that was cut short, which has a finding. In a run that was restricted
+    on purpose, only iterations count that were removed for another reason.
     """
     if any(finding.blocking and finding.kind in _CUT_SHORT for finding in loaded.findings):
         return lambda _: 0
@@ -39,9 +39,9 @@ def build_not_run_counter(loaded: LoadedResults) -> NotRunCounter:
 
 
 def count_declared_iterations(final: Sequence[EpisodeRecord]) -> int:
-    """Return how many iterations the tests of a scenario declare; no fewer than there are.
+    """Return how many iterations the tests of a scenario declare, at least the number that ran.
 
-    As many tests declare N iterations as have left the same one of them.
+    The number of tests that declare N iterations is the highest count of one iteration number.
     """
     declared: Counter[int] = Counter()
     for (of, _), tests in Counter(

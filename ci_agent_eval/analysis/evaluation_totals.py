@@ -1,4 +1,4 @@
-"""What the evaluations of a run came to, and what judging by models took. Pure."""
+"""Totals of a run's evaluations, and of the models that judged or simulated users. Pure."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from ci_agent_eval.contract.evaluation import compute_mean_score
 
 @dataclass(frozen=True, slots=True)
 class EvaluationTally:
-    """Conversations of evaluations: how they ended, and what they scored."""
+    """Outcomes and mean score of the conversations of evaluations."""
 
     tally: OutcomeTally = field(default_factory=OutcomeTally)
     mean_score: float | None = None
-    """Of the conversations judged, 0 to 1, as `eval-results.json` has it; None of none."""
+    """Mean score of judged conversations, 0 to 1, as in `eval-results.json`; None: none judged."""
     assertions: int = 0
-    """Of the conversations that ran."""
+    """Assertions of the conversations that ran."""
     assertions_passed: int = 0
 
     @property
     def conversations(self) -> int:
-        """Those that ran; a skipped one says nothing, one that errored has not passed."""
+        """Number of conversations that ran, including errors and excluding skips."""
         return self.tally.ran
 
     @property
     def passed(self) -> int:
-        """Those of which no assertion failed."""
+        """Number of conversations without a failed assertion."""
         return self.tally.passed
 
 
 def tally_evaluations(final: Iterable[EpisodeRecord]) -> EvaluationTally:
-    """Fold the evaluations among episodes, of each iteration the attempt that counts."""
+    """Add up the evaluations among episodes, given the decisive attempt of each iteration."""
     pairs = [(record, record.evaluation) for record in final if record.evaluation is not None]
     ran = [found for record, found in pairs if record.outcome != "skipped"]
     judged = [found.score for record, found in pairs if record.outcome in {"passed", "failed"}]
@@ -47,7 +47,7 @@ def tally_evaluations(final: Iterable[EpisodeRecord]) -> EvaluationTally:
 
 
 def add_tallies(tallies: Iterable[EvaluationTally]) -> EvaluationTally:
-    """Add up evaluations that were folded before."""
+    """Add up tallies of evaluations."""
     listed = list(tallies)
     tally = sum((one.tally for one in listed), OutcomeTally())
     scores = math.fsum((one.mean_score or 0.0) * one.tally.judged for one in listed)
@@ -61,20 +61,20 @@ def add_tallies(tallies: Iterable[EvaluationTally]) -> EvaluationTally:
 
 @dataclass(frozen=True, slots=True)
 class SideTotals:
-    """What a model beside the agents took, in every attempt; part of the suite's totals."""
+    """Usage of judge or simulated-user models in every attempt; part of the suite's totals."""
 
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
-    """Of the calls that have a price."""
+    """Cost of the calls that have a price."""
     unpriced: int = 0
-    """Episodes that have a call without a price."""
+    """Number of episodes with a call without a price."""
     untold: int = 0
-    """Episodes that have a call which does not tell its tokens."""
+    """Number of episodes with a call without token counts."""
 
 
 def sum_side_usage(used: Iterable[SideUsage | None]) -> SideTotals:
-    """Add up what the episodes' judging took, or their simulated users."""
+    """Add up the usage of the episodes' judges, or of their simulated users."""
     known = [usage for usage in used if usage is not None]
     return SideTotals(
         calls=sum(usage.calls for usage in known),

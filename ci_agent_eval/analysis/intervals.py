@@ -1,4 +1,4 @@
-"""How sure a pass rate is: the Wilson score interval of passes among judged iterations. Pure.
+"""Confidence intervals of pass rates: the Wilson score interval. Pure.
 
 E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference",
 Journal of the American Statistical Association 22 (1927), 209-212; method 3 of R. G.
@@ -12,17 +12,17 @@ from functools import cache
 from statistics import NormalDist
 
 CONFIDENCE_LEVEL = 0.95
-"""How often the interval holds the true rate, where nothing else is said."""
+"""Default confidence level of intervals."""
 
 
 def compute_wilson_interval(
     passed: int, judged: int, level: float = CONFIDENCE_LEVEL
 ) -> tuple[float, float]:
-    """Return the lowest and the highest true pass rate that so many passes speak for, 0 to 1.
+    """Return the bounds of the confidence interval of a pass rate, 0 to 1.
 
     With p = passed / judged, n = judged and z the normal quantile of (1 + level) / 2:
-    (p + z²/2n ± z·sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n). Nothing judged says nothing: (0, 1).
-    Raises ValueError for counts that cannot be, and for a level not between 0 and 1.
+    (p + z²/2n ± z·sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n). The interval of 0 judged is (0, 1).
+    Raises ValueError for impossible counts and for a level not between 0 and 1.
     """
     if not 0 <= passed <= judged:
         raise ValueError(f"{passed} of {judged} cannot have passed")
@@ -32,14 +32,14 @@ def compute_wilson_interval(
     center = share + z * z / (2 * judged)
     spread = z * math.sqrt(share * (1 - share) / judged + z * z / (4 * judged * judged))
     whole = 1 + z * z / judged
-    # What rounding adds must not put the share itself outside.
+    # Rounding errors must not exclude the share itself.
     low = min(max((center - spread) / whole, 0.0), share) if passed else 0.0
     high = max(min((center + spread) / whole, 1.0), share) if passed < judged else 1.0
     return low, high
 
 
 def compute_iterations_to_prove(rate: float, level: float = CONFIDENCE_LEVEL) -> int:
-    """Return how many iterations, all of them passing, prove a pass rate of 0 to below 1.
+    """Return how many iterations prove a pass rate (0 to below 1) if all of them pass.
 
     Raises ValueError for any other rate: no number of iterations proves that none ever fails.
     """

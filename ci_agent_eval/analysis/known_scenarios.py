@@ -1,4 +1,4 @@
-"""A run held against the scenario manifest: what did not run, is new, or was renamed. Pure."""
+"""Compare a run with the scenario manifest: missing, new and renamed scenarios. Pure."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ class MissingScenario:
 
     scenario_id: str
     gate: Gating
-    """What the manifest says."""
+    """The gate in the manifest."""
     line: int
     """1-based line of the manifest."""
     file: str | None = None
     cause: MissingCause = "unknown"
     detail: str | None = None
-    """What removed it, or why its file was skipped; None: nothing tells."""
+    """The option that removed it, or the reason its file was skipped; None: unknown."""
     in_quarantine: bool = False
 
     @property
     def gates(self) -> bool:
-        """Whether the gate fails by it."""
+        """Whether it fails the gate."""
         return self.gate == "required" and not self.in_quarantine
 
 
 @dataclass(frozen=True, slots=True)
 class RenamedScenario:
-    """A scenario that ran under another id than the manifest knows, and says so with `was`."""
+    """A scenario that names its old id of the manifest in `was`."""
 
     scenario_id: str
     former_id: str
@@ -53,28 +53,28 @@ class RenamedScenario:
 
 @dataclass(frozen=True, slots=True)
 class RegatedScenario:
-    """A scenario that gates and is known as advisory, or the other way round."""
+    """A scenario with another gate than in the manifest."""
 
     scenario_id: str
     gate: Gating
-    """As it ran."""
+    """The gate in the run."""
     line: int
 
 
 @dataclass(frozen=True, slots=True)
 class KnownScenarios:
-    """What comparing a run with the manifest found."""
+    """The result of comparing a run with the manifest."""
 
     name: str
     """The manifest's file."""
     known: int
     compared: int
-    """Fewer than are known where the run was restricted on purpose."""
+    """Number of scenarios compared: fewer than `known` in a run restricted on purpose."""
     missing: tuple[MissingScenario, ...] = ()
     renamed: tuple[RenamedScenario, ...] = ()
     regated: tuple[RegatedScenario, ...] = ()
     new: tuple[str, ...] = ()
-    """Ids that the manifest does not know."""
+    """Ids that are not in the manifest."""
 
 
 def collect_ran_scenarios(episodes: Iterable[EpisodeRecord]) -> dict[str, KnownScenario]:
@@ -91,10 +91,10 @@ def compare_manifest(
     sessions: Sequence[Session],
     quarantine: Sequence[WaiverStatus] = (),
 ) -> KnownScenarios:
-    """Hold the scenarios that ran against the manifest.
+    """Compare the scenarios that ran with the manifest.
 
-    Of runs that the command line restricted, only the entries are compared that ran, or that
-    something else than the command line took away.
+    If the command line restricted a run, only entries are compared that ran or that were
+    removed for another reason.
     """
     former = find_former_ids(manifest, ran)
     compared = [
@@ -127,7 +127,7 @@ def compare_manifest(
 def find_restricting_paths(
     manifest: ScenarioManifest, sessions: Sequence[Session]
 ) -> tuple[str, ...]:
-    """Return the paths of the command line, where known scenarios lie outside of all of them."""
+    """Return the paths of the command line if they exclude a known scenario, else none."""
     paths = _common_paths(sessions)
     outside = any(not is_inside(entry.file, paths) for entry in manifest.entries.values())
     return paths if outside else ()
@@ -140,14 +140,14 @@ def _is_expected(entry: ManifestEntry, sessions: Sequence[Session]) -> bool:
 
 
 def _common_paths(sessions: Sequence[Session]) -> tuple[str, ...]:
-    """Return the paths that all runs were given; empty where one ran without any."""
+    """Return the paths of all runs' command lines; empty if a run had none."""
     if not all(session.paths for session in sessions):
         return ()
     return tuple(sorted({path for session in sessions for path in session.paths}))
 
 
 def is_inside(file: str | None, paths: Sequence[str]) -> bool:
-    """Say whether a file is at or below any of the paths; true where none is known."""
+    """Return whether a file is at or below any of the paths; True if either is unknown."""
     if not paths or file is None:
         return True
     return any(path in {".", file} or file.startswith(f"{path}/") for path in paths)
@@ -160,7 +160,7 @@ def _removed_scenarios(sessions: Sequence[Session]) -> Iterator[RemovedScenario]
 def _build_missing_scenario(
     entry: ManifestEntry, sessions: Sequence[Session], quarantine: Sequence[WaiverStatus]
 ) -> MissingScenario:
-    agreed = find_waiver(quarantine, entry.scenario_id, None)
+    waiver = find_waiver(quarantine, entry.scenario_id, None)
     cause, detail = _find_missing_cause(entry, sessions)
     return MissingScenario(
         scenario_id=entry.scenario_id,
@@ -169,7 +169,7 @@ def _build_missing_scenario(
         file=entry.file,
         cause=cause,
         detail=detail,
-        in_quarantine=agreed is not None and not agreed.expired,
+        in_quarantine=waiver is not None and not waiver.expired,
     )
 
 

@@ -1,7 +1,7 @@
-"""What the report wing keeps of an episode or a JUnit case once its file is read.
+"""Loaded results: compact records of episodes and JUnit cases.
 
-A trajectory may be large and is needed for a few figures only; facts are small, so
-that memory grows with the number of episodes and not with what they said.
+A trajectory may be large and only a few figures of it are needed, so a record keeps only those:
+memory grows with the number of episodes, not with the length of their conversations.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from ci_agent_eval.contract.trajectory import Trajectory
 
 @dataclass(frozen=True, slots=True)
 class ModelCallCounts:
-    """How many of the agent's replies came from a model, a recording or a script."""
+    """Numbers of agent replies by source: a model, a recording or a script."""
 
     live: int = 0
     replayed: int = 0
     scripted: int = 0
     misses: int = 0
-    """Calls that no recording answered."""
+    """Calls without a matching recording."""
     rate_limited: int = 0
-    """Times a model's API said that there were too many calls."""
+    """Number of rate-limit responses of model APIs."""
 
     def __add__(self, other: ModelCallCounts) -> ModelCallCounts:
         return ModelCallCounts(
@@ -53,22 +53,22 @@ class ModelCallCounts:
 
 
 MAX_ARGUMENTS = 1000
-"""Characters kept of a tool call's arguments, for the trajectory diff."""
+"""Maximum number of characters of a tool call's arguments in the trajectory diff."""
 
 
 class TrajectoryStep(NamedTuple):
-    """One tool call, as far as a trajectory diff looks at it."""
+    """A tool call, as the trajectory diff compares it."""
 
     turn: int
-    """1-based agent turn that made it."""
+    """1-based agent turn of the call."""
     tool: str
     arguments: str
-    """As JSON with sorted keys, cut at `MAX_ARGUMENTS`."""
+    """JSON with sorted keys, cut after `MAX_ARGUMENTS` characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationScore:
-    """What the assertions of an evaluation came to."""
+    """The score of an evaluation, with its numbers of assertions."""
 
     score: float
     """Mean score of its assertions, 0 to 1."""
@@ -78,7 +78,7 @@ class EvaluationScore:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRecord:
-    """One episode, reduced to what summary, gate and report need of it."""
+    """An episode reduced to the data that summary, gate and report need."""
 
     scenario_id: str
     nodeid: str | None
@@ -86,7 +86,7 @@ class EpisodeRecord:
     line: int | None
     iteration: int
     iterations: int
-    """How many its test declares."""
+    """Number of iterations that its test declares."""
     attempt: int
     gate: Gating
     min_pass_rate: float | None
@@ -114,14 +114,14 @@ class EpisodeRecord:
     judge: SideUsage | None = None
     """None: no model judged it."""
     simulated_user: SideUsage | None = None
-    """None: no model spoke for the user."""
+    """None: no model simulated the user."""
     missing_evidence: tuple[EvidencePart, ...] = ()
-    """What it lacks: it is an error, and would have passed."""
+    """Missing evidence, which made a passing episode an error."""
     needs_evidence: bool = True
     """Whether it passes only with evidence."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Go between processes as a row of values, in an eighth of the usual time."""
+        """Pickle as a row of values, which takes an eighth of the default time."""
         return EpisodeRecord, _RECORD_VALUES(self)
 
 
@@ -129,7 +129,7 @@ _RECORD_VALUES = attrgetter(*(one.name for one in fields(EpisodeRecord)))
 
 
 def build_episode_record(episode: Episode) -> EpisodeRecord:
-    """Reduce an episode to its facts."""
+    """Reduce an episode to its record."""
     trajectory = episode.trajectory
     return EpisodeRecord(
         scenario_id=episode.scenario_id,
@@ -186,7 +186,7 @@ _T = TypeVar("_T", ModelCallCounts, Conditions, tuple[TrajectoryStep, ...])
 
 
 def _build_interner() -> Callable[[_T], _T]:
-    """Make what returns the equal value seen before: thousands of episodes have the same few."""
+    """Return a function that reuses equal values: thousands of episodes share a few."""
     return lru_cache(4096)(lambda value: value)
 
 
@@ -226,7 +226,7 @@ def _count_model_calls(episode: Episode) -> ModelCallCounts:
 
 
 class JUnitCase(NamedTuple):
-    """One case of a JUnit file, as its producer meant it. A tuple, because there may be 100,000."""
+    """A case of a JUnit file, as its producer meant it. A tuple, as a file may have 100,000."""
 
     classname: str
     name: str
@@ -234,23 +234,23 @@ class JUnitCase(NamedTuple):
     message: str | None = None
     """First line of the failure, error or skip."""
     detail: str | None = None
-    """Text of the failure: usually a traceback."""
+    """Text of the failure, usually a traceback."""
     file: str | None = None
     line: int | None = None
     flaky: bool = False
-    """It failed first and passed on a rerun inside the same file."""
+    """Whether it failed first and passed on a rerun in the same file."""
     nodeid: str | None = None
-    """pytest's node id, where our plugin left it as a property."""
+    """pytest's node id, if our plugin wrote it as a property."""
 
     @property
     def title(self) -> str:
-        """How a person finds it: class name and name."""
+        """Class name and name, as reports show the case."""
         return f"{self.classname}::{self.name}" if self.classname else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeTally:
-    """How many passed, failed, errored and were skipped."""
+    """Numbers of passed, failed, errored and skipped cases."""
 
     passed: int = 0
     failed: int = 0
@@ -267,27 +267,27 @@ class OutcomeTally:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Number of all cases."""
         return self.passed + self.failed + self.error + self.skipped
 
     @property
     def judged(self) -> int:
-        """Those that say something about the agent: passed or failed."""
+        """Number of cases with a verdict on the agent: passed or failed."""
         return self.passed + self.failed
 
     @property
     def ran(self) -> int:
-        """Those that were not skipped."""
+        """Number of cases that were not skipped."""
         return self.judged + self.error
 
     @property
     def pass_rate(self) -> float | None:
-        """Passed over judged; None where nothing was judged."""
+        """Passed over judged; None: nothing was judged."""
         return self.passed / self.judged if self.judged else None
 
 
 def tally_outcome(outcome: Outcome) -> OutcomeTally:
-    """One outcome as a tally."""
+    """Return the tally of one outcome."""
     return _SINGLE_TALLIES[outcome]
 
 
@@ -301,7 +301,7 @@ _SINGLE_TALLIES: dict[Outcome, OutcomeTally] = {
 
 @dataclass(frozen=True, slots=True)
 class PlainTests:
-    """The JUnit cases that are no episodes: counts, and the ones that did not pass."""
+    """The JUnit cases without an episode: their tally, and the failing and flaky cases."""
 
     tally: OutcomeTally = OutcomeTally()
     failing: tuple[JUnitCase, ...] = ()
@@ -312,7 +312,7 @@ class PlainTests:
 
 @dataclass(frozen=True, slots=True)
 class LoadedResults:
-    """Everything the result files said, in a fixed order whatever order they were read in."""
+    """The content of all result files, in an order that does not depend on the reading order."""
 
     episodes: tuple[EpisodeRecord, ...] = ()
     tests: PlainTests = field(default_factory=PlainTests)
@@ -320,4 +320,4 @@ class LoadedResults:
     sources: tuple[SourceFile, ...] = ()
     findings: tuple[Finding, ...] = ()
     suites: tuple[str, ...] = ()
-    """The suites that the results say they are of, sorted; not that of runs without a name."""
+    """Sorted suite names in the results, except of unnamed runs."""

@@ -1,6 +1,6 @@
-"""Whether an agent manages at least once, or every time, in k tries: pass@k and pass^k. Pure.
+"""Reliability of an agent over k tries: pass@k and pass^k. Pure.
 
-From n iterations of which c passed, without the bias of raising c / n to a power:
+Unbiased estimates from n iterations of which c passed:
 
 pass@k = 1 - C(n-c, k) / C(n, k), M. Chen et al., "Evaluating Large Language Models Trained
 on Code" (2021), equation 1, arXiv:2107.03374.
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 REPORTED_TRIES = (2, 3, 5, 10, 20, 50, 100)
-"""Numbers of tries that are told, as far as there were so many iterations."""
+"""Values of k that reports show, up to the number of iterations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """What k tries of a scenario come to, estimated from its iterations."""
+    """Chances of passing in k tries of a scenario, estimated from its iterations."""
 
     k: int
     pass_at_k: float
@@ -30,7 +30,7 @@ class Reliability:
 
 
 def estimate_reliability(passed: int, judged: int) -> tuple[Reliability, ...]:
-    """Return both for some k; nothing of fewer than two iterations."""
+    """Return pass@k and pass^k for each reported k; none for fewer than two iterations."""
     return tuple(
         Reliability(
             k, round(pass_at_k(passed, judged, k), 6), round(pass_hat_k(passed, judged, k), 6)
@@ -41,20 +41,20 @@ def estimate_reliability(passed: int, judged: int) -> tuple[Reliability, ...]:
 
 
 def pass_at_k(passed: int, judged: int, k: int) -> float:
-    """Return the chance that at least one of k passes. Raises ValueError as `pass_hat_k`."""
+    """Return the chance that at least one of k tries passes. Raises ValueError as `pass_hat_k`."""
     return float(1 - _chance_all_among(judged - passed, judged, k))
 
 
 def pass_hat_k(passed: int, judged: int, k: int) -> float:
-    """Return the chance that all of k pass.
+    """Return the chance that all of k tries pass.
 
-    Raises ValueError for counts that cannot be, and for a k of which there were too few.
+    Raises ValueError for impossible counts and for a k above the number of iterations.
     """
     return float(_chance_all_among(passed, judged, k))
 
 
 def _chance_all_among(some: int, judged: int, k: int) -> Fraction:
-    """Return the chance that k drawn at once are all among some."""
+    """Return the chance that k iterations drawn without replacement are all among `some`."""
     if not 0 <= some <= judged or not 1 <= k <= judged:
         raise ValueError(f"{some} of {judged} iterations tell nothing of {k}")
     return Fraction(math.comb(some, k), math.comb(judged, k))

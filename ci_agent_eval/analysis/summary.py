@@ -1,4 +1,4 @@
-"""Folding episodes into scenarios, pass rates, violations and suite totals."""
+"""Summarize episodes into scenarios, pass rates, budget violations and suite totals."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class FailedAssertion:
-    """A failed assertion of a scenario, and in how many of its iterations it failed."""
+    """A failed assertion of a scenario, with the number of iterations in which it failed."""
 
     assertion: Assertion
     iterations: int
@@ -59,12 +59,12 @@ class ScenarioViolation:
 
     violation: BudgetViolation
     iterations: int
-    """In how many iterations the budget was violated."""
+    """Number of iterations that violated the budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopCount:
-    """In how many episodes the agent's run stopped for a reason other than its answer."""
+    """Number of episodes with a stop reason other than the agent's final answer."""
 
     reason: StopReason
     episodes: int
@@ -72,7 +72,7 @@ class StopCount:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSummary:
-    """What the iterations of one scenario, run by one agent, came to."""
+    """The results of one scenario, run by one agent."""
 
     scenario_id: str
     gate: Gating
@@ -83,19 +83,19 @@ class ScenarioSummary:
     """The scenario's own required pass rate; None: it has none."""
     tally: OutcomeTally
     min_passes: int | None = None
-    """The passes the scenario needs, in place of a rate."""
+    """Required number of passes, in place of a rate."""
     policy_applies: bool = True
-    """Whether an episode of it brings no requirement of its own, so that the policy's holds too."""
+    """Whether an episode sets no requirement, so that the policy's rate applies, too."""
     unjudged_iterations: int = 0
-    """Iterations that its tests declare and that were skipped or never ran; errors are no part."""
+    """Declared iterations that were skipped or not run; without errors."""
     flaky: int = 0
-    """Iterations that passed only on a retry."""
+    """Number of iterations that passed only on a retry."""
     failures: tuple[FailedAssertion, ...] = ()
     warnings: tuple[FailedAssertion, ...] = ()
     reasons: tuple[str, ...] = ()
-    """Why iterations failed that have no failed assertion; each once."""
+    """Distinct reasons of failed iterations without a failed assertion."""
     unjudged_reasons: tuple[str, ...] = ()
-    """Why iterations errored, then why iterations were skipped; each once."""
+    """Distinct reasons of errors, then of skips."""
     violations: tuple[ScenarioViolation, ...] = ()
     turns: int = 0
     tool_calls: int = 0
@@ -103,52 +103,52 @@ class ScenarioSummary:
     cost_usd: float | None = None
     p95_latency_ms: float | None = None
     duration_ms: float | None = None
-    """Of all attempts together, as are tokens and cost."""
+    """Sum over all attempts, as are tokens and cost."""
     pass_interval: tuple[float, float] | None = None
     """Wilson's 95 % interval of the pass rate; None with fewer than two iterations judged."""
     reliability: tuple[Reliability, ...] = ()
-    """What several tries come to; empty with fewer than two iterations judged."""
+    """pass@k and pass^k; empty with fewer than two iterations judged."""
     agent: str | None = None
-    """Who was tested; None: no episode named an agent."""
+    """The tested agent; None: no episode named one."""
     among_agents: bool = False
-    """Whether the same scenario was run by another agent, too."""
+    """Whether another agent ran the same scenario, too."""
     mode: Mode = "strict"
-    """Evaluation: all of its iterations were evaluations."""
+    """`evaluation` if all of its iterations were evaluations."""
     evaluations: EvaluationTally = field(default_factory=EvaluationTally)
-    """Of those of its iterations that were evaluations."""
+    """Tally of the iterations that were evaluations."""
     quarantine: WaiverStatus | None = None
-    """What was agreed about it, whether it still holds or not."""
+    """Its quarantine entry, expired or not; None: it has none."""
     without_evidence: int = 0
-    """Iterations that would have passed, and are errors for want of evidence."""
+    """Number of iterations that are errors only because evidence is missing."""
     missing_evidence: tuple[EvidencePart, ...] = ()
-    """What any of those lacks."""
+    """Evidence that is missing in any of these iterations."""
     needs_evidence: bool = True
-    """Whether each iteration that passed needed evidence for it."""
+    """Whether every passed iteration needed evidence to pass."""
 
     @property
     def in_quarantine(self) -> bool:
-        """Whether it does not gate although its tests want it to."""
+        """Whether an unexpired quarantine makes it advisory."""
         return self.quarantine is not None and not self.quarantine.expired
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The suite as a whole, with what judging took; None where something was not measured."""
+    """Totals of the suite, including judge models; None: a part was not measured."""
 
     tokens: int | None = None
     cost_usd: float | None = None
     priced_usd: float | None = None
-    """What the episodes that have a cost came to; less than the whole while some have none."""
+    """Total cost of the episodes with a known cost; a lower bound if others have none."""
     unpriced: int = 0
-    """Episodes that ran and have no cost."""
+    """Number of episodes that ran and have no cost."""
     judge: SideTotals = field(default_factory=SideTotals)
     simulated_user: SideTotals = field(default_factory=SideTotals)
-    """The part that judging by models took, of tokens and cost."""
+    """The shares of judges and simulated users in tokens and cost."""
     p95_latency_ms: float | None = None
     turns: int = 0
     tool_calls: int = 0
     wall_time_s: float | None = None
-    """Only where the suite has a budget for it."""
+    """None if the suite has no budget for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,57 +158,57 @@ class SummaryShard:
     index: int
     count: int
     empty: bool = False
-    """Whether the split left nothing for it."""
+    """Whether the split assigned no test to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Everything the results say, folded; the same for any order of files and episodes."""
+    """The summary of all results; the same for any order of files and episodes."""
 
     suite: str = "default"
     scenarios: tuple[ScenarioSummary, ...] = ()
     tally: OutcomeTally = field(default_factory=OutcomeTally)
     """Episodes, each iteration counted once by its last attempt."""
     gated: OutcomeTally = field(default_factory=OutcomeTally)
-    """The part of `tally` that belongs to required scenarios."""
+    """The part of `tally` in required scenarios."""
     calls: ModelCallCounts = field(default_factory=ModelCallCounts)
     tests: PlainTests = field(default_factory=PlainTests)
     evaluations: EvaluationTally = field(default_factory=EvaluationTally)
-    """The part of `tally` that evaluations are, and what they scored."""
+    """The evaluations of `tally`, with their mean score."""
     totals: Totals = field(default_factory=Totals)
     suite_violations: tuple[BudgetViolation, ...] = ()
     pass_interval: tuple[float, float] | None = None
-    """As a scenario's, of the episodes of `tally`."""
+    """Wilson's 95 % interval of the pass rate of `tally`; None: fewer than two judged."""
     stops: tuple[StopCount, ...] = ()
-    """Of every attempt, in the order of the contract's reasons."""
+    """Counts over all attempts, in the order of the contract's stop reasons."""
     deselected: int = 0
-    """Episodes that were there and not selected to run."""
+    """Number of collected episodes that were deselected."""
     restrictions: tuple[str, ...] = ()
-    """What restricted the run on purpose, such as `-k refund`; empty: it is of the whole suite."""
+    """Options that restricted the run on purpose, such as `-k refund`; empty: whole suite."""
     sources: tuple[SourceFile, ...] = ()
     findings: tuple[Finding, ...] = ()
     known: KnownScenarios | None = None
-    """How the run stands against the scenario manifest; None: there is none."""
+    """Comparison with the scenario manifest; None: there is none."""
     shard: SummaryShard | None = None
-    """Which part of the suite this is; None: all of it, whether it ran in shards or not."""
+    """The shard summarized alone; None: the whole suite, even if it ran in shards."""
 
     @property
     def gating_evaluations(self) -> EvaluationTally:
-        """The evaluations that thresholds are about: those of scenarios out of quarantine."""
+        """The evaluations to which thresholds apply: without quarantined scenarios."""
         if not any(s.in_quarantine and s.evaluations.tally.total for s in self.scenarios):
             return self.evaluations
         return add_tallies(s.evaluations for s in self.scenarios if not s.in_quarantine)
 
     @property
     def expects_episodes(self) -> bool:
-        """Whether a file was read that should hold episodes."""
+        """Whether an episode file was read."""
         return any(source.kind == "episodes" for source in self.sources)
 
 
 def summarize_results(
     loaded: LoadedResults, *, suite: str = "default", budgets: SuiteBudgets
 ) -> Summary:
-    """Fold what was loaded; pure, and independent of any order."""
+    """Summarize loaded results. Pure; the order of episodes does not matter."""
     episodes = sorted(assign_agents(loaded.episodes), key=_attempt_key)
     final = _last_attempts(episodes)
     by_scenario = [list(group) for _, group in groupby(episodes, key=_scenario_key)]
@@ -241,7 +241,7 @@ def summarize_results(
 
 
 def _find_shard(loaded: LoadedResults) -> SummaryShard | None:
-    """Return the shard that was loaded by itself; several together are no part any more."""
+    """Return the shard if exactly one was loaded; several together are the whole suite."""
     shards = [session.shard for session in loaded.sessions if session.shard is not None]
     if len(shards) != 1:
         return None
@@ -250,7 +250,7 @@ def _find_shard(loaded: LoadedResults) -> SummaryShard | None:
 
 
 def compute_pass_interval(tally: OutcomeTally) -> tuple[float, float] | None:
-    """Return Wilson's interval to six decimals; None where one iteration says nothing of spread."""
+    """Return Wilson's interval to six decimals; None for fewer than two iterations."""
     if tally.judged < 2:
         return None
     low, high = compute_wilson_interval(tally.passed, tally.judged)
@@ -346,7 +346,7 @@ def _summarize_scenario(
 def _group_failures(
     episodes: Iterable[EpisodeRecord], pick: Callable[[EpisodeRecord], tuple[Assertion, ...]]
 ) -> tuple[FailedAssertion, ...]:
-    """Group failed assertions by name and place, in the order in which they first failed."""
+    """Group failed assertions by name and location, in order of their first failure."""
     found: dict[tuple[str, str | None, int | None], list[Assertion]] = {}
     for record in episodes:
         seen = {(a.name, a.file, a.line): a for a in reversed(pick(record))}
@@ -362,7 +362,7 @@ def _collect_reasons(episodes: Iterable[EpisodeRecord]) -> tuple[str, ...]:
 def _worst_violations(episodes: Iterable[EpisodeRecord]) -> tuple[ScenarioViolation, ...]:
     found: dict[tuple[str, str | None, bool], list[BudgetViolation]] = {}
     for record in episodes:
-        # An episode that never ran used nothing; its outcome says so already.
+        # A skipped episode used nothing, so its budgets are not judged.
         for violation in record.violations if record.outcome != "skipped" else ():
             key = (violation.budget, violation.statistic, violation.hard)
             found.setdefault(key, []).append(violation)
@@ -373,7 +373,7 @@ def _worst_violations(episodes: Iterable[EpisodeRecord]) -> tuple[ScenarioViolat
 
 
 def _excess_over_limit(violation: BudgetViolation) -> float:
-    """Order violations by how far they are over; one that was not measured comes first."""
+    """Return the excess over the limit; infinite if it was not measured."""
     return math.inf if violation.observed is None else violation.observed - violation.limit
 
 
@@ -384,10 +384,9 @@ def _without_skipped(episodes: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:
 def _sum_if_all_known(
     values: Sequence[Number | None], add: Callable[[Iterable[Number]], Number]
 ) -> Number | None:
-    """Return the sum; None where there is nothing or where a part is unknown.
+    """Return the sum; None if there are no values or one is unknown.
 
-    Money and time are added by `math.fsum`, so that neither the order nor Python's version
-    changes a digit.
+    Use `math.fsum` for money and time: neither the order nor Python's version changes a digit.
     """
     known = [value for value in values if value is not None]
     return add(known) if known and len(known) == len(values) else None
@@ -396,9 +395,9 @@ def _sum_if_all_known(
 def _sum_totals(
     attempts: Sequence[EpisodeRecord], loaded: LoadedResults, budgets: SuiteBudgets
 ) -> Totals:
-    """Add up every attempt: a retry costs what it costs, whichever attempt counts."""
+    """Add up all attempts: retries cost, too, whichever attempt counts."""
     ran = _without_skipped(attempts)
-    # An episode that was skipped late may have been judged before, and that was paid for.
+    # An episode that was skipped late may have been judged before, which has a cost.
     judge = sum_side_usage(record.judge for record in attempts)
     user = sum_side_usage(record.simulated_user for record in attempts)
     costs = [record.cost_usd for record in ran if record.cost_usd is not None]
@@ -406,7 +405,7 @@ def _sum_totals(
     tokens = _sum_if_all_known([record.tokens for record in ran], sum)
     unpriced = sum(1 for record in ran if record.cost_usd is None)
     walls = [session.wall_time_s for session in loaded.sessions]
-    # It differs run by run, so it is in a report only where it was asked for.
+    # Wall time differs in each run, so only reports with a budget for it contain it.
     wall_time_s = _sum_if_all_known(walls, math.fsum) if budgets.total_wall_time_s else None
     return Totals(
         tokens=None if tokens is None or user.untold else tokens + judge.tokens + user.tokens,

@@ -1,4 +1,4 @@
-"""Quarantine and acknowledgement: which scenarios they cover, and whether they still hold. Pure."""
+"""Waivers (quarantine and acknowledgement): scope and expiry on the day of the report. Pure."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from ci_agent_eval.contract.waivers import QuarantineEntry, Waiver
 
 @dataclass(frozen=True, slots=True)
 class WaiverStatus:
-    """What was agreed about some scenarios, as it stands on the day of the report."""
+    """A waiver with its status on the day of the report."""
 
     scenario: str
-    """A scenario id, or a glob of them."""
+    """A scenario id, or a glob that matches ids."""
     agent: str | None
-    """An agent, or a glob of them; None: any."""
+    """An agent, or a glob that matches agents; None: any."""
     reason: str
     until: dt.date
-    """The last day on which it holds, in UTC."""
+    """The last day on which it is in force, in UTC."""
     expired: bool
-    """Whether that day is over."""
+    """Whether that day has passed."""
     owner: str | None = None
-    """Who looks after a quarantine."""
+    """Owner of a quarantine."""
 
     def covers(self, scenario_id: str, agent: str | None) -> bool:
-        """Say whether a scenario is meant."""
+        """Return whether the waiver covers a scenario of an agent."""
         is_its_agent = self.agent is None or _matches_pattern(agent or "", self.agent)
         return is_its_agent and _matches_pattern(scenario_id, self.scenario)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportWaivers:
-    """All that was agreed, as it stands on the day of the report."""
+    """All waivers, with their status on the day of the report."""
 
     quarantine: tuple[WaiverStatus, ...] = ()
     """These scenarios do not gate."""
     acknowledged: tuple[WaiverStatus, ...] = ()
-    """What comparing finds of these scenarios does not gate."""
+    """Comparison findings of these scenarios do not gate."""
 
 
 def evaluate_waivers(entries: Iterable[Waiver], today: dt.date) -> tuple[WaiverStatus, ...]:
-    """Return what the entries of a file come to on a day."""
+    """Evaluate the entries of a waiver file on a day."""
     return tuple(
         WaiverStatus(
             scenario=entry.scenario,
@@ -58,13 +58,13 @@ def evaluate_waivers(entries: Iterable[Waiver], today: dt.date) -> tuple[WaiverS
 
 
 def find_waiver(
-    agreed: Sequence[WaiverStatus], scenario_id: str, agent: str | None
+    waivers: Sequence[WaiverStatus], scenario_id: str, agent: str | None
 ) -> WaiverStatus | None:
-    """Return the agreement about a scenario that holds longest; None where there is none."""
-    found = [one for one in agreed if one.covers(scenario_id, agent)]
+    """Return the waiver of a scenario that expires last; None: it has none."""
+    found = [one for one in waivers if one.covers(scenario_id, agent)]
     return max(found, key=lambda one: one.until, default=None)
 
 
 def _matches_pattern(name: str, pattern: str) -> bool:
-    """Compare exactly first: the ids of parametrized tests hold brackets."""
+    """Match exactly first: the ids of parametrized tests contain brackets."""
     return name == pattern or fnmatchcase(name, pattern)
