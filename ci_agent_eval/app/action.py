@@ -17,38 +17,43 @@ from typing import IO
 
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.app.fork_handoff import (
-    check_read,
-    doubts,
-    refuse,
-    source_of,
-    take_over,
-    unexplained,
+    download_results,
+    find_handoff_findings,
+    find_unexplained_failure,
+    get_source_run,
+    publish_refusal,
+    require_readable_files,
 )
 from ci_agent_eval.app.pipeline import Job, report_files, report_loaded, run_and_report
-from ci_agent_eval.app.report_publication import announce, github_of, links_of, log_to
-from ci_agent_eval.config.inputs import Inputs, parse_inputs
+from ci_agent_eval.app.report_publication import (
+    build_links,
+    create_github_connector,
+    create_log,
+    publish_report,
+)
+from ci_agent_eval.config.inputs import ActionInputs, parse_inputs
 from ci_agent_eval.config.settings import (
     CONFIG_NAME,
-    has_file,
-    load_agreed,
+    has_settings_file,
     load_manifest,
     load_settings,
+    load_waivers,
 )
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.errors import AgentEvalError, InputError, PublishError
 from ci_agent_eval.gate.report import Report
+from ci_agent_eval.github.api_errors import NotAllowedError
 from ci_agent_eval.github.event import Event
-from ci_agent_eval.github.failures import NotAllowedError
-from ci_agent_eval.github.files import load_event
-from ci_agent_eval.github.plan import PublishResult
-from ci_agent_eval.github.runs import RunsApi
-from ci_agent_eval.github.signals import terminations_raised
-from ci_agent_eval.github.waiting import Log
+from ci_agent_eval.github.publication import PublishResult
+from ci_agent_eval.github.retries import Log
+from ci_agent_eval.github.runner_files import load_event
+from ci_agent_eval.github.signals import raise_on_termination
+from ci_agent_eval.github.workflow_runs import RunsApi
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.render.terminal.report import render_terminal
 from ci_agent_eval.results.baselines.artifact import build_artifact_source
 from ci_agent_eval.results.baselines.load import ARTIFACT
-from ci_agent_eval.runner import Progress, suite_environ
+from ci_agent_eval.runner import RunProgress, filter_suite_environ
 
 Echo = Callable[[str], None]
 
@@ -63,7 +68,7 @@ def run_action(
     *,
     today: dt.date,
     echo: Echo,
-    on_progress: Callable[[Progress], None],
+    on_progress: Callable[[RunProgress], None],
 ) -> int:
     """Do the whole job as the inputs in the environment ask; return the exit code.
 
@@ -72,23 +77,26 @@ def run_action(
     keep_environment_private()
     inputs = parse_inputs(environ)
     event = load_event(environ)
-    log = log_to(echo, environ)
-    job = _job(inputs, event, environ, log, today)
+    log = create_log(echo, environ)
+    job = _build_job(inputs, event, environ, log, today)
     with ExitStack() as stack:
         if inputs.mode == "publish":
-            stack.enter_context(faults_refused(inputs.token, event, job, log))
-            report = _take_over(inputs, event, job, log)
+            stack.enter_context(publish_unexpected_errors(inputs.token, event, job, log))
+            report = _report_handoff(inputs, event, job, log)
         elif inputs.mode == "run":
-            with commands_stopped(environ, echo):
-                report = _run(inputs, job, echo, on_progress)
+            with stop_workflow_commands(environ, echo):
+                report = _install_and_run(inputs, job, echo, on_progress)
         else:
             report = report_files(
-                replace(job, doubts=lambda r: unexplained("jobs", inputs.jobs_result, r)),
+                replace(
+                    job,
+                    find_extra=lambda r: find_unexplained_failure("jobs", inputs.jobs_result, r),
+                ),
                 results=inputs.results or job.settings.results,
                 junit=inputs.junit or job.settings.junit,
             )
         echo(render_terminal(report, color=False, width=LOG_WIDTH))
-        result = announce(
+        result = publish_report(
             report,
             event,
             job.settings,
@@ -97,7 +105,7 @@ def run_action(
             environ=environ,
             echo=echo,
         )
-    return exit_code(report, result)
+    return compute_exit_code(report, result)
 
 
 def keep_environment_private() -> None:
@@ -111,7 +119,7 @@ def keep_environment_private() -> None:
 
 
 @contextmanager
-def commands_stopped(environ: Mapping[str, str], echo: Echo) -> Iterator[None]:
+def stop_workflow_commands(environ: Mapping[str, str], echo: Echo) -> Iterator[None]:
     """Let no line of others act as a workflow command, until a word that only we know."""
     if environ.get("GITHUB_ACTIONS") != "true":
         yield
@@ -124,14 +132,14 @@ def commands_stopped(environ: Mapping[str, str], echo: Echo) -> Iterator[None]:
         echo(f"::{word}::")
 
 
-def exit_code(report: Report, result: PublishResult) -> int:
+def compute_exit_code(report: Report, result: PublishResult) -> int:
     """Return the gate's exit code; a passed gate that was not published as asked is 3."""
     if not report.passed:
         return 1
     return 3 if result.failed else 0
 
 
-def suite_python(environ: Mapping[str, str]) -> str:
+def find_suite_python(environ: Mapping[str, str]) -> str:
     """Return the suite's interpreter: the one that is set, the active environment's, or ours."""
     if chosen := environ.get("AGENT_EVAL_PYTHON"):
         return chosen
@@ -139,50 +147,54 @@ def suite_python(environ: Mapping[str, str]) -> str:
     return str(Path(active) / "bin/python") if active else sys.executable
 
 
-def _job(inputs: Inputs, event: Event, environ: Mapping[str, str], log: Log, today: dt.date) -> Job:
+def _build_job(
+    inputs: ActionInputs, event: Event, environ: Mapping[str, str], log: Log, today: dt.date
+) -> Job:
     root = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
     config = root / inputs.config if inputs.config else None
     settings = load_settings(root=root, environ=environ, flags=inputs.options, config=config)
-    github = github_of(event, inputs.token, log)
+    github = create_github_connector(event, inputs.token, log)
     sources = {ARTIFACT: build_artifact_source(github, event, name=settings.compare.artifact)}
-    agreed = load_agreed(root, settings, today, config)
+    agreed = load_waivers(root, settings, today, config)
     return Job(
         settings,
         root=root,
         environ=environ,
-        links=links_of(event),
+        links=build_links(event),
         sources=sources,
-        agreed=agreed,
+        waivers=agreed,
         manifest=load_manifest(root, settings),
         # The required check is about the whole suite.
         partial="fail",
     )
 
 
-def _take_over(inputs: Inputs, event: Event, job: Job, log: Log) -> Report:
+def _report_handoff(inputs: ActionInputs, event: Event, job: Job, log: Log) -> Report:
     """Report what another run handed over. Raises what refused it, once that is published."""
-    source = source_of(event)
-    github = github_of(event, inputs.token, log)
+    source = get_source_run(event)
+    github = create_github_connector(event, inputs.token, log)
     if github is None:
         raise InputError("mode publish: there is no token; pass one as the input github-token")
     with ExitStack() as stack:
-        stack.enter_context(terminations_raised())
+        stack.enter_context(raise_on_termination())
         api = stack.enter_context(github())
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="agent-eval-")))
         try:
-            sessions = take_over(api, event, name=inputs.artifact, into=folder)
-            known = (*_of_settings(inputs, job.root),)
-            handed = replace(job, doubts=lambda r: (*known, *doubts(source, sessions, r)))
+            sessions = download_results(api, event, name=inputs.artifact, into=folder)
+            known = (*_find_missing_settings(inputs, job.root),)
+            handed = replace(
+                job, find_extra=lambda r: (*known, *find_handoff_findings(source, sessions, r))
+            )
             report = report_files(handed, results=(".",), junit=(), root=folder)
-            check_read(report.summary.findings)
+            require_readable_files(report.summary.findings)
         except AgentEvalError as error:
-            raise _refused(api, event, job, error, log) from None
+            raise _publish_refusal(api, event, job, error, log) from None
     return report
 
 
-def _of_settings(inputs: Inputs, root: Path) -> Iterator[Finding]:
+def _find_missing_settings(inputs: ActionInputs, root: Path) -> Iterator[Finding]:
     """Say so where there is no file of settings: the checkout may have been forgotten."""
-    if not has_file(root, root / inputs.config if inputs.config else None):
+    if not has_settings_file(root, root / inputs.config if inputs.config else None):
         message = (
             f"no {CONFIG_NAME} was found, so this is judged by the defaults and the workflow's "
             "inputs; where the default branch has one, check that branch out before this step"
@@ -191,7 +203,7 @@ def _of_settings(inputs: Inputs, root: Path) -> Iterator[Finding]:
 
 
 @contextmanager
-def faults_refused(token: str, event: Event, job: Job, log: Log) -> Iterator[None]:
+def publish_unexpected_errors(token: str, event: Event, job: Job, log: Log) -> Iterator[None]:
     """Publish a failed check run where something unexpected ends this, and let it end so.
 
     The check that is required would else be absent, or an earlier one would stand.
@@ -201,15 +213,15 @@ def faults_refused(token: str, event: Event, job: Job, log: Log) -> Iterator[Non
     except AgentEvalError:
         raise
     except Exception as error:
-        github = github_of(event, token, log)
+        github = create_github_connector(event, token, log)
         if github is not None:
             sentence = f"an unexpected {type(error).__name__} ended the job; its log says more"
             with suppress(Exception), github() as api:  # what ended the job is what is raised
-                refuse(api, event, sentence, settings=job.settings, log=log)
+                publish_refusal(api, event, sentence, settings=job.settings, log=log)
         raise
 
 
-def _refused(
+def _publish_refusal(
     api: RunsApi, event: Event, job: Job, error: AgentEvalError, log: Log
 ) -> AgentEvalError:
     """Publish that the results were refused; return the error to end with."""
@@ -217,16 +229,18 @@ def _refused(
     if isinstance(error, NotAllowedError):
         sentence += " Add `permissions: actions: read` to the job that publishes."
     try:
-        refuse(api, event, sentence, settings=job.settings, log=log)
+        publish_refusal(api, event, sentence, settings=job.settings, log=log)
     except PublishError as late:
         return PublishError(f"{sentence} And this could not be published: {late}")
     return InputError(sentence) if isinstance(error, InputError) else PublishError(sentence)
 
 
-def _run(inputs: Inputs, job: Job, echo: Echo, on_progress: Callable[[Progress], None]) -> Report:
+def _install_and_run(
+    inputs: ActionInputs, job: Job, echo: Echo, on_progress: Callable[[RunProgress], None]
+) -> Report:
     """Set the suite up and run it; a set-up that fails is reported like any other failure."""
-    python = suite_python(job.environ)
-    failed = _install(inputs.install, python, job, echo)
+    python = find_suite_python(job.environ)
+    failed = _run_install_commands(inputs.install, python, job, echo)
     if failed is not None:
         return report_loaded(job, LoadedResults(findings=(failed,)))
     _, report = run_and_report(
@@ -241,11 +255,11 @@ def _run(inputs: Inputs, job: Job, echo: Echo, on_progress: Callable[[Progress],
     return report
 
 
-def _install(
+def _run_install_commands(
     commands: Sequence[Sequence[str]], python: str, job: Job, echo: Echo
 ) -> Finding | None:
     """Run the set-up commands in turn; return what went wrong with the first that failed."""
-    environ = suite_environ(job.environ)
+    environ = filter_suite_environ(job.environ)
     folder = Path(python).parent
     environ["PATH"] = f"{folder}{os.pathsep}{environ.get('PATH', os.defpath)}"
     environ["VIRTUAL_ENV"] = str(folder.parent)
@@ -258,14 +272,14 @@ def _install(
     for words in commands:
         shown = redactor.text(" ".join(words))
         echo(f"$ {shown}")
-        problem = _start(words, environ, job.root, show)
+        problem = _run_command(words, environ, job.root, show)
         if problem is not None:
             message = f"`{shown}` {problem}; the suite did not run"
             return Finding("install_failed", "input install", message)
     return None
 
 
-def _start(
+def _run_command(
     words: Sequence[str], environ: Mapping[str, str], root: Path, show: Callable[[IO[str]], None]
 ) -> str | None:
     """Run one command, showing what it prints; return what went wrong, or None."""

@@ -17,14 +17,18 @@ from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.github.api import Api
-from ci_agent_eval.github.artifacts import fetch, is_data, list_artifacts
+from ci_agent_eval.github.api_errors import (
+    IssuesDisabledError,
+    NotAllowedError,
+    make_printable_line,
+)
+from ci_agent_eval.github.artifacts import fetch_artifacts, is_run_data, list_artifacts
 from ci_agent_eval.github.check_run import CheckRunContent, publish_check_run
 from ci_agent_eval.github.comment import upsert_comment
 from ci_agent_eval.github.event import Event, SourceRun
-from ci_agent_eval.github.failures import IssuesDisabledError, NotAllowedError, printable_line
-from ci_agent_eval.github.publish import pulls_at_head
-from ci_agent_eval.github.runs import RunsApi
-from ci_agent_eval.github.waiting import Log
+from ci_agent_eval.github.publish import find_pulls_at_head
+from ci_agent_eval.github.retries import Log
+from ci_agent_eval.github.workflow_runs import RunsApi
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.links import quoted_url
 from ci_agent_eval.render.markdown.blocks import link
@@ -36,7 +40,7 @@ _LARGEST_SESSION = 16 * 1024 * 1024
 _TITLE = "The results were refused"
 
 
-def source_of(event: Event) -> SourceRun:
+def get_source_run(event: Event) -> SourceRun:
     """Return the run whose results are to be published; raises InputError where there is none."""
     if event.source is None:
         raise InputError(
@@ -51,14 +55,14 @@ def source_of(event: Event) -> SourceRun:
     return event.source
 
 
-def take_over(api: RunsApi, event: Event, *, name: str, into: Path) -> tuple[Session, ...]:
+def download_results(api: RunsApi, event: Event, *, name: str, into: Path) -> tuple[Session, ...]:
     """Write the data of the source run's artifacts of that name below `into`, an empty folder.
 
     Returns the sessions that were taken over, by their place. Raises InputError, whose sentence
     is fit to be published, where anything about them is not as it must be; nothing is to be
     used then. Raises PublishError where they cannot be had.
     """
-    source = source_of(event)
+    source = get_source_run(event)
     artifacts = list_artifacts(api, source.id, name)
     if not artifacts:
         raise InputError(
@@ -67,13 +71,17 @@ def take_over(api: RunsApi, event: Event, *, name: str, into: Path) -> tuple[Ses
         )
     expired = next((one for one in artifacts if one.is_expired), None)
     if expired is not None:
-        shown = printable_line(expired.name)
+        shown = make_printable_line(expired.name)
         raise InputError(f"artifact {shown} of run {source.id} has expired; run it again")
-    fetch(api, artifacts, into, run_id=source.id, head_sha=event.head_sha, wanted=is_data)
-    return _checked_sessions(into, source, event.head_sha)
+    fetch_artifacts(
+        api, artifacts, into, run_id=source.id, head_sha=event.head_sha, wanted=is_run_data
+    )
+    return _check_sessions(into, source, event.head_sha)
 
 
-def doubts(source: SourceRun, sessions: Sequence[Session], report: Report) -> Iterator[Finding]:
+def find_handoff_findings(
+    source: SourceRun, sessions: Sequence[Session], report: Report
+) -> Iterator[Finding]:
     """Yield what GitHub says of the run, or of its attempt, and a report of its results does not.
 
     Whoever hands results over has to have run episodes; a run that failed needs a reason.
@@ -81,14 +89,14 @@ def doubts(source: SourceRun, sessions: Sequence[Session], report: Report) -> It
     if report.passed and not report.summary.tally.judged:
         message = "no episode that was handed over passed or failed, so nothing is proven; "
         yield Finding("no_results", "", f"{message}check which tests the run selects")
-    yield from unexplained(f"run {source.id}", str(source.conclusion), report)
-    yield from _of_former_attempts(source, sessions)
+    yield from find_unexplained_failure(f"run {source.id}", str(source.conclusion), report)
+    yield from _find_stale_attempts(source, sessions)
 
 
-def unexplained(where: str, conclusion: str, report: Report) -> Iterator[Finding]:
+def find_unexplained_failure(where: str, conclusion: str, report: Report) -> Iterator[Finding]:
     """Yield a finding where what left the results did not succeed, and they all pass."""
     if conclusion != "success" and report.passed:
-        ended = printable_line(conclusion).replace("_", " ")
+        ended = make_printable_line(conclusion).replace("_", " ")
         message = (
             f"GitHub says that it ended in {ended}, and its results do not say why; see its log, "
             "and let it do nothing but run the suite"
@@ -96,7 +104,7 @@ def unexplained(where: str, conclusion: str, report: Report) -> Iterator[Finding
         yield Finding("handover", where, message)
 
 
-def _of_former_attempts(source: SourceRun, sessions: Sequence[Session]) -> Iterator[Finding]:
+def _find_stale_attempts(source: SourceRun, sessions: Sequence[Session]) -> Iterator[Finding]:
     """Tell results that an attempt left out on purpose from those that it failed to replace.
 
     "Re-run failed jobs" leaves the shards that passed as they are. An attempt that left no
@@ -119,7 +127,7 @@ def _of_former_attempts(source: SourceRun, sessions: Sequence[Session]) -> Itera
         yield Finding("handover", where, message, blocking=False)
 
 
-def _checked_sessions(folder: Path, source: SourceRun, head_sha: str) -> tuple[Session, ...]:
+def _check_sessions(folder: Path, source: SourceRun, head_sha: str) -> tuple[Session, ...]:
     """Hold every run that was taken over against the run and commit that GitHub ran it for."""
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     if not files:
@@ -127,25 +135,25 @@ def _checked_sessions(folder: Path, source: SourceRun, head_sha: str) -> tuple[S
     for file in files:
         owner = file.parent.parent if file.suffix == ".jsonl" else file.parent
         if not (owner / SESSION_NAME).is_file():
-            shown = _shown(file, folder)
+            shown = _name_file(file, folder)
             raise InputError(f"{shown}: no {SESSION_NAME} says which commit it is about")
     return tuple(
-        _checked_session(file, _shown(file, folder), source, head_sha)
+        _check_session(file, _name_file(file, folder), source, head_sha)
         for file in files
         if file.name == SESSION_NAME
     )
 
 
-def _checked_session(file: Path, shown: str, source: SourceRun, head_sha: str) -> Session:
+def _check_session(file: Path, shown: str, source: SourceRun, head_sha: str) -> Session:
     session = _read_session(file, shown)
     if session.commit is None:
         raise InputError(f"{shown}: it names no commit; use the same version in both workflows")
     if session.commit != head_sha:
-        other = printable_line(session.commit)
+        other = make_printable_line(session.commit)
         raise InputError(f"{shown}: it is about commit {other}, the run about {head_sha}")
     if session.run not in {None, str(source.id)}:
         raise InputError(
-            f"{shown}: it is of run {printable_line(str(session.run))}, not {source.id}"
+            f"{shown}: it is of run {make_printable_line(str(session.run))}, not {source.id}"
         )
     if source.attempt is not None and session.attempt > source.attempt:
         raise InputError(
@@ -161,22 +169,24 @@ def _read_session(file: Path, shown: str) -> Session:
     try:
         return Session.model_validate(parse_json(text))
     except ValueError as error:  # pydantic's errors are such
-        raise InputError(f"{shown}: {printable_line(describe_validation_error(error))}") from None
+        raise InputError(
+            f"{shown}: {make_printable_line(describe_validation_error(error))}"
+        ) from None
 
 
-def _shown(file: Path, folder: Path) -> str:
+def _name_file(file: Path, folder: Path) -> str:
     """Name a file as its archive does, below the number of its archive where there are several."""
-    return printable_line(file.relative_to(folder).as_posix())
+    return make_printable_line(file.relative_to(folder).as_posix())
 
 
-def check_read(findings: Iterable[Finding]) -> None:
+def require_readable_files(findings: Iterable[Finding]) -> None:
     """Raise InputError where a file that was taken over could not be read to its end."""
     for finding in findings:
         if finding.kind == "unreadable_file":
-            raise InputError(printable_line(f"{finding.where}: {finding_sentence(finding)}"))
+            raise InputError(make_printable_line(f"{finding.where}: {finding_sentence(finding)}"))
 
 
-def refuse(api: Api, event: Event, sentence: str, *, settings: Settings, log: Log) -> None:
+def publish_refusal(api: Api, event: Event, sentence: str, *, settings: Settings, log: Log) -> None:
     """Publish a refusal as a failed check run, and in the comments of earlier results.
 
     Raises PublishError, once everything was tried.
@@ -205,7 +215,7 @@ def _correct_comments(api: Api, event: Event, shown: str, settings: Settings, lo
     head = f"{mark}\n### ❌ Agent evals failed: the results were refused"
     body = f"{head}\n\nNothing of them is published: {shown}{run}\n"
     try:
-        for number in pulls_at_head(api, event):
+        for number in find_pulls_at_head(api, event):
             upsert_comment(
                 api,
                 number,

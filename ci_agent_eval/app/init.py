@@ -33,11 +33,11 @@ def write_first_files(root: Path) -> tuple[str, ...]:
             resources.files("ci_agent_eval.app").joinpath("templates", template).read_text("utf-8")
         )
         (root / target).parent.mkdir(parents=True, exist_ok=True)
-        (root / target).write_text(_fitted(text, root), encoding="utf-8")
+        (root / target).write_text(_adapt_workflow(text, root), encoding="utf-8")
     return tuple(FILES.values())
 
 
-def _fitted(text: str, root: Path) -> str:
+def _adapt_workflow(text: str, root: Path) -> str:
     """Make the workflow install what the repository has: requirements, itself, or nothing."""
     if (root / "requirements.txt").exists():
         return text

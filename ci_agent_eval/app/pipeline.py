@@ -38,13 +38,13 @@ from ci_agent_eval.storage.run_folder import ReportFolder
 
 if TYPE_CHECKING:
     from ci_agent_eval.results.baselines.request import BaselineSource, FoundBaseline
-    from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun
+    from ci_agent_eval.runner import RunProgress, SuiteCommand, SuiteRun
 
 Echo = Callable[[str], None]
 """Writes one line to standard output."""
 
 
-def _no_doubts(_: Report) -> tuple[Finding, ...]:
+def _find_nothing(_: Report) -> tuple[Finding, ...]:
     return ()
 
 
@@ -59,13 +59,13 @@ class Job:
     links: Links = Links()  # noqa: RUF009 - frozen
     sources: Mapping[str, BaselineSource] = field(default_factory=dict)
     """Sources of baselines that are no files, by the setting that asks for them."""
-    agreed: ReportWaivers = ReportWaivers()  # noqa: RUF009 - frozen
+    waivers: ReportWaivers = ReportWaivers()  # noqa: RUF009 - frozen
     """Quarantine, and regressions that were accepted."""
     manifest: ScenarioManifest | None = None
     """The scenarios that a run has to contain; None: no file names any."""
     partial: Literal["fail", "warn"] = "warn"
     """Whether a run may be restricted to a part of its suite."""
-    doubts: Callable[[Report], Iterable[Finding]] = _no_doubts
+    find_extra: Callable[[Report], Iterable[Finding]] = _find_nothing
     """What is to be said of the results once they are judged."""
 
     @property
@@ -84,7 +84,7 @@ def report_files(
     folder = ReportFolder(job.folder)
     folder.prepare()
     with folder.locked():
-        return _report(
+        return _write_report(
             job,
             find_baseline(job),
             lambda spool, redact: load_results(
@@ -109,17 +109,17 @@ def compare_files(job: Job, *, base: str, results: Sequence[str]) -> Report:
         raise InputError(f"{base}: {found.baseline.reason}; name what a run has left")
     redact = Redactor.from_environ(job.environ).text
     loaded = load_results(results, (), root=job.root, redact=redact)
-    named = loaded.suites or _suites_of(found)
-    for other in _suites_of(found) if named else ():
+    named = loaded.suites or _list_suites(found)
+    for other in _list_suites(found) if named else ():
         if other != named[0]:
             raise InputError(
                 f"{base}: {describe_other_suite(other, named[0])}; compare runs of one"
             )
     loaded = _with_foreign_suites(loaded, named[0]) if named else loaded
-    return _judged(job, loaded, found)
+    return _judge_results(job, loaded, found)
 
 
-def _suites_of(found: FoundBaseline | None) -> tuple[str, ...]:
+def _list_suites(found: FoundBaseline | None) -> tuple[str, ...]:
     """Return the suites that the runs of a baseline say they are of."""
     if found is None or isinstance(found.baseline, NoBaseline):
         return ()
@@ -154,8 +154,8 @@ def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
     return load_baseline(wanted, job.sources)
 
 
-def _judged(job: Job, loaded: LoadedResults, base: FoundBaseline | None) -> Report:
-    baseline = None if base is None else _applicable(base.baseline, loaded)
+def _judge_results(job: Job, loaded: LoadedResults, base: FoundBaseline | None) -> Report:
+    baseline = None if base is None else _check_baseline(base.baseline, loaded)
     findings = loaded.findings if base is None else (*loaded.findings, *base.findings)
     settings = _settings_for(job, loaded)
     build = functools.partial(
@@ -165,22 +165,24 @@ def _judged(job: Job, loaded: LoadedResults, base: FoundBaseline | None) -> Repo
         policy=replace(settings.policy, partial=job.partial),
         baseline=baseline,
         compare_policy=settings.compare.policy,
-        quarantine=job.agreed.quarantine,
-        acknowledged=job.agreed.acknowledged,
+        quarantine=job.waivers.quarantine,
+        acknowledged=job.waivers.acknowledged,
         manifest=job.manifest,
     )
     report = build(replace(loaded, findings=findings))
-    doubts = tuple(job.doubts(report))
+    doubts = tuple(job.find_extra(report))
     return build(replace(loaded, findings=(*findings, *doubts))) if doubts else report
 
 
 def _settings_for(job: Job, loaded: LoadedResults) -> Settings:
     """Return what this is judged by: a shard by its scenarios, for it is no whole suite."""
     is_part = any(session.shard is not None for session in loaded.sessions)
-    return job.settings.of_part() if is_part else job.settings
+    return job.settings.for_shard() if is_part else job.settings
 
 
-def _applicable(baseline: Baseline | NoBaseline, loaded: LoadedResults) -> Baseline | NoBaseline:
+def _check_baseline(
+    baseline: Baseline | NoBaseline, loaded: LoadedResults
+) -> Baseline | NoBaseline:
     """Return the baseline, or why this run is not to be held against it."""
     if not loaded.episodes:
         return NoBaseline("there is no episode to compare")
@@ -191,7 +193,7 @@ def _applicable(baseline: Baseline | NoBaseline, loaded: LoadedResults) -> Basel
     return baseline
 
 
-def _report(
+def _write_report(
     job: Job, base: FoundBaseline | None, read: Callable[[EpisodeSpool, Redact], LoadedResults]
 ) -> Report:
     redactor = Redactor.from_environ(job.environ)
@@ -224,10 +226,10 @@ def report_loaded(
     `lines` are the canonical JSON of the loaded episodes, in their order.
     """
     loaded = _with_foreign_commits(loaded, job.links.sha)
-    report = replace(_judged(job, loaded, base), commit=job.links.sha)
+    report = replace(_judge_results(job, loaded, base), commit=job.links.sha)
     write_report_folder(report, job.folder, job.links)
     write_formats(report, job.folder, job.settings.formats)
-    _write_page(job, report, loaded, lines, _samples(base))
+    _write_page(job, report, loaded, lines, _get_samples(base))
     return report
 
 
@@ -252,7 +254,7 @@ def _with_foreign_suites(loaded: LoadedResults, suite: str) -> LoadedResults:
     return replace(loaded, findings=tuple(sorted({*loaded.findings, *found})))
 
 
-def _samples(base: FoundBaseline | None) -> Sequence[ConversationSample]:
+def _get_samples(base: FoundBaseline | None) -> Sequence[ConversationSample]:
     """Return the conversations that the latest run of the base lends to the page."""
     found = None if base is None else base.baseline
     return found.runs[0].samples if isinstance(found, Baseline) and found.runs else ()
@@ -287,7 +289,7 @@ def run_and_report(
     python: str,
     shard: str | None = None,
     echo: Echo,
-    on_progress: Callable[[Progress], None],
+    on_progress: Callable[[RunProgress], None],
 ) -> tuple[SuiteRun, Report]:
     """Run the suite, then report its results. Raises InputError."""
     from ci_agent_eval.runner import SuiteCommand  # noqa: PLC0415 - only a job that runs needs it
@@ -312,7 +314,7 @@ def run_and_report(
 
 
 def _run_and_report(
-    job: Job, command: SuiteCommand, echo: Echo, on_progress: Callable[[Progress], None]
+    job: Job, command: SuiteCommand, echo: Echo, on_progress: Callable[[RunProgress], None]
 ) -> tuple[SuiteRun, Report]:
     # Before the suite runs: what it does to the workspace is not to change what it is held against.
     base = find_baseline(job)
@@ -322,8 +324,10 @@ def _run_and_report(
 
     run = run_suite(command, environ=job.environ, emit=echo, on_progress=on_progress)
     if run.usage_error is not None or not (job.folder / SESSION_NAME).exists():
-        return run, report_loaded(job, LoadedResults(findings=(_never_started(run),)), (), base)
-    return run, _report(
+        return run, report_loaded(
+            job, LoadedResults(findings=(_describe_missing_session(run),)), (), base
+        )
+    return run, _write_report(
         job,
         base,
         lambda spool, redact: load_results(
@@ -345,7 +349,7 @@ _NEVER_STARTED = {
 """What pytest's exit status says where it left no session (pytest's `ExitCode`)."""
 
 
-def _never_started(run: SuiteRun) -> Finding:
+def _describe_missing_session(run: SuiteRun) -> Finding:
     """Say so where pytest gave up before its session: no file of it could say it."""
     if ended_by := run.interrupted_by or run.killed_by:
         return Finding("interrupted", "pytest", f"{ended_by.name} ended it before it had begun")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from ci_agent_eval.runner import Progress
+    from ci_agent_eval.runner import RunProgress
 
 PLAIN_SECONDS = 10.0
 """Least time between two plain lines, so that a job's log stays short."""
@@ -36,10 +36,10 @@ class ProgressLine:
         self._out.flush()
         self._draw()
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: RunProgress) -> None:
         """Show how far the run is."""
         self._erase()
-        self._shown = describe(progress)
+        self._shown = format_progress(progress)
         if self._live:
             self._draw()
         elif self._clock() >= self._next:
@@ -63,7 +63,7 @@ class ProgressLine:
             self._stream.flush()
 
 
-def describe(progress: Progress) -> str:
+def format_progress(progress: RunProgress) -> str:
     """Return the line: episodes, failures, errors, violations, cost."""
     of = "" if progress.selected is None else f" of {progress.selected}"
     return (

@@ -100,7 +100,7 @@ def write_report_folder(report: Report, folder: Path, links: Links) -> None:
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise _unwritable(folder, error) from None
+        raise _write_error(folder, error) from None
 
 
 def write_formats(report: Report, folder: Path, formats: Collection[str]) -> None:
@@ -116,7 +116,7 @@ def write_formats(report: Report, folder: Path, formats: Collection[str]) -> Non
             else:
                 (folder / name).unlink(missing_ok=True)
     except OSError as error:
-        raise _unwritable(folder, error) from None
+        raise _write_error(folder, error) from None
 
 
 def write_page(folder: Path, pieces: Iterable[str]) -> None:
@@ -126,7 +126,7 @@ def write_page(folder: Path, pieces: Iterable[str]) -> None:
         with replace_file(folder / PAGE_NAME) as file:
             file.writelines(pieces)
     except OSError as error:
-        raise _unwritable(folder, error) from None
+        raise _write_error(folder, error) from None
 
 
 def write_evaluation(folder: Path, found: EvaluationReport | None) -> None:
@@ -139,10 +139,10 @@ def write_evaluation(folder: Path, found: EvaluationReport | None) -> None:
         else:
             write_evaluation_file(path, found)
     except OSError as error:
-        raise _unwritable(folder, error) from None
+        raise _write_error(folder, error) from None
 
 
-def _unwritable(folder: Path, error: OSError) -> InputError:
+def _write_error(folder: Path, error: OSError) -> InputError:
     return InputError(
         f"{folder}: the report cannot be written ({error.strerror}); choose another --report-dir"
     )

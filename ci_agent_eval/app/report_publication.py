@@ -12,12 +12,12 @@ from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.github.dry_run import DryRun
 from ci_agent_eval.github.event import Event
-from ci_agent_eval.github.files import Files, append_outputs
-from ci_agent_eval.github.plan import Publication, PublishResult, PublishSettings
-from ci_agent_eval.github.publish import Connect, Surroundings, publish
-from ci_agent_eval.github.runs import RunsApi
-from ci_agent_eval.github.signals import terminations_raised
-from ci_agent_eval.github.waiting import Level, Log
+from ci_agent_eval.github.publication import Publication, PublishOptions, PublishResult
+from ci_agent_eval.github.publish import Connect, PublishEnvironment, publish_to_github
+from ci_agent_eval.github.retries import Level, Log
+from ci_agent_eval.github.runner_files import RunnerFiles, append_outputs
+from ci_agent_eval.github.signals import raise_on_termination
+from ci_agent_eval.github.workflow_runs import RunsApi
 from ci_agent_eval.render.comment_state import differs_from_baseline, state_of
 from ci_agent_eval.render.formats.annotations import by_importance
 from ci_agent_eval.render.formats.workflow_commands import workflow_command
@@ -36,7 +36,7 @@ Echo = Callable[[str], None]
 """Writes one line to standard output."""
 
 
-def links_of(event: Event) -> Links:
+def build_links(event: Event) -> Links:
     """Return where the links of an event's report lead."""
     return Links(
         server_url=event.server_url,
@@ -47,7 +47,9 @@ def links_of(event: Event) -> Links:
     )
 
 
-def publication_of(report: Report, links: Links, settings: Settings, folder: Path) -> Publication:
+def build_publication(
+    report: Report, links: Links, settings: Settings, folder: Path
+) -> Publication:
     """Render everything that a report puts on GitHub."""
     found, most = by_importance(report), settings.publish.max_annotations
     left_out = annotations_left_out(len(found), most)
@@ -66,11 +68,11 @@ def publication_of(report: Report, links: Links, settings: Settings, folder: Pat
         annotations=found[:most],
         left_out=left_out,
         step_summary=render_step_summary(report, links),
-        outputs=outputs_of(report, folder),
+        outputs=build_outputs(report, folder),
     )
 
 
-def outputs_of(report: Report, folder: Path) -> dict[str, str]:
+def build_outputs(report: Report, folder: Path) -> dict[str, str]:
     """Return the action's outputs, but for the addresses that only publishing finds out."""
     required = report.required
     violations = sum(1 for _ in report.violations()) + len(report.summary.suite_violations)
@@ -84,16 +86,16 @@ def outputs_of(report: Report, folder: Path) -> dict[str, str]:
         "budget-violations": str(violations),
         "conversations": str(report.summary.evaluations.conversations),
         "conversations-passed": str(report.summary.evaluations.passed),
-        "average-score": _score(report.summary.evaluations.mean_score),
+        "average-score": _format_score(report.summary.evaluations.mean_score),
     }
 
 
-def _score(value: float | None) -> str:
+def _format_score(value: float | None) -> str:
     """Write a score as `eval-results.json` has it; empty where nothing was measured."""
     return "" if value is None else f"{value:.6f}".rstrip("0").rstrip(".")
 
 
-def announce(
+def publish_report(
     report: Report,
     event: Event,
     settings: Settings,
@@ -106,31 +108,33 @@ def announce(
 ) -> PublishResult:
     """Publish a report, say what became of each part, and set the outputs with addresses."""
     in_workflow = _in_workflow(environ)
-    files = Files() if dry_run else _files(environ)
-    log = log_to(echo, environ)
-    with terminations_raised():
-        result = publish(
-            publication_of(report, links_of(event), settings, folder),
+    files = RunnerFiles() if dry_run else _find_runner_files(environ)
+    log = create_log(echo, environ)
+    with raise_on_termination():
+        result = publish_to_github(
+            build_publication(report, build_links(event), settings, folder),
             event,
-            _publish_settings(report, settings, in_workflow=in_workflow and not dry_run),
-            connect=_connect(event, token, log, echo, dry_run=dry_run),
-            around=Surroundings(files=files, log=log, emit=echo, token=_random_word),
+            _build_publish_options(report, settings, in_workflow=in_workflow and not dry_run),
+            connect=_create_connector(event, token, log, echo, dry_run=dry_run),
+            around=PublishEnvironment(files=files, log=log, emit=echo, token=_random_word),
         )
     if dry_run:
         echo("Dry run: nothing was sent.")
         return result
     for part in result.parts:
         level: Level = "warning" if part.status == "failed" else "notice"
-        log(level, part.sentence) if not part.published else echo(part.sentence)
+        log(level, part.sentence) if not part.is_published else echo(part.sentence)
     _write_addresses(result, files)
     return result
 
 
-def _publish_settings(report: Report, settings: Settings, *, in_workflow: bool) -> PublishSettings:
+def _build_publish_options(
+    report: Report, settings: Settings, *, in_workflow: bool
+) -> PublishOptions:
     """Return what is published: of a shard nothing but files, for it speaks for no suite."""
     if report.summary.shard is not None:
-        return PublishSettings(comment="off", check_run=False, in_workflow=False)
-    return PublishSettings(
+        return PublishOptions(comment="off", check_run=False, in_workflow=False)
+    return PublishOptions(
         comment=settings.publish.comment,
         check_run=settings.publish.check_run,
         comment_author=settings.publish.comment_author,
@@ -142,7 +146,7 @@ def _in_workflow(environ: Mapping[str, str]) -> bool:
     return environ.get("GITHUB_ACTIONS") == "true"
 
 
-def log_to(echo: Echo, environ: Mapping[str, str]) -> Log:
+def create_log(echo: Echo, environ: Mapping[str, str]) -> Log:
     """Return what says a sentence as a workflow command, or as text outside of a workflow."""
     in_workflow = _in_workflow(environ)
 
@@ -152,22 +156,24 @@ def log_to(echo: Echo, environ: Mapping[str, str]) -> Log:
     return log
 
 
-def _files(environ: Mapping[str, str]) -> Files:
+def _find_runner_files(environ: Mapping[str, str]) -> RunnerFiles:
     summary, outputs = environ.get("GITHUB_STEP_SUMMARY"), environ.get("GITHUB_OUTPUT")
-    return Files(Path(summary) if summary else None, Path(outputs) if outputs else None)
+    return RunnerFiles(Path(summary) if summary else None, Path(outputs) if outputs else None)
 
 
 def _random_word() -> str:
     return secrets.token_hex(16)
 
 
-def _connect(event: Event, token: str, log: Log, echo: Echo, *, dry_run: bool) -> Connect | None:
+def _create_connector(
+    event: Event, token: str, log: Log, echo: Echo, *, dry_run: bool
+) -> Connect | None:
     if dry_run:
         return lambda: nullcontext(DryRun(event.repository, echo, log))
-    return github_of(event, token, log)
+    return create_github_connector(event, token, log)
 
 
-def github_of(
+def create_github_connector(
     event: Event, token: str, log: Log
 ) -> Callable[[], AbstractContextManager[RunsApi]] | None:
     """Return what opens GitHub for an event's repository; None without a token."""
@@ -179,12 +185,12 @@ def github_of(
         from ci_agent_eval.github import client  # noqa: PLC0415 - as said
 
         connection = client.Connection(event.repository, token, event.api_url)
-        return client.connect(connection, sleep=time.sleep, clock=time.time, log=log)
+        return client.open_api(connection, sleep=time.sleep, clock=time.time, log=log)
 
     return connect
 
 
-def _write_addresses(result: PublishResult, files: Files) -> None:
+def _write_addresses(result: PublishResult, files: RunnerFiles) -> None:
     """Set the outputs that are known only once everything is published."""
     parts = {"comment-url": result.comment, "check-run-url": result.check_run}
     found = {name: part.url for name, part in parts.items() if part is not None and part.url}

@@ -35,9 +35,9 @@ class FoundScenarios:
     run_time_files: tuple[str, ...] = ()
     """Files of tests that name their scenarios while they run."""
 
-    def decides(self, entry: ManifestEntry) -> bool:
+    def is_removed(self, entry: ManifestEntry) -> bool:
         """Say whether an entry that was not found is no scenario of the suite any more."""
-        return all(_decides(session, entry) for session in self.sessions) and not _is_of(
+        return all(_is_decisive(session, entry) for session in self.sessions) and not _is_in_files(
             entry, self.run_time_files
         )
 
@@ -56,18 +56,18 @@ class FoundScenarios:
             yield f"{file}: its tests return their episodes; add them with --results after a run"
 
 
-def _decides(session: Session, entry: ManifestEntry) -> bool:
+def _is_decisive(session: Session, entry: ManifestEntry) -> bool:
     if session.restrictions or any(one.scenario_id == entry.scenario_id for one in session.removed):
         return False
-    skipped = _is_of(entry, [skip.file for skip in session.collection_skips])
+    skipped = _is_in_files(entry, [skip.file for skip in session.collection_skips])
     return not skipped and (not session.paths or is_inside(entry.file, session.paths))
 
 
-def _is_of(entry: ManifestEntry, files: Sequence[str]) -> bool:
+def _is_in_files(entry: ManifestEntry, files: Sequence[str]) -> bool:
     return bool(files) and entry.file is not None and is_inside(entry.file, files)
 
 
-def scenarios_of_listing(listing: ScenarioListing) -> FoundScenarios:
+def find_listed_scenarios(listing: ScenarioListing) -> FoundScenarios:
     """Return the scenarios of a collection; raises InputError where not all was collected."""
     for error in listing.session.collection_errors:
         raise InputError(f"{error.nodeid}: cannot be collected: {error.message}")
@@ -80,7 +80,7 @@ def scenarios_of_listing(listing: ScenarioListing) -> FoundScenarios:
     )
 
 
-def scenarios_of_results(loaded: LoadedResults) -> FoundScenarios:
+def find_result_scenarios(loaded: LoadedResults) -> FoundScenarios:
     """Return the scenarios that results hold; raises InputError where the results are not whole."""
     for finding in loaded.findings:
         if finding.blocking:
@@ -122,14 +122,16 @@ def plan_update(manifest: ScenarioManifest, found: FoundScenarios) -> ManifestUp
     if not found.scenarios and not manifest.entries:
         raise InputError("no scenario was found; name the folder of the suite")
     former = find_former_ids(manifest, found.scenarios)
-    kept = _keeper(found, set(former.values()))
+    kept = _build_keep_filter(found, set(former.values()))
     after = update_manifest(manifest, found.scenarios, kept)
     return ManifestUpdate(manifest, after, former, tuple(dict.fromkeys(found.notes(manifest))))
 
 
-def _keeper(found: FoundScenarios, renamed: Iterable[str]) -> Callable[[ManifestEntry], bool]:
+def _build_keep_filter(
+    found: FoundScenarios, renamed: Iterable[str]
+) -> Callable[[ManifestEntry], bool]:
     gone = set(renamed)
-    return lambda entry: entry.scenario_id not in gone and not found.decides(entry)
+    return lambda entry: entry.scenario_id not in gone and not found.is_removed(entry)
 
 
 def write_manifest(update: ManifestUpdate, path: Path) -> bool:

@@ -70,7 +70,7 @@ ACTION_INPUTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class ActionInputs:
     """What the workflow asked for. Lists come as lines or words, quoted as in a shell."""
 
     mode: Mode = "run"
@@ -92,41 +92,41 @@ class Inputs:
     """Given options of the one table, by name."""
 
 
-def parse_inputs(environ: Mapping[str, str]) -> Inputs:
+def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
     """Read `INPUT_*` (upper case, spaces as `_`, hyphens kept); an empty input is not given.
 
     Raises InputError naming the input that is wrong.
     """
-    mode = _mode(_given(environ, "mode") or "run")
-    return Inputs(
+    mode = _parse_mode(_get_input(environ, "mode") or "run")
+    return ActionInputs(
         mode=mode,
-        install=_commands(environ, "install"),
-        paths=_words(environ, "paths"),
-        pytest_args=_words(environ, "pytest-args"),
-        results=_words(environ, "results"),
-        junit=_words(environ, "junit"),
-        jobs_result=_jobs_result(environ, mode),
-        artifact=_given(environ, "artifact") or DEFAULT_ARTIFACT,
-        shard=_shard(environ, mode),
-        config=_given(environ, "config"),
-        token=_given(environ, "github-token") or "",
-        options={o.name: value for o in OPTIONS if (value := _given(environ, o.name))},
+        install=_split_commands(environ, "install"),
+        paths=_split_input(environ, "paths"),
+        pytest_args=_split_input(environ, "pytest-args"),
+        results=_split_input(environ, "results"),
+        junit=_split_input(environ, "junit"),
+        jobs_result=_parse_jobs_result(environ, mode),
+        artifact=_get_input(environ, "artifact") or DEFAULT_ARTIFACT,
+        shard=_parse_shard(environ, mode),
+        config=_get_input(environ, "config"),
+        token=_get_input(environ, "github-token") or "",
+        options={o.name: value for o in OPTIONS if (value := _get_input(environ, o.name))},
     )
 
 
-def _given(environ: Mapping[str, str], name: str) -> str | None:
+def _get_input(environ: Mapping[str, str], name: str) -> str | None:
     return environ.get(f"INPUT_{name.upper().replace(' ', '_')}", "").strip() or None
 
 
-def _mode(text: str) -> Mode:
+def _parse_mode(text: str) -> Mode:
     for mode in get_args(Mode):
         if text == mode:
             return mode  # type: ignore[no-any-return]  # an item of the Literal itself
     raise InputError(f"input mode: {text!r} is no mode; use run, report or publish")
 
 
-def _shard(environ: Mapping[str, str], mode: Mode) -> str | None:
-    given = _given(environ, "shard")
+def _parse_shard(environ: Mapping[str, str], mode: Mode) -> str | None:
+    given = _get_input(environ, "shard")
     if given is not None and mode != "run":
         raise InputError(
             f"input shard: only mode run takes a part of the suite, this is mode {mode}; "
@@ -135,8 +135,8 @@ def _shard(environ: Mapping[str, str], mode: Mode) -> str | None:
     return normalize_shard(given, "input shard")
 
 
-def _jobs_result(environ: Mapping[str, str], mode: Mode) -> str:
-    given = _given(environ, "jobs-result")
+def _parse_jobs_result(environ: Mapping[str, str], mode: Mode) -> str:
+    given = _get_input(environ, "jobs-result")
     if given is not None and mode != "report":
         raise InputError(
             f"input jobs-result: it is about the results of mode report, this is mode {mode}; "
@@ -145,16 +145,16 @@ def _jobs_result(environ: Mapping[str, str], mode: Mode) -> str:
     return given or "success"
 
 
-def _words(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
-    return _split(name, _given(environ, name) or "")
+def _split_input(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return _split_words(name, _get_input(environ, name) or "")
 
 
-def _commands(environ: Mapping[str, str], name: str) -> tuple[tuple[str, ...], ...]:
-    lines = (_given(environ, name) or "").splitlines()
-    return tuple(words for line in lines if (words := _split(name, line)))
+def _split_commands(environ: Mapping[str, str], name: str) -> tuple[tuple[str, ...], ...]:
+    lines = (_get_input(environ, name) or "").splitlines()
+    return tuple(words for line in lines if (words := _split_words(name, line)))
 
 
-def _split(name: str, text: str) -> tuple[str, ...]:
+def _split_words(name: str, text: str) -> tuple[str, ...]:
     """Split as a shell would, and never let a shell see it; `#` starts a comment."""
     try:
         return tuple(shlex.split(text, comments=True))

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, field_validator
 from ci_agent_eval.analysis.comparison.model import ComparePolicy
 from ci_agent_eval.analysis.waivers import ReportWaivers, evaluate_waivers
 from ci_agent_eval.config.options import DEFAULT_ARTIFACT, OPTIONS, Option, OptionKind
-from ci_agent_eval.config.toml_lines import line_of
+from ci_agent_eval.config.toml_lines import find_line
 from ci_agent_eval.contract.attempts import PassedOnRetry
 from ci_agent_eval.contract.base import KnownKeysModel, Rate, describe_unknown_key
 from ci_agent_eval.contract.budgets import SuiteBudgets
@@ -37,7 +37,7 @@ from ci_agent_eval.gate import GatePolicy
 
 CONFIG_NAME = "agent-eval.toml"
 ACKNOWLEDGED_NAME = "agent-eval-acknowledged.toml"
-LONGEST_TERM_DAYS = 180
+MAX_WAIVER_DAYS = 180
 """How far ahead the last day of a quarantine or an acknowledgement may be."""
 
 PYPROJECT_TABLE = "tool.ci_agent_eval"
@@ -46,7 +46,7 @@ OTHER_VARIABLES = ("AGENT_EVAL_PYTHON", "AGENT_EVAL_DEBUG", "AGENT_EVAL_JUNIT_CO
 """Variables of this program that are no options: the suite's interpreter, tracebacks, our tests."""
 
 
-def words(value: Any) -> Any:
+def split_words(value: Any) -> Any:
     """Take apart what a variable or input names in one text; leave anything else as it is."""
     return tuple(re.split(r"[\s,]+", value.strip(" ,"))) if isinstance(value, str) else value
 
@@ -62,7 +62,7 @@ class GateSettings(KnownKeysModel):
     eval_min_score: Rate | None = None
 
 
-Format = Literal["ctrf", "sarif"]
+ReportFormat = Literal["ctrf", "sarif"]
 
 Condition = Literal["model", "tools", "prices", "judge"]
 
@@ -83,7 +83,7 @@ class CompareSettings(KnownKeysModel):
     @field_validator("across", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        return words(value)
+        return split_words(value)
 
     @property
     def policy(self) -> ComparePolicy:
@@ -107,7 +107,9 @@ class Settings(KnownKeysModel):
     suite: str = Field(default="default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,127}$")
     """A matrix over models names suites after them, such as `anthropic/claude-x`."""
     report_dir: str = Field(default="agent-eval-report", min_length=1)
-    formats: tuple[Format, ...] = Field(default=(), description="written beside our own files")
+    formats: tuple[ReportFormat, ...] = Field(
+        default=(), description="written beside our own files"
+    )
     paths: tuple[str, ...] = Field(default=(), description="what `run` gives pytest")
     pytest_args: tuple[str, ...] = ()
     results: tuple[str, ...] = Field(default=(), description="what `report` reads as episodes")
@@ -124,7 +126,7 @@ class Settings(KnownKeysModel):
     @field_validator("formats", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        return words(value)
+        return split_words(value)
 
     @property
     def policy(self) -> GatePolicy:
@@ -140,7 +142,7 @@ class Settings(KnownKeysModel):
             max_latency_increase=self.compare.max_latency_increase,
         )
 
-    def of_part(self) -> Settings:
+    def for_shard(self) -> Settings:
         """Return the settings of a shard, without what is required of the suite as a whole."""
         # A share of the suite's errors that is allowed says nothing of the errors of a part.
         errors = 1.0 if self.gate.max_error_rate else 0.0
@@ -177,21 +179,21 @@ def load_settings(
             (f"option --{option.name}", flags.get(option.name)),
         ):
             if given is not None:
-                _set(values, option.key, _typed(option, given, origin))
+                _set_nested(values, option.key, _convert_number(option, given, origin))
                 origins[option.key] = origin
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        raise InputError(_sentence(error, path, text, origins)) from None
+        raise InputError(_describe_first_error(error, path, text, origins)) from None
 
 
-def has_file(root: Path, config: Path | None = None) -> bool:
+def has_settings_file(root: Path, config: Path | None = None) -> bool:
     """Say whether `load_settings` finds a file with our settings. Raises InputError as it does."""
     path, _, table = _load_file(root, config)
     return bool(table) or path not in {"", "pyproject.toml"}
 
 
-def load_agreed(
+def load_waivers(
     root: Path, settings: Settings, today: dt.date, config: Path | None = None
 ) -> ReportWaivers:
     """Return what was agreed, in the settings and in files, as it stands `today`, in UTC.
@@ -213,11 +215,11 @@ def load_quarantine(root: Path, name: str | None, today: dt.date) -> tuple[Quara
     """
     if name is None:
         return ()
-    text = _read(root / name, shown=name, advice="check the setting quarantine_file")
+    text = _read_file(root / name, shown=name, advice="check the setting quarantine_file")
     try:
-        held = QuarantineFile.model_validate(_parse(name, text)).quarantine
+        held = QuarantineFile.model_validate(_parse_toml(name, text)).quarantine
     except ValidationError as error:
-        raise InputError(_sentence(error, name, text, {})) from None
+        raise InputError(_describe_first_error(error, name, text, {})) from None
     _refuse_long_terms("quarantine", held, today, name, text)
     return held
 
@@ -229,11 +231,11 @@ def load_acknowledged(root: Path, name: str, today: dt.date) -> tuple[Acknowledg
     """
     if name == ACKNOWLEDGED_NAME and not (root / name).exists():
         return ()
-    text = _read(root / name, shown=name, advice="check the setting acknowledged")
+    text = _read_file(root / name, shown=name, advice="check the setting acknowledged")
     try:
-        accepted = AcknowledgedFile.model_validate(_parse(name, text)).acknowledged
+        accepted = AcknowledgedFile.model_validate(_parse_toml(name, text)).acknowledged
     except ValidationError as error:
-        raise InputError(_sentence(error, name, text, {})) from None
+        raise InputError(_describe_first_error(error, name, text, {})) from None
     _refuse_long_terms("acknowledged", accepted, today, name, text)
     return accepted
 
@@ -247,10 +249,10 @@ def load_manifest(root: Path, settings: Settings) -> ScenarioManifest | None:
     if name == MANIFEST_NAME and not (root / name).exists():
         return None
     advice = f"check the setting scenario_manifest, or write the file with `{UPDATE_COMMAND}`"
-    return parse_manifest(_read(root / name, shown=name, advice=advice), name)
+    return parse_manifest(_read_file(root / name, shown=name, advice=advice), name)
 
 
-def manifest_or_empty(root: Path, settings: Settings) -> ScenarioManifest:
+def load_manifest_or_empty(root: Path, settings: Settings) -> ScenarioManifest:
     """Read the scenario manifest; empty where it is not there yet. Raises as `load_manifest`."""
     if not (root / settings.scenario_manifest).exists():
         return ScenarioManifest(settings.scenario_manifest)
@@ -262,13 +264,13 @@ def _refuse_long_terms(
 ) -> None:
     """Raise InputError for an agreement that nobody would look at again in time."""
     for number, entry in enumerate(entries):
-        if (entry.until - today).days > LONGEST_TERM_DAYS:
+        if (entry.until - today).days > MAX_WAIVER_DAYS:
             location = (key, str(number), "until")
-            line = line_of(text, location)
+            line = find_line(text, location)
             where = f"{path}:{line}" if line else path
-            latest = today + dt.timedelta(LONGEST_TERM_DAYS)
+            latest = today + dt.timedelta(MAX_WAIVER_DAYS)
             raise InputError(
-                f"{where}: {'.'.join(location)}: {entry.until} is more than {LONGEST_TERM_DAYS} "
+                f"{where}: {'.'.join(location)}: {entry.until} is more than {MAX_WAIVER_DAYS} "
                 f"days away; give {latest} at the latest, and agree anew then"
             )
 
@@ -276,16 +278,16 @@ def _refuse_long_terms(
 def _load_file(root: Path, config: Path | None) -> tuple[str, str, dict[str, Any]]:
     """Return the file's name, its text, and our table in it; all empty without a file."""
     if config is not None:
-        text = _read(config)
-        table = _parse(config.name, text)
+        text = _read_file(config)
+        table = _parse_toml(config.name, text)
         is_pyproject = config.name == "pyproject.toml"
         return str(config), text, _own_table(table) if is_pyproject else table
     if (root / CONFIG_NAME).is_file():
-        text = _read(root / CONFIG_NAME)
-        return CONFIG_NAME, text, _parse(CONFIG_NAME, text)
+        text = _read_file(root / CONFIG_NAME)
+        return CONFIG_NAME, text, _parse_toml(CONFIG_NAME, text)
     if (root / "pyproject.toml").is_file():
-        text = _read(root / "pyproject.toml")
-        return "pyproject.toml", text, _own_table(_parse("pyproject.toml", text))
+        text = _read_file(root / "pyproject.toml")
+        return "pyproject.toml", text, _own_table(_parse_toml("pyproject.toml", text))
     return "", "", {}
 
 
@@ -309,7 +311,7 @@ def _own_table(document: Mapping[str, Any]) -> dict[str, Any]:
     return table
 
 
-def _read(path: Path, *, shown: str | None = None, advice: str = "check --config") -> str:
+def _read_file(path: Path, *, shown: str | None = None, advice: str = "check --config") -> str:
     name = shown or path
     try:
         return path.read_text(encoding="utf-8")
@@ -319,14 +321,14 @@ def _read(path: Path, *, shown: str | None = None, advice: str = "check --config
         raise InputError(f"{name}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
 
 
-def _parse(name: str, text: str) -> dict[str, Any]:
+def _parse_toml(name: str, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{name}: is not valid TOML: {error}") from None
 
 
-def _typed(option: Option, given: object, origin: str) -> object:
+def _convert_number(option: Option, given: object, origin: str) -> object:
     """Turn the text of a number into one; all other texts are read as the file's would be."""
     if option.kind not in _NUMBERS or not isinstance(given, str):
         return given
@@ -343,7 +345,7 @@ _NUMBERS: dict[OptionKind, tuple[Callable[[str], float], str]] = {
 }
 
 
-def _set(values: dict[str, Any], key: tuple[str, ...], given: object) -> None:
+def _set_nested(values: dict[str, Any], key: tuple[str, ...], given: object) -> None:
     """Set a nested key, copying the tables on the way."""
     *tables, last = key
     for name in tables:
@@ -353,7 +355,7 @@ def _set(values: dict[str, Any], key: tuple[str, ...], given: object) -> None:
     values[last] = given
 
 
-def _sentence(
+def _describe_first_error(
     error: ValidationError, path: str, text: str, origins: Mapping[tuple[str, ...], str]
 ) -> str:
     """Say of the first problem where it stands, what it is, and what was given."""
@@ -364,6 +366,6 @@ def _sentence(
     for option_key, origin in origins.items():
         if location[: len(option_key)] == option_key:
             return f"{origin}: {message} (given: {first['input']!r})"
-    line = line_of(text, location, find_unknown_key(first))
+    line = find_line(text, location, find_unknown_key(first))
     where = f"{path}:{line}" if line else path
     return f"{where}: {f'{key}: ' if key else ''}{message}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 _HEADER = re.compile(r"\s*\[")
 
 
-def line_of(text: str, location: Sequence[str], unknown: str | None = None) -> int | None:
+def find_line(text: str, location: Sequence[str], unknown: str | None = None) -> int | None:
     """Find the 1-based line of a key that is wrong, or of the table that lacks it.
 
     `location` is the path of keys, with the position in a list as a number; `unknown` is a key
@@ -16,35 +16,35 @@ def line_of(text: str, location: Sequence[str], unknown: str | None = None) -> i
     """
     lines = list(enumerate(text.splitlines(), start=1))
     names = ([] if unknown is None else [unknown]) + list(reversed(location))
-    entry = _entry(lines, location)
+    entry = _find_entry(lines, location)
     for name in names:
         for number, line in entry or lines:
-            if _sets(name, line):
+            if _is_key_line(name, line):
                 return number
     return entry[0][0] if entry else None
 
 
-def _sets(name: str, line: str) -> bool:
+def _is_key_line(name: str, line: str) -> bool:
     pattern = rf"\s*(?:\[\[?[\w.]*)?[\"']?{re.escape(name)}[\"']?\s*(?:=|\]|\.)"
     return re.match(pattern, line) is not None
 
 
-def _entry(
+def _find_entry(
     lines: Sequence[tuple[int, str]], location: Sequence[str]
 ) -> Sequence[tuple[int, str]] | None:
     """Return the lines of the entry that the location is in, if it is one of `[[…]]`."""
     if len(location) < 2 or not location[1].isdecimal():
         return None
-    heads = [at for at, (_, line) in enumerate(lines) if _opens(location[0], line)]
+    heads = [at for at, (_, line) in enumerate(lines) if _is_entry_header(location[0], line)]
     position = int(location[1])
-    return list(_until_next(lines[heads[position] :])) if position < len(heads) else None
+    return list(_take_entry(lines[heads[position] :])) if position < len(heads) else None
 
 
-def _opens(name: str, line: str) -> bool:
+def _is_entry_header(name: str, line: str) -> bool:
     return re.match(rf"\s*\[\[\s*(?:[\w-]+\.)*{re.escape(name)}\s*\]\]", line) is not None
 
 
-def _until_next(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+def _take_entry(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     yield lines[0]
     for number, line in lines[1:]:
         if _HEADER.match(line):

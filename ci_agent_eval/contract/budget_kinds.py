@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from ci_agent_eval.contract.stops import AgentStop
     from ci_agent_eval.contract.trajectory import Trajectory, TrajectorySummary
 
-Format = Literal["count", "money", "milliseconds", "seconds"]
+BudgetFormat = Literal["count", "money", "milliseconds", "seconds"]
 """How a budget's figures are formatted."""
 
-_UNITS: dict[Format, str] = {"milliseconds": "ms", "seconds": "s"}
+_UNITS: dict[BudgetFormat, str] = {"milliseconds": "ms", "seconds": "s"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class BudgetKind:
     """Instead of `measure`: returns the values of which the budget limits one statistic."""
     measure_summary: Callable[[TrajectorySummary], float] | None = None
     """Returns the used amount of a trajectory summary; unset: a summary does not hold it."""
-    format: Format = "count"
+    format: BudgetFormat = "count"
     stop_reason: AgentStop | None = None
     """Stop reason of an engine run that exceeds it; None: the run continues and is judged later."""
 
@@ -53,7 +53,7 @@ class SuiteBudgetKind:
     """Description in the schema."""
     total: str
     """Attribute of the summary's `Totals` that it limits."""
-    format: Format = "count"
+    format: BudgetFormat = "count"
     is_whole: bool = False
     """Whether the limit is a whole number."""
     spent: Literal["cost_usd", "tokens", "elapsed_s"] | None = None

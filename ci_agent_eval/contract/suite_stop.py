@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, WithJsonSchema
 
 from ci_agent_eval.contract.base import Amount
-from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, Format
+from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS, BudgetFormat
 
 _MAX_DIGITS = 12
 
@@ -66,7 +66,7 @@ def _format_plain(used: float, limit: float) -> tuple[str, str]:
     return f"{used:.15g}", f"{limit:.15g}"
 
 
-_FORMATS: dict[Format, Callable[[float, float], tuple[str, str]]] = {
+_FORMATS: dict[BudgetFormat, Callable[[float, float], tuple[str, str]]] = {
     "count": _format_plain,
     "money": _format_dollars,
     "milliseconds": _format_milliseconds,

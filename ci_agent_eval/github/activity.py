@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ci_agent_eval.github.api import Comment
 from ci_agent_eval.github.event import DEPENDABOT, Event
-from ci_agent_eval.github.plan import CommentMode, Publication
+from ci_agent_eval.github.publication import CommentMode, Publication
 from ci_agent_eval.render.comment_state import parse_state
 
 
@@ -42,7 +42,7 @@ def decide_activity(event: Event, *, comment: bool, check_run: bool, has_token: 
     )
 
 
-def why_no_comment(mode: CommentMode, shown: Publication, ours: Comment | None) -> str | None:
+def find_skip_reason(mode: CommentMode, shown: Publication, ours: Comment | None) -> str | None:
     """Say why a comment is not to be written; None: it is. `ours` is the one that is there.
 
     A failure that our comment tells is always corrected: nobody is to act on a stale one.
@@ -67,12 +67,12 @@ def _missing_token(*, asked: bool) -> tuple[str, ...]:
     return (notice,)
 
 
-def commands_wanted(*, check_run_published: bool, in_workflow: bool) -> bool:
+def should_emit_commands(*, check_run_published: bool, in_workflow: bool) -> bool:
     """Decide whether annotations go out as workflow commands instead of in a check run."""
     return in_workflow and not check_run_published
 
 
-def refusal_reason(event: Event, permission: str) -> str:
+def explain_refusal(event: Event, permission: str) -> str:
     """Say why a token may have been refused, and what to do; `permission` is GitHub's name."""
     if event.name == "pull_request" and event.is_fork:
         who = "This pull request comes from a fork"

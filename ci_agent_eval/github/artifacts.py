@@ -13,34 +13,34 @@ from pathlib import Path, PurePosixPath
 
 from ci_agent_eval.contract.results import JOURNAL_DIR, JUNIT_NAME, RESULTS_NAME, SESSION_NAME
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.github.failures import printable_line
-from ci_agent_eval.github.runs import Artifact, RunsApi
+from ci_agent_eval.github.api_errors import make_printable_line
+from ci_agent_eval.github.workflow_runs import Artifact, RunsApi
 from ci_agent_eval.storage.archives import ArchiveError, ArchiveLimits, extract_archive
 
-MOST = 300
+MAX_ARTIFACTS = 300
 """Artifacts of one run that are looked at."""
 
-LARGEST = 256 * 1024 * 1024
+MAX_PACKED_BYTES = 256 * 1024 * 1024
 """Packed bytes that the artifacts of one run may have together."""
 
-LIMITS = ArchiveLimits()
+UNPACKED_LIMITS = ArchiveLimits()
 """What they may hold together, unpacked."""
 
-Wanted = Callable[[PurePosixPath], bool]
+IsWanted = Callable[[PurePosixPath], bool]
 
 
-def is_results(path: PurePosixPath) -> bool:
+def is_results_file(path: PurePosixPath) -> bool:
     """Say whether a file of a report folder holds a run's episodes."""
     return path.name in {RESULTS_NAME, SESSION_NAME}
 
 
-def is_data(path: PurePosixPath) -> bool:
+def is_run_data(path: PurePosixPath) -> bool:
     """Say whether a file of a report folder is one that a run itself left; no other is read."""
     is_journal = path.parent.name == JOURNAL_DIR and path.suffix == ".jsonl"
-    return is_results(path) or path.name == JUNIT_NAME or is_journal
+    return is_results_file(path) or path.name == JUNIT_NAME or is_journal
 
 
-def named(artifacts: Iterable[Artifact], pattern: str) -> tuple[Artifact, ...]:
+def select_artifacts(artifacts: Iterable[Artifact], pattern: str) -> tuple[Artifact, ...]:
     """Return those whose name matches, by name: the newest of each name.
 
     A workflow run that is run again may have several of the same name.
@@ -54,20 +54,20 @@ def named(artifacts: Iterable[Artifact], pattern: str) -> tuple[Artifact, ...]:
 
 def list_artifacts(api: RunsApi, run_id: int, pattern: str) -> tuple[Artifact, ...]:
     """Return the artifacts of a run whose name matches; raises InputError and PublishError."""
-    listed = api.artifacts_of_run(run_id, limit=MOST + 1)
-    if len(listed) > MOST:
-        raise InputError(f"run {run_id} has more than {MOST} artifacts, so none is read")
-    return named(listed, pattern)
+    listed = api.artifacts_of_run(run_id, limit=MAX_ARTIFACTS + 1)
+    if len(listed) > MAX_ARTIFACTS:
+        raise InputError(f"run {run_id} has more than {MAX_ARTIFACTS} artifacts, so none is read")
+    return select_artifacts(listed, pattern)
 
 
-def fetch(
+def fetch_artifacts(
     api: RunsApi,
     artifacts: Sequence[Artifact],
     into: Path,
     *,
     run_id: int,
     head_sha: str,
-    wanted: Wanted,
+    wanted: IsWanted,
 ) -> None:
     """Write the wanted files of a run's artifacts below `into`, an empty folder.
 
@@ -76,43 +76,47 @@ def fetch(
     Raises InputError, with one sentence, where one of them is refused; nothing is to be used
     then. Raises PublishError where one cannot be had, GoneError where it has expired.
     """
-    packed, unpacked = LARGEST, LIMITS.total_bytes
+    packed, unpacked = MAX_PACKED_BYTES, UNPACKED_LIMITS.total_bytes
     for number, artifact in enumerate(artifacts, start=1):
         _check_origin(artifact, run_id, head_sha)
         packed -= artifact.size_bytes
         if packed < 0:
-            limit = f"{LARGEST // 2**20:,} MiB at most are read"
-            raise InputError(f"{_name(artifact)}: it is too large; of one run {limit}")
+            limit = f"{MAX_PACKED_BYTES // 2**20:,} MiB at most are read"
+            raise InputError(f"{_describe_artifact(artifact)}: it is too large; of one run {limit}")
         folder = into / str(number) if len(artifacts) > 1 else into
-        _fetch_one(api, artifact, folder, wanted, replace(LIMITS, total_bytes=unpacked))
+        _fetch_one(api, artifact, folder, wanted, replace(UNPACKED_LIMITS, total_bytes=unpacked))
         unpacked -= sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def _check_origin(artifact: Artifact, run_id: int, head_sha: str) -> None:
     if artifact.run_id not in {None, run_id}:
-        raise InputError(f"{_name(artifact)}: it belongs to run {artifact.run_id}, not {run_id}")
+        raise InputError(
+            f"{_describe_artifact(artifact)}: it belongs to run {artifact.run_id}, not {run_id}"
+        )
     if artifact.head_sha not in {None, head_sha}:
-        other = printable_line(str(artifact.head_sha))
-        raise InputError(f"{_name(artifact)}: its run is about commit {other}, not {head_sha}")
+        other = make_printable_line(str(artifact.head_sha))
+        raise InputError(
+            f"{_describe_artifact(artifact)}: its run is about commit {other}, not {head_sha}"
+        )
 
 
 def _fetch_one(
-    api: RunsApi, artifact: Artifact, folder: Path, wanted: Wanted, limits: ArchiveLimits
+    api: RunsApi, artifact: Artifact, folder: Path, wanted: IsWanted, limits: ArchiveLimits
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="agent-eval-") as packed:
         archive = Path(packed) / "artifact"
         try:
             folder.mkdir(exist_ok=True)
-            api.download_artifact(artifact, archive, largest=LARGEST)
+            api.download_artifact(artifact, archive, largest=MAX_PACKED_BYTES)
             extract_archive(archive, folder, wanted=wanted, limits=limits)
         except ArchiveError as error:
-            raise InputError(f"{_name(artifact)}: {error.problem}") from None
+            raise InputError(f"{_describe_artifact(artifact)}: {error.problem}") from None
         except InputError as error:
-            raise InputError(f"{_name(artifact)}: {error}") from None
+            raise InputError(f"{_describe_artifact(artifact)}: {error}") from None
         except OSError as error:
-            problem = f"{_name(artifact)}: cannot be kept here ({error.strerror})"
+            problem = f"{_describe_artifact(artifact)}: cannot be kept here ({error.strerror})"
             raise InputError(problem) from None
 
 
-def _name(artifact: Artifact) -> str:
-    return f"artifact {printable_line(artifact.name)!r} of run {artifact.run_id}"
+def _describe_artifact(artifact: Artifact) -> str:
+    return f"artifact {make_printable_line(artifact.name)!r} of run {artifact.run_id}"

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 
 from ci_agent_eval.errors import PublishError
 from ci_agent_eval.github.api import Api, CheckRun
-from ci_agent_eval.github.failures import AmbiguousWriteError
-from ci_agent_eval.github.plan import Conclusion, Part
-from ci_agent_eval.github.waiting import Log, persist
+from ci_agent_eval.github.api_errors import AmbiguousWriteError
+from ci_agent_eval.github.publication import Conclusion, PublishedPart
+from ci_agent_eval.github.retries import Log, retry_ambiguous
 from ci_agent_eval.github.writes import (
     Json,
     add_annotations,
@@ -20,7 +20,7 @@ from ci_agent_eval.github.writes import (
 )
 from ci_agent_eval.render.escape import code_span
 
-BATCH = 50
+BATCH_SIZE = 50
 """Most annotations GitHub takes in one request."""
 
 SUMMARY_BYTES = 65_535
@@ -54,14 +54,14 @@ class CheckRunContent:
         return _PREFIX + hashlib.sha256(content.encode()).hexdigest()[:40]
 
 
-def publish_check_run(api: Api, content: CheckRunContent, log: Log) -> Part:
+def publish_check_run(api: Api, content: CheckRunContent, log: Log) -> PublishedPart:
     """Leave one completed check run with this content on the commit.
 
     Raises PublishError; NotAllowedError only where nothing was opened. Whatever else cuts it
     short, such as a signal, goes on its way once no check run of this content is in progress.
     """
     try:
-        return _publish(api, content, log)
+        return _publish_content(api, content, log)
     except PublishError:
         raise
     except BaseException as error:
@@ -69,32 +69,34 @@ def publish_check_run(api: Api, content: CheckRunContent, log: Log) -> Part:
         raise
 
 
-def _publish(api: Api, content: CheckRunContent, log: Log) -> Part:
-    found = _ours(api.check_runs_of(content.head_sha, content.name))
+def _publish_content(api: Api, content: CheckRunContent, log: Log) -> PublishedPart:
+    found = _select_own(api.check_runs_of(content.head_sha, content.name))
     if found and _is_published(found[-1], content):
         sentence = "The check run already says this; it was not written again."
-        supersede(api, found[-1], found, log)
-        return Part("check run", "unchanged", sentence, found[-1].url or None)
-    run = _unfinished(found, content)
+        supersede_older(api, found[-1], found, log)
+        return PublishedPart("check run", "unchanged", sentence, found[-1].url or None)
+    run = _find_unfinished(found, content)
     try:
         if run is None:
-            run = _open(api, content)
-            _mention_twins(api, run, found, content, log)
-        _annotate(api, run, content)
-        complete(api, run, content.conclusion, content.external_id, content.output)
+            run = _open_check_run(api, content)
+            _log_duplicates(api, run, found, content, log)
+        _send_annotations(api, run, content)
+        conclude_check_run(api, run, content.conclusion, content.external_id, content.output)
     except PublishError as error:
         if run is None and not isinstance(error, AmbiguousWriteError):
             raise
-        raise PublishError(f"{error} {_give_up(api, run, content, str(error))}") from error
-    supersede(api, run, found, log)
-    return Part("check run", "created", "Published the check run.", run.url or None)
+        raise PublishError(
+            f"{error} {_complete_as_failed(api, run, content, str(error))}"
+        ) from error
+    supersede_older(api, run, found, log)
+    return PublishedPart("check run", "created", "Published the check run.", run.url or None)
 
 
 def _tidy_up(api: Api, content: CheckRunContent, error: BaseException) -> None:
     """Complete what was opened before the process goes, and note on the error how it went."""
     why = f"Publishing was cut short by {str(error) or type(error).__name__}."
     try:
-        error.add_note(_give_up(api, None, content, why, looks=2))
+        error.add_note(_complete_as_failed(api, None, content, why, looks=2))
     except BaseException as late:
         late.add_note(
             "A check run may stand in progress: the time to complete it was too short. "
@@ -103,12 +105,12 @@ def _tidy_up(api: Api, content: CheckRunContent, error: BaseException) -> None:
         raise
 
 
-def _mention_twins(
+def _log_duplicates(
     api: Api, run: CheckRun, before: Sequence[CheckRun], content: CheckRunContent, log: Log
 ) -> None:
     """Say it where another process publishes the same at the same time: both will stand."""
     try:
-        now = _ours(api.check_runs_of(content.head_sha, content.name))
+        now = _select_own(api.check_runs_of(content.head_sha, content.name))
     except PublishError as error:
         log("notice", f"It is not known whether somebody else publishes the same now. {error}")
         return
@@ -122,7 +124,7 @@ def _mention_twins(
         )
 
 
-def _ours(runs: Sequence[CheckRun]) -> list[CheckRun]:
+def _select_own(runs: Sequence[CheckRun]) -> list[CheckRun]:
     """Return the check runs this program made, oldest first; the newest is what counts."""
     return sorted(
         (run for run in runs if run.external_id.startswith(_PREFIX)), key=lambda run: run.id
@@ -137,25 +139,25 @@ def _is_published(run: CheckRun, content: CheckRunContent) -> bool:
     )
 
 
-def _unfinished(runs: Sequence[CheckRun], content: CheckRunContent) -> CheckRun | None:
+def _find_unfinished(runs: Sequence[CheckRun], content: CheckRunContent) -> CheckRun | None:
     """Return a check run of this content that was opened and not completed, by a killed run."""
     open_runs = [run for run in runs if run.status != "completed"]
     return next((run for run in open_runs if run.external_id == content.external_id), None)
 
 
-def _open(api: Api, content: CheckRunContent) -> CheckRun:
+def _open_check_run(api: Api, content: CheckRunContent) -> CheckRun:
     write = create_check_run(
         content.name, content.head_sha, content.external_id, content.output, content.details_url
     )
 
     def attempt(number: int) -> CheckRun:
         runs = api.check_runs_of(content.head_sha, content.name) if number else ()
-        return _unfinished(runs, content) or api.send_check_run(write)
+        return _find_unfinished(runs, content) or api.send_check_run(write)
 
-    return persist(attempt, api.wait)
+    return retry_ambiguous(attempt, api.wait)
 
 
-def _annotate(api: Api, run: CheckRun, content: CheckRunContent) -> None:
+def _send_annotations(api: Api, run: CheckRun, content: CheckRunContent) -> None:
     """Send what is missing of the annotations, in batches."""
     sent = run.annotations_count
     while sent < len(content.annotations):
@@ -168,7 +170,7 @@ def _send_batch(api: Api, run_id: int, content: CheckRunContent, sent: int) -> i
     The count in the answer is not used: GitHub counts late. It is only asked for when nothing
     else tells whether a batch arrived.
     """
-    batch = content.annotations[sent : sent + BATCH]
+    batch = content.annotations[sent : sent + BATCH_SIZE]
     write = add_annotations(run_id, content.output, batch)
 
     def attempt(number: int) -> int:
@@ -178,10 +180,10 @@ def _send_batch(api: Api, run_id: int, content: CheckRunContent, sent: int) -> i
         api.send_check_run(write)
         return sent + len(batch)
 
-    return persist(attempt, api.wait)
+    return retry_ambiguous(attempt, api.wait)
 
 
-def _give_up(
+def _complete_as_failed(
     api: Api, run: CheckRun | None, content: CheckRunContent, why: str, *, looks: int = 1
 ) -> str:
     """Complete a check run that could not be filled, as failed: what is not whole is not green.
@@ -190,10 +192,16 @@ def _give_up(
     times. Returns a sentence on how it went.
     """
     try:
-        run = run or _look_for(api, content, looks)
+        run = run or _find_opened(api, content, looks)
         if run is None:
             return "No check run of these results is in progress."
-        complete(api, run, "failure", f"{content.external_id}:incomplete", _excuse(content, why))
+        conclude_check_run(
+            api,
+            run,
+            "failure",
+            f"{content.external_id}:incomplete",
+            _build_failure_output(content, why),
+        )
     except PublishError as error:
         which = f"Check run {run.id} still stands" if run else "A check run may stand"
         return (
@@ -203,13 +211,15 @@ def _give_up(
     return "The check run was completed as failed and says why."
 
 
-def _look_for(api: Api, content: CheckRunContent, looks: int) -> CheckRun | None:
+def _find_opened(api: Api, content: CheckRunContent, looks: int) -> CheckRun | None:
     """Look whether one was opened; again after a second where its opening may be on its way."""
     for number in range(looks):
         if number:
             api.wait(1.0, "A check run may be about to appear")
         try:
-            run = _unfinished(_ours(api.check_runs_of(content.head_sha, content.name)), content)
+            run = _find_unfinished(
+                _select_own(api.check_runs_of(content.head_sha, content.name)), content
+            )
         except PublishError:
             if number == looks - 1:
                 raise
@@ -219,7 +229,7 @@ def _look_for(api: Api, content: CheckRunContent, looks: int) -> CheckRun | None
     return None
 
 
-def _excuse(content: CheckRunContent, why: str) -> Json:
+def _build_failure_output(content: CheckRunContent, why: str) -> Json:
     """Say in the check run what happened; the summary stays where it fits."""
     note = (
         f"This check run could not be published completely, so it fails: "
@@ -241,7 +251,7 @@ _SUPERSEDED = {
 }
 
 
-def complete(
+def conclude_check_run(
     api: Api, run: CheckRun, conclusion: Conclusion, external_id: str, output: Json
 ) -> None:
     """Conclude a check run; raises PublishError.
@@ -250,10 +260,10 @@ def complete(
     that is refused would leave it in progress.
     """
     write = complete_check_run(run.id, external_id, output, conclusion)
-    persist(lambda _number: api.send_check_run(write), api.wait)
+    retry_ambiguous(lambda _number: api.send_check_run(write), api.wait)
 
 
-def supersede(api: Api, run: CheckRun, before: Sequence[CheckRun], log: Log) -> None:
+def supersede_older(api: Api, run: CheckRun, before: Sequence[CheckRun], log: Log) -> None:
     """Complete, as failed, what is older than `run` and still in progress.
 
     `before` are the check runs of this program and this name that the commit had when
@@ -269,7 +279,7 @@ def supersede(api: Api, run: CheckRun, before: Sequence[CheckRun], log: Log) -> 
 
 def _supersede_one(api: Api, old: CheckRun, log: Log) -> None:
     try:
-        complete(api, old, "failure", old.external_id, _SUPERSEDED)
+        conclude_check_run(api, old, "failure", old.external_id, _SUPERSEDED)
     except PublishError as error:
         log("warning", f"Check run {old.id} of an earlier run may still be in progress. {error}")
     else:

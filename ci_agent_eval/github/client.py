@@ -32,30 +32,30 @@ from urllib3.exceptions import (
 
 from ci_agent_eval.errors import PublishError
 from ci_agent_eval.github.api import CheckRun, Comment, Pull
-from ci_agent_eval.github.concurrent_requests import OfThread
-from ci_agent_eval.github.download import Terms, download, is_fit
-from ci_agent_eval.github.failures import (
+from ci_agent_eval.github.api_errors import (
     AmbiguousWriteError,
     GoneError,
     NotAllowedError,
     Purpose,
     UnfinishedAnswerError,
-    failure,
-    printable_line,
-    unanswered,
-    unreadable,
+    build_error,
+    build_no_answer_error,
+    build_unreadable_error,
+    make_printable_line,
 )
-from ci_agent_eval.github.runs import Artifact, WorkflowRun
-from ci_agent_eval.github.waiting import (
+from ci_agent_eval.github.concurrent_requests import PerThread
+from ci_agent_eval.github.download import DownloadTerms, download_to_file, is_allowed_address
+from ci_agent_eval.github.retries import (
     TRIES,
     Clock,
     Log,
-    Pace,
-    Patience,
     Sleep,
+    WaitBudget,
+    WritePacer,
+    compute_retry_pause,
     may_retry,
-    pause_before_retry,
 )
+from ci_agent_eval.github.workflow_runs import Artifact, WorkflowRun
 from ci_agent_eval.github.writes import Write
 
 T = TypeVar("T")
@@ -78,11 +78,13 @@ class Connection:
 
 
 @contextmanager
-def connect(connection: Connection, *, sleep: Sleep, clock: Clock, log: Log) -> Iterator[GitHubApi]:
+def open_api(
+    connection: Connection, *, sleep: Sleep, clock: Clock, log: Log
+) -> Iterator[GitHubApi]:
     """Open the API; `clock` is seconds since 1970. Nothing is sent yet."""
     # On import PyGithub starts to print every refused request to standard error.
     github.set_log_level(logging.WARNING)
-    patience = Patience(connection.patience_s, sleep, log)
+    patience = WaitBudget(connection.patience_s, sleep, log)
     with ExitStack() as opened:
 
         def session() -> github.Github:
@@ -100,7 +102,7 @@ def connect(connection: Connection, *, sleep: Sleep, clock: Clock, log: Log) -> 
             )
             return opened.enter_context(one)
 
-        yield GitHubApi(session, connection, patience, Pace(clock, sleep), clock)
+        yield GitHubApi(session, connection, patience, WritePacer(clock, sleep), clock)
 
 
 class _Retry(GithubRetry):
@@ -110,7 +112,7 @@ class _Retry(GithubRetry):
     a 502, which doubles what the server had already made.
     """
 
-    def __init__(self, *, patience: Patience, clock: Clock, **rest: Any) -> None:
+    def __init__(self, *, patience: WaitBudget, clock: Clock, **rest: Any) -> None:
         rest = {"total": TRIES - 1, "allowed_methods": frozenset({"GET"}), **rest}
         super().__init__(**rest)
         self._patience = patience
@@ -137,7 +139,7 @@ class _Retry(GithubRetry):
         _pool: ConnectionPool | None = None,
         _stacktrace: TracebackType | None = None,
     ) -> _Retry:
-        if error is not None and method != "GET" and not _never_sent(error):
+        if error is not None and method != "GET" and not _was_never_sent(error):
             raise error.with_traceback(_stacktrace)
         try:
             # `new` makes the next one of our own class, whatever the base class promises.
@@ -161,7 +163,9 @@ class _Retry(GithubRetry):
         """Note how long to wait and why, before urllib3 asks for it."""
         status = None if response is None else int(response.status)
         headers = {} if response is None else {k.lower(): v for k, v in response.headers.items()}
-        seconds = pause_before_retry(status, headers, failures=len(self.history), now=self._clock())
+        seconds = compute_retry_pause(
+            status, headers, failures=len(self.history), now=self._clock()
+        )
         said = "No answer from GitHub" if status is None else f"GitHub answered {status}"
         self._pause = (seconds, f"{said} to {request}")
 
@@ -169,23 +173,23 @@ class _Retry(GithubRetry):
         self._patience.wait(*self._pause)
 
 
-def _never_sent(error: Exception) -> bool:
+def _was_never_sent(error: Exception) -> bool:
     """Tell whether a connection failed before the request was on its way."""
     cause = getattr(error, "original_error", error)
     return isinstance(cause, NewConnectionError | ConnectTimeoutError)
 
 
-def _broke_off(error: BaseException | None) -> bool:
+def _is_unfinished(error: BaseException | None) -> bool:
     """Tell whether an answer began and did not end; what urllib3 gave up on is no such error."""
     if isinstance(error, github.GithubException):
         # PyGithub reads a 403 to tell a rate limit from a refusal, and raises it all the same.
-        return error.__cause__ is not None and _broke_off(error.__cause__.__cause__)
+        return error.__cause__ is not None and _is_unfinished(error.__cause__.__cause__)
     if isinstance(error, requests.ConnectionError):
         return any(isinstance(cause, ReadTimeoutError) for cause in error.args)
     return isinstance(error, requests.exceptions.ChunkedEncodingError)
 
 
-def _repeated(
+def _retry_unfinished(
     read: Callable[Concatenate[GitHubApi, P], T],
 ) -> Callable[Concatenate[GitHubApi, P], T]:
     """Repeat a read whose answer broke off: urllib3 itself repeats only until one begins."""
@@ -209,11 +213,11 @@ class GitHubApi:
         self,
         session: Callable[[], github.Github],
         connection: Connection,
-        patience: Patience,
-        pace: Pace,
+        patience: WaitBudget,
+        pace: WritePacer,
         clock: Clock,
     ) -> None:
-        self._sessions = OfThread(session)  # a session's connection holds the request it is at
+        self._sessions = PerThread(session)  # a session's connection holds the request it is at
         self._path = f"/repos/{connection.repository}"
         self._connection = connection
         self._secret = connection.token
@@ -221,7 +225,7 @@ class GitHubApi:
         self._pace = pace
         self._clock = clock
 
-    @_repeated
+    @_retry_unfinished
     def login(self) -> str | None:
         """Return the token's own login; None for an app's token, which may not ask."""
         try:
@@ -230,27 +234,29 @@ class GitHubApi:
         except NotAllowedError:
             return None
 
-    @_repeated
+    @_retry_unfinished
     def comments(self, issue: int) -> Sequence[Comment]:
         """Return every comment of a pull request, oldest first."""
         with self._reading(f"read the comments of #{issue}", "pull-requests"):
-            found = [_comment(one) for one in self._repository.get_issue(issue).get_comments()]
+            found = [
+                _parse_comment(one) for one in self._repository.get_issue(issue).get_comments()
+            ]
         return sorted(found, key=lambda comment: comment.id)
 
-    @_repeated
+    @_retry_unfinished
     def pulls_of_commit(self, sha: str) -> Sequence[Pull]:
         """Return the pull requests that contain a commit."""
         with self._reading(f"look up the pull requests of {sha[:7]}", "pull-requests"):
-            return [_pull(one) for one in self._repository.get_commit(sha).get_pulls()]
+            return [_parse_pull(one) for one in self._repository.get_commit(sha).get_pulls()]
 
-    @_repeated
+    @_retry_unfinished
     def pulls_of_branch(self, owner: str, branch: str) -> Sequence[Pull]:
         """Return the open pull requests from a branch of any repository of `owner`."""
         with self._reading(f"look up the pull requests from {owner}", "pull-requests"):
             found = self._repository.get_pulls(state="open", head=f"{owner}:{branch}")
-            return [_pull(one) for one in found]
+            return [_parse_pull(one) for one in found]
 
-    @_repeated
+    @_retry_unfinished
     def pull_head(self, number: int) -> str | None:
         """Return the commit a pull request is at now; None where the token may not ask."""
         try:
@@ -259,75 +265,78 @@ class GitHubApi:
         except NotAllowedError:
             return None
 
-    @_repeated
+    @_retry_unfinished
     def check_runs_of(self, sha: str, name: str) -> Sequence[CheckRun]:
         """Return every check run of that name on a commit."""
         with self._reading(f"read the check runs of {sha[:7]}", "checks"):
             found = self._repository.get_commit(sha).get_check_runs(check_name=name, filter="all")
-            return [_check_run(one) for one in found]
+            return [_parse_check_run(one) for one in found]
 
-    @_repeated
+    @_retry_unfinished
     def check_run(self, run_id: int) -> CheckRun:
         """Return a check run as it is now."""
         with self._reading("read the check run again", "checks"):
             found = self._repository.get_check_run(run_id)
             found.complete()
-            return _check_run(found)
+            return _parse_check_run(found)
 
-    @_repeated
+    @_retry_unfinished
     def workflow_run(self, run_id: int) -> WorkflowRun:
         """Return a workflow run."""
         with self._reading(f"read workflow run {run_id}", "actions"):
-            return _workflow_run(self._repository.get_workflow_run(run_id))
+            return _parse_workflow_run(self._repository.get_workflow_run(run_id))
 
-    @_repeated
+    @_retry_unfinished
     def completed_runs(self, workflow_id: int, branch: str, *, limit: int) -> Sequence[WorkflowRun]:
         """Return the last runs of a workflow on a branch of that name that ended, newest first."""
         with self._reading("list the earlier runs of this workflow", "actions"):
             workflow = self._repository.get_workflow(workflow_id)
             found = workflow.get_runs(branch=branch, status="completed")
-            return [_workflow_run(one) for one in islice(found, limit)]
+            return [_parse_workflow_run(one) for one in islice(found, limit)]
 
-    @_repeated
+    @_retry_unfinished
     def artifacts_of_run(self, run_id: int, *, limit: int) -> Sequence[Artifact]:
         """Return the artifacts of a run, in GitHub's order."""
         path = f"{self._path}/actions/runs/{run_id}/artifacts"
         with self._reading(f"list the artifacts of run {run_id}", "actions"):
             # WorkflowRun.get_artifacts would read the run itself first.
             found = PaginatedList(GithubArtifact, self._requester, path, list_item="artifacts")
-            return [_artifact(one) for one in islice(found, limit)]
+            return [_parse_artifact(one) for one in islice(found, limit)]
 
     def download_artifact(self, artifact: Artifact, into: Path, *, largest: int) -> None:
         """Write an artifact's archive to a file, of `largest` bytes at most."""
-        what = f"download the artifact {printable_line(artifact.name)} of run {artifact.run_id}"
+        what = (
+            f"download the artifact {make_printable_line(artifact.name)} of run {artifact.run_id}"
+        )
         purpose = Purpose(what, "actions")
-        download(
+        download_to_file(
             lambda: self._signed_address(artifact, purpose),
             into,
-            Terms(what, largest, artifact.digest, self._connection.timeout_s),
+            DownloadTerms(what, largest, artifact.digest, self._connection.timeout_s),
             patience=self._patience,
             clock=self._clock,
         )
 
-    @_repeated
+    @_retry_unfinished
     def _signed_address(self, artifact: Artifact, purpose: Purpose) -> str:
         """Ask where an artifact's bytes are; the token goes to the API and no further."""
         path = f"{self._path}/actions/artifacts/{artifact.id}/zip"
         with self._reading(purpose.what, purpose.permission):
             status, headers, _ = self._requester.requestJson("GET", path)
         address = str(headers.get("location", ""))
-        if status == 302 and is_fit(address, self._connection.api_url):
+        if status == 302 and is_allowed_address(address, self._connection.api_url):
             return address
         if status < 400:
             raise PublishError(f"Could not {purpose.what}: GitHub named no address to get it from.")
         if status == 410:
             raise GoneError(f"Could not {purpose.what}: it has expired.")
-        raise failure(purpose, status, None, secret=self._secret)
+        raise build_error(purpose, status, None, secret=self._secret)
 
     def send_comment(self, write: Write) -> Comment:
         """Create or change a comment."""
         return self._send(
-            write, lambda headers, data: _comment(IssueComment(self._requester, headers, data))
+            write,
+            lambda headers, data: _parse_comment(IssueComment(self._requester, headers, data)),
         )
 
     def delete_comment(self, write: Write) -> None:
@@ -337,7 +346,8 @@ class GitHubApi:
     def send_check_run(self, write: Write) -> CheckRun:
         """Create or change a check run."""
         return self._send(
-            write, lambda headers, data: _check_run(GithubCheckRun(self._requester, headers, data))
+            write,
+            lambda headers, data: _parse_check_run(GithubCheckRun(self._requester, headers, data)),
         )
 
     def wait(self, seconds: float, why: str) -> None:
@@ -365,9 +375,9 @@ class GitHubApi:
             raise
         except (github.GithubException, requests.RequestException) as error:
             failed = self._failed(purpose, error)
-            raise UnfinishedAnswerError(str(failed)) if _broke_off(error) else failed from None
+            raise UnfinishedAnswerError(str(failed)) if _is_unfinished(error) else failed from None
         except Exception as error:  # noqa: BLE001 - a proxy's page may fail PyGithub in any way
-            raise unreadable(purpose, error, secret=self._secret) from None
+            raise build_unreadable_error(purpose, error, secret=self._secret) from None
 
     def _send(self, write: Write, read: Callable[[dict[str, Any], Any], T]) -> T:
         """Send a write; whatever does not tell that nothing was done is ambiguous."""
@@ -385,33 +395,33 @@ class GitHubApi:
         except (github.GithubException, requests.RequestException) as error:
             failed = self._failed(write.purpose, error)
             is_refused = isinstance(error, github.GithubException) and error.status < 500
-            if is_refused and not _broke_off(error):
+            if is_refused and not _is_unfinished(error):
                 raise failed from None
             raise AmbiguousWriteError(str(failed)) from None
         except Exception as error:  # noqa: BLE001 - as in _reading
             raise AmbiguousWriteError(
-                str(unreadable(write.purpose, error, secret=self._secret))
+                str(build_unreadable_error(write.purpose, error, secret=self._secret))
             ) from None
 
     def _failed(
         self, purpose: Purpose, error: github.GithubException | requests.RequestException
     ) -> PublishError:
         if isinstance(error, github.GithubException):
-            return failure(purpose, error.status, error.data, secret=self._secret)
-        return unanswered(purpose, error, secret=self._secret)
+            return build_error(purpose, error.status, error.data, secret=self._secret)
+        return build_no_answer_error(purpose, error, secret=self._secret)
 
 
-def _comment(one: IssueComment) -> Comment:
+def _parse_comment(one: IssueComment) -> Comment:
     author = one.user.login if one.user else ""
     return Comment(id=one.id, author=author, body=one.body or "", url=one.html_url)
 
 
-def _pull(one: PullRequest) -> Pull:
+def _parse_pull(one: PullRequest) -> Pull:
     repository = one.head.repo.full_name if one.head.repo else None
     return Pull(one.number, one.state == "open", one.head.sha, repository, one.base.ref)
 
 
-def _workflow_run(one: GithubWorkflowRun) -> WorkflowRun:
+def _parse_workflow_run(one: GithubWorkflowRun) -> WorkflowRun:
     repository = one.head_repository
     return WorkflowRun(
         id=one.id,
@@ -424,7 +434,7 @@ def _workflow_run(one: GithubWorkflowRun) -> WorkflowRun:
     )
 
 
-def _artifact(one: GithubArtifact) -> Artifact:
+def _parse_artifact(one: GithubArtifact) -> Artifact:
     # As plain data: PyGithub takes the few fields of the run for a run to be completed.
     run = one.raw_data.get("workflow_run") or {}
     return Artifact(
@@ -438,7 +448,7 @@ def _artifact(one: GithubArtifact) -> Artifact:
     )
 
 
-def _check_run(one: GithubCheckRun) -> CheckRun:
+def _parse_check_run(one: GithubCheckRun) -> CheckRun:
     return CheckRun(
         id=one.id,
         name=one.name,

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from ci_agent_eval.errors import PublishError
 from ci_agent_eval.github.api import Api, Comment
-from ci_agent_eval.github.failures import NotFoundError
-from ci_agent_eval.github.plan import Part, Status
-from ci_agent_eval.github.waiting import Log, persist
+from ci_agent_eval.github.api_errors import NotFoundError
+from ci_agent_eval.github.publication import PublishedPart, Status
+from ci_agent_eval.github.retries import Log, retry_ambiguous
 from ci_agent_eval.github.writes import create_comment, delete_comment, update_comment
 
 APP_LOGIN = "github-actions[bot]"
 """Login behind a workflow's own token, which may not ask for it."""
 
 
-WhyNot = Callable[[Comment | None], str | None]
+FindSkipReason = Callable[[Comment | None], str | None]
 """Says why nothing is to be written, given our comment; None: it is to be written."""
 
 
@@ -29,45 +29,45 @@ def upsert_comment(
     marker: str,
     author: str | None,
     log: Log,
-    why_not: WhyNot = lambda _: None,
-) -> Part:
+    why_not: FindSkipReason = lambda _: None,
+) -> PublishedPart:
     """Leave one comment of ours on a pull request, with this text.
 
     Ours is a comment that starts with the line `marker` and was written by `author`, or by the
     token's own account where that is None. Of several the oldest is kept up to date and the
     others are deleted: publishers at the same time agree on it. Raises PublishError.
     """
-    place = _Place(api, issue, marker, author, log)
+    place = _OwnComments(api, issue, marker, author, log)
     done: Status = "unchanged"
     posted: Comment | None = None
 
-    def write(ours: Comment | None) -> Part:
+    def write(ours: Comment | None) -> PublishedPart:
         nonlocal done, posted
-        if ours is not None and _normal(ours.body) == _normal(body):
-            return _part(issue, done, ours)
+        if ours is not None and _normalize_text(ours.body) == _normalize_text(body):
+            return _build_part(issue, done, ours)
         if (reason := why_not(ours)) is not None:
-            return _withheld(issue, reason, ours)
+            return _build_withheld_part(issue, reason, ours)
         if ours is not None:
             done = "updated"
-            return _part(issue, done, place.update(ours, body))
+            return _build_part(issue, done, place.update(ours, body))
         done = "created"
         posted = api.send_comment(create_comment(issue, body))
         _check_author(posted, author, log)
-        return _part(issue, done, posted)
+        return _build_part(issue, done, posted)
 
-    def attempt(_number: int) -> Part:
+    def attempt(_number: int) -> PublishedPart:
         # Reading all comments first is also the look that a second attempt needs.
         ours = place.ours()
         part = write(ours[0] if ours else None)
         place.delete(ours[1:])
         return part
 
-    part = persist(attempt, api.wait)
+    part = retry_ambiguous(attempt, api.wait)
     return part if posted is None else place.settle(posted) or part
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _OwnComments:
     """The comments of ours on one pull request."""
 
     api: Api
@@ -79,16 +79,18 @@ class _Place:
     def ours(self) -> list[Comment]:
         """Return our comments, oldest first; whose token this is, is asked only where needed."""
         found = self.api.comments(self.issue)
-        marked = [one for one in found if _normal(one.body).split("\n")[0] == self.marker]
+        marked = [one for one in found if _normalize_text(one.body).split("\n")[0] == self.marker]
         if not marked:
             return []
         login = (self.author or self.api.login() or APP_LOGIN).casefold()
         ours = [one for one in marked if one.author.casefold() == login]
         strangers = len(marked) - len(ours)
-        _mention(strangers, "by others that carry our marker: left alone", self.issue, self.log)
+        _log_strangers(
+            strangers, "by others that carry our marker: left alone", self.issue, self.log
+        )
         return sorted(ours, key=lambda one: one.id)
 
-    def settle(self, posted: Comment) -> Part | None:
+    def settle(self, posted: Comment) -> PublishedPart | None:
         """Look for what others posted at the same time, and leave the oldest comment alone.
 
         It gets the text of the youngest, as if they had been published one after the other.
@@ -105,9 +107,9 @@ class _Place:
             return None
         kept = ours[0]
         if ours[-1].id <= posted.id:
-            kept = persist(lambda _: self.update(kept, posted.body), self.api.wait)
+            kept = retry_ambiguous(lambda _: self.update(kept, posted.body), self.api.wait)
         self.delete([*(one for one in ours[1:] if one.id != posted.id), posted])
-        return _part(self.issue, "updated", kept)
+        return _build_part(self.issue, "updated", kept)
 
     def update(self, ours: Comment, body: str) -> Comment:
         """Change a comment's text."""
@@ -117,7 +119,7 @@ class _Place:
         """Delete comments; one that cannot be deleted is logged, and the next run tries again."""
         for one in duplicates:
             try:
-                persist(self._delete(one), self.api.wait)
+                retry_ambiguous(self._delete(one), self.api.wait)
             except PublishError as error:
                 self.log("warning", f"#{self.issue} has a second comment of ours. {error}")
             else:
@@ -132,7 +134,7 @@ class _Place:
         return attempt
 
 
-def _mention(number: int, which: str, issue: int, log: Log) -> None:
+def _log_strangers(number: int, which: str, issue: int, log: Log) -> None:
     if number > 0:
         log("notice", f"#{issue} has {number} comment{'s' * (number > 1)} {which}.")
 
@@ -155,21 +157,23 @@ _SENTENCES: dict[Status, str] = {
 }
 
 
-def _withheld(issue: int, reason: str, ours: Comment | None) -> Part:
+def _build_withheld_part(issue: int, reason: str, ours: Comment | None) -> PublishedPart:
     left = f"Left the comment on #{issue} as it is" if ours else f"No comment on #{issue}"
     url = ours.url if ours else ""
-    return Part(f"comment on #{issue}", "withheld", f"{left}: {reason}.", url or None)
+    return PublishedPart(f"comment on #{issue}", "withheld", f"{left}: {reason}.", url or None)
 
 
-def _part(issue: int, status: Status, comment: Comment) -> Part:
+def _build_part(issue: int, status: Status, comment: Comment) -> PublishedPart:
     sentence = _SENTENCES[status].format(issue=issue)
-    return Part(f"comment on #{issue}", status, sentence, comment.url or None)
+    return PublishedPart(f"comment on #{issue}", status, sentence, comment.url or None)
 
 
-def _normal(text: str) -> str:
+def _normalize_text(text: str) -> str:
     """Take out what GitHub may change in storing a text: line endings and trailing space."""
-    return "\n".join(_stripped(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))).strip()
+    return "\n".join(
+        _strip_lines(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+    ).strip()
 
 
-def _stripped(lines: Iterable[str]) -> Iterable[str]:
+def _strip_lines(lines: Iterable[str]) -> Iterable[str]:
     return (line.rstrip() for line in lines)

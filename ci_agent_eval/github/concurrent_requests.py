@@ -9,18 +9,18 @@ from typing import Generic, TypeVar
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-AT_ONCE = 4
+MAX_CONCURRENT = 4
 """Requests that are under way at a time; GitHub takes a hundred of all that use it."""
 
 
-class OfThread(threading.local, Generic[_Result]):
+class PerThread(threading.local, Generic[_Result]):
     """One of something for each thread, made when that thread first asks."""
 
     def __init__(self, make: Callable[[], _Result]) -> None:
         self.own = make()
 
 
-def together(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+def run_concurrently(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
     """Return what `work` makes of each item, in order, all of them at once; for a few items.
 
     Raises what `work` raised for the first item for which it did, once all have ended. What

@@ -13,8 +13,8 @@ import requests
 import urllib3
 
 from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.failures import GoneError
-from ci_agent_eval.github.waiting import TRIES, Clock, Patience, pause_before_retry
+from ci_agent_eval.github.api_errors import GoneError
+from ci_agent_eval.github.retries import TRIES, Clock, WaitBudget, compute_retry_pause
 
 _CHUNK = 1 << 20
 _MIB = 1 << 20
@@ -32,7 +32,7 @@ class _UnfinishedError(PublishError):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class DownloadTerms:
     """What a download is for, and what it may take."""
 
     what: str
@@ -47,7 +47,7 @@ class Terms:
     """Longest it may take in all, however steadily it drips."""
 
 
-def is_fit(address: str, api_url: str) -> bool:
+def is_allowed_address(address: str, api_url: str) -> bool:
     """Say whether an address may be asked: encrypted, unless the API itself is not."""
     try:
         parts = urlsplit(address)
@@ -56,8 +56,13 @@ def is_fit(address: str, api_url: str) -> bool:
     return bool(parts.hostname) and parts.scheme in {"https", urlsplit(api_url).scheme}
 
 
-def download(
-    signed: Callable[[], str], into: Path, terms: Terms, *, patience: Patience, clock: Clock
+def download_to_file(
+    signed: Callable[[], str],
+    into: Path,
+    terms: DownloadTerms,
+    *,
+    patience: WaitBudget,
+    clock: Clock,
 ) -> None:
     """Write a file; `signed` yields its address anew for each attempt.
 
@@ -68,18 +73,18 @@ def download(
     for tried in range(1, TRIES + 1):
         try:
             with into.open("wb") as target:
-                _download(signed(), target, terms, clock)
+                _download_once(signed(), target, terms, clock)
         except _UnfinishedError as error:
             problem = f"Could not {terms.what}: {error}"
             if tried == TRIES:
                 raise PublishError(f"{problem}, {TRIES} times. Run the job again later.") from None
-            pause = pause_before_retry(error.status, error.headers, failures=tried, now=clock())
+            pause = compute_retry_pause(error.status, error.headers, failures=tried, now=clock())
             patience.wait(pause, problem)
         else:
             return
 
 
-def _download(address: str, target: BinaryIO, terms: Terms, clock: Clock) -> None:
+def _download_once(address: str, target: BinaryIO, terms: DownloadTerms, clock: Clock) -> None:
     """Write what is at the address, once."""
     host = urlsplit(address).hostname
     try:
@@ -93,8 +98,8 @@ def _download(address: str, target: BinaryIO, terms: Terms, clock: Clock) -> Non
                 allow_redirects=False,
             )
             with answer:
-                _check(answer, host, terms)
-                _copy(answer.raw, target, terms, clock)
+                _check_status(answer, host, terms)
+                _copy_body(answer.raw, target, terms, clock)
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
         kind = type(error).__name__
         raise _UnfinishedError(f"the connection to {host} failed ({kind})") from None
@@ -105,7 +110,7 @@ def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedReque
     return request
 
 
-def _check(answer: requests.Response, host: str | None, terms: Terms) -> None:
+def _check_status(answer: requests.Response, host: str | None, terms: DownloadTerms) -> None:
     status = answer.status_code
     if status == 200:
         return
@@ -121,7 +126,9 @@ def _check(answer: requests.Response, host: str | None, terms: Terms) -> None:
     raise PublishError(f"Could not {terms.what}: {message}.")
 
 
-def _copy(source: urllib3.BaseHTTPResponse, target: BinaryIO, terms: Terms, clock: Clock) -> None:
+def _copy_body(
+    source: urllib3.BaseHTTPResponse, target: BinaryIO, terms: DownloadTerms, clock: Clock
+) -> None:
     digest, written, end = hashlib.sha256(), 0, clock() + terms.longest_s
     for chunk in source.stream(_CHUNK, decode_content=False):
         written += len(chunk)

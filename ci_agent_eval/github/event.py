@@ -110,7 +110,7 @@ class _Payload:
         """Return the commit at a dotted path; InputError when there is none."""
         found = self.value(path)
         if not isinstance(found, str) or not _SHA.fullmatch(found):
-            raise self.odd(path, "the SHA of a commit", found)
+            raise self.wrong_value(path, "the SHA of a commit", found)
         return found
 
     def number(self, path: str) -> int:
@@ -120,10 +120,10 @@ class _Payload:
     def as_number(self, path: str, found: object) -> int:
         """Return `found` as a positive number; InputError that names `path` otherwise."""
         if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-            raise self.odd(path, "a positive number", found)
+            raise self.wrong_value(path, "a positive number", found)
         return found
 
-    def odd(self, path: str, wanted: str, found: object) -> InputError:
+    def wrong_value(self, path: str, wanted: str, found: object) -> InputError:
         """Return the error for a key that does not hold what it should."""
         shown = "is missing" if found is None else f"is {str(found)[:80]!r}"
         return InputError(
@@ -143,8 +143,8 @@ def parse_event(
         raise InputError(f"{file}: not a JSON object. Pass GitHub's own event file, unchanged.")
     source = _Payload(payload, file, environ)
     head = _READERS.get(name, _any_head)(source)
-    repository = _repository(source)
-    server_url = _url(environ, "GITHUB_SERVER_URL", "https://github.com")
+    repository = _parse_repository(source)
+    server_url = _parse_url(environ, "GITHUB_SERVER_URL", "https://github.com")
     return Event(
         name=name,
         repository=repository,
@@ -152,33 +152,33 @@ def parse_event(
         pulls=head.pulls,
         is_fork=head.is_fork,
         actor=environ.get("GITHUB_ACTOR", ""),
-        run_url=_run_url(environ, server_url, repository),
-        run_id=_run_id(environ),
+        run_url=_build_run_url(environ, server_url, repository),
+        run_id=_parse_run_id(environ),
         base_branch=head.base_branch,
         source=head.source,
         server_url=server_url,
-        api_url=_url(environ, "GITHUB_API_URL", "https://api.github.com"),
+        api_url=_parse_url(environ, "GITHUB_API_URL", "https://api.github.com"),
     )
 
 
-def _repository(source: _Payload) -> str:
+def _parse_repository(source: _Payload) -> str:
     given = source.environ.get("GITHUB_REPOSITORY", "")
     found = given or source.value("repository.full_name")
     if not isinstance(found, str) or not _REPOSITORY.fullmatch(found):
         if given:
             raise InputError(f"GITHUB_REPOSITORY is {given[:80]!r}: write it as owner/name.")
-        raise source.odd("repository.full_name", "owner/name", found)
+        raise source.wrong_value("repository.full_name", "owner/name", found)
     return found
 
 
-def _url(environ: Mapping[str, str], key: str, default: str) -> str:
+def _parse_url(environ: Mapping[str, str], key: str, default: str) -> str:
     found = (environ.get(key) or default).rstrip("/")
     if not _URL.fullmatch(found):
         raise InputError(f"{key} is {found[:80]!r}: write a whole http or https address.")
     return found
 
 
-def _run_id(environ: Mapping[str, str]) -> int | None:
+def _parse_run_id(environ: Mapping[str, str]) -> int | None:
     run_id = environ.get("GITHUB_RUN_ID", "")
     if not run_id:
         return None
@@ -187,12 +187,12 @@ def _run_id(environ: Mapping[str, str]) -> int | None:
     return int(run_id)
 
 
-def _run_url(environ: Mapping[str, str], server_url: str, repository: str) -> str | None:
-    run_id = _run_id(environ)
+def _build_run_url(environ: Mapping[str, str], server_url: str, repository: str) -> str | None:
+    run_id = _parse_run_id(environ)
     return None if run_id is None else f"{server_url}/{repository}/actions/runs/{run_id}"
 
 
-def _from_fork(source: _Payload, head: str) -> bool:
+def _is_from_fork(source: _Payload, head: str) -> bool:
     """Tell whether the repository at `head` is another one; a deleted fork has none."""
     here = source.value("repository.full_name") or source.environ.get("GITHUB_REPOSITORY")
     return bool(source.value(f"{head}.full_name") != here)
@@ -202,7 +202,7 @@ def _pull_head(source: _Payload) -> _Head:
     return _Head(
         sha=source.sha("pull_request.head.sha"),
         pulls=(source.number("pull_request.number"),),
-        is_fork=_from_fork(source, "pull_request.head.repo"),
+        is_fork=_is_from_fork(source, "pull_request.head.repo"),
         base_branch=source.branch("pull_request.base.ref"),
     )
 
@@ -228,13 +228,13 @@ def _workflow_run_head(source: _Payload) -> _Head:
     sha = source.sha("workflow_run.head_sha")
     listed = source.value("workflow_run.pull_requests")
     if not isinstance(listed, list | tuple):
-        raise source.odd("workflow_run.pull_requests", "a list", listed)
+        raise source.wrong_value("workflow_run.pull_requests", "a list", listed)
     # GitHub lists none for a fork's pull request; the API finds those by their branch.
     return _Head(
         sha=sha,
         pulls=tuple(_listed_pulls(source, listed)) or None,
-        is_fork=_from_fork(source, "workflow_run.head_repository"),
-        base_branch=_base_of_run(source, listed),
+        is_fork=_is_from_fork(source, "workflow_run.head_repository"),
+        base_branch=_find_base_branch(source, listed),
         source=_source_run(source),
     )
 
@@ -257,7 +257,7 @@ def _source_run(source: _Payload) -> SourceRun | None:
     )
 
 
-def _base_of_run(source: _Payload, listed: list[Any] | tuple[Any, ...]) -> str | None:
+def _find_base_branch(source: _Payload, listed: list[Any] | tuple[Any, ...]) -> str | None:
     """Return the branch that a run's results are compared with; None for a fork's."""
     if source.text("workflow_run.event") in _PULL_EVENTS:
         pulls = [one for one in listed if isinstance(one, Mapping)]

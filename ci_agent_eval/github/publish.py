@@ -12,19 +12,24 @@ from dataclasses import dataclass
 from ci_agent_eval.errors import PublishError
 from ci_agent_eval.github.activity import (
     Activity,
-    commands_wanted,
     decide_activity,
-    refusal_reason,
-    why_no_comment,
+    explain_refusal,
+    find_skip_reason,
+    should_emit_commands,
 )
 from ci_agent_eval.github.api import Api, Pull
+from ci_agent_eval.github.api_errors import IssuesDisabledError, NotAllowedError
 from ci_agent_eval.github.check_run import CheckRunContent, publish_check_run
 from ci_agent_eval.github.comment import upsert_comment
 from ci_agent_eval.github.event import Event
-from ci_agent_eval.github.failures import IssuesDisabledError, NotAllowedError
-from ci_agent_eval.github.files import Files, append_outputs, append_step_summary
-from ci_agent_eval.github.plan import Part, Publication, PublishResult, PublishSettings
-from ci_agent_eval.github.waiting import Log
+from ci_agent_eval.github.publication import (
+    Publication,
+    PublishedPart,
+    PublishOptions,
+    PublishResult,
+)
+from ci_agent_eval.github.retries import Log
+from ci_agent_eval.github.runner_files import RunnerFiles, append_outputs, append_step_summary
 from ci_agent_eval.github.writes import Json
 from ci_agent_eval.render.formats.annotations import Annotation
 from ci_agent_eval.render.formats.workflow_commands import render_commands
@@ -35,10 +40,10 @@ Connect = Callable[[], AbstractContextManager[Api]]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class PublishEnvironment:
     """What publishing reaches besides GitHub."""
 
-    files: Files
+    files: RunnerFiles
     log: Log
     """Takes what is worth knowing and stands in no result: waiting, strangers' comments."""
     emit: Callable[[str], None]
@@ -47,13 +52,13 @@ class Surroundings:
     """Yields random words, for delimiters."""
 
 
-def publish(
+def publish_to_github(
     publication: Publication,
     event: Event,
-    settings: PublishSettings,
+    settings: PublishOptions,
     *,
     connect: Connect | None,
-    around: Surroundings,
+    around: PublishEnvironment,
 ) -> PublishResult:
     """Publish everything that is wanted and possible; `connect` is None without a token.
 
@@ -66,7 +71,7 @@ def publish(
         check_run=settings.check_run,
         has_token=connect is not None,
     )
-    result = PublishResult(files=(*files, *_not_done(activity)))
+    result = PublishResult(files=(*files, *_build_skipped_parts(activity)))
     if connect is not None and activity.needs_network:
         with connect() as api:
             target = _Target(api, publication, event, settings, around)
@@ -74,8 +79,8 @@ def publish(
             comments = target.comments(activity)
             check_run = target.check_run() if activity.check_run else None
             result = PublishResult(files, check_run, comments)
-    published = result.check_run is not None and result.check_run.published
-    wanted = commands_wanted(check_run_published=published, in_workflow=settings.in_workflow)
+    published = result.check_run is not None and result.check_run.is_published
+    wanted = should_emit_commands(check_run_published=published, in_workflow=settings.in_workflow)
     if wanted and publication.annotations:
         around.emit(render_commands(publication.annotations))
     if publication.left_out and (wanted or published):
@@ -83,7 +88,7 @@ def publish(
     return result
 
 
-def pulls_of(api: Api, event: Event) -> Sequence[Pull]:
+def find_pulls(api: Api, event: Event) -> Sequence[Pull]:
     """Return the pull requests that an event's commit may be the head of; raises PublishError.
 
     GitHub does not know a fork's commit in this repository, so a fork's pull requests are
@@ -100,13 +105,13 @@ def pulls_of(api: Api, event: Event) -> Sequence[Pull]:
     return [one for one in found if one.head_repository == source.head_repository]
 
 
-def pulls_at_head(api: Api, event: Event) -> list[int]:
+def find_pulls_at_head(api: Api, event: Event) -> list[int]:
     """Return the open pull requests that an event's commit is the head of; raises PublishError."""
-    pulls = [one for one in pulls_of(api, event) if one.is_open]
+    pulls = [one for one in find_pulls(api, event) if one.is_open]
     return sorted(one.number for one in pulls if one.head_sha == event.head_sha)
 
 
-def _write_files(publication: Publication, around: Surroundings) -> tuple[Part, ...]:
+def _write_files(publication: Publication, around: PublishEnvironment) -> tuple[PublishedPart, ...]:
     files, parts = around.files, []
     if files.step_summary is not None and publication.step_summary:
         short = f"### {publication.headline}"
@@ -116,8 +121,10 @@ def _write_files(publication: Publication, around: Surroundings) -> tuple[Part, 
     return tuple(parts)
 
 
-def _not_done(activity: Activity) -> tuple[Part, ...]:
-    return tuple(Part("publishing to GitHub", "skipped", notice) for notice in activity.notices)
+def _build_skipped_parts(activity: Activity) -> tuple[PublishedPart, ...]:
+    return tuple(
+        PublishedPart("publishing to GitHub", "skipped", notice) for notice in activity.notices
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +134,10 @@ class _Target:
     api: Api
     publication: Publication
     event: Event
-    settings: PublishSettings
-    around: Surroundings
+    settings: PublishOptions
+    around: PublishEnvironment
 
-    def check_run(self) -> Part:
+    def check_run(self) -> PublishedPart:
         """Publish the check run."""
         shown = self.publication
         content = CheckRunContent(
@@ -139,13 +146,13 @@ class _Target:
             title=shown.check_title,
             summary=self._safe(shown.check_summary, shown.headline, "check run's summary"),
             conclusion=shown.conclusion,
-            annotations=tuple(annotation_json(one) for one in shown.annotations),
+            annotations=tuple(convert_annotation(one) for one in shown.annotations),
             details_url=self.event.run_url,
         )
         log = self.around.log
         return self._part("check run", lambda: publish_check_run(self.api, content, log))
 
-    def comments(self, activity: Activity) -> tuple[Part, ...]:
+    def comments(self, activity: Activity) -> tuple[PublishedPart, ...]:
         """Publish the comment on every pull request it belongs to."""
         found: list[int] = []
         if activity.look_up_pulls:
@@ -161,7 +168,7 @@ class _Target:
 
     def _pulls(self) -> list[int]:
         """Return the open pull requests that this commit is the head of."""
-        pulls = [one for one in pulls_of(self.api, self.event) if one.is_open]
+        pulls = [one for one in find_pulls(self.api, self.event) if one.is_open]
         heads = [one.number for one in pulls if one.head_sha == self.event.head_sha]
         if not heads:
             self.around.log("notice", "No open pull request has this commit as its head.")
@@ -172,7 +179,7 @@ class _Target:
     def _say_moved_on(self, number: int) -> None:
         self.around.log("notice", f"#{number} has moved on to another commit: no comment there.")
 
-    def _comment_at_head(self, number: int) -> Part | None:
+    def _comment_at_head(self, number: int) -> PublishedPart | None:
         """Publish the comment unless the pull request is at another commit: then return None.
 
         A run that ends late would otherwise overwrite what a newer commit's run has said.
@@ -186,7 +193,7 @@ class _Target:
             return None
         return self._comment(number)
 
-    def _comment(self, number: int) -> Part:
+    def _comment(self, number: int) -> PublishedPart:
         shown = self.publication
         body = self._safe(shown.comment_body, shown.fallback_body, "comment")
         return self._part(
@@ -197,7 +204,7 @@ class _Target:
                 body=body,
                 marker=shown.marker,
                 author=self.settings.comment_author,
-                why_not=lambda ours: why_no_comment(self.settings.comment, shown, ours),
+                why_not=lambda ours: find_skip_reason(self.settings.comment, shown, ours),
                 log=self.around.log,
             ),
         )
@@ -215,22 +222,22 @@ class _Target:
         )
         return otherwise
 
-    def _part(self, name: str, act: Callable[[], Part]) -> Part:
+    def _part(self, name: str, act: Callable[[], PublishedPart]) -> PublishedPart:
         try:
             return act()
         except PublishError as error:
             return self._refused(name, error)
 
-    def _refused(self, name: str, error: PublishError) -> Part:
+    def _refused(self, name: str, error: PublishError) -> PublishedPart:
         """Tell what this run cannot help from what failed."""
         if isinstance(error, NotAllowedError):
-            reason = refusal_reason(self.event, error.permission) if error.permission else ""
-            return Part(name, "skipped", f"{error} {reason}".rstrip())
+            reason = explain_refusal(self.event, error.permission) if error.permission else ""
+            return PublishedPart(name, "skipped", f"{error} {reason}".rstrip())
         skipped = isinstance(error, IssuesDisabledError)
-        return Part(name, "skipped" if skipped else "failed", str(error))
+        return PublishedPart(name, "skipped" if skipped else "failed", str(error))
 
 
-def annotation_json(annotation: Annotation) -> Json:
+def convert_annotation(annotation: Annotation) -> Json:
     """Return an annotation as GitHub's API takes it."""
     shown: dict[str, str | int] = {
         "path": annotation.path,

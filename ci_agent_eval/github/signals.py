@@ -37,7 +37,7 @@ class Terminated(BaseException):
 
 
 @contextmanager
-def terminations_raised(*, grace_s: float = GRACE_S) -> Iterator[None]:
+def raise_on_termination(*, grace_s: float = GRACE_S) -> Iterator[None]:
     """Turn the first SIGINT, SIGTERM or SIGHUP into Terminated, wherever the program stands.
 
     Later ones change nothing: whoever tidies up has `grace_s` seconds, and then Terminated is
@@ -47,8 +47,8 @@ def terminations_raised(*, grace_s: float = GRACE_S) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handle = _handler(grace_s)
-    with _handled(dict.fromkeys((*_ENDING, _TIME_IS_UP), handle)):
+    handle = _build_handler(grace_s)
+    with _install_handlers(dict.fromkeys((*_ENDING, _TIME_IS_UP), handle)):
         try:
             yield
         finally:
@@ -58,7 +58,7 @@ def terminations_raised(*, grace_s: float = GRACE_S) -> Iterator[None]:
 _Handler = Callable[[int, FrameType | None], None]
 
 
-def _handler(grace_s: float) -> _Handler:
+def _build_handler(grace_s: float) -> _Handler:
     """Return what is done about each signal; it remembers the first."""
     first: list[int] = []
 
@@ -74,7 +74,7 @@ def _handler(grace_s: float) -> _Handler:
 
 
 @contextmanager
-def _handled(handlers: dict[signal.Signals, _Handler]) -> Iterator[None]:
+def _install_handlers(handlers: dict[signal.Signals, _Handler]) -> Iterator[None]:
     """Set handlers, and put back what was there; leave alone what is ignored or not Python's."""
     found = {number: signal.getsignal(number) for number in handlers}
     before = {number: old for number, old in found.items() if old not in {None, signal.SIG_IGN}}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ci_agent_eval.github.failures import Purpose
+from ci_agent_eval.github.api_errors import Purpose
 
 Json = Mapping[str, Any]
 

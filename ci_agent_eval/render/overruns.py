@@ -9,8 +9,8 @@ from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.contract.budget_kinds import (
     BUDGET_KINDS,
     SUITE_BUDGET_KINDS,
+    BudgetFormat,
     BudgetKind,
-    Format,
     SuiteBudgetKind,
 )
 from ci_agent_eval.contract.measurement import BudgetViolation
@@ -65,7 +65,7 @@ _KINDS: dict[str, BudgetKind | SuiteBudgetKind] = {
     **{kind.name: kind for kind in SUITE_BUDGET_KINDS},
 }
 
-_WRITERS: dict[Format, tuple[Callable[[float, int], str], int]] = {
+_WRITERS: dict[BudgetFormat, tuple[Callable[[float, int], str], int]] = {
     "count": (numbers.amount, numbers.SIGNIFICANT),
     "money": (numbers.money, numbers.SIGNIFICANT),
     "milliseconds": (numbers.milliseconds, 1),

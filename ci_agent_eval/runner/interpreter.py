@@ -50,7 +50,7 @@ class Interpreter:
         """Whether the plugin is installed, so that pytest finds it by its entry point."""
         return self.packages["ci-agent-eval"] is not None
 
-    def must_run_suites(self) -> None:
+    def require_suite_support(self) -> None:
         """Raise InputError, saying what to install, where a suite cannot run."""
         if self.version < MIN_PYTHON:
             raise InputError(
@@ -63,25 +63,25 @@ class Interpreter:
                     f"{self.python} has no {name}; install ci-agent-eval[pytest] there"
                 )
         for name, oldest in (("pytest", MIN_PYTEST), ("pydantic", MIN_PYDANTIC)):
-            if self.version_of(name) < (oldest,):
+            if self.get_version(name) < (oldest,):
                 raise InputError(
                     f"{self.python} has {name} {self.packages[name]}; "
                     f"the plugin needs {oldest} or newer: upgrade it"
                 )
 
-    def version_of(self, package: str) -> tuple[int, ...]:
+    def get_version(self, package: str) -> tuple[int, ...]:
         """Return the leading numbers of an installed package's version, such as (8, 4)."""
         found = re.match(r"\d+(?:\.\d+)*", self.packages[package] or "")
         return tuple(map(int, found[0].split("."))) if found else ()
 
 
-def probe(python: str, environ: Mapping[str, str]) -> Interpreter:
+def inspect_interpreter(python: str, environ: Mapping[str, str]) -> Interpreter:
     """Ask an interpreter what it has; our own is not started for it.
 
     Raises InputError where it cannot be started.
     """
     if Path(python) == Path(sys.executable):
-        packages = {name: _version(name) for name in PACKAGES}
+        packages = {name: _find_version(name) for name in PACKAGES}
         return Interpreter(python, sys.version_info[:2], packages)
     try:
         done = subprocess.run(
@@ -100,7 +100,7 @@ def probe(python: str, environ: Mapping[str, str]) -> Interpreter:
         ) from None
 
 
-def _version(name: str) -> str | None:
+def _find_version(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -114,7 +114,7 @@ def _first_line(error: Exception) -> str:
 
 
 @contextmanager
-def plugin_path(interpreter: Interpreter) -> Iterator[tuple[str, Path | None]]:
+def provide_plugin(interpreter: Interpreter) -> Iterator[tuple[str, Path | None]]:
     """Yield the plugin's name for `-p`, and the folder it needs on PYTHONPATH, if any.
 
     An installed plugin is named by its entry point, so that pytest does not load it twice.

@@ -120,7 +120,7 @@ class Child:
             return
 
 
-def start(
+def start_child(
     arguments: Sequence[str], environ: Mapping[str, str], cwd: Path | None, grace_s: float
 ) -> Child:
     """Start a child in a process group of its own, without input."""
@@ -139,7 +139,7 @@ def start(
 
 
 @contextmanager
-def signals_forwarded() -> Iterator[Callable[[Child], None]]:
+def forward_signals() -> Iterator[Callable[[Child], None]]:
     """Hand SIGINT and SIGTERM to the child given to the yielded function.
 
     A signal that comes before the child is there reaches it as soon as it is. Outside the

@@ -12,7 +12,7 @@ from ci_agent_eval.storage.regular_file import open_regular
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunProgress:
     """What has ended so far."""
 
     finished: int = 0
@@ -33,18 +33,18 @@ class JournalTail:
     _ended: dict[tuple[str, str, int, int], EpisodeRecord] = field(default_factory=dict)
     _selected: int | None = None
 
-    def progress(self) -> Progress:
+    def progress(self) -> RunProgress:
         """Return how far the run is now."""
         for journal in sorted((self.report_dir / JOURNAL_DIR).glob("*.jsonl")):
             self._read(journal)
         episodes = self._ended.values()
-        return Progress(
+        return RunProgress(
             finished=len(episodes),
             selected=self._count_selected(),
             failed=sum(1 for episode in episodes if episode.outcome == "failed"),
             errors=sum(1 for episode in episodes if episode.outcome == "error"),
             violations=sum(len(episode.violations) for episode in episodes),
-            cost_usd=math.fsum(_cost(episode) for episode in episodes),
+            cost_usd=math.fsum(_sum_cost(episode) for episode in episodes),
         )
 
     def _read(self, journal: Path) -> None:
@@ -77,6 +77,6 @@ class JournalTail:
         return self._selected
 
 
-def _cost(episode: EpisodeRecord) -> float:
+def _sum_cost(episode: EpisodeRecord) -> float:
     beside = [used.cost_usd for used in (episode.judge, episode.simulated_user) if used]
     return math.fsum(cost for cost in (episode.cost_usd, *beside) if cost is not None)

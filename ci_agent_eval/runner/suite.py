@@ -25,9 +25,9 @@ from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.results import JUNIT_NAME, ScenarioListing
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
-from ci_agent_eval.runner.interpreter import Interpreter, plugin_path, probe
-from ci_agent_eval.runner.process import MAX_LINE, Child, signals_forwarded, start
-from ci_agent_eval.runner.progress import JournalTail, Progress
+from ci_agent_eval.runner.interpreter import Interpreter, inspect_interpreter, provide_plugin
+from ci_agent_eval.runner.process import MAX_LINE, Child, forward_signals, start_child
+from ci_agent_eval.runner.progress import JournalTail, RunProgress
 from ci_agent_eval.storage.regular_file import open_regular_text, replace_file
 from ci_agent_eval.storage.run_folder import ReportFolder
 
@@ -49,7 +49,7 @@ GitHub's runner."""
 _INPUT = "INPUT_"
 """Beginning of the variables that hold an action's inputs, the token among them."""
 
-_RUNS_NOTHING = frozenset(
+_LISTING_OPTIONS = frozenset(
     {
         *("--collect-only", "--collectonly", "--co", "--help", "-h", "--version", "-V", "-VV"),
         *("--fixtures", "--funcargs", "--fixtures-per-test", "--markers", "--cache-show"),
@@ -69,7 +69,7 @@ GRACE_SECONDS = 10.0
 """What an interrupted suite has for its teardown; GitHub's runner itself gives 7.5 s."""
 
 
-def suite_environ(environ: Mapping[str, str]) -> dict[str, str]:
+def filter_suite_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that a suite, or a command that sets it up, gets to see."""
     return {
         name: value
@@ -119,7 +119,7 @@ class SuiteRun:
     """The signal that reached this program and was passed on."""
     killed_by: signal.Signals | None = None
     """The signal that ended the suite's process."""
-    progress: Progress = field(default_factory=Progress)
+    progress: RunProgress = field(default_factory=RunProgress)
     usage_error: str | None = None
     """What pytest said of an argument or path that it could not use."""
     only: str | None = None
@@ -131,7 +131,7 @@ def run_suite(
     *,
     environ: Mapping[str, str],
     emit: Callable[[str], None],
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[RunProgress], None] | None = None,
     grace_s: float = GRACE_SECONDS,
 ) -> SuiteRun:
     """Run the suite and return how it ended; both callbacks run on the caller's thread.
@@ -143,27 +143,31 @@ def run_suite(
     environ = {**environ, **command.environ}
     redactor = Redactor.from_environ(environ)
     suite = _Suite.of(command, environ)
-    _clear(command.report_dir)
+    _clear_report_folder(command.report_dir)
     last: deque[str] = deque(maxlen=_LAST_LINES)
 
     def remember(line: str) -> None:
         last.append(line)
         emit(line)
 
-    version = suite.interpreter.version_of("pytest")
-    with suite.started(lambda plugin: suite_arguments(command, plugin, version), grace_s) as child:
-        progress = _watch(child, redactor, JournalTail(command.report_dir), remember, on_progress)
+    version = suite.interpreter.get_version("pytest")
+    with suite.started(
+        lambda plugin: build_suite_command(command, plugin, version), grace_s
+    ) as child:
+        progress = _watch_child(
+            child, redactor, JournalTail(command.report_dir), remember, on_progress
+        )
     redact_xml(command.report_dir / JUNIT_NAME, redactor)
     run = replace(
-        _result(child, progress),
-        usage_error=_usage_error(last) if child.process.returncode == _MISUSED else None,
-        only=runs_nothing(command.all_args),
+        _build_result(child, progress),
+        usage_error=_find_usage_error(last) if child.process.returncode == _MISUSED else None,
+        only=find_listing_option(command.all_args),
     )
     ReportFolder(command.report_dir).note_process_status(run.exit_status)
     return run
 
 
-def _usage_error(lines: Iterable[str]) -> str | None:
+def _find_usage_error(lines: Iterable[str]) -> str | None:
     """Return pytest's own sentence; None where something else ended it, such as a conftest.py."""
     found = [match["sentence"].strip() for match in map(_USAGE_ERROR.match, lines) if match]
     return "; ".join(found) or None
@@ -187,7 +191,7 @@ def list_scenarios(
     with TemporaryDirectory(prefix="agent-eval-") as folder:
         file = Path(folder) / "scenarios.json"
         with suite.started(
-            lambda plugin: _listing_arguments(command, plugin, file), grace_s
+            lambda plugin: _build_listing_command(command, plugin, file), grace_s
         ) as run:
             lines = list(redactor.lines(filter(None, run.lines(PROGRESS_SECONDS))))
         status = run.process.returncode
@@ -224,24 +228,26 @@ class _Suite:
     @classmethod
     def of(cls, command: SuiteCommand, environ: Mapping[str, str]) -> _Suite:
         """Ask the interpreter; raises InputError where it cannot run the suite."""
-        for_suite = suite_environ(environ)
-        interpreter = probe(command.python, for_suite)
-        interpreter.must_run_suites()
+        for_suite = filter_suite_environ(environ)
+        interpreter = inspect_interpreter(command.python, for_suite)
+        interpreter.require_suite_support()
         return cls(interpreter, for_suite, command.cwd)
 
     @contextmanager
     def started(self, arguments: Callable[[str], list[str]], grace_s: float) -> Iterator[Child]:
         """Start pytest, and stop it at the end if need be; `arguments` takes the plugin's name."""
         with ExitStack() as stack:
-            adopt = stack.enter_context(signals_forwarded())
-            plugin, lent = stack.enter_context(plugin_path(self.interpreter))
-            child = start(arguments(plugin), _with_path(self.environ, lent), self.cwd, grace_s)
+            adopt = stack.enter_context(forward_signals())
+            plugin, lent = stack.enter_context(provide_plugin(self.interpreter))
+            child = start_child(
+                arguments(plugin), _extend_pythonpath(self.environ, lent), self.cwd, grace_s
+            )
             stack.callback(child.stop)
             adopt(child)
             yield child
 
 
-def suite_arguments(
+def build_suite_command(
     command: SuiteCommand, plugin: str, pytest_version: tuple[int, ...]
 ) -> list[str]:
     """Return the argument list; paths stand last, behind `--`, so that none is an option.
@@ -253,8 +259,8 @@ def suite_arguments(
     """
     report_dir = command.report_dir.absolute()
     ours = ["--episode-watched", f"--episode-report-dir={report_dir}"]
-    ours += [f"--override-ini={setting}" for setting in _explanation(pytest_version)]
-    if runs_nothing(command.all_args) is None:
+    ours += [f"--override-ini={setting}" for setting in _select_assertion_settings(pytest_version)]
+    if find_listing_option(command.all_args) is None:
         # pytest would write the file all the same, of a run that was none.
         ours.append(f"--junit-xml={report_dir / JUNIT_NAME}")
     if command.shard is not None:
@@ -263,20 +269,22 @@ def suite_arguments(
         ours.append(f"--episode-suite={command.suite}")
     if command.commit is not None:
         ours.append(f"--episode-commit={command.commit}")
-    return _pytest(command, plugin, before=_budget_options(command.budgets), behind=ours)
+    return _build_pytest_command(
+        command, plugin, before=_budget_options(command.budgets), behind=ours
+    )
 
 
-def _listing_arguments(command: SuiteCommand, plugin: str, listing: Path) -> list[str]:
+def _build_listing_command(command: SuiteCommand, plugin: str, listing: Path) -> list[str]:
     ours = ("--collect-only", "-q", f"--episode-list={listing}")
-    return _pytest(command, plugin, before=(), behind=ours)
+    return _build_pytest_command(command, plugin, before=(), behind=ours)
 
 
-def _pytest(
+def _build_pytest_command(
     command: SuiteCommand, plugin: str, *, before: Iterable[str], behind: Iterable[str]
 ) -> list[str]:
     """Return pytest's arguments, with ours before and behind the options of the user."""
-    suite_options, suite_paths = _parted(command.suite_args)
-    options, paths = _parted(command.pytest_args)
+    suite_options, suite_paths = _split_paths(command.suite_args)
+    options, paths = _split_paths(command.pytest_args)
     asked = [*paths, *command.paths]
     told = f"--episode-asked={json.dumps([*options, '--', *asked])}"
     program = (command.python, "-u", "-m", "pytest", "-p", plugin)
@@ -284,7 +292,7 @@ def _pytest(
     return [*program, *before, *suite_options, *options, "--eval", *behind, told, "--", *named]
 
 
-def _explanation(pytest_version: tuple[int, ...]) -> Sequence[str]:
+def _select_assertion_settings(pytest_version: tuple[int, ...]) -> Sequence[str]:
     """Return the settings with which pytest explains a failed assertion alike everywhere.
 
     By itself it explains more where `CI` is set, or with `-vv`; older versions do so unless they
@@ -303,7 +311,7 @@ def _budget_options(budgets: SuiteBudgets) -> Iterator[str]:
             yield f"--{kind.name.replace('_', '-')}={limit}"
 
 
-def _parted(pytest_args: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+def _split_paths(pytest_args: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Part the arguments at their `--`, behind which everything is a path."""
     if "--" not in pytest_args:
         return pytest_args, ()
@@ -311,12 +319,12 @@ def _parted(pytest_args: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     return pytest_args[:at], pytest_args[at + 1 :]
 
 
-def runs_nothing(pytest_args: Sequence[str]) -> str | None:
+def find_listing_option(pytest_args: Sequence[str]) -> str | None:
     """Return the argument with which pytest only lists or prints something; None for none."""
-    return next((argument for argument in pytest_args if argument in _RUNS_NOTHING), None)
+    return next((argument for argument in pytest_args if argument in _LISTING_OPTIONS), None)
 
 
-def _clear(report_dir: Path) -> None:
+def _clear_report_folder(report_dir: Path) -> None:
     """Remove a former run's files, so that none of them is taken for this run's."""
     try:
         ReportFolder(report_dir).clear(with_junit=True)
@@ -326,22 +334,22 @@ def _clear(report_dir: Path) -> None:
         ) from None
 
 
-def _with_path(environ: Mapping[str, str], lent: Path | None) -> Mapping[str, str]:
+def _extend_pythonpath(environ: Mapping[str, str], lent: Path | None) -> Mapping[str, str]:
     if lent is None:
         return environ
     known = environ.get("PYTHONPATH")
     return {**environ, "PYTHONPATH": f"{lent}{os.pathsep}{known}" if known else str(lent)}
 
 
-def _watch(
+def _watch_child(
     child: Child,
     redactor: Redactor,
     tail: JournalTail,
     emit: Callable[[str], None],
-    on_progress: Callable[[Progress], None] | None,
-) -> Progress:
+    on_progress: Callable[[RunProgress], None] | None,
+) -> RunProgress:
     """Hand on lines and progress until the child has ended; return the last progress."""
-    shown = Progress()
+    shown = RunProgress()
     next_look = 0.0
 
     def look() -> None:
@@ -366,7 +374,7 @@ def _watch(
     return shown
 
 
-def _result(child: Child, progress: Progress) -> SuiteRun:
+def _build_result(child: Child, progress: RunProgress) -> SuiteRun:
     status = child.process.returncode
     killed_by = signal.Signals(-status) if status < 0 else None
     return SuiteRun(
@@ -387,9 +395,9 @@ def redact_xml(path: Path, redactor: Redactor) -> None:
     except OSError:
         return
     with source, replace_file(path) as target:
-        target.writelines(redactor.xml_lines(_parts(source)))
+        target.writelines(redactor.xml_lines(_iter_chunks(source)))
 
 
-def _parts(file: IO[str]) -> Iterator[str]:
+def _iter_chunks(file: IO[str]) -> Iterator[str]:
     while line := file.readline(MAX_LINE):
         yield line

@@ -16,10 +16,10 @@ from ci_agent_eval.contract.results import Results, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.results.load import load_results
-from ci_agent_eval.runner import Progress, SuiteCommand, SuiteRun, run_suite
-from ci_agent_eval.runner.interpreter import Interpreter, plugin_path, probe
+from ci_agent_eval.runner import RunProgress, SuiteCommand, SuiteRun, run_suite
+from ci_agent_eval.runner.interpreter import Interpreter, inspect_interpreter, provide_plugin
 from ci_agent_eval.runner.progress import JournalTail
-from ci_agent_eval.runner.suite import redact_xml, suite_arguments
+from ci_agent_eval.runner.suite import build_suite_command, redact_xml
 
 SUITE = """
 def test_one(episode):
@@ -90,7 +90,7 @@ def run(tmp_path, environ):
 
 def test_a_run_leaves_its_files_and_says_how_it_went(run):
     ran = run(suite="desk")
-    last = Progress(finished=3, selected=3, failed=1, errors=1, violations=1, cost_usd=0.5)
+    last = RunProgress(finished=3, selected=3, failed=1, errors=1, violations=1, cost_usd=0.5)
     assert ran == SuiteRun(exit_status=1, progress=last)
     assert run.progress[-1] == last
     assert run.results.suite == "desk"
@@ -135,7 +135,7 @@ def test_two(episode):
 
     ran = run(tests=tests, on_line=look, pytest_args=[*QUIET, "-s"])
     assert ran.exit_status == 0
-    assert Progress(finished=1, selected=2) in run.progress
+    assert RunProgress(finished=1, selected=2) in run.progress
 
 
 def test_the_suite_gets_the_environment_without_tokens_and_inputs_of_the_reporter(run):
@@ -185,7 +185,7 @@ def test_a_former_runs_files_are_gone_even_if_pytest_never_starts(run):
 
 
 def test_paths_are_never_options(run, tmp_path):
-    arguments = suite_arguments(SuiteCommand(tmp_path, ["--exitfirst"]), "plugin", (9, 2))
+    arguments = build_suite_command(SuiteCommand(tmp_path, ["--exitfirst"]), "plugin", (9, 2))
     assert arguments[-2:] == ["--", "--exitfirst"]
 
 
@@ -198,7 +198,7 @@ def test_a_run_is_stopped_at_the_hard_budgets_of_its_suite_unless_the_user_says_
         }
     )
     command = SuiteCommand(tmp_path, ["."], ["--total-cost-usd=9"], budgets=budgets)
-    arguments = suite_arguments(command, "plugin", (9, 2))
+    arguments = build_suite_command(command, "plugin", (9, 2))
     given = [argument for argument in arguments if argument.startswith("--total")]
     # Of an option that is given twice the last one counts.
     assert given == ["--total-cost-usd=0.25", "--total-tokens=1000", "--total-cost-usd=9"]
@@ -216,7 +216,7 @@ def test_a_run_is_stopped_at_the_hard_budgets_of_its_suite_unless_the_user_says_
 )
 def test_our_options_stand_behind_the_users_and_before_paths(tmp_path, version, explained):
     users = ["--junitxml=other.xml", "-q", "--", "tests/test_a.py"]
-    arguments = suite_arguments(
+    arguments = build_suite_command(
         SuiteCommand(tmp_path, ["."], users, suite="desk"), "plugin", version
     )
     assert arguments[6:] == [
@@ -233,7 +233,7 @@ def test_what_defines_the_suite_is_not_asked_of_the_run(tmp_path):
     command = SuiteCommand(
         tmp_path, suite_paths=["tests"], suite_args=["-m", "fast"], pytest_args=["-k", "x"]
     )
-    arguments = suite_arguments(command, "plugin", (9, 2))
+    arguments = build_suite_command(command, "plugin", (9, 2))
     assert arguments[6:10] == ["-m", "fast", "-k", "x"]
     assert arguments[-3:] == ['--episode-asked=["-k", "x", "--"]', "--", "tests"]
 
@@ -420,9 +420,9 @@ def bare_venv(tmp_path_factory) -> str:
 
 
 def test_an_interpreter_without_the_plugin_is_lent_it_and_nothing_else(run, bare_venv, environ):
-    interpreter = probe(bare_venv, environ)
+    interpreter = inspect_interpreter(bare_venv, environ)
     assert not interpreter.has_plugin
-    with plugin_path(interpreter) as (name, lent):
+    with provide_plugin(interpreter) as (name, lent):
         assert name == "ci_agent_eval.pytest_plugin"
         assert lent is not None
         assert [path.name for path in lent.iterdir()] == ["ci_agent_eval"]
@@ -437,7 +437,7 @@ def test_an_interpreter_without_the_plugin_is_lent_it_and_nothing_else(run, bare
 
 
 def test_ones_own_interpreter_is_not_started_to_be_asked(environ):
-    assert probe(sys.executable, environ).packages["pytest"] == pytest.__version__
+    assert inspect_interpreter(sys.executable, environ).packages["pytest"] == pytest.__version__
 
 
 @pytest.mark.parametrize("autoload", ["", "1"])
@@ -459,7 +459,7 @@ def test_an_installed_plugin_is_loaded_once_with_and_without_autoload(run, autol
 def test_an_interpreter_that_cannot_run_suites_says_why(version, packages, sentence):
     all_packages = {"ci-agent-eval": None, "pytest": "9.0", "pydantic": "2.12", **packages}
     with pytest.raises(InputError) as raised:
-        Interpreter("/venv/bin/python", version, all_packages).must_run_suites()
+        Interpreter("/venv/bin/python", version, all_packages).require_suite_support()
     assert sentence in str(raised.value)
 
 
@@ -474,10 +474,10 @@ def test_a_half_written_line_is_counted_when_it_is_whole(tmp_path):
     journal.parent.mkdir()
     tail = JournalTail(tmp_path)
     journal.write_text(line[:20])
-    assert tail.progress() == Progress()
+    assert tail.progress() == RunProgress()
     journal.write_text(line + "{broken\n")
-    assert tail.progress() == Progress(finished=1, failed=1)
-    assert tail.progress() == Progress(finished=1, failed=1)
+    assert tail.progress() == RunProgress(finished=1, failed=1)
+    assert tail.progress() == RunProgress(finished=1, failed=1)
 
 
 @pytest.mark.parametrize("name", ["session.json", "episodes/main.jsonl"])
@@ -486,10 +486,10 @@ def test_progress_waits_for_no_pipe_and_follows_no_link(tmp_path, name):
     (tmp_path / "elsewhere").write_text(line)
     (tmp_path / "episodes").mkdir()
     os.mkfifo(tmp_path / name)
-    assert JournalTail(tmp_path).progress() == Progress()
+    assert JournalTail(tmp_path).progress() == RunProgress()
     (tmp_path / name).unlink()
     (tmp_path / name).symlink_to(tmp_path / "elsewhere")
-    assert JournalTail(tmp_path).progress() == Progress()
+    assert JournalTail(tmp_path).progress() == RunProgress()
 
 
 def test_redacting_touches_only_regular_files_and_keeps_who_may_read_them(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.app.report_publication import outputs_of
+from ci_agent_eval.app.report_publication import build_outputs
 from ci_agent_eval.config.inputs import ACTION_INPUTS
 from ci_agent_eval.config.options import OPTIONS
 from scripts import reference
@@ -36,7 +36,7 @@ def test_the_inputs_are_those_the_code_reads():
 
 
 def test_the_outputs_are_those_the_code_sets(tmp_path):
-    assert set(section("outputs")) == set(outputs_of(report(episode()), tmp_path)) | ADDRESSES
+    assert set(section("outputs")) == set(build_outputs(report(episode()), tmp_path)) | ADDRESSES
 
 
 def test_action_yml_and_the_reference_page_are_generated_from_the_tables():
@@ -51,7 +51,7 @@ def test_action_yml_and_the_reference_page_are_generated_from_the_tables():
 )
 def test_what_evaluations_came_to_is_an_output(tmp_path, passed, score):
     runs = [evaluated("a", *passed)] if passed else []
-    found = outputs_of(report(episode(), *runs), tmp_path)
+    found = build_outputs(report(episode(), *runs), tmp_path)
     whole = str(int(all(passed) and bool(passed)))
     assert (found["conversations"], found["conversations-passed"]) == (str(len(runs)), whole)
     assert found["average-score"] == score

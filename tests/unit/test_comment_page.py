@@ -10,8 +10,8 @@ from typing import get_args
 import pytest
 
 from ci_agent_eval.config.options import OPTIONS
-from ci_agent_eval.config.settings import ACKNOWLEDGED_NAME, load_agreed, load_settings
-from ci_agent_eval.github.plan import CommentMode
+from ci_agent_eval.config.settings import ACKNOWLEDGED_NAME, load_settings, load_waivers
+from ci_agent_eval.github.publication import CommentMode
 from ci_agent_eval.render import sentences
 from ci_agent_eval.results import shards
 
@@ -33,7 +33,7 @@ def test_the_agreements_of_the_page_are_read(tmp_path):
     settings = load_settings(root=tmp_path, environ={}, flags={})
     last = dt.date(2026, 1, 31)
     for day, expired in ((last, False), (last + dt.timedelta(1), True)):
-        agreed = load_agreed(tmp_path, settings, day)
+        agreed = load_waivers(tmp_path, settings, day)
         assert [one.expired for one in (*agreed.quarantine, *agreed.acknowledged)] == [expired] * 2
     assert agreed.quarantine[0].covers("refund_over_limit", "gpt-5")
 

@@ -20,7 +20,7 @@ import click
 from ci_agent_eval import __version__
 from ci_agent_eval.app.cli.experiments import experiments
 from ci_agent_eval.app.cli.scenarios import scenarios
-from ci_agent_eval.app.cli.settings_options import settings_options
+from ci_agent_eval.app.cli.settings_options import add_settings_options
 from ci_agent_eval.app.cli.steer import steer
 from ci_agent_eval.app.progress import ProgressLine
 from ci_agent_eval.errors import AgentEvalError
@@ -59,38 +59,43 @@ def _load_settings(config: Path | None, flags: Mapping[str, object]) -> Settings
     return load_settings(root=Path.cwd(), environ=os.environ, flags=named, config=config)
 
 
-def _today() -> dt.date:
+def _get_today() -> dt.date:
     """Return the day in UTC, whatever the zone of the machine."""
     return dt.datetime.now(dt.UTC).date()
 
 
-def _job(config: Path | None, flags: Mapping[str, object]) -> Job:
+def _build_job(config: Path | None, flags: Mapping[str, object]) -> Job:
     from ci_agent_eval.app.pipeline import Job
-    from ci_agent_eval.config.settings import load_agreed, load_manifest
+    from ci_agent_eval.config.settings import load_manifest, load_waivers
 
     settings, root = _load_settings(config, flags), Path.cwd()
-    agreed = load_agreed(root, settings, _today(), config)
+    agreed = load_waivers(root, settings, _get_today(), config)
     manifest = load_manifest(root, settings)
     return Job(
-        settings, root=root, environ=os.environ, links=_links(), agreed=agreed, manifest=manifest
+        settings,
+        root=root,
+        environ=os.environ,
+        links=_build_links(),
+        waivers=agreed,
+        manifest=manifest,
     )
 
 
-def _links() -> Links:
+def _build_links() -> Links:
     """Return where links lead: into the repository inside a workflow, nowhere on a laptop."""
     from ci_agent_eval.render.links import Links
 
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return Links()
-    from ci_agent_eval.app.report_publication import links_of
-    from ci_agent_eval.github.files import load_event
+    from ci_agent_eval.app.report_publication import build_links
+    from ci_agent_eval.github.runner_files import load_event
 
-    return links_of(load_event(os.environ))
+    return build_links(load_event(os.environ))
 
 
 @cli.command(epilog=EXIT_CODES)
 @click.argument("paths", nargs=-1)
-@settings_options(publishing=False)
+@add_settings_options(publishing=False)
 @click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
 @click.option(
     "--shard", help="Run one part of the suite, such as 2/4; all parts are reported later."
@@ -113,20 +118,20 @@ def run(
 
     Everything after -- goes to pytest as it is. The exit code is the gate's, not pytest's.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
-    from ci_agent_eval.app.action import commands_stopped, suite_python
+    from ci_agent_eval.app.action import find_suite_python, stop_workflow_commands
     from ci_agent_eval.app.pipeline import run_and_report
     from ci_agent_eval.errors import InputError
     from ci_agent_eval.storage.sharding import normalize_shard
 
-    job = _job(config, flags)
+    job = _build_job(config, flags)
     progress = ProgressLine(sys.stdout, sys.stderr)
-    with commands_stopped(os.environ, progress.echo):
+    with stop_workflow_commands(os.environ, progress.echo):
         suite, built = run_and_report(
             job,
             paths=paths,
             pytest_args=pytest_args,
             shard=normalize_shard(shard, "option --shard"),
-            python=python or suite_python(os.environ),
+            python=python or find_suite_python(os.environ),
             echo=progress.echo,
             on_progress=progress.show,
         )
@@ -155,7 +160,7 @@ def run(
     default="text",
     help="What to print.",
 )
-@settings_options(publishing=False)
+@add_settings_options(publishing=False)
 def report(
     results: tuple[str, ...],
     junit: tuple[str, ...],
@@ -171,7 +176,7 @@ def report(
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.pipeline import report_files
 
-    job = _job(config, flags)
+    job = _build_job(config, flags)
     built = report_files(
         job, results=results or job.settings.results, junit=junit or job.settings.junit
     )
@@ -192,7 +197,7 @@ def report(
     default="text",
     help="What to print.",
 )
-@settings_options(
+@add_settings_options(
     publishing=False,
     without=("report-dir", "formats", "baseline", "baseline-artifact", "scenario-manifest"),
 )
@@ -207,7 +212,7 @@ def compare(base: str, results: str, format_: str, config: Path | None, **flags:
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.pipeline import compare_files
 
-    job = _job(config, flags)
+    job = _build_job(config, flags)
     built = compare_files(job, base=base, results=(results,))
     _print_report(built, format_, job.links)
     return 0 if built.passed else 1
@@ -246,7 +251,7 @@ def _wants_color() -> bool:
 
 @cli.command(epilog=EXIT_CODES)
 @click.argument("report_dir", type=click.Path(path_type=Path), default="agent-eval-report")
-@settings_options(publishing=True)
+@add_settings_options(publishing=True)
 @click.option("--dry-run", is_flag=True, help="Print the requests, send nothing.")
 def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: object) -> int:
     """Publish the report in REPORT_DIR to GitHub: comment, check run, step summary, outputs.
@@ -254,17 +259,17 @@ def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: ob
     The token is read from GITHUB_TOKEN, the rest from what GitHub's runner sets. The exit
     code is the gate's, or 3 if what was asked for could not be published.
     """
-    from ci_agent_eval.app.action import exit_code
+    from ci_agent_eval.app.action import compute_exit_code
     from ci_agent_eval.app.report_folder import load_report, require_commit, require_whole_suite
-    from ci_agent_eval.app.report_publication import announce
-    from ci_agent_eval.github.files import load_event
+    from ci_agent_eval.app.report_publication import publish_report
+    from ci_agent_eval.github.runner_files import load_event
 
     settings = _load_settings(config, flags)
     built = load_report(report_dir)
     event = load_event(os.environ)
     require_commit(built, event.head_sha, report_dir)
     require_whole_suite(built, report_dir)
-    result = announce(
+    result = publish_report(
         built,
         event,
         settings.model_copy(update={"suite": built.summary.suite}),
@@ -274,7 +279,7 @@ def publish(report_dir: Path, config: Path | None, *, dry_run: bool, **flags: ob
         echo=click.echo,
         dry_run=dry_run,
     )
-    return exit_code(built, result)
+    return compute_exit_code(built, result)
 
 
 @cli.command()
@@ -310,7 +315,7 @@ def action() -> int:
     progress = ProgressLine(sys.stdout, sys.stderr)
     return run_action(
         os.environ,
-        today=_today(),
+        today=_get_today(),
         echo=progress.echo,
         on_progress=progress.show,
     )
@@ -338,10 +343,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         click.echo(f"agent-eval: ended by {error}. {notes}".rstrip(), err=True)
         return error.exit_code
     except AgentEvalError as error:
-        _complain(str(error))
+        _print_error(str(error))
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the boundary: nothing ends in a traceback by default
-        return _unexpected(error)
+        return _handle_unexpected(error)
     return int(status or 0)
 
 
@@ -353,7 +358,7 @@ def _split_at_dashes(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     return list(argv[:at]), tuple(argv[at + 1 :])
 
 
-def _complain(sentence: str) -> None:
+def _print_error(sentence: str) -> None:
     """Say it on stderr; inside a workflow as a command, so that it is seen on the run's page."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
         from ci_agent_eval.render.formats.workflow_commands import workflow_command
@@ -362,10 +367,10 @@ def _complain(sentence: str) -> None:
     click.echo(f"agent-eval: {sentence}", err=True)
 
 
-def _unexpected(error: Exception) -> int:
+def _handle_unexpected(error: Exception) -> int:
     if os.environ.get("AGENT_EVAL_DEBUG"):
         raise error
-    _complain(
+    _print_error(
         f"unexpected {type(error).__name__}: {error}. "
         "This is a bug; set AGENT_EVAL_DEBUG=1 for the traceback."
     )

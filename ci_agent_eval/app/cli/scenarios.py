@@ -70,19 +70,19 @@ def scenarios(
     scenario of it. No test runs. Everything after -- goes to pytest as it is.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.scenario_update import plan_update, write_manifest
-    from ci_agent_eval.config.settings import load_settings, manifest_or_empty
+    from ci_agent_eval.config.settings import load_manifest_or_empty, load_settings
     from ci_agent_eval.contract.scenario_manifest import UPDATE_COMMAND
     from ci_agent_eval.render.escape import terminal
 
     root, flags = Path.cwd(), {"scenario-manifest": scenario_manifest}
     settings = load_settings(root=root, environ=os.environ, flags=flags, config=config)
     found = (
-        _of_results(results, root, os.environ)
+        _load_from_results(results, root, os.environ)
         if results
-        else _of_collection(settings, paths, pytest_args, python)
+        else _collect_scenarios(settings, paths, pytest_args, python)
     )
-    update = plan_update(manifest_or_empty(root, settings), found)
-    for line in _told(update):
+    update = plan_update(load_manifest_or_empty(root, settings), found)
+    for line in _format_update(update):
         click.echo(terminal(line, _LINE_LIMIT))
     name = settings.scenario_manifest
     if write:
@@ -99,24 +99,26 @@ def scenarios(
 _LINE_LIMIT = 2_000
 
 
-def _told(update: ManifestUpdate) -> tuple[str, ...]:
+def _format_update(update: ManifestUpdate) -> tuple[str, ...]:
     return (*update.changes, *(f"note: {note}" for note in update.notes))
 
 
-def _of_results(results: tuple[str, ...], root: Path, environ: Mapping[str, str]) -> FoundScenarios:
-    from ci_agent_eval.app.scenario_update import scenarios_of_results
+def _load_from_results(
+    results: tuple[str, ...], root: Path, environ: Mapping[str, str]
+) -> FoundScenarios:
+    from ci_agent_eval.app.scenario_update import find_result_scenarios
     from ci_agent_eval.redaction import Redactor
     from ci_agent_eval.results.load import load_results
 
     redact = Redactor.from_environ(environ).text
-    return scenarios_of_results(load_results(results, (), root=root, redact=redact))
+    return find_result_scenarios(load_results(results, (), root=root, redact=redact))
 
 
-def _of_collection(
+def _collect_scenarios(
     settings: Settings, paths: tuple[str, ...], pytest_args: tuple[str, ...], python: str | None
 ) -> FoundScenarios:
-    from ci_agent_eval.app.action import suite_python
-    from ci_agent_eval.app.scenario_update import scenarios_of_listing
+    from ci_agent_eval.app.action import find_suite_python
+    from ci_agent_eval.app.scenario_update import find_listed_scenarios
     from ci_agent_eval.runner import SuiteCommand, list_scenarios
 
     command = SuiteCommand(
@@ -125,7 +127,7 @@ def _of_collection(
         pytest_args=pytest_args,
         suite_paths=settings.paths,
         suite_args=settings.pytest_args,
-        python=python or suite_python(os.environ),
+        python=python or find_suite_python(os.environ),
     )
     listing = list_scenarios(command, environ=os.environ, emit=click.echo)
-    return scenarios_of_listing(listing)
+    return find_listed_scenarios(listing)

@@ -23,7 +23,7 @@ def _click_option(option: Option) -> Callable[[Callable[..., Any]], Callable[...
 _TYPES: dict[OptionKind, type] = {"number": float, "count": int}
 
 
-def settings_options(
+def add_settings_options(
     *, publishing: bool, without: Collection[str] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options of the one table: those about publishing, or all the others.

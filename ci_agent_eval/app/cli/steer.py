@@ -40,18 +40,18 @@ def steer() -> None:
 steer.add_command(proxy)
 
 
-def _settings(config: Path | None) -> SteeringSettings:
+def _load_settings(config: Path | None) -> SteeringSettings:
     from ci_agent_eval.steering.settings_loader import load_steering_settings
 
     return load_steering_settings(root=Path.cwd(), environ=os.environ, config=config)
 
 
-def _rules(config: Path | None) -> Rules:
+def _load_rules(config: Path | None) -> Rules:
     from dataclasses import replace
 
     from ci_agent_eval.steering.suite_collection import build_suite_counter
 
-    rules = _settings(config).rules
+    rules = _load_settings(config).rules
     if rules.max_collected is None:
         return rules
     return replace(rules, count=build_suite_counter(Path.cwd(), os.environ))
@@ -81,7 +81,7 @@ def check(command: str | None, shell: Any, config: Path | None, *, jsonl: bool) 
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     if jsonl is (command is not None):
         raise InputError("steer check: give either COMMAND or --jsonl")
-    rules = _rules(config)
+    rules = _load_rules(config)
     require_packages("steering", "steering", "tree_sitter", "tree_sitter_bash")
     if command is None:
         return _answer_lines(rules)
@@ -155,7 +155,7 @@ _where_options = (
 )
 
 
-def _where(command: Any) -> Any:
+def _add_location_options(command: Any) -> Any:
     for option in reversed(_where_options):
         command = option(command)
     return command
@@ -168,7 +168,7 @@ def _settings_file(project: bool, environ: Mapping[str, str]) -> Path:
 
 
 @steer.command()
-@_where
+@_add_location_options
 @click.option(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -189,7 +189,7 @@ def install(agent: str, config: Path | None, *, project: bool) -> int:  # noqa: 
 
 
 @steer.command()
-@_where
+@_add_location_options
 def uninstall(agent: str, *, project: bool) -> int:  # noqa: ARG001 - one so far
     """Take the hook out of a coding agent's settings, and nothing else."""
     from ci_agent_eval.steering.hook.install import uninstall_hook as take_out

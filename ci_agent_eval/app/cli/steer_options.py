@@ -28,7 +28,7 @@ enabled_option = click.option(
 )
 
 
-def steering_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def add_steering_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--config` and the two flags: parameters `config` and `enabled`."""
     return config_option(enabled_option(command))
 

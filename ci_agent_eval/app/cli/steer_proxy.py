@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ci_agent_eval.app.cli.steer_options import Decorator, require_packages, steering_options
+from ci_agent_eval.app.cli.steer_options import Decorator, add_steering_options, require_packages
 
 if TYPE_CHECKING:
     from ci_agent_eval.steering.policy.settings import SteeringSettings
@@ -34,13 +34,13 @@ _MIB = 1024 * 1024
 _PACKAGES = ("httpx2", "starlette", "tree_sitter", "tree_sitter_bash", "uvicorn")
 
 
-def _bytes(flag: str, says: str) -> Decorator:
+def _bytes_option(flag: str, says: str) -> Decorator:
     return click.option(
         flag, type=click.IntRange(min=1), default=64 * _MIB, show_default=True, help=says
     )
 
 
-def _seconds(flag: str, default: float, says: str) -> Decorator:
+def _seconds_option(flag: str, default: float, says: str) -> Decorator:
     above_0 = click.FloatRange(min=0, min_open=True)
     return click.option(flag, type=above_0, default=default, show_default=True, help=says)
 
@@ -70,11 +70,11 @@ def _seconds(flag: str, default: float, says: str) -> Decorator:
     type=click.Path(path_type=Path, dir_okay=False),
     help="File that remembers sessions beyond the end of the process; default: none.",
 )
-@_bytes("--max-request-bytes", "Larger requests to a model are refused.")
-@_bytes("--max-response-bytes", "Larger answers pass without review.")
-@_seconds("--connect-timeout", 10.0, "Seconds to reach the provider.")
-@_seconds("--timeout", 600.0, "Seconds that the provider may say nothing.")
-@steering_options
+@_bytes_option("--max-request-bytes", "Larger requests to a model are refused.")
+@_bytes_option("--max-response-bytes", "Larger answers pass without review.")
+@_seconds_option("--connect-timeout", 10.0, "Seconds to reach the provider.")
+@_seconds_option("--timeout", 600.0, "Seconds that the provider may say nothing.")
+@add_steering_options
 def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **flags: Any) -> int:
     """Stand in front of a model, and hold back calls of tools in its answers.
 
@@ -93,8 +93,8 @@ def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **fl
     settings = load_steering_settings(
         root=Path.cwd(), environ=os.environ, enabled=enabled, config=config
     )
-    serving = _serving(_review(settings, store), **flags)
-    for warning in (server.get_host_warning(serving.host), _warning_of(settings)):
+    serving = _build_serve_options(_build_review(settings, store), **flags)
+    for warning in (server.get_host_warning(serving.host), _find_warning(settings)):
         if warning is not None:
             click.echo(f"agent-eval: {warning}", err=True)
     server.log_proxy_to(sys.stderr)
@@ -102,10 +102,10 @@ def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **fl
         serving,
         ready=lambda url: click.echo(f"Listening on {url}, in front of {flags['upstream']}"),
     )
-    return _said_goodbye(ended_by)
+    return _report_end(ended_by)
 
 
-def _serving(review: ProxyReview, **flags: Any) -> ServeOptions:
+def _build_serve_options(review: ProxyReview, **flags: Any) -> ServeOptions:
     from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
     from ci_agent_eval.steering.proxy.server import ServeOptions
     from ci_agent_eval.steering.proxy.upstream import parse_upstream
@@ -121,7 +121,7 @@ def _serving(review: ProxyReview, **flags: Any) -> ServeOptions:
     )
 
 
-def _warning_of(settings: SteeringSettings) -> str | None:
+def _find_warning(settings: SteeringSettings) -> str | None:
     if not settings.is_idle:
         return None
     return (
@@ -130,7 +130,7 @@ def _warning_of(settings: SteeringSettings) -> str | None:
     )
 
 
-def _review(settings: SteeringSettings, store: Path | None) -> ProxyReview:
+def _build_review(settings: SteeringSettings, store: Path | None) -> ProxyReview:
     import time
 
     from ci_agent_eval.steering.policy.build import build_reactor
@@ -144,7 +144,7 @@ def _review(settings: SteeringSettings, store: Path | None) -> ProxyReview:
     return ProxyReview(build_reactor(settings, memory), build_tool_filter(settings), time.time)
 
 
-def _said_goodbye(ended_by: int | None) -> int:
+def _report_end(ended_by: int | None) -> int:
     if ended_by is None:
         return 0
     click.echo(f"agent-eval: the proxy was stopped by {signal.Signals(ended_by).name}", err=True)

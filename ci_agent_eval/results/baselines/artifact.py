@@ -19,12 +19,12 @@ from pathlib import Path
 from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.errors import InputError, PublishError
-from ci_agent_eval.github.artifacts import fetch, is_results, list_artifacts
-from ci_agent_eval.github.concurrent_requests import AT_ONCE, together
+from ci_agent_eval.github.api_errors import GoneError, NotAllowedError
+from ci_agent_eval.github.artifacts import fetch_artifacts, is_results_file, list_artifacts
+from ci_agent_eval.github.concurrent_requests import MAX_CONCURRENT, run_concurrently
 from ci_agent_eval.github.event import Event
-from ci_agent_eval.github.failures import GoneError, NotAllowedError
-from ci_agent_eval.github.publish import pulls_of
-from ci_agent_eval.github.runs import RunsApi, WorkflowRun
+from ci_agent_eval.github.publish import find_pulls
+from ci_agent_eval.github.workflow_runs import RunsApi, WorkflowRun
 from ci_agent_eval.render.sentences import finding_sentence
 from ci_agent_eval.results.baselines.request import (
     BaselineRequest,
@@ -116,7 +116,7 @@ def _find_base_branch(api: RunsApi, event: Event) -> str | None:
     """Return the base branch; that of a fork's pull request only GitHub knows."""
     if event.base_branch is not None:
         return event.base_branch
-    pulls = [one for one in pulls_of(api, event) if one.head_sha == event.head_sha]
+    pulls = [one for one in find_pulls(api, event) if one.head_sha == event.head_sha]
     bases = {one.base_branch for one in pulls if one.is_open}
     return bases.pop() if len(bases) == 1 else None
 
@@ -157,7 +157,7 @@ def _read_all(
     tries: list[_RunAttempt] = []
     found = misses = 0
     left = iter(runs)
-    while few := list(islice(left, min(AT_ONCE, wanted.runs - found, MAX_MISSES - misses))):
+    while few := list(islice(left, min(MAX_CONCURRENT, wanted.runs - found, MAX_MISSES - misses))):
         for one in _read_few(api, few, wanted, name, into):
             tries.append(one)
             found, misses = (found, misses + 1) if one.run is None else (found + 1, 0)
@@ -171,7 +171,7 @@ def _read_few(
     with ExitStack() as stack:
         folders = [Path(stack.enter_context(tempfile.TemporaryDirectory(dir=into))) for _ in runs]
         pairs = list(zip(runs, folders, strict=True))
-        fetched = together(partial(_fetch_run, api, name=name), pairs)
+        fetched = run_concurrently(partial(_fetch_run, api, name=name), pairs)
         there = [pair for pair, why_not in zip(pairs, fetched, strict=True) if why_not is None]
         read = iter(
             map_parallel(partial(_load_run, wanted=wanted), there, processes=count_processors())
@@ -190,7 +190,9 @@ def _fetch_run(
             return _RunAttempt()
         if any(artifact.is_expired for artifact in artifacts):
             return _RunAttempt(has_expired=True)
-        fetch(api, artifacts, folder, run_id=run.id, head_sha=run.head_sha, wanted=is_results)
+        fetch_artifacts(
+            api, artifacts, folder, run_id=run.id, head_sha=run.head_sha, wanted=is_results_file
+        )
     except GoneError:
         return _RunAttempt(has_expired=True)
     except InputError as error:

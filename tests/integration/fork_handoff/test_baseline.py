@@ -8,7 +8,7 @@ import pytest
 
 from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.github.client import Connection
-from ci_agent_eval.github.concurrent_requests import together
+from ci_agent_eval.github.concurrent_requests import run_concurrently
 from ci_agent_eval.github.event import Event, SourceRun
 from ci_agent_eval.results.baselines import artifact
 from ci_agent_eval.results.baselines.artifact import build_artifact_source
@@ -248,9 +248,9 @@ def test_several_runs_are_asked_for_at_once_and_come_in_order(rig: Rig, monkeypa
 
     def counted(work: Any, items: Any) -> Any:
         asked.append(len(items))
-        return together(work, items)
+        return run_concurrently(work, items)
 
-    monkeypatch.setattr(artifact, "together", counted)
+    monkeypatch.setattr(artifact, "run_concurrently", counted)
     found = find(rig, on_main(rig), runs=6)
     assert ids(found) == [f"run {run}" for run in made[:2:-1]]
     assert asked == [4, 2]

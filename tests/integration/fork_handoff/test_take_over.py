@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.app.action import faults_refused
-from ci_agent_eval.app.fork_handoff import refuse, source_of, take_over
+from ci_agent_eval.app.action import publish_unexpected_errors
+from ci_agent_eval.app.fork_handoff import download_results, get_source_run, publish_refusal
 from ci_agent_eval.app.pipeline import Job
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.errors import InputError, PublishError
@@ -38,7 +38,7 @@ def fork_event(rig: Rig, **fields: Any) -> Event:
 
 def handed_over(rig: Rig, data: bytes, name: str = NAME, **fields: Any) -> Event:
     event = fork_event(rig)
-    rig.fake.add_artifact(REPO, source_of(event).id, name, data=data, **fields)
+    rig.fake.add_artifact(REPO, get_source_run(event).id, name, data=data, **fields)
     return event
 
 
@@ -52,7 +52,7 @@ def within(rig: Rig, do: Callable[[Any, Path], Any]) -> list[str]:
 
 
 def taken(rig: Rig, event: Event, name: str = NAME) -> list[str]:
-    return within(rig, lambda api, into: take_over(api, event, name=name, into=into))
+    return within(rig, lambda api, into: download_results(api, event, name=name, into=into))
 
 
 def refused(rig: Rig, event: Event, name: str = NAME) -> str:
@@ -70,7 +70,7 @@ def test_only_what_a_run_itself_leaves_is_taken(rig: Rig):
 def test_shards_by_a_pattern(rig: Rig):
     event = handed_over(rig, report_zip(episode("s1"), commit=SHA), "shard-1")
     rig.fake.add_artifact(
-        REPO, source_of(event).id, "shard-2", data=report_zip(episode("s2"), commit=SHA)
+        REPO, get_source_run(event).id, "shard-2", data=report_zip(episode("s2"), commit=SHA)
     )
     assert {name.partition("/")[0] for name in taken(rig, event, "shard-*")} == {"1", "2"}
 
@@ -88,7 +88,7 @@ def test_what_is_refused(rig: Rig, case: str):
 def test_one_shard_of_another_commit_refuses_all(rig: Rig):
     event = handed_over(rig, report_zip(episode("s1"), commit=SHA), "shard-1")
     rig.fake.add_artifact(
-        REPO, source_of(event).id, "shard-2", data=report_zip(episode("s2"), commit="f" * 40)
+        REPO, get_source_run(event).id, "shard-2", data=report_zip(episode("s2"), commit="f" * 40)
     )
     assert "2/session.json: it is about commit ffff" in refused(rig, event, "shard-*")
 
@@ -96,16 +96,16 @@ def test_one_shard_of_another_commit_refuses_all(rig: Rig):
 def test_no_artifact_and_an_expired_one(rig: Rig):
     event = fork_event(rig)
     assert f"left no artifact {NAME}" in refused(rig, event)
-    rig.fake.add_artifact(REPO, source_of(event).id, NAME, data=b"", expired=True)
+    rig.fake.add_artifact(REPO, get_source_run(event).id, NAME, data=b"", expired=True)
     assert "has expired; run it again" in refused(rig, event)
 
 
 def test_an_artifact_of_another_run_or_commit(rig: Rig):
     event = handed_over(rig, report_zip(commit=SHA))
-    rig.fake.world.repositories[REPO].workflow_runs[source_of(event).id].head_sha = "e" * 40
+    rig.fake.world.repositories[REPO].workflow_runs[get_source_run(event).id].head_sha = "e" * 40
     assert "its run is about commit eeee" in refused(rig, event)
     # The listing of one run answers with another's: a server that is not GitHub's.
-    rig.fake.world.repositories[REPO].workflow_runs[source_of(event).id].id = 5
+    rig.fake.world.repositories[REPO].workflow_runs[get_source_run(event).id].id = 5
     assert "it belongs to run 5, not" in refused(rig, event)
 
 
@@ -113,17 +113,17 @@ def test_too_much(rig: Rig):
     event = handed_over(rig, report_zip(commit=SHA), size_in_bytes=300 << 20)
     assert "of one run 256 MiB at most are read" in refused(rig, event)
     for number in range(301):
-        rig.fake.add_artifact(REPO, source_of(event).id, f"a{number}")
+        rig.fake.add_artifact(REPO, get_source_run(event).id, f"a{number}")
     assert "more than 300 artifacts" in refused(rig, event)
 
 
 def test_another_event_and_a_run_that_goes_on(rig: Rig):
     with pytest.raises(InputError, match="started by pull_request; it publishes what another"):
-        source_of(pull_event())
+        get_source_run(pull_event())
     event = fork_event(rig)
-    running = replace(event, source=replace(source_of(event), conclusion=None))
+    running = replace(event, source=replace(get_source_run(event), conclusion=None))
     with pytest.raises(InputError, match="has not ended; start this workflow with"):
-        source_of(running)
+        get_source_run(running)
 
 
 REQUESTS = 3
@@ -156,7 +156,9 @@ def test_a_fault_that_lasts(rig: Rig, kind: FaultKind, nth: int):
 
 def refusal(rig: Rig, event: Event, sentence: str, **publish: Any) -> None:
     settings = Settings.model_validate({"suite": "shop", "publish": {"check_name": "a", **publish}})
-    within(rig, lambda api, _: refuse(api, event, sentence, settings=settings, log=rig.log))
+    within(
+        rig, lambda api, _: publish_refusal(api, event, sentence, settings=settings, log=rig.log)
+    )
 
 
 def test_a_refusal_is_a_failed_check_run_and_nothing_takes_effect_in_it(rig: Rig):
@@ -239,7 +241,10 @@ def faulty(rig: Rig, error: BaseException, **publish: Any) -> None:
     settings = Settings.model_validate({"publish": publish})
     job = Job(settings, root=rig.folder, environ={})
     event = fork_event(rig, api_url=rig.fake.url)
-    with pytest.raises(type(error)) as caught, faults_refused(TOKEN, event, job, rig.log):
+    with (
+        pytest.raises(type(error)) as caught,
+        publish_unexpected_errors(TOKEN, event, job, rig.log),
+    ):
         raise error
     assert caught.value is error
 

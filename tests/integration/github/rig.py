@@ -7,11 +7,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ci_agent_eval.github.client import Connection, connect
+from ci_agent_eval.github.client import Connection, open_api
 from ci_agent_eval.github.event import Event
-from ci_agent_eval.github.files import Files
-from ci_agent_eval.github.plan import Publication, PublishResult, PublishSettings
-from ci_agent_eval.github.publish import Surroundings, publish
+from ci_agent_eval.github.publication import Publication, PublishOptions, PublishResult
+from ci_agent_eval.github.publish import PublishEnvironment, publish_to_github
+from ci_agent_eval.github.runner_files import RunnerFiles
 from ci_agent_eval.render.formats.annotations import Annotation
 from tests.github_fake import FakeGitHub
 
@@ -93,7 +93,7 @@ class Rig:
         shown: Publication | None = None,
         *,
         event: Event | None = None,
-        settings: PublishSettings | None = None,
+        settings: PublishOptions | None = None,
         api_url: str | None = None,
         token: str | None = TOKEN,
         patience_s: float = 300,
@@ -102,13 +102,13 @@ class Rig:
         url = api_url or self.fake.url
         link = Connection(event.repository, token or "", url, timeout_s=5, patience_s=patience_s)
         words = count()
-        result = publish(
+        result = publish_to_github(
             shown or publication(),
             event,
-            settings or PublishSettings(),
+            settings or PublishOptions(),
             connect=(lambda: self.connect(link)) if token else None,
-            around=Surroundings(
-                files=Files(self.step_summary, self.outputs),
+            around=PublishEnvironment(
+                files=RunnerFiles(self.step_summary, self.outputs),
                 log=self.log,
                 emit=self.emitted.append,
                 token=lambda: f"word{next(words)}",
@@ -118,7 +118,7 @@ class Rig:
         return result
 
     def connect(self, link: Connection) -> Any:
-        return connect(
+        return open_api(
             link,
             sleep=self.nap,
             clock=lambda: START + sum(self.naps),

@@ -19,8 +19,8 @@ from urllib3.exceptions import (
     SSLError,
 )
 
-from ci_agent_eval.github.client import Connection, _broke_off, _Retry
-from ci_agent_eval.github.waiting import Patience
+from ci_agent_eval.github.client import Connection, _is_unfinished, _Retry
+from ci_agent_eval.github.retries import WaitBudget
 from tests.integration.github.rig import BOT, MARKER, REPO, START, TOKEN, Rig
 
 
@@ -101,7 +101,7 @@ def test_pygithub_prints_nothing_of_its_own(rig: Rig, caplog: pytest.LogCaptureF
 
 
 def retry() -> _Retry:
-    patience = Patience(300, lambda _seconds: None, lambda _level, _text: None)
+    patience = WaitBudget(300, lambda _seconds: None, lambda _level, _text: None)
     return _Retry(patience=patience, clock=lambda: START)
 
 
@@ -138,7 +138,7 @@ def test_a_read_is_repeated(error: Exception):
 )
 def test_only_an_answer_that_broke_off_is_asked_for_anew(error: Exception, is_repeated: bool):
     """What urllib3 gave up on was repeated already."""
-    assert _broke_off(error) == is_repeated
+    assert _is_unfinished(error) == is_repeated
 
 
 def test_an_answer_that_always_breaks_off_is_given_up(rig: Rig):

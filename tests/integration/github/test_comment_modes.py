@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ci_agent_eval.github.plan import PublishSettings
+from ci_agent_eval.github.publication import PublishOptions
 from ci_agent_eval.render.comment_state import state_line
 from tests.integration.github.rig import BOT, REPO, SHA, Rig, publication, pull_event
 
@@ -35,7 +35,7 @@ FAILED = shown()
 
 
 def mode(name):
-    return PublishSettings(comment=name)
+    return PublishOptions(comment=name)
 
 
 def published(rig: Rig, name, one):
@@ -53,7 +53,7 @@ def writes_of_comments(rig: Rig):
 
 def test_on_failure_a_pass_posts_nothing_and_says_why(rig: Rig):
     part = published(rig, "on-failure", PASSED)
-    assert (part.status, part.published) == ("withheld", True)
+    assert (part.status, part.is_published) == ("withheld", True)
     assert part.sentence == (
         "No comment on #7: the gate passed, and comments are posted only on failure."
     )

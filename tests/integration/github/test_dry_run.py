@@ -8,9 +8,9 @@ import pytest
 
 from ci_agent_eval.github.client import Connection
 from ci_agent_eval.github.dry_run import DryRun
-from ci_agent_eval.github.files import Files
-from ci_agent_eval.github.plan import PublishResult, PublishSettings
-from ci_agent_eval.github.publish import Surroundings, publish
+from ci_agent_eval.github.publication import PublishOptions, PublishResult
+from ci_agent_eval.github.publish import PublishEnvironment, publish_to_github
+from ci_agent_eval.github.runner_files import RunnerFiles
 from tests.integration.github.rig import (
     MARKER,
     REPO,
@@ -24,12 +24,12 @@ from tests.integration.github.rig import (
 
 def dry(rig: Rig, shown: list[str], *, inner: Any = None) -> PublishResult:
     api = DryRun(REPO, shown.append, rig.log, inner=inner)
-    return publish(
+    return publish_to_github(
         publication(annotations=annotations(120)),
         pull_event(),
-        PublishSettings(in_workflow=False),
+        PublishOptions(in_workflow=False),
         connect=lambda: nullcontext(api),
-        around=Surroundings(Files(), rig.log, rig.emitted.append, str),
+        around=PublishEnvironment(RunnerFiles(), rig.log, rig.emitted.append, str),
     )
 
 

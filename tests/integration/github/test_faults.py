@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ci_agent_eval.github.plan import Publication, PublishResult
+from ci_agent_eval.github.publication import Publication, PublishResult
 from tests.github_fake import LASTING_FAULTS, PASSING_FAULTS, FakeGitHub, FaultKind
 from tests.integration.github.rig import (
     BOT,
@@ -54,11 +54,13 @@ def assert_told_the_truth(rig: Rig, result: PublishResult) -> None:
     (comment,) = result.comments
     whole = [run for run in rig.check_runs if run.conclusion and len(run.annotations) == 120]
     current = [one for one in rig.ours if one.body == shown().comment_body]
-    assert result.check_run.published == bool(whole and whole[0].summary == "one fails")
-    assert comment.published == bool(current) or "It is not known" in comment.sentence
-    assert len(result.problems) == [result.check_run.published, comment.published].count(False)
+    assert result.check_run.is_published == bool(whole and whole[0].summary == "one fails")
+    assert comment.is_published == bool(current) or "It is not known" in comment.sentence
+    assert len(result.problems) == [result.check_run.is_published, comment.is_published].count(
+        False
+    )
     # Annotations that are in no check run are workflow commands.
-    assert bool(rig.emitted) == (not result.check_run.published)
+    assert bool(rig.emitted) == (not result.check_run.is_published)
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["first", "later"])

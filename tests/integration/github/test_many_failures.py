@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
-from ci_agent_eval.app.report_publication import publication_of
+from ci_agent_eval.app.report_publication import build_publication
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.github.plan import Publication, PublishSettings
+from ci_agent_eval.github.publication import Publication, PublishOptions
 from ci_agent_eval.render.formats.annotations import annotations, render_annotations
 from ci_agent_eval.render.links import Links
 from tests.builders import failing, report
@@ -24,7 +24,7 @@ LEFT_OUT = "Left out: {} annotations; at most {} are published (`max_annotations
 def shown(of: Report, **publish: int) -> Publication:
     settings = Settings.model_validate({"publish": publish})
     links = Links(server_url="https://github.com", repository=REPO)
-    return publication_of(of, links, settings, Path("agent-eval-report"))
+    return build_publication(of, links, settings, Path("agent-eval-report"))
 
 
 def plain_failures(number: int) -> Report:
@@ -92,7 +92,7 @@ def test_workflow_commands_are_counted_too(rig: Rig):
 
 
 def test_where_nothing_is_annotated_nothing_is_left_out(rig: Rig):
-    quiet = PublishSettings(check_run=False, in_workflow=False)
+    quiet = PublishOptions(check_run=False, in_workflow=False)
     rig.publish(shown(scenarios_that_failed(3), max_annotations=1), settings=quiet)
     assert "Left out" not in rig.everything_said()
 

@@ -6,7 +6,7 @@ import pytest
 
 from ci_agent_eval.github.check_run import CheckRunContent, publish_check_run
 from ci_agent_eval.github.client import Connection
-from ci_agent_eval.github.plan import PublishSettings
+from ci_agent_eval.github.publication import PublishOptions
 from ci_agent_eval.render.formats.annotations import Annotation
 from tests.integration.github.rig import (
     BOT,
@@ -146,8 +146,8 @@ def test_300_annotations_are_sent_without_a_pause(rig: Rig):
 def test_a_personal_token_comments_under_its_own_name(rig: Rig):
     rig.fake.token("ghp_personal", "octocat")
 
-    rig.publish(token="ghp_personal", settings=PublishSettings(check_run=False))
-    result = rig.publish(token="ghp_personal", settings=PublishSettings(check_run=False))
+    rig.publish(token="ghp_personal", settings=PublishOptions(check_run=False))
+    result = rig.publish(token="ghp_personal", settings=PublishOptions(check_run=False))
 
     assert [comment.author for comment in rig.comments] == ["octocat"]
     assert result.comments[0].status == "unchanged"
@@ -169,7 +169,7 @@ def test_another_apps_token_is_told_to_name_its_author(rig: Rig):
     rig.publish(token="ghs_app")
     assert any("Set the comment author to evals[bot]" in text for _, text in rig.said)
 
-    named = PublishSettings(comment_author="evals[bot]")
+    named = PublishOptions(comment_author="evals[bot]")
     result = rig.publish(token="ghs_app", settings=named)
 
     assert result.comments[0].status == "unchanged"
@@ -280,14 +280,14 @@ def test_an_unknown_repository_is_a_failure_that_says_so(rig: Rig):
 
 
 def test_what_was_not_asked_for_is_not_done(rig: Rig):
-    result = rig.publish(settings=PublishSettings(comment="off", check_run=False))
+    result = rig.publish(settings=PublishOptions(comment="off", check_run=False))
 
     assert rig.fake.requests == []
     assert (result.check_run, result.comments) == (None, ())
 
 
 def test_outside_a_workflow_no_commands_are_written(rig: Rig):
-    rig.publish(token=None, settings=PublishSettings(in_workflow=False))
+    rig.publish(token=None, settings=PublishOptions(in_workflow=False))
 
     assert rig.emitted == []
 
@@ -306,7 +306,7 @@ def test_a_body_with_something_foreign_is_withheld(rig: Rig):
 def test_a_check_run_that_a_killed_run_left_open_is_completed(rig: Rig):
     shown = publication(annotations=annotations(120))
     rig.fake.faults.add("cut_before", on="PATCH *", nth=2, times=None)
-    rig.publish(shown, settings=PublishSettings(comment="off"))
+    rig.publish(shown, settings=PublishOptions(comment="off"))
     assert [run.status for run in rig.check_runs] == ["in_progress"]
     rig.fake.faults.clear()
 
@@ -359,7 +359,7 @@ def test_what_is_not_ours_is_not_superseded(rig: Rig):
 def test_a_resumed_check_run_supersedes_the_older_ones_only(rig: Rig):
     shown = publication()
     rig.fake.faults.add("cut_before", on="PATCH *", times=None)
-    rig.publish(shown, settings=PublishSettings(comment="off"))
+    rig.publish(shown, settings=PublishOptions(comment="off"))
     rig.fake.faults.clear()
     (resumed,) = rig.check_runs
     newer = leave_open(rig)

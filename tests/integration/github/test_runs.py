@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.errors import PublishError
+from ci_agent_eval.github.api_errors import GoneError, NotAllowedError
 from ci_agent_eval.github.client import Connection
-from ci_agent_eval.github.download import Terms, is_fit
-from ci_agent_eval.github.download import download as download_file
-from ci_agent_eval.github.failures import GoneError, NotAllowedError
-from ci_agent_eval.github.runs import RunsApi
-from ci_agent_eval.github.waiting import Patience
+from ci_agent_eval.github.download import DownloadTerms, is_allowed_address
+from ci_agent_eval.github.download import download_to_file as download_file
+from ci_agent_eval.github.retries import WaitBudget
+from ci_agent_eval.github.workflow_runs import RunsApi
 from tests.github_fake import PASSING_FAULTS, FaultKind
 from tests.integration.github.rig import REPO, SHA, TOKEN, Rig
 
@@ -154,12 +154,12 @@ def test_a_download_is_timed_as_a_whole(rig: Rig):
     artifact = stored(rig)
     signed = f"{rig.fake.url}/_storage/{artifact.id}?se=2026-01-01&sig=secret-{artifact.id}"
     times = iter([0.0, 800.0, 901.0, 902.0])
-    patience = Patience(0, rig.nap, rig.log)
+    patience = WaitBudget(0, rig.nap, rig.log)
     with pytest.raises(PublishError, match="it takes longer than 900 s"):
         download_file(
             lambda: signed,
             rig.folder / "archive.zip",
-            Terms("fetch it", largest=10 << 20),
+            DownloadTerms("fetch it", largest=10 << 20),
             patience=patience,
             clock=lambda: next(times),
         )
@@ -178,4 +178,4 @@ def test_a_download_is_timed_as_a_whole(rig: Rig):
     ],
 )
 def test_only_encrypted_addresses_are_asked(address: str, api: str, fit: bool):
-    assert is_fit(address, api) is fit
+    assert is_allowed_address(address, api) is fit

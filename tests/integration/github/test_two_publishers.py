@@ -12,7 +12,7 @@ import pytest
 
 from ci_agent_eval.github.client import Connection
 from ci_agent_eval.github.comment import upsert_comment
-from ci_agent_eval.github.plan import Part
+from ci_agent_eval.github.publication import PublishedPart
 from tests.github_fake import FaultKind
 from tests.integration.github.rig import BOT, MARKER, REPO, TOKEN, Rig
 
@@ -55,7 +55,7 @@ class Publisher(threading.Thread):
     def __init__(self, name: str, rig: Rig, turns: Turns) -> None:
         super().__init__(name=name)
         self.rig, self.turns = rig, turns
-        self.part: Part | None = None
+        self.part: PublishedPart | None = None
 
     @property
     def body(self) -> str:
@@ -87,7 +87,7 @@ class _Waiting:
         return call
 
 
-def publish(api: Any, body: str, rig: Rig) -> Part:
+def publish(api: Any, body: str, rig: Rig) -> PublishedPart:
     return upsert_comment(api, 7, body=body, marker=MARKER, author=BOT, log=rig.log)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ci_agent_eval.analysis.loaded_results import OutcomeTally, PlainTests
-from ci_agent_eval.app.fork_handoff import doubts
+from ci_agent_eval.app.fork_handoff import find_handoff_findings
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.github.event import SourceRun
 from tests.builders import episode, failing, report
@@ -19,7 +19,7 @@ def session(attempt=1, index=None, run="5"):
 
 
 def told(run, *sessions, of=None):
-    found = doubts(run, sessions or (session(),), of or report(episode()))
+    found = find_handoff_findings(run, sessions or (session(),), of or report(episode()))
     return [(finding.message, finding.blocking) for finding in found]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 
-from ci_agent_eval.app.progress import PLAIN_SECONDS, ProgressLine, describe
-from ci_agent_eval.runner import Progress
+from ci_agent_eval.app.progress import PLAIN_SECONDS, ProgressLine, format_progress
+from ci_agent_eval.runner import RunProgress
 
 
 class Terminal(io.StringIO):
@@ -21,23 +21,23 @@ class Clock:
 
 
 def test_the_line_counts_episodes_violations_and_cost():
-    progress = Progress(3, 12, failed=1, errors=1, violations=2, cost_usd=0.0123)
-    assert describe(progress) == (
+    progress = RunProgress(3, 12, failed=1, errors=1, violations=2, cost_usd=0.0123)
+    assert format_progress(progress) == (
         "agent-eval: 3 of 12 episodes ended, failed: 1, errors: 1, budget violations: 2, $0.0123"
     )
-    assert describe(Progress()).startswith("agent-eval: 0 episodes ended")
+    assert format_progress(RunProgress()).startswith("agent-eval: 0 episodes ended")
 
 
 def test_on_a_terminal_the_line_stays_below_what_the_suite_prints():
     out, terminal = io.StringIO(), Terminal()
     line = ProgressLine(out, terminal, Clock())
-    line.show(Progress(1, 2))
+    line.show(RunProgress(1, 2))
     line.echo("test_refunds.py .")
-    line.show(Progress(2, 2))
+    line.show(RunProgress(2, 2))
     line.end()
     assert out.getvalue() == "test_refunds.py .\n"
     shown = terminal.getvalue().split("\r\x1b[2K")
-    first, second = describe(Progress(1, 2)), describe(Progress(2, 2))
+    first, second = format_progress(RunProgress(1, 2)), format_progress(RunProgress(2, 2))
     assert [part for part in shown if part] == [first, first, second]
     assert shown[-1] == "", "nothing is left on the line"
 
@@ -45,9 +45,9 @@ def test_on_a_terminal_the_line_stays_below_what_the_suite_prints():
 def test_elsewhere_a_plain_line_comes_only_now_and_then():
     stream, clock = io.StringIO(), Clock()
     line = ProgressLine(io.StringIO(), stream, clock)
-    line.show(Progress(1, 9))
+    line.show(RunProgress(1, 9))
     assert stream.getvalue() == ""
     clock.now = PLAIN_SECONDS
-    line.show(Progress(2, 9))
-    line.show(Progress(3, 9))
-    assert stream.getvalue() == describe(Progress(2, 9)) + "\n"
+    line.show(RunProgress(2, 9))
+    line.show(RunProgress(3, 9))
+    assert stream.getvalue() == format_progress(RunProgress(2, 9)) + "\n"

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.config.inputs import Inputs, parse_inputs
+from ci_agent_eval.config.inputs import ActionInputs, parse_inputs
 from ci_agent_eval.errors import InputError
 
 
 def test_nothing_given_is_a_run_with_the_defaults():
-    assert parse_inputs({"INPUT_MODE": "", "INPUT_PATHS": "  "}) == Inputs()
+    assert parse_inputs({"INPUT_MODE": "", "INPUT_PATHS": "  "}) == ActionInputs()
 
 
 def test_lists_come_as_lines_or_words_with_comments():

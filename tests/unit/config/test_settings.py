@@ -158,5 +158,5 @@ def test_thresholds_of_evaluations_are_unset_or_the_policy_s(load):
 
 @pytest.mark.parametrize(("allowed", "of_part"), [(0.0, 0.0), (0.2, 1.0)])
 def test_a_share_of_the_suite_s_errors_is_not_one_of_a_part_s(load, allowed, of_part):
-    settings = load(f"[gate]\nmax_error_rate = {allowed}\neval_min_score = 0.5\n").of_part()
+    settings = load(f"[gate]\nmax_error_rate = {allowed}\neval_min_score = 0.5\n").for_shard()
     assert (settings.gate.max_error_rate, settings.gate.eval_min_score) == (of_part, None)

@@ -8,10 +8,10 @@ import pytest
 
 from ci_agent_eval.config.settings import (
     ACKNOWLEDGED_NAME,
-    LONGEST_TERM_DAYS,
+    MAX_WAIVER_DAYS,
     load_acknowledged,
-    load_agreed,
     load_settings,
+    load_waivers,
 )
 from ci_agent_eval.errors import InputError
 
@@ -87,7 +87,7 @@ def test_both_files_are_named_by_flag_and_by_variable(tmp_path, variable, option
         {"environ": {variable: "some.toml"}, "flags": {}},
         {"environ": {variable: "gone.toml"}, "flags": {option: "some.toml"}},
     ):
-        found = load_agreed(tmp_path, load_settings(root=tmp_path, **given), TODAY)
+        found = load_waivers(tmp_path, load_settings(root=tmp_path, **given), TODAY)
         assert len(found.quarantine + found.acknowledged) == 1
 
 
@@ -124,7 +124,7 @@ def test_a_file_that_was_named_must_be_there(tmp_path):
 
 def agreed(tmp_path, today, config=None):
     settings = load_settings(root=tmp_path, environ={}, flags={}, config=config)
-    return load_agreed(tmp_path, settings, today, config)
+    return load_waivers(tmp_path, settings, today, config)
 
 
 @pytest.mark.parametrize("name", ["agent-eval.toml", "pyproject.toml", "other.toml"])
@@ -134,7 +134,7 @@ def test_a_quarantine_has_a_longest_term(tmp_path, name):
         (ONE + "\n" + TWO + 'owner = "c"\n').replace("[[quarantine]]", table)
     )
     config = tmp_path / name if name == "other.toml" else None
-    last = dt.date(2026, 1, 31) - dt.timedelta(LONGEST_TERM_DAYS)
+    last = dt.date(2026, 1, 31) - dt.timedelta(MAX_WAIVER_DAYS)
     assert len(agreed(tmp_path, last, config).quarantine) == 2
     with pytest.raises(InputError) as caught:
         agreed(tmp_path, last - dt.timedelta(1), config)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.config.toml_lines import line_of
+from ci_agent_eval.config.toml_lines import find_line
 
 TEXT = """\
 suite = "a"
@@ -36,4 +36,4 @@ owner = 3
     ],
 )
 def test_it_is_where_the_key_stands_or_its_entry_begins(location, unknown, line):
-    assert line_of(TEXT, location, unknown) == line
+    assert find_line(TEXT, location, unknown) == line

@@ -4,9 +4,9 @@ import pytest
 
 from ci_agent_eval.github.activity import (
     Activity,
-    commands_wanted,
     decide_activity,
-    refusal_reason,
+    explain_refusal,
+    should_emit_commands,
 )
 from ci_agent_eval.github.event import Event
 
@@ -64,7 +64,7 @@ def test_without_a_token_the_reason_is_given_where_something_was_asked_for(asked
     [(True, True, False), (False, True, True), (False, False, False), (True, False, False)],
 )
 def test_commands_stand_in_for_a_check_run(published: bool, in_workflow: bool, wanted: bool):
-    assert commands_wanted(check_run_published=published, in_workflow=in_workflow) == wanted
+    assert should_emit_commands(check_run_published=published, in_workflow=in_workflow) == wanted
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_commands_stand_in_for_a_check_run(published: bool, in_workflow: bool, w
     ],
 )
 def test_a_refusal_is_explained_by_the_event(one: Event, reason: str):
-    assert reason in refusal_reason(one, "checks")
+    assert reason in explain_refusal(one, "checks")

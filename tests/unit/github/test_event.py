@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.github.event import parse_event
-from ci_agent_eval.github.files import load_event
+from ci_agent_eval.github.runner_files import load_event
 
 SHA = "a" * 40
 MERGE = "b" * 40

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.failures import (
+from ci_agent_eval.github.api_errors import (
     IssuesDisabledError,
     NotAllowedError,
     NotFoundError,
     Purpose,
-    failure,
-    printable_line,
+    build_error,
+    make_printable_line,
 )
 
 POST = Purpose("post the comment on #7", "pull-requests")
@@ -44,7 +44,7 @@ POST = Purpose("post the comment on #7", "pull-requests")
 def test_each_refusal_has_its_sentence(
     status: int, message: str, kind: type[PublishError], sentence: str
 ):
-    error = failure(POST, status, {"message": message})
+    error = build_error(POST, status, {"message": message})
 
     assert type(error) is kind
     assert str(error).startswith("Could not post the comment on #7: ")
@@ -52,7 +52,7 @@ def test_each_refusal_has_its_sentence(
 
 
 def test_a_missing_permission_is_named():
-    error = failure(POST, 403, {"message": "Resource not accessible by integration"})
+    error = build_error(POST, 403, {"message": "Resource not accessible by integration"})
 
     assert isinstance(error, NotAllowedError)
     assert error.permission == "pull-requests"
@@ -61,13 +61,13 @@ def test_a_missing_permission_is_named():
 def test_githubs_details_are_repeated():
     errors = [{"field": "body", "code": "custom", "message": "is too long"}, "and more", 3]
 
-    error = failure(POST, 422, {"message": "Validation Failed", "errors": errors})
+    error = build_error(POST, 422, {"message": "Validation Failed", "errors": errors})
 
     assert "422 (Validation Failed; body is too long; and more)" in str(error)
 
 
 def test_a_secret_that_github_repeats_is_struck_out():
-    error = failure(POST, 422, {"message": "no token ghs_secret here"}, secret="ghs_secret")
+    error = build_error(POST, 422, {"message": "no token ghs_secret here"}, secret="ghs_secret")
 
     assert "no token *** here" in str(error)
 
@@ -82,7 +82,7 @@ bodies = st.dictionaries(st.sampled_from(["message", "errors", "x"]), json_value
 
 @given(st.integers(100, 599), bodies | json_values)
 def test_any_answer_makes_one_printable_line(status: int, data: Any):
-    text = str(failure(POST, status, data))
+    text = str(build_error(POST, status, data))
 
     assert text.isprintable()
     assert len(text) < 700
@@ -90,7 +90,7 @@ def test_any_answer_makes_one_printable_line(status: int, data: Any):
 
 @given(st.text())
 def test_foreign_text_becomes_one_bounded_line(text: str):
-    shown = printable_line(text)
+    shown = make_printable_line(text)
 
     assert shown.isprintable()
     assert len(shown) <= 301

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.github.files import (
+from ci_agent_eval.github.runner_files import (
     OUTPUT_BYTES,
     SUMMARY_BYTES,
     append_outputs,

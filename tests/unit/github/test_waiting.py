@@ -5,14 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.failures import AmbiguousWriteError, OutOfPatienceError
-from ci_agent_eval.github.waiting import (
+from ci_agent_eval.github.api_errors import AmbiguousWriteError, OutOfPatienceError
+from ci_agent_eval.github.retries import (
     TRIES,
-    Pace,
-    Patience,
+    WaitBudget,
+    WritePacer,
+    compute_retry_pause,
     may_retry,
-    pause_before_retry,
-    persist,
+    retry_ambiguous,
 )
 
 NOW = 1_767_229_200.0
@@ -61,13 +61,13 @@ def test_only_what_was_certainly_not_done_is_sent_again(method: str, status: int
 def test_the_pause_follows_githubs_order(
     status: int | None, headers: dict[str, str], failures: int, seconds: float
 ):
-    assert pause_before_retry(status, headers, failures=failures, now=NOW) == seconds
+    assert compute_retry_pause(status, headers, failures=failures, now=NOW) == seconds
 
 
 def test_patience_is_shared_bounded_and_said():
     naps: list[float] = []
     said: list[str] = []
-    patience = Patience(100, naps.append, lambda _level, text: said.append(text))
+    patience = WaitBudget(100, naps.append, lambda _level, text: said.append(text))
 
     patience.wait(60, "GitHub is busy")
     with pytest.raises(OutOfPatienceError, match=r"41 s of waiting.*100 s in all.*waited 60 s"):
@@ -86,7 +86,7 @@ def test_writes_are_kept_apart_after_the_first_few():
         naps.append(seconds)
         now[0] += seconds
 
-    pace = Pace(lambda: now[0], sleep, free=2, apart_s=1)
+    pace = WritePacer(lambda: now[0], sleep, free=2, apart_s=1)
     for passing in (0.0, 0.0, 0.25, 5.0, 0.0):
         now[0] += passing
         pace.before_write()
@@ -112,7 +112,7 @@ def test_what_is_unclear_is_attempted_again_after_a_growing_wait():
     waits: list[float] = []
     attempt, called = scripted(AmbiguousWriteError("cut."), AmbiguousWriteError("cut."), "done")
 
-    assert persist(attempt, lambda seconds, _why: waits.append(seconds)) == "done"
+    assert retry_ambiguous(attempt, lambda seconds, _why: waits.append(seconds)) == "done"
     assert called == [0, 1, 2]
     assert waits == [1, 2]
 
@@ -121,7 +121,7 @@ def test_what_stays_unclear_is_given_up():
     attempt, called = scripted(AmbiguousWriteError("cut."))
 
     with pytest.raises(AmbiguousWriteError, match="cut"):
-        persist(attempt, lambda _seconds, _why: None)
+        retry_ambiguous(attempt, lambda _seconds, _why: None)
     assert called == list(range(TRIES))
 
 
@@ -129,7 +129,7 @@ def test_a_plain_refusal_is_not_attempted_again():
     attempt, called = scripted(PublishError("no"))
 
     with pytest.raises(PublishError, match=r"^no$"):
-        persist(attempt, lambda _seconds, _why: None)
+        retry_ambiguous(attempt, lambda _seconds, _why: None)
     assert called == [0]
 
 
@@ -137,4 +137,4 @@ def test_a_look_that_fails_leaves_it_unclear_and_says_so():
     attempt, _ = scripted(AmbiguousWriteError("cut."), PublishError("gone."))
 
     with pytest.raises(AmbiguousWriteError, match=r"cut\. It is not known .*: gone\."):
-        persist(attempt, lambda _seconds, _why: None)
+        retry_ambiguous(attempt, lambda _seconds, _why: None)

@@ -8,7 +8,7 @@ from email.utils import mktime_tz, parsedate_tz
 from typing import Literal, TypeVar
 
 from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.failures import AmbiguousWriteError, OutOfPatienceError
+from ci_agent_eval.github.api_errors import AmbiguousWriteError, OutOfPatienceError
 
 T = TypeVar("T")
 Sleep = Callable[[float], None]
@@ -24,7 +24,7 @@ _SECONDARY_S = 60.0
 """Least wait when GitHub limits the rate and gives no hint, by its documentation."""
 
 
-class Patience:
+class WaitBudget:
     """How long one run may wait for GitHub in all, shared by every request of it."""
 
     def __init__(self, limit_s: float, sleep: Sleep, log: Log) -> None:
@@ -51,7 +51,7 @@ class Patience:
         self._sleep(seconds)
 
 
-class Pace:
+class WritePacer:
     """Keeps writes apart once there are many: GitHub asks for a second between them.
 
     The first few writes of a run, all that most runs have, go without a pause: with 300
@@ -83,7 +83,7 @@ def may_retry(method: str, status: int) -> bool:
     return status in _RATE_LIMITED or (method == "GET" and status >= 500)
 
 
-def pause_before_retry(
+def compute_retry_pause(
     status: int | None, headers: Mapping[str, str], *, failures: int, now: float
 ) -> float:
     """Return the seconds to wait after the `failures`-th failure (from 1) of one request.
@@ -91,7 +91,7 @@ def pause_before_retry(
     `status` is None for a cut connection; `headers` have lower-case names; `now` is seconds
     since 1970. The order is GitHub's: Retry-After, the limit's reset, a minute that doubles.
     """
-    asked = _retry_after(headers.get("retry-after", ""), now)
+    asked = _parse_retry_after(headers.get("retry-after", ""), now)
     if asked is not None:
         return asked
     if status not in _RATE_LIMITED:
@@ -107,7 +107,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
-def _retry_after(text: str, now: float) -> float | None:
+def _parse_retry_after(text: str, now: float) -> float | None:
     """Read Retry-After, seconds or a date; None for neither."""
     if _is_number(text.strip()):
         return float(text)
@@ -115,7 +115,7 @@ def _retry_after(text: str, now: float) -> float | None:
     return float(max(0, mktime_tz(date) - now)) if date else None
 
 
-def persist(attempt: Callable[[int], T], wait: Callable[[float, str], None]) -> T:
+def retry_ambiguous(attempt: Callable[[int], T], wait: Callable[[float, str], None]) -> T:
     """Call `attempt(0)`, and after each ambiguous failure wait and call it with 1, 2, ….
 
     From 1 on `attempt` must look whether the earlier write took effect before it writes. A look

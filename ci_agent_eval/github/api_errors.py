@@ -9,7 +9,7 @@ from typing import Any
 from ci_agent_eval.contract.wording import one_line
 from ci_agent_eval.errors import PublishError
 
-_SHOWN = 300
+_MAX_MESSAGE = 300
 """Most characters of a message of GitHub's that are repeated."""
 
 
@@ -56,22 +56,22 @@ class Purpose:
     """GitHub's name of the permission it takes, such as `checks`."""
 
 
-def failure(purpose: Purpose, status: int, data: object, *, secret: str = "") -> PublishError:
+def build_error(purpose: Purpose, status: int, data: object, *, secret: str = "") -> PublishError:
     """Turn GitHub's refusal, its status and JSON body, into an error with a sentence.
 
     `secret` is struck out of whatever GitHub says.
     """
-    said = printable_line(_message(data), secret=secret)
+    said = make_printable_line(_join_messages(data), secret=secret)
     start = f"Could not {purpose.what}: GitHub answered {status}{said and f' ({said})'}."
     if status == 401:
         return PublishError(f"{start} Pass a token that is valid and not expired.")
-    if _issues_disabled(status, said):
+    if _is_issues_disabled(status, said):
         return IssuesDisabledError(
             f"Could not {purpose.what}: the repository has Issues switched off, and comments on "
             "pull requests with them. Switch Issues on, or switch the comment off."
         )
     if status == 403:
-        return _forbidden(purpose, start, said)
+        return _build_forbidden_error(purpose, start, said)
     if status == 404:
         return NotFoundError(
             f"{start} Check the repository's name, and that the token may see the repository."
@@ -85,13 +85,13 @@ _ADVICE = {
 }
 
 
-def _issues_disabled(status: int, said: str) -> bool:
+def _is_issues_disabled(status: int, said: str) -> bool:
     """Recognise both answers GitHub gives for it; 410 alone also means a deleted issue."""
     words = said.lower()
     return status in {403, 410} and "issue" in words and "disabled" in words
 
 
-def _forbidden(purpose: Purpose, start: str, said: str) -> PublishError:
+def _build_forbidden_error(purpose: Purpose, start: str, said: str) -> PublishError:
     words = said.lower()
     if "not accessible by" in words:
         return NotAllowedError(start, purpose.permission)
@@ -103,19 +103,19 @@ def _forbidden(purpose: Purpose, start: str, said: str) -> PublishError:
     return PublishError(f"{start} The token was understood and the request refused.")
 
 
-def _message(data: object) -> str:
+def _join_messages(data: object) -> str:
     """Return GitHub's message and its details."""
     if not isinstance(data, Mapping):
         return ""
-    parts = [data.get("message"), *(_detail(one) for one in _listed(data.get("errors")))]
+    parts = [data.get("message"), *(_format_detail(one) for one in _as_list(data.get("errors")))]
     return "; ".join(part for part in parts if isinstance(part, str) and part)
 
 
-def _listed(errors: object) -> list[Any]:
+def _as_list(errors: object) -> list[Any]:
     return errors if isinstance(errors, list) else []
 
 
-def _detail(error: object) -> str:
+def _format_detail(error: object) -> str:
     """Return one item of GitHub's `errors`: a string, or field, code and message."""
     if isinstance(error, Mapping):
         shown = [error.get("field"), error.get("message") or error.get("code")]
@@ -123,26 +123,26 @@ def _detail(error: object) -> str:
     return error if isinstance(error, str) else ""
 
 
-def printable_line(text: str, *, secret: str = "") -> str:
+def make_printable_line(text: str, *, secret: str = "") -> str:
     """Make foreign text safe to repeat in a sentence: one line, printable, bounded, no secret."""
     shown = text.replace(secret, "***") if secret else text
     flat = "".join(char if char.isprintable() else " " for char in shown)
     short = one_line(flat)
-    return short if len(short) <= _SHOWN else f"{short[:_SHOWN]}…"
+    return short if len(short) <= _MAX_MESSAGE else f"{short[:_MAX_MESSAGE]}…"
 
 
-def unanswered(purpose: Purpose, error: Exception, *, secret: str) -> PublishError:
+def build_no_answer_error(purpose: Purpose, error: Exception, *, secret: str) -> PublishError:
     """Say that no answer came."""
     return PublishError(
         f"Could not {purpose.what}: no answer from GitHub "
-        f"({printable_line(str(error), secret=secret)}). "
+        f"({make_printable_line(str(error), secret=secret)}). "
         "Check the network, and GITHUB_API_URL where GitHub is your own server."
     )
 
 
-def unreadable(purpose: Purpose, error: Exception, *, secret: str) -> PublishError:
+def build_unreadable_error(purpose: Purpose, error: Exception, *, secret: str) -> PublishError:
     """Say that an answer came that is not GitHub's."""
-    shown = printable_line(f"{type(error).__name__}: {error}", secret=secret)
+    shown = make_printable_line(f"{type(error).__name__}: {error}", secret=secret)
     return PublishError(
         f"Could not {purpose.what}: the answer is not GitHub's ({shown}). "
         "Check GITHUB_API_URL and any proxy on the way."

@@ -11,7 +11,7 @@ from typing import Any
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.github.event import Event, parse_event
-from ci_agent_eval.github.plan import Part
+from ci_agent_eval.github.publication import PublishedPart
 
 SUMMARY_BYTES = 1024 * 1024
 """Over this the runner drops a step's whole summary, and the job stays green."""
@@ -23,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class RunnerFiles:
     """Where to write; None: outside a workflow, or not wanted."""
 
     step_summary: Path | None = None
@@ -54,7 +54,7 @@ def _load_json(path: Path) -> Any:
         ) from error
 
 
-def append_step_summary(path: Path, text: str, *, short: str) -> Part:
+def append_step_summary(path: Path, text: str, *, short: str) -> PublishedPart:
     """Add to the step summary, never over its limit; `short` stands in where `text` is too long.
 
     Other programs of the same step may have written to it before.
@@ -62,17 +62,19 @@ def append_step_summary(path: Path, text: str, *, short: str) -> Part:
     name = "step summary"
     try:
         before = path.stat().st_size if path.exists() else 0
-        whole, brief = _block(text), _block(short)
+        whole, brief = _encode_block(text), _encode_block(short)
         if before + len(whole) <= SUMMARY_BYTES:
-            _append(path, whole)
-            return Part(name, "written", "Wrote the step summary.")
+            _append_bytes(path, whole)
+            return PublishedPart(name, "written", "Wrote the step summary.")
         room = before + len(brief) <= SUMMARY_BYTES
         if room:
-            _append(path, brief)
+            _append_bytes(path, brief)
     except OSError as error:
-        return Part(name, "failed", f"Could not write the step summary: {path}: {error.strerror}.")
+        return PublishedPart(
+            name, "failed", f"Could not write the step summary: {path}: {error.strerror}."
+        )
     fate = "shortened to its headline" if room else "left out"
-    return Part(
+    return PublishedPart(
         name,
         "skipped",
         f"The step summary was {fate}: {len(whole):,} bytes on top of the {before:,} already there "
@@ -80,34 +82,38 @@ def append_step_summary(path: Path, text: str, *, short: str) -> Part:
     )
 
 
-def _block(text: str) -> bytes:
+def _encode_block(text: str) -> bytes:
     """Return Markdown as a block of its own, whatever stands before and after it."""
     return f"\n{text.strip()}\n\n".encode("utf-8", "backslashreplace")
 
 
-def _append(path: Path, data: bytes) -> None:
+def _append_bytes(path: Path, data: bytes) -> None:
     with path.open("ab") as file:
         file.write(data)
 
 
-def append_outputs(path: Path, outputs: Mapping[str, str], token: Callable[[], str]) -> Part:
+def append_outputs(
+    path: Path, outputs: Mapping[str, str], token: Callable[[], str]
+) -> PublishedPart:
     """Set a step's outputs; `token` yields random words for delimiters of several lines.
 
     Raises ValueError for a name that GitHub would not take.
     """
-    data = "".join(_output(name, value, token) for name, value in outputs.items())
+    data = "".join(_format_output(name, value, token) for name, value in outputs.items())
     encoded = data.encode("utf-8", "backslashreplace")
     if len(encoded) > OUTPUT_BYTES:
         sentence = f"The outputs were not set: {len(encoded):,} bytes, and GitHub takes 1 MiB."
-        return Part("outputs", "failed", f"{sentence} Read the report folder instead.")
+        return PublishedPart("outputs", "failed", f"{sentence} Read the report folder instead.")
     try:
-        _append(path, encoded)
+        _append_bytes(path, encoded)
     except OSError as error:
-        return Part("outputs", "failed", f"Could not set outputs: {path}: {error.strerror}.")
-    return Part("outputs", "written", "Set the outputs.")
+        return PublishedPart(
+            "outputs", "failed", f"Could not set outputs: {path}: {error.strerror}."
+        )
+    return PublishedPart("outputs", "written", "Set the outputs.")
 
 
-def _output(name: str, value: str, token: Callable[[], str]) -> str:
+def _format_output(name: str, value: str, token: Callable[[], str]) -> str:
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name for an output")
     if not re.search(r"[\r\n]", value):

@@ -50,7 +50,7 @@ class Publication:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishSettings:
+class PublishOptions:
     """What the user wants published."""
 
     comment: CommentMode = "update"
@@ -63,7 +63,7 @@ class PublishSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PublishedPart:
     """What became of one thing that was to be published."""
 
     name: str
@@ -74,7 +74,7 @@ class Part:
     url: str | None = None
 
     @property
-    def published(self) -> bool:
+    def is_published(self) -> bool:
         """Whether it is there now as it should be."""
         return self.status not in {"skipped", "failed"}
 
@@ -83,28 +83,28 @@ class Part:
 class PublishResult:
     """What became of everything that was to be published."""
 
-    files: tuple[Part, ...] = ()
+    files: tuple[PublishedPart, ...] = ()
     """Step summary and outputs."""
-    check_run: Part | None = None
+    check_run: PublishedPart | None = None
     """None: not asked for."""
-    comments: tuple[Part, ...] = ()
+    comments: tuple[PublishedPart, ...] = ()
     """One for each pull request."""
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[PublishedPart, ...]:
         """All of them, in the order they were published."""
         check_run = () if self.check_run is None else (self.check_run,)
         return (*self.files, *self.comments, *check_run)
 
     @property
-    def comment(self) -> Part | None:
+    def comment(self) -> PublishedPart | None:
         """The first comment; None where there is none."""
         return self.comments[0] if self.comments else None
 
     @property
     def problems(self) -> tuple[str, ...]:
         """A sentence for each part that is not there."""
-        return tuple(part.sentence for part in self.parts if not part.published)
+        return tuple(part.sentence for part in self.parts if not part.is_published)
 
     @property
     def failed(self) -> bool:
