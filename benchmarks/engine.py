@@ -251,10 +251,10 @@ async def replay(url: str, folder: Path) -> list[str]:
 
     sides = [Side(floor), Side(replayed)]
     for number in range(REPLAY_ROUNDS + 1):
-        # A shelf of its own for each round: every cassette is read anew.
-        shelf = CassetteStore("replay", redactor)
+        # A new store for each round: every cassette is read anew.
+        store = CassetteStore("replay", redactor)
         async with EngineSession(
-            {}, perf_counter, cassette_mode="replay", cassettes=shelf, servers=InProcess()
+            {}, perf_counter, cassette_mode="replay", cassettes=store, servers=InProcess()
         ) as opened:
             for side in sides[:: 1 if number % 2 else -1]:
                 await side.round(EPISODES, 1, kept=number > 0)
@@ -280,9 +280,9 @@ async def replay(url: str, folder: Path) -> list[str]:
 
 async def record(url: str, folder: Path, redactor: Redactor) -> None:
     """Record what is replayed later."""
-    shelf = CassetteStore("record", redactor)
+    store = CassetteStore("record", redactor)
     async with EngineSession(
-        {}, perf_counter, cassette_mode="record", cassettes=shelf, servers=InProcess()
+        {}, perf_counter, cassette_mode="record", cassettes=store, servers=InProcess()
     ) as session:
         for number in range(EPISODES):
             await kept(session, in_process(url), folder, number)

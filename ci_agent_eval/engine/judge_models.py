@@ -39,8 +39,8 @@ class JudgeModels:
             agent = Agent(judge, name="judge")
             self.session.learn(agent)
             return await self.session.model_for(agent, self.episode_id, tally)
-        tape = self.session.tape(self.episode_id)
-        return judge if tape is None else CassetteModel(judge, tape)
+        cassette_session = self.session.get_cassette_session(self.episode_id)
+        return judge if cassette_session is None else CassetteModel(judge, cassette_session)
 
     def record(self, response: ModelResponse) -> None:
         """Count an answer as the judge's."""

@@ -44,20 +44,20 @@ _LIVE_REQUEST = (
 class RunScope:
     """Where the requests go that are made inside of one run of an agent."""
 
-    tape: CassetteSession | None
+    cassette_session: CassetteSession | None
     record: RunRecord | None = None
     spent: RunUsage | None = None
 
     @property
     def replays(self) -> bool:
         """Whether nothing may be asked live."""
-        return self.tape is not None and self.tape.mode == "replay"
+        return self.cassette_session is not None and self.cassette_session.mode == "replay"
 
     def recorded(self, model: Model) -> Model:
         """Return a sub-agent's model on the cassette; scripts, and what is on one, stay."""
-        if self.tape is None or is_scripted(model) or _is_on_cassette(model):
+        if self.cassette_session is None or is_scripted(model) or _is_on_cassette(model):
             return model
-        return CassetteModel(model, self.tape)
+        return CassetteModel(model, self.cassette_session)
 
     def count(self, response: ModelResponse) -> None:
         """Count an answer that a sub-agent got."""
@@ -87,15 +87,15 @@ def enter_run_scope(scope: RunScope) -> Iterator[None]:
             _replaying.remove(one)
 
 
-def build_refusal_check(tape: CassetteSession | None) -> Callable[[Stop], Stop]:
+def build_refusal_check(cassette_session: CassetteSession | None) -> Callable[[Stop], Stop]:
     """Return how a run ends whose requests the cassette refuses from now on.
 
     A tool may catch the error and go on; the run is none of the agent's all the same.
     """
-    before = 0 if tape is None else len(tape.refusals)
+    before = 0 if cassette_session is None else len(cassette_session.refusals)
 
     def ended(stop: Stop) -> Stop:
-        refused = [] if tape is None else tape.refusals[before:]
+        refused = [] if cassette_session is None else cassette_session.refusals[before:]
         if not refused or stop.reason == "model_error":
             return stop
         return Stop("model_error", f"the cassette did not answer a request: {refused[0]}")
@@ -124,8 +124,8 @@ def _get_episode_scope() -> RunScope | None:
     if running is None or running.fixture is None:
         return None
     runs: Any = running.fixture(FIXTURE)
-    tape = runs.engine.tape(runs.episode_id)
-    return None if tape is None else RunScope(tape)
+    cassette_session = runs.engine.get_cassette_session(runs.episode_id)
+    return None if cassette_session is None else RunScope(cassette_session)
 
 
 class OuterRun(AbstractCapability[Any]):
@@ -196,9 +196,9 @@ class _RequestPermission:
     def __bool__(self) -> bool:
         """Raise CassetteMissError in replay, where nobody may be asked."""
         scope = _get_scope() or next(iter(_replaying), None)
-        tape = None if scope is None else scope.tape
-        if tape is not None and tape.mode == "replay":
-            raise tape.refuse(_LIVE_REQUEST)
+        cassette_session = None if scope is None else scope.cassette_session
+        if cassette_session is not None and cassette_session.mode == "replay":
+            raise cassette_session.refuse(_LIVE_REQUEST)
         return self.otherwise
 
 

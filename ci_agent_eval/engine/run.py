@@ -95,7 +95,7 @@ async def aitest_run(
             messages=messages,
             timeout_s=deadline,
             limits=_tighten_turns(max_turns, limits or RunLimits()),
-            tape=session.tape(episode_id),
+            cassette_session=session.get_cassette_session(episode_id),
             observer=observer,
             guard=guard,
             connections=session.connections,
@@ -171,7 +171,7 @@ class _DeclaredAgentRun:
     async def until_it_ends(self, observer: Observer) -> AgentResult:
         """Run, and make a result of any end; one that nobody waits for goes to the observer."""
         started = self.session.clock()
-        unanswered = build_refusal_check(self.session.tape(self.episode_id))
+        unanswered = build_refusal_check(self.session.get_cassette_session(self.episode_id))
         try:
             stop = unanswered(await self._stop())
         except InputError:
@@ -201,11 +201,11 @@ class _DeclaredAgentRun:
 
     async def _in_time(self, toolsets: Sequence[Toolset]) -> Stop:
         deadline = asyncio.timeout(self.timeout_s)
-        tape = self.session.tape(self.episode_id)
+        cassette_session = self.session.get_cassette_session(self.episode_id)
         try:
             async with deadline:
                 self.tally.waited = PausableDeadline(deadline).waiting
-                with enter_run_scope(RunScope(tape, self.record, self.spent)):
+                with enter_run_scope(RunScope(cassette_session, self.record, self.spent)):
                     return await self._loop(toolsets)
         except TimeoutError:
             if not deadline.expired():

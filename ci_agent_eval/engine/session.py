@@ -59,16 +59,16 @@ class Servers(Protocol):
 class Cassettes(Protocol):
     """Recordings of models' answers."""
 
-    def wrap(self, model: Model, agent: Agent, episode_id: str) -> Model:
+    def wrap_model(self, model: Model, agent: Agent, episode_id: str) -> Model:
         """Return the model for one run, answering from the recording or keeping it."""
 
-    def counts(self, episode_id: str) -> CassetteCounts:
+    def get_counts(self, episode_id: str) -> CassetteCounts:
         """Return what the recording did for one run."""
 
-    def tape(self, episode_id: str) -> CassetteSession:
+    def get_session(self, episode_id: str) -> CassetteSession:
         """Return an episode's recording, for agents that are not declared here."""
 
-    def learn(self, secrets: frozenset[str]) -> None:
+    def add_secrets(self, secrets: frozenset[str]) -> None:
         """Keep these values out of what is written from now on."""
 
 
@@ -167,7 +167,7 @@ class EngineSession:
         limited = RateLimitedModel(model, self.limiter(agent.provider), tally)
         if self.cassettes is None:
             return limited
-        return self.cassettes.wrap(limited, agent, episode_id)
+        return self.cassettes.wrap_model(limited, agent, episode_id)
 
     def loop_of(self, agent: Agent) -> Loop[Any, str]:
         """Return PydanticAI's agent for a declaration: made once, it holds nothing of a run."""
@@ -215,7 +215,7 @@ class EngineSession:
             return
         self._secrets |= fresh
         if self.cassettes is not None:
-            self.cassettes.learn(fresh)
+            self.cassettes.add_secrets(fresh)
         if self.on_secrets is not None:
             self.on_secrets(fresh)
 
@@ -247,11 +247,11 @@ class EngineSession:
             held.guards[settings] = build_guard(settings, episode_id, self.clock)
         return held.guards[settings]
 
-    def tape(self, episode_id: str) -> CassetteSession | None:
+    def get_cassette_session(self, episode_id: str) -> CassetteSession | None:
         """Return an episode's recording; None where nothing is recorded or replayed."""
         if self.cassettes is None or self.cassette_mode == "off":
             return None
-        return self.cassettes.tape(episode_id)
+        return self.cassettes.get_session(episode_id)
 
     def note_spent(self, episode_id: str, run: object, spent: RunUsage | None) -> None:
         """Tell `on_spent` what a run of an episode has spent so far; None: it has ended."""
@@ -260,7 +260,7 @@ class EngineSession:
 
     def cassette_counts(self, episode_id: str) -> CassetteCounts:
         """Return what the cassette did for one run; nothing without one."""
-        return self.cassettes.counts(episode_id) if self.cassettes else CassetteCounts()
+        return self.cassettes.get_counts(episode_id) if self.cassettes else CassetteCounts()
 
     async def _pool(self) -> Servers:
         """Return the pool, opened when the first agent with servers comes."""

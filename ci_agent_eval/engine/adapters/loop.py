@@ -84,7 +84,7 @@ class LoopAgent:
         model, spent = None, RunUsage()
         try:
             model = self._model(work)
-            with enter_run_scope(RunScope(work.tape, record, spent)):
+            with enter_run_scope(RunScope(work.cassette_session, record, spent)):
                 async with self._open(model, work):
                     await self._run(work, model, record, spent)
         except UserError as error:
@@ -96,7 +96,7 @@ class LoopAgent:
             # The limit may be that of an agent inside of it, which a tool asked.
             own = record.answers == work.limits.max_turns
             work.stop = replace(stop, needs_turn=stop.needs_turn and own)
-        if isinstance(model, CassetteModel) and record.answers and not model.asked:
+        if isinstance(model, CassetteModel) and record.answers and not model.request_count:
             raise InputError(
                 f"agent {self.label!r}: its model is overridden, which goes past the cassette; "
                 "override it with a CassetteModel, or not at all"
@@ -107,9 +107,9 @@ class LoopAgent:
         model = self.agent.model
         if model is None:
             raise InputError(f"agent {self.label!r} has no model; give it one")
-        if work.tape is None:
+        if work.cassette_session is None:
             return TimedModel(infer_model(model), work.clock)
-        return CassetteModel(_build_inner_model(model, work), work.tape)
+        return CassetteModel(_build_inner_model(model, work), work.cassette_session)
 
     def _open(self, model: Model, work: AgentTask) -> AbstractAsyncContextManager[object]:
         """Hold the model's connections; of an agent that has a name alone they are this run's."""
@@ -195,6 +195,10 @@ def _is_new(turn: Any, work: AgentTask) -> bool:
 
 def _build_inner_model(model: Model | str, work: AgentTask) -> Model | Callable[[], Model]:
     """Return the model to record; of a name alone, replay needs no key."""
-    if isinstance(model, str) and work.tape is not None and work.tape.mode == "replay":
+    if (
+        isinstance(model, str)
+        and work.cassette_session is not None
+        and work.cassette_session.mode == "replay"
+    ):
         return build_model(Provider(model), {}, offline=True)
     return TimedModel(infer_model(model), work.clock)

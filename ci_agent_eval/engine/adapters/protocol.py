@@ -46,7 +46,7 @@ class AgentTask:
     clock: Clock
     """Seconds from any fixed point."""
     limits: RunLimits = field(default_factory=RunLimits)
-    tape: CassetteSession | None = None
+    cassette_session: CassetteSession | None = None
     """The episode's recording, for agents whose model can be put on it."""
     guard: Guard | None = None
     """Who reviews the episode's tool calls, for agents whose calls can be held back."""

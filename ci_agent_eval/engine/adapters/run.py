@@ -54,7 +54,7 @@ async def run_adapter(
     messages: Sequence[Any] | None = None,
     timeout_s: float | None = 60.0,
     limits: RunLimits | None = None,
-    tape: CassetteSession | None = None,
+    cassette_session: CassetteSession | None = None,
     observer: Callable[[AgentResult], None] | None = None,
     guard: Guard | None = None,
     connections: ModelConnections | None = None,
@@ -74,13 +74,13 @@ async def run_adapter(
         tuple(messages or ()),
         clock,
         limits or RunLimits(),
-        tape,
+        cassette_session,
         guard,
         connections,
         allowed_stops,
     )
     seen = observer or (lambda _: None)
-    unanswered = build_refusal_check(tape)
+    unanswered = build_refusal_check(cassette_session)
     try:
         work.stop = unanswered(await _run_to_stop(adapter, work, timeout_s))
     except InputError:
@@ -97,7 +97,7 @@ async def run_adapter(
 async def _run_to_stop(adapter: AgentAdapter, work: AgentTask, timeout_s: float | None) -> Stop:
     deadline = asyncio.timeout(timeout_s)
     try:
-        with enter_run_scope(RunScope(work.tape)):
+        with enter_run_scope(RunScope(work.cassette_session)):
             async with deadline:
                 await adapter.answer(work)
     except InputError:
@@ -145,7 +145,9 @@ def _build_result(adapter: AgentAdapter, work: AgentTask) -> AgentResult:
         messages=_build_messages(work) if work.messages is None else tuple(work.messages),
         rate_limited=work.rate_limited,
         available_tools=work.available_tools,
-        cassette=CassetteCounts() if work.tape is None else work.tape.counts,
+        cassette=CassetteCounts()
+        if work.cassette_session is None
+        else work.cassette_session.counts,
         agent=adapter.label,
         model=adapter.model,
         needs_turn=work.stop.needs_turn,

@@ -1,6 +1,6 @@
-"""Record and replay of models' answers: one readable file a scenario, at the model's level.
+"""Recording and replay of model responses: one readable file per scenario.
 
-It works for any PydanticAI agent: give it a `CassetteModel`, or override its model by one.
+Works for any PydanticAI agent: give it a `CassetteModel`, or override its model with one.
 """
 
 from ci_agent_eval.engine.cassette.misses import CassetteMissError

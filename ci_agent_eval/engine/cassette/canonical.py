@@ -1,8 +1,8 @@
-"""A request to a model in canonical form, and its key: the same question is the same bytes.
+"""The canonical form of a model request and its key: equal requests give equal bytes.
 
-What differs from run to run without changing the question is left out (timestamps, run
-ids, signatures) or numbered in order of appearance (tool call ids). Secrets are taken out
-before anything is hashed, so a key tells nothing of them either.
+Values that differ from run to run are left out (timestamps, run ids, signatures) or numbered
+in order of appearance (tool call ids). Secrets are removed before anything is hashed, so a
+key does not reveal them.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ IGNORED_PART_FIELDS = frozenset(
         "timestamp",
     }
 )
-"""Fields of a message's part that are no part of the question."""
+"""Fields of a message part that do not belong to the request."""
 
 IGNORED_SETTINGS = frozenset({"extra_headers", "max_retries", "timeout"})
-"""How a request is sent, not what it asks; headers hold secrets as well."""
+"""Settings of the transport, not of the request; headers hold secrets as well."""
 
 _OUTPUT_FIELDS = (
     "output_mode",
@@ -60,18 +60,18 @@ _TOOL_FIELDS = ("name", "description", "parameters_json_schema", "strict", "retu
 
 @dataclass(frozen=True)
 class CanonicalRequest:
-    """One request: what goes before the conversation, the tools, and the conversation."""
+    """A request: head, tools and conversation."""
 
     head: Json
-    """`model`, and where they are given `settings`, `instructions` and `output`."""
+    """`model`, and if given `settings`, `instructions` and `output`."""
     tools: list[Json]
     messages: tuple[Json, ...]
     ids: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """The numbered tool call ids by those the request itself uses."""
+    """The numbered tool call ids by the original ids of the request."""
 
     @cached_property
     def digests(self) -> tuple[str, ...]:
-        """One digest a message."""
+        """The digest of each message."""
         return tuple(hash_json(message) for message in self.messages)
 
     @cached_property
@@ -81,7 +81,7 @@ class CanonicalRequest:
 
     @cached_property
     def key(self) -> str:
-        """The digest of all of it."""
+        """The digest of the whole request."""
         return hash_json([self.head, self.tools_digest, self.digests])
 
 
@@ -93,7 +93,7 @@ def hash_json(value: Any) -> str:
 
 @cache
 def _get_parameters_adapter() -> TypeAdapter[ModelRequestParameters]:
-    """Return what writes parameters as JSON; it takes a while to make, and most need none."""
+    """Return the adapter that dumps parameters; slow to build, and most runs need none."""
     return TypeAdapter(ModelRequestParameters)
 
 
@@ -104,13 +104,15 @@ def canonicalize_request(
     parameters: ModelRequestParameters,
     redact: Redact,
 ) -> CanonicalRequest:
-    """Return a request as it is about to go to a model, without secrets."""
-    asked = _get_parameters_adapter().dump_python(parameters, mode="json", fallback=to_jsonable)
+    """Convert a request to its canonical form, without secrets."""
+    dumped_parameters = _get_parameters_adapter().dump_python(
+        parameters, mode="json", fallback=to_jsonable
+    )
     head = {
         "model": model_id,
         "settings": _canonicalize_settings(settings),
-        "instructions": _find_instructions(messages, asked),
-        "output": _canonicalize_output(asked),
+        "instructions": _find_instructions(messages, dumped_parameters),
+        "output": _canonicalize_output(dumped_parameters),
     }
     ids: dict[str, str] = {}
     dumped = to_jsonable(
@@ -119,14 +121,14 @@ def canonicalize_request(
     plain = [canonicalize_message(message, ids) for message in _get_objects(dumped)]
     return CanonicalRequest(
         head=redact({name: value for name, value in head.items() if value}),
-        tools=redact([_canonicalize_tool(tool) for tool in asked["function_tools"]]),
+        tools=redact([_canonicalize_tool(tool) for tool in dumped_parameters["function_tools"]]),
         messages=tuple(redact(plain)),
         ids=ids,
     )
 
 
 def canonicalize_message(dumped: Json, ids: dict[str, str]) -> Json:
-    """Return a dumped message with what counts of it; new tool call ids are added to `ids`."""
+    """Keep the relevant fields of a dumped message; new tool call ids are added to `ids`."""
     parts = [
         _canonicalize_part(part, ids, IGNORED_PART_FIELDS) for part in _get_objects(dumped["parts"])
     ]
@@ -134,9 +136,9 @@ def canonicalize_message(dumped: Json, ids: dict[str, str]) -> Json:
 
 
 def drop_empty_arguments(message: Json) -> Json:
-    """Return a message whose calls without arguments hold none.
+    """Remove empty arguments from the calls of a message.
 
-    Models write `"{}"`, a replay gives back `{}`, and both ask the same.
+    Models write `"{}"`, a replay returns `{}`, and both mean the same.
     """
     parts = [
         {name: value for name, value in part.items() if (name, value) != ("args", {})}
@@ -146,7 +148,7 @@ def drop_empty_arguments(message: Json) -> Json:
 
 
 def dump_response_parts(dumped: Json, ids: dict[str, str]) -> list[Json]:
-    """Return a dumped response's parts with all that a replay needs of them."""
+    """Dump the parts of a response with all fields that a replay needs."""
     return [
         _canonicalize_part(part, ids, frozenset({"timestamp"}))
         for part in _get_objects(dumped["parts"])
@@ -154,7 +156,7 @@ def dump_response_parts(dumped: Json, ids: dict[str, str]) -> list[Json]:
 
 
 def _canonicalize_part(part: Json, ids: dict[str, str], left_out: frozenset[str]) -> Json:
-    """Return a part, its kind first; arguments that are JSON are written as what they mean."""
+    """Convert a part, its kind first; arguments that are JSON texts are parsed."""
     kept: Json = {"part_kind": part["part_kind"]}
     for name, value in part.items():
         if name in left_out or value is None or (value in ({}, []) and name != "args"):
@@ -169,7 +171,7 @@ def _canonicalize_part(part: Json, ids: dict[str, str], left_out: frozenset[str]
 
 
 def _parse_arguments(args: Any) -> Any:
-    """Return arguments parsed; a text that JSON does not hold exactly stays as it was written."""
+    """Parse arguments; a text that does not survive the round trip stays a text."""
     if not isinstance(args, str):
         return args
     try:
@@ -181,15 +183,15 @@ def _parse_arguments(args: Any) -> Any:
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> Json:
-    """Return an object of JSON. Raises ValueError for one that says a name twice."""
+    """Build a JSON object. Raises ValueError for a duplicate name."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands there twice")
+        raise ValueError("duplicate name")
     return found
 
 
 def _hash_files(value: Any) -> Any:
-    """Return a value with its files named by what they hold, not written out."""
+    """Replace the content of files in a value by its hash."""
     if isinstance(value, list):
         return [_hash_files(item) for item in value]
     if not isinstance(value, dict):
@@ -205,18 +207,18 @@ def _canonicalize_settings(settings: ModelSettings | None) -> Any:
     return to_jsonable({name: value for name, value in given.items() if value is not None})
 
 
-def _find_instructions(messages: Sequence[ModelMessage], asked: Json) -> str:
-    """Return the instructions that hold for this request: the last that were given."""
-    parts = [part["content"] for part in asked["instruction_parts"] or ()]
+def _find_instructions(messages: Sequence[ModelMessage], dumped_parameters: Json) -> str:
+    """Return the instructions of a request: the last ones given."""
+    parts = [part["content"] for part in dumped_parameters["instruction_parts"] or ()]
     if parts:
         return "\n\n".join(parts)
     requests = [message for message in messages if isinstance(message, ModelRequest)]
     return (requests[-1].instructions or "") if requests else ""
 
 
-def _canonicalize_output(asked: Json) -> Json:
-    given = {name: asked.get(name) for name in _OUTPUT_FIELDS}
-    given["output_tools"] = [_canonicalize_tool(tool) for tool in asked["output_tools"]]
+def _canonicalize_output(dumped_parameters: Json) -> Json:
+    given = {name: dumped_parameters.get(name) for name in _OUTPUT_FIELDS}
+    given["output_tools"] = [_canonicalize_tool(tool) for tool in dumped_parameters["output_tools"]]
     return {
         name: to_jsonable(value)
         for name, value in given.items()

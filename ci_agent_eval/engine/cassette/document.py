@@ -1,8 +1,8 @@
 """A cassette as a value and as text. Pure.
 
-A request that goes on from an earlier exchange of its take says so (`continues`) and
-holds only what is new; sets of tools stand once, under their digest. Keys are not
-written: they follow from the requests, so that a text may be edited by hand.
+A request that continues an earlier exchange of its take names it (`continues`) and holds only
+the new messages; each set of tools is written once, under its digest. Keys are not written but
+computed from the requests, so that a text may be edited by hand.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RecordedExchange:
 
 
 Take = tuple[RecordedExchange, ...]
-"""What one iteration asked, in order."""
+"""The exchanges of one iteration, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Cassette:
 
 
 def render_cassette(cassette: Cassette) -> str:
-    """Render a cassette as YAML; the same recordings are the same bytes."""
+    """Render a cassette as YAML; equal recordings give equal bytes."""
     takes = [
         {"iteration": iteration, "exchanges": _dump_take(take)}
         for iteration, take in sorted(cassette.takes.items())
@@ -87,9 +87,9 @@ def parse_cassette(text: str, source: str) -> Cassette:
         }
         return Cassette(str(data["scenario"]), takes)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-        said = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        problem = f"there is no {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(
-            f"cassette {source} cannot be read: {said}; repair it, or delete it and record "
+            f"cassette {source} cannot be read: {problem}; repair it, or delete it and record "
             "it anew with --cassette=record"
         ) from error
 
@@ -104,29 +104,29 @@ def _build_toolset_name(request: CanonicalRequest) -> str:
 
 
 def _dump_take(take: Take) -> list[Json]:
-    after = [_hash_conversation(exchange) for exchange in take]
-    return [_dump_exchange(take, number, after) for number in range(len(take))]
+    digests = [_hash_conversation(exchange) for exchange in take]
+    return [_dump_exchange(take, number, digests) for number in range(len(take))]
 
 
 def _hash_conversation(exchange: RecordedExchange) -> tuple[str, ...]:
-    """Return the digests a request begins with that goes on from this exchange."""
-    said = convert_to_message(exchange.response, _list_call_ids(exchange.request))
-    return (*exchange.request.digests, hash_json(said))
+    """Return the digests that a continuation of this exchange begins with."""
+    answer = convert_to_message(exchange.response, _list_call_ids(exchange.request))
+    return (*exchange.request.digests, hash_json(answer))
 
 
 def _list_call_ids(request: CanonicalRequest) -> dict[str, str]:
-    """Return the ids of a canonical request, which stand for themselves."""
+    """Map the call ids of a canonical request to themselves."""
     parts = [part for message in request.messages for part in message["parts"]]
     return {p["tool_call_id"]: p["tool_call_id"] for p in parts if "tool_call_id" in p}
 
 
-def _dump_exchange(take: Take, number: int, after: Sequence[tuple[str, ...]]) -> Json:
+def _dump_exchange(take: Take, number: int, digests: Sequence[tuple[str, ...]]) -> Json:
     request = take[number].request
     full: Json = {
         **{name: request.head[name] for name in _HEAD_FIELDS if name in request.head},
         **({"tools": _build_toolset_name(request)} if request.tools else {}),
     }
-    before = _find_continued_exchange(request, after[:number])
+    before = _find_continued_exchange(request, digests[:number])
     if before is None:
         asked = {**full, "messages": list(request.messages)}
     else:
@@ -134,17 +134,17 @@ def _dump_exchange(take: Take, number: int, after: Sequence[tuple[str, ...]]) ->
         inherited = {**old.head, **({"tools": _build_toolset_name(old)} if old.tools else {})}
         changed = {k: v for k, v in full.items() if inherited.get(k) != v}
         gone = {name: None for name in inherited if name not in full}
-        new = list(request.messages[len(after[before]) :])
+        new = list(request.messages[len(digests[before]) :])
         asked = {"continues": before + 1, **changed, **gone, "messages": new}
     return {"request": asked, "response": take[number].response}
 
 
 def _find_continued_exchange(
-    request: CanonicalRequest, after: Sequence[tuple[str, ...]]
+    request: CanonicalRequest, earlier: Sequence[tuple[str, ...]]
 ) -> int | None:
-    """Return the earlier exchange whose whole conversation the request begins with."""
-    fitting = [n for n, seen in enumerate(after) if request.digests[: len(seen)] == seen]
-    return max(fitting, key=lambda n: (len(after[n]), -n), default=None)
+    """Return the number of the longest earlier exchange that the request continues."""
+    fitting = [n for n, seen in enumerate(earlier) if request.digests[: len(seen)] == seen]
+    return max(fitting, key=lambda n: (len(earlier[n]), -n), default=None)
 
 
 def _parse_take(exchanges: Any, toolsets: Mapping[str, Any]) -> Take:
@@ -169,12 +169,12 @@ def _parse_request(
     if not isinstance(number, int) or not 1 <= number <= len(take):
         raise ValueError(f"exchange {len(take) + 1} continues {number!r}, which is not before it")
     before = take[number - 1]
-    said = convert_to_message(before.response, _list_call_ids(before.request))
+    answer = convert_to_message(before.response, _list_call_ids(before.request))
     whole = {**before.request.head, **head}
     return CanonicalRequest(
         {name: value for name, value in whole.items() if value is not None},
         _parse_tools(asked, toolsets, before.request.tools),
-        (*before.request.messages, said, *new),
+        (*before.request.messages, answer, *new),
     )
 
 

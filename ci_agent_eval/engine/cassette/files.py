@@ -1,8 +1,8 @@
-"""Cassettes as files: found by scenario, read, and written whole.
+"""Cassette files: one per scenario, read and written as a whole.
 
-Two processes may write takes of one scenario at a time (xdist's workers do). Each holds a
-lock on the folder while it reads the file, puts its take in, and replaces the file. The
-lock is the kernel's: it leaves no file, and goes with a process that is killed.
+Several processes may write takes of one scenario at once (xdist's workers do). Each locks the
+folder while it reads the file, adds its take and replaces the file. The kernel holds the lock:
+it leaves no file, and ends with a killed process.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _MAX_NAME_LENGTH = 80
 
 
 def build_cassette_path(folder: Path, scenario: str) -> Path:
-    """Return where a scenario's cassette is; different scenarios have different files."""
+    """Return the path of a scenario's cassette, unique for each scenario."""
     name = _UNSAFE.sub("_", scenario).lstrip(".")[:_MAX_NAME_LENGTH]
-    # Some file systems do not tell upper from lower case.
+    # Some file systems ignore case.
     if name != scenario or name != name.lower():
         name += "-" + hashlib.sha256(scenario.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return folder / f"{name}.yaml"
 
 
 def load_cassette(path: Path, scenario: str) -> Cassette:
-    """Read a cassette; one that does not exist is empty. Raises InputError."""
+    """Load a cassette; a missing file gives an empty one. Raises InputError."""
     try:
         with open_regular(path, follow=True) as file:
             text = file.read().decode()
@@ -49,7 +49,7 @@ def load_cassette(path: Path, scenario: str) -> Cassette:
 
 
 def store_take(path: Path, scenario: str, iteration: int, take: Take) -> None:
-    """Put a take in place of the iteration's old one, whoever else writes. Raises InputError."""
+    """Replace the take of an iteration; safe for concurrent writers. Raises InputError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _lock_folder(path.parent):

@@ -1,6 +1,6 @@
-"""What to say where no recording answers: which part of the question changed, as a short diff.
+"""Messages for cassette misses: the changed part of the request, as a short diff.
 
-Everything compared here has been through the redactor already.
+All compared values are already redacted.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from ci_agent_eval.engine.cassette.canonical import CanonicalRequest, Json
 from ci_agent_eval.engine.infrastructure_errors import ModelError
 
 MAX_LINES = 16
-"""Lines of a diff that a person reads before they open the file."""
+"""Longest diff in a message, in lines."""
 MAX_LINE_LENGTH = 160
 
 
 class CassetteMissError(ModelError):
-    """No recording answers a request, and in replay no model may be asked."""
+    """A request without a recorded response in replay, where no model may be called."""
 
 
 def find_nearest_request(
     request: CanonicalRequest, recorded: Sequence[CanonicalRequest]
 ) -> CanonicalRequest | None:
-    """Return the recorded request most like this one; of equals the first."""
+    """Return the most similar recorded request; the first of several equals."""
     return max(recorded, key=lambda other: _measure_similarity(request, other), default=None)
 
 
@@ -37,7 +37,7 @@ def _measure_similarity(request: CanonicalRequest, other: CanonicalRequest) -> t
 
 
 def find_changes(old: CanonicalRequest, new: CanonicalRequest) -> Iterator[tuple[str, str]]:
-    """Yield each part that differs and its diff, from what was recorded to what is asked."""
+    """Yield the label and diff of each part that differs from the recorded request."""
     for name, label in _HEAD.items():
         before, after = old.head.get(name), new.head.get(name)
         if before != after:
@@ -60,7 +60,7 @@ _HEAD = {
 
 
 def describe_changes(old: CanonicalRequest, new: CanonicalRequest) -> str:
-    """Return which parts differ, in one line, and a short diff of each."""
+    """List the changed parts in one line, followed by a short diff of each."""
     found = list(find_changes(old, new))
     if not found:
         return "nothing changed, but it was asked more often than it was recorded"
@@ -95,7 +95,7 @@ _TOOL_FIELDS = {"parameters_json_schema": "parameters"}
 
 
 def _find_message_changes(old: Sequence[Json], new: Sequence[Json]) -> Iterator[tuple[str, str]]:
-    """Yield the first part of the conversation that differs: what follows, follows from it."""
+    """Yield the first difference of the conversation; later ones are its consequences."""
     before = [part for message in old for part in message["parts"]]
     after = [part for message in new for part in message["parts"]]
     for was, now in itertools.zip_longest(before, after):
@@ -113,7 +113,7 @@ def _find_message_changes(old: Sequence[Json], new: Sequence[Json]) -> Iterator[
 
 
 def _select_changed_value(part: Json, other: Json) -> object:
-    """Return what to compare: the one field that differs, or the whole part."""
+    """Return the only field that differs, or the whole part."""
     differing = [name for name in part.keys() | other.keys() if part.get(name) != other.get(name)]
     return part.get(differing[0]) if len(differing) == 1 else part
 

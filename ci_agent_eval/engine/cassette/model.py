@@ -1,4 +1,4 @@
-"""A PydanticAI model that answers from a cassette, or keeps what another answers."""
+"""A PydanticAI model that replays a cassette, or records another model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ci_agent_eval.errors import InputError
 
 
 class UnbuiltModel(Model):
-    """Stands for a model that replay never builds; it has a name and a profile, and no more."""
+    """Replaces a model that is not built in replay; has only a name and a profile."""
 
     def __init__(self, model_id: str, profile: ModelProfile | None = None) -> None:
         super().__init__(profile=profile)
@@ -51,41 +51,41 @@ class UnbuiltModel(Model):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Refuse: there is no model here."""
+        """Raise CassetteMissError."""
         del messages, model_settings, model_request_parameters
         raise CassetteMissError(_describe_live_call("request"))
 
 
 class CassetteModel(WrapperModel):
-    """Answers from a tape, or asks the inner model and keeps the answer on it.
+    """Answers from a cassette session, or asks the inner model and records its response.
 
-    `inner` may be a function that makes the model. In replay it is never called: the
-    model then goes by `model_id` (default: that of the first recording), with `profile`
-    where the agent depends on one.
+    `inner` may be a function that builds the model. In replay it is never called: the model
+    is then named `model_id` (default: the model of the first recording), with `profile` if the
+    agent depends on one.
     """
 
     def __init__(
         self,
         inner: Model | Callable[[], Model],
-        tape: CassetteSession,
+        session: CassetteSession,
         *,
         model_id: str | None = None,
         profile: ModelProfile | None = None,
     ) -> None:
         if isinstance(inner, Model):
             built = inner
-        elif tape.mode == "replay":
-            built = UnbuiltModel(model_id or _find_recorded_model(tape), profile)
+        elif session.mode == "replay":
+            built = UnbuiltModel(model_id or _find_recorded_model(session), profile)
         else:
             built = inner()
         super().__init__(built)
-        self.tape = tape
-        self.asked = 0
-        """Requests that came here."""
+        self.session = session
+        self.request_count = 0
+        """Number of requests to this model."""
 
     @property
     def model_id(self) -> str:
-        """The model's provider and name; of one that is not built, as it was recorded."""
+        """The model's provider and name; in replay as recorded."""
         return self.wrapped.model_id
 
     async def request(
@@ -94,24 +94,24 @@ class CassetteModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Answer from the tape, or ask the model; raises CassetteMissError in replay."""
-        tape = self.tape
-        self.asked += 1
-        if tape.mode == "off":
-            tape.live += 1
+        """Answer from the cassette, or ask the model. Raises CassetteMissError in replay."""
+        session = self.session
+        self.request_count += 1
+        if session.mode == "off":
+            session.live += 1
             return await super().request(messages, model_settings, model_request_parameters)
         request = self._canonical(messages, model_settings, model_request_parameters)
-        recording = tape.find_response(request)
+        recording = session.find_response(request)
         if recording is not None:
             try:
                 return replay_response(recording, request)
             except ValidationError as error:
                 raise InputError(
-                    f"{tape.source}: a recorded response is none: {error}; record it anew"
+                    f"{session.source}: a recorded response is none: {error}; record it anew"
                 ) from error
-        place = tape.begin(request)
+        number = session.reserve_response(request)
         response = await super().request(messages, model_settings, model_request_parameters)
-        tape.keep(place, record_response(response, request, tape.redact))
+        session.store_response(number, record_response(response, request, session.redact))
         return response
 
     @asynccontextmanager
@@ -122,9 +122,9 @@ class CassetteModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """Stream an answer that is whole: what a consumer left unread would be recorded cut."""
-        if self.tape.mode == "off":
-            self.tape.live += 1
+        """Stream a complete response; a partly read stream would be recorded incomplete."""
+        if self.session.mode == "off":
+            self.session.live += 1
             async with super().request_stream(
                 messages, model_settings, model_request_parameters, run_context
             ) as live:
@@ -141,20 +141,20 @@ class CassetteModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> RequestUsage:
-        """Ask the model to count; refused in replay."""
+        """Count tokens with the model; refused in replay."""
         self._refuse_in_replay("count_tokens")
         return await super().count_tokens(messages, model_settings, model_request_parameters)
 
     async def compact_messages(
         self, request_context: ModelRequestContext, *, instructions: str | None = None
     ) -> ModelResponse:
-        """Ask the model to shorten the conversation; refused in replay."""
+        """Compact the conversation with the model; refused in replay."""
         self._refuse_in_replay("compact_messages")
         return await super().compact_messages(request_context, instructions=instructions)
 
-    def _refuse_in_replay(self, what: str) -> None:
-        if self.tape.mode == "replay":
-            raise self.tape.refuse(_describe_live_call(what))
+    def _refuse_in_replay(self, method: str) -> None:
+        if self.session.mode == "replay":
+            raise self.session.refuse(_describe_live_call(method))
 
     def _canonical(
         self,
@@ -163,13 +163,15 @@ class CassetteModel(WrapperModel):
         parameters: ModelRequestParameters,
     ) -> CanonicalRequest:
         merged = merge_model_settings(self.wrapped.settings, settings)
-        return canonicalize_request(self.model_id, messages, merged, parameters, self.tape.redact)
+        return canonicalize_request(
+            self.model_id, messages, merged, parameters, self.session.redact
+        )
 
 
-def _describe_live_call(what: str) -> str:
-    return f"a live call ({what}) in replay; it is not recorded, use --cassette=off for it"
+def _describe_live_call(method: str) -> str:
+    return f"a live call ({method}) in replay; it is not recorded, use --cassette=off for it"
 
 
-def _find_recorded_model(tape: CassetteSession) -> str:
-    takes = tape.cassette.takes.values()
+def _find_recorded_model(session: CassetteSession) -> str:
+    takes = session.cassette.takes.values()
     return next((str(e.request.head["model"]) for take in takes for e in take), "unknown:unknown")

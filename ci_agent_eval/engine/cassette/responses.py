@@ -1,4 +1,4 @@
-"""A model's response as a recording holds it, and back."""
+"""Conversion of model responses to recordings and back."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ci_agent_eval.engine.cassette.canonical import (
 )
 
 _KEPT_FIELDS = ("model_name", "provider_name", "finish_reason")
-"""What a response says beside its parts and usage. Ids and times are not kept, nor the
-provider's address, which may name whose account it is."""
+"""Recorded fields besides parts and usage. Ids and times are not recorded, nor the
+provider's address, which may name an account."""
 
 _VOLATILE_DETAILS = frozenset({"timestamp", "system_fingerprint"})
 
 
 def record_response(response: ModelResponse, request: CanonicalRequest, redact: Redact) -> Json:
-    """Return a response as it is written down, without secrets."""
+    """Convert a response to its recording, without secrets."""
     (dumped,) = ModelMessagesTypeAdapter.dump_python([response], mode="json", fallback=to_jsonable)
     plain: Any = to_jsonable(dumped)
     kept: Json = {"parts": dump_response_parts(plain, dict(request.ids))}
@@ -46,19 +46,19 @@ def record_response(response: ModelResponse, request: CanonicalRequest, redact: 
 
 
 def replay_response(recording: Json, request: CanonicalRequest) -> ModelResponse:
-    """Return a recorded response as the model's own, marked as replayed.
+    """Convert a recording to a response that is marked as replayed.
 
-    Raises pydantic's ValidationError where the recording is no response.
+    Raises pydantic's ValidationError for an invalid recording.
     """
     plain = {k: v for k, v in recording.items() if k != "latency_ms"}
     (response,) = ModelMessagesTypeAdapter.validate_python(
         [{"parts": [], **plain, "kind": "response"}]
     )
     assert isinstance(response, ModelResponse)  # noqa: S101 - by its kind
-    live = {numbered: own for own, numbered in request.ids.items()}
+    original_ids = {numbered: own for own, numbered in request.ids.items()}
     for part in response.parts:
         if isinstance(part, BaseToolCallPart | BaseToolReturnPart):
-            part.tool_call_id = _choose_call_id(part.tool_call_id, live, request.ids)
+            part.tool_call_id = _choose_call_id(part.tool_call_id, original_ids, request.ids)
     response_stamp.stamp_response(
         response, latency_ms=recording.get("latency_ms"), source="replayed"
     )
@@ -66,14 +66,14 @@ def replay_response(recording: Json, request: CanonicalRequest) -> ModelResponse
 
 
 def convert_to_message(recording: Json, ids: dict[str, str]) -> Json:
-    """Return a recorded response as it stands in the requests that come after it."""
+    """Convert a recording to its message in later requests."""
     return canonicalize_message({"kind": "response", "parts": recording.get("parts", [])}, ids)
 
 
-def _choose_call_id(numbered: str, live: Mapping[str, str], taken: Mapping[str, str]) -> str:
-    """Return the id the conversation itself uses, or one that it does not use yet."""
-    if numbered in live:
-        return live[numbered]
-    while numbered in taken:
+def _choose_call_id(numbered: str, original_ids: Mapping[str, str], used: Mapping[str, str]) -> str:
+    """Return the conversation's id of a call, or an unused id."""
+    if numbered in original_ids:
+        return original_ids[numbered]
+    while numbered in used:
         numbered += "-replayed"
     return numbered

@@ -1,4 +1,4 @@
-"""One episode's way through a cassette: what it hears, what it adds, and how often which."""
+"""The cassette of one episode: its recorded and new responses, counted."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ CassetteMode = Literal["off", "record", "replay", "auto"]
 class CassetteSession:
     """The take of one iteration, for one episode and one event loop.
 
-    Asked the same more than once, it answers with what was recorded first, second and so
-    on. In `replay` a cassette with a single take serves every iteration; in any other case
-    an iteration has a take of its own or none.
+    A repeated request gets the first, second, ... recorded response. In `replay` a cassette
+    with a single take serves every iteration; otherwise each iteration has its own take or
+    none.
     """
 
     cassette: Cassette
@@ -32,23 +32,23 @@ class CassetteSession:
     redact: Redact
     iteration: int = 1
     source: str = "the cassette"
-    """How messages call the cassette: its path."""
+    """Name of the cassette in messages: its path."""
     hits: int = 0
     misses: int = 0
     live: int = 0
     refusals: list[str] = field(default_factory=list)
-    """Requests that were refused in replay, in the words of their errors."""
-    _asked: Counter[str] = field(default_factory=Counter)
+    """Error messages of the requests that were refused in replay."""
+    _request_counts: Counter[str] = field(default_factory=Counter)
     _new: list[tuple[CanonicalRequest, Json | None]] = field(default_factory=list)
 
     @property
     def counts(self) -> CassetteCounts:
-        """How often the recording answered, did not, and how often a model was asked."""
+        """Numbers of hits, misses and live requests."""
         return CassetteCounts(self.hits, self.misses, self.live)
 
     @property
-    def recorded(self) -> Take:
-        """The exchanges this iteration may hear."""
+    def recorded_take(self) -> Take:
+        """The recorded exchanges for this iteration."""
         takes = self.cassette.takes
         if self.mode not in ("replay", "auto"):
             return ()
@@ -57,60 +57,64 @@ class CassetteSession:
         return takes.get(self.iteration, ())
 
     def find_response(self, request: CanonicalRequest) -> Json | None:
-        """Return the recorded response to a request; None where a model is to be asked.
+        """Return the recorded response to a request; None if the model must be asked.
 
         Raises CassetteMissError in replay.
         """
         if self.mode not in ("replay", "auto"):
             return None
-        times = self._asked[request.key]
-        found = [e.response for e in self.recorded if e.request.key == request.key]
-        self._asked[request.key] += 1
+        times = self._request_counts[request.key]
+        found = [e.response for e in self.recorded_take if e.request.key == request.key]
+        self._request_counts[request.key] += 1
         if times < len(found):
             self.hits += 1
             return found[times]
         self.misses += 1
         if self.mode == "replay":
-            raise self.refuse(self._miss(request))
+            raise self.refuse(self._describe_miss(request))
         return None
 
     def refuse(self, message: str) -> CassetteMissError:
-        """Keep that a request was refused, whatever becomes of the error; return the error."""
+        """Record a refused request and return its error; the error may be caught and lost."""
         self.refusals.append(message)
         return CassetteMissError(message)
 
-    def begin(self, request: CanonicalRequest) -> int:
-        """Keep a place for a live response, in the order of asking; return its number."""
+    def reserve_response(self, request: CanonicalRequest) -> int:
+        """Reserve the next place for a live response; return its number."""
         self.live += 1
         self._new.append((request, None))
         return len(self._new) - 1
 
-    def keep(self, place: int, response: Json) -> None:
-        """Put a live response in its place."""
-        self._new[place] = (self._new[place][0], response)
+    def store_response(self, number: int, response: Json) -> None:
+        """Store a live response at its reserved place."""
+        self._new[number] = (self._new[number][0], response)
 
     @property
     def take(self) -> Take | None:
-        """The iteration's take as it is to be written; None where nothing is.
+        """The take to write; None if there is none.
 
-        Answers that never came leave an older, whole take in its place.
+        A take with missing responses does not replace an older complete one.
         """
         new = tuple(
-            RecordedExchange(request, told) for request, told in self._new if told is not None
+            RecordedExchange(request, response)
+            for request, response in self._new
+            if response is not None
         )
         is_worse = len(new) < len(self._new) and self.iteration in self.cassette.takes
         if not new or self.mode == "off" or (self.mode == "record" and is_worse):
             return None
-        return (*self.recorded, *new)
+        return (*self.recorded_take, *new)
 
-    def _miss(self, request: CanonicalRequest) -> str:
+    def _describe_miss(self, request: CanonicalRequest) -> str:
         where = f"{self.source} has no recording of this request"
         how = "record it with --cassette=record (or auto) and commit the file"
         if not self.cassette.takes:
             return f"{self.source} does not exist or is empty; {how}"
-        if not self.recorded:
+        if not self.recorded_take:
             known = ", ".join(str(number) for number in self.cassette.takes)
             return f"{where}: it holds iterations {known}, not {self.iteration}; {how}"
-        near = find_nearest_request(request, [exchange.request for exchange in self.recorded])
-        assert near is not None  # noqa: S101 - there is one at least
-        return f"{where}; if the change is meant, {how}. {describe_changes(near, request)}"
+        most_similar = find_nearest_request(
+            request, [exchange.request for exchange in self.recorded_take]
+        )
+        assert most_similar is not None  # noqa: S101 - there is one at least
+        return f"{where}; if the change is meant, {how}. {describe_changes(most_similar, request)}"

@@ -1,4 +1,4 @@
-"""The cassettes of one process: opened for an episode, written when it ends."""
+"""The cassettes of one process: opened for an episode, written at its end."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from ci_agent_eval.redaction import Redactor
 
 @dataclass(frozen=True, slots=True)
 class _OpenCassette:
-    """Where an episode's tape came from, and goes to."""
+    """The cassette session of an episode, with its file."""
 
     path: Path
     scenario: str
-    tape: CassetteSession
+    session: CassetteSession
 
 
 MAX_CACHED = 128
-"""Cassettes that stay in memory once they were read; a suite may have thousands."""
+"""Number of cassettes kept in memory; a suite may have thousands."""
 
 
 @dataclass
 class CassetteStore:
-    """Opens a tape for each episode; what was recorded is written when the episode closes."""
+    """Opens a cassette session for each episode and writes its recordings at the end."""
 
     mode: CassetteMode
     redactor: Redactor
@@ -47,14 +47,14 @@ class CassetteStore:
     def episode(
         self, episode_id: str, folder: Path, scenario: str, iteration: int = 1
     ) -> Iterator[CassetteSession]:
-        """Hold an episode's tape; write what it recorded at the end, unless it was interrupted.
+        """Open an episode's session; write its recordings at the end, unless interrupted.
 
-        A failed test is no interruption. `folder` holds the suite's cassettes. Raises
+        A failed test is not an interruption. `folder` holds the suite's cassettes. Raises
         InputError for a cassette that cannot be read or written.
         """
-        tape = self.open(episode_id, folder, scenario, iteration)
+        session = self.open(episode_id, folder, scenario, iteration)
         try:
-            yield tape
+            yield session
         except Exception:
             self.close(episode_id)
             raise
@@ -66,56 +66,56 @@ class CassetteStore:
     def open(
         self, episode_id: str, folder: Path, scenario: str, iteration: int = 1
     ) -> CassetteSession:
-        """Open a tape for an episode. Raises InputError."""
+        """Open the session of an episode. Raises InputError."""
         scenario = self.redactor.text(scenario)
         path = build_cassette_path(folder, scenario)
         cassette = Cassette(scenario) if self.mode == "off" else self._load(path, scenario)
-        tape = CassetteSession(cassette, self.mode, self._redacted, iteration, f"cassette {path}")
-        self._open[episode_id] = _OpenCassette(path, scenario, tape)
-        return tape
+        session = CassetteSession(cassette, self.mode, self._redact, iteration, f"cassette {path}")
+        self._open[episode_id] = _OpenCassette(path, scenario, session)
+        return session
 
     def close(self, episode_id: str) -> CassetteCounts:
-        """Write what an episode recorded, and forget the episode. Raises InputError."""
-        place = self._open.pop(episode_id)
-        take = place.tape.take
+        """Write the recordings of an episode and remove it. Raises InputError."""
+        opened = self._open.pop(episode_id)
+        take = opened.session.take
         if take is not None:
-            store_take(place.path, place.scenario, place.tape.iteration, take)
-        return place.tape.counts
+            store_take(opened.path, opened.scenario, opened.session.iteration, take)
+        return opened.session.counts
 
     def discard(self, episode_id: str) -> None:
-        """Forget an episode, and what it recorded."""
+        """Remove an episode without writing its recordings."""
         self._open.pop(episode_id, None)
 
-    def wrap(self, model: Model, agent: Agent, episode_id: str) -> Model:
-        """Return the model for one run of an open episode. Raises InputError."""
+    def wrap_model(self, model: Model, agent: Agent, episode_id: str) -> Model:
+        """Wrap the model for one run of an open episode. Raises InputError."""
         del agent
         if self.mode == "off" and episode_id not in self._open:
             return model
-        return CassetteModel(model, self.tape(episode_id))
+        return CassetteModel(model, self.get_session(episode_id))
 
-    def counts(self, episode_id: str) -> CassetteCounts:
-        """Return what the recording did for an open episode; nothing for any other."""
-        place = self._open.get(episode_id)
-        return CassetteCounts() if place is None else place.tape.counts
+    def get_counts(self, episode_id: str) -> CassetteCounts:
+        """Return the counts of an open episode; zeros for any other."""
+        opened = self._open.get(episode_id)
+        return CassetteCounts() if opened is None else opened.session.counts
 
-    def tape(self, episode_id: str) -> CassetteSession:
-        """Return the tape of an open episode, for a model of one's own. Raises InputError."""
+    def get_session(self, episode_id: str) -> CassetteSession:
+        """Return the session of an open episode. Raises InputError."""
         if episode_id not in self._open:
             raise InputError(
                 f"no cassette is open for episode {episode_id!r}; open it with "
-                "`CassetteShelf.episode(...)` before the agent runs"
+                "`CassetteStore.episode(...)` before the agent runs"
             )
-        return self._open[episode_id].tape
+        return self._open[episode_id].session
 
-    def learn(self, secrets: frozenset[str]) -> None:
-        """Keep these values out of every recording, also of the episodes that are open."""
+    def add_secrets(self, secrets: frozenset[str]) -> None:
+        """Redact these values in all recordings, including those of open episodes."""
         self.redactor = self.redactor.with_secrets(secrets)
 
-    def _redacted(self, value: Any) -> Any:
+    def _redact(self, value: Any) -> Any:
         return self.redactor.value(value)
 
     def _load(self, path: Path, scenario: str) -> Cassette:
-        """Read a file once for all the iterations that find it unchanged."""
+        """Load a cassette, from memory if its file has not changed."""
         state = _get_file_state(path)
         known = self._read.get(path)
         if known is None or state is None or known[0] != state:
@@ -129,7 +129,7 @@ class CassetteStore:
 
 def _get_file_state(path: Path) -> object:
     try:
-        found = os.stat(path)  # noqa: PTH116 - one call, and a miss is no error here
+        stat = os.stat(path)  # noqa: PTH116 - one call, and a miss is no error here
     except OSError:
         return None
-    return (found.st_ino, found.st_mtime_ns, found.st_size)
+    return (stat.st_ino, stat.st_mtime_ns, stat.st_size)

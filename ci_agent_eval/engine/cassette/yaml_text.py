@@ -1,6 +1,6 @@
-"""YAML that people read: texts of many lines as they are, the same value always the same bytes.
+"""Readable YAML of cassettes: multi-line texts as blocks, equal values as equal bytes.
 
-The only home of PyYAML for cassettes.
+The only user of PyYAML for cassettes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _SPACE_BEFORE_BREAK = re.compile(r" (?:\n|\Z)")
 
 
 class _CassetteDumper(yaml.SafeDumper):
-    """Writes no aliases, and texts of many lines as blocks.
+    """Writes no aliases, and multi-line texts as blocks.
 
-    PyYAML looks at a text character by character, which took 6 s for 10 MB. Blocks are
-    analyzed and written by the line here, to the same bytes.
+    PyYAML analyzes a text by character, which took 6 s for 10 MB. Here blocks are analyzed
+    and written by line, with the same bytes.
     """
 
     event: Any
@@ -26,7 +26,7 @@ class _CassetteDumper(yaml.SafeDumper):
     stream: Any
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
-        """Write every value out where it stands."""
+        """Return True: repeated values are written out."""
         return True
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002 - PyYAML's signature
@@ -34,7 +34,7 @@ class _CassetteDumper(yaml.SafeDumper):
         super().increase_indent(flow, indentless=False)
 
     def analyze_scalar(self, scalar: str) -> ScalarAnalysis:
-        """Return which styles can hold the text."""
+        """Return the styles that can hold the text."""
         if self.event.style != "|" or _SPACE_BEFORE_BREAK.search(scalar):
             return super().analyze_scalar(scalar)
         # Empty, multiline, then plain in a flow, plain in a block, single and double quotes, block.
@@ -54,8 +54,8 @@ class _CassetteDumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    # PyYAML itself falls back to quotes where a block could not hold the text exactly, but
-    # for Unicode's other line ends, which its own reader takes for spaces.
+    # PyYAML falls back to quotes if a block cannot hold the text exactly, except for Unicode's
+    # other line ends, which its reader takes for spaces.
     plain = text.replace("\n", "").isprintable()
     style = None if plain and "\n" not in text else "|" if plain else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
@@ -63,7 +63,7 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 
 _CassetteDumper.add_representer(str, _represent_text)
 _SafeLoader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's, where PyYAML was built with it: about ten times as fast."""
+"""The loader of libyaml if available, about ten times as fast."""
 
 
 def render_cassette_yaml(value: Any) -> str:
@@ -72,7 +72,7 @@ def render_cassette_yaml(value: Any) -> str:
 
 
 def parse_cassette_yaml(text: str) -> Any:
-    """Parse YAML into plain values. Raises ValueError, which says what is wrong."""
+    """Parse YAML into plain values. Raises ValueError with the problem."""
     try:
         return yaml.load(text, Loader=_SafeLoader)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, RecursionError, ValueError) as error:

@@ -153,7 +153,8 @@ async def _read_help(program: CLIProgram) -> str:
         )
     if len(text) <= MAX_HELP_CHARACTERS:
         return text
-    return f"{text[:MAX_HELP_CHARACTERS]}\n[cut: the first {MAX_HELP_CHARACTERS} of {len(text)} characters]"
+    cut = f"[cut: the first {MAX_HELP_CHARACTERS} of {len(text)} characters]"
+    return f"{text[:MAX_HELP_CHARACTERS]}\n{cut}"
 
 
 def _find_command(server: CLIServer, path: str) -> tuple[str, ...]:

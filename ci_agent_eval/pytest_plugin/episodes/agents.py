@@ -42,7 +42,7 @@ class Engine:
     """What the episodes of a process share."""
 
     session: EngineSession
-    shelf: CassetteStore
+    store: CassetteStore
 
 
 class AgentRunError(Exception):
@@ -94,7 +94,7 @@ def record_agent_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[
         config.stash[ENGINE] = _open_engine(config, loop)
     engine = config.stash[ENGINE]
     folder = options.get_cassette_dir(config, item.path)
-    with engine.shelf.episode(item.nodeid, folder, recorder.scenario_id, recorder.iteration):
+    with engine.store.episode(item.nodeid, folder, recorder.scenario_id, recorder.iteration):
         engine.session.begin_episode(item.nodeid)
         held = EpisodeServers(engine.session, item.nodeid)
         # Another episode may wait for its servers, and this one's teardown for its turn.
@@ -122,12 +122,12 @@ def _open_engine(config: pytest.Config, loop: SessionLoop) -> Engine:
     from ci_agent_eval.steering.settings_loader import load_steering_settings  # noqa: PLC0415 - as above
 
     mode: Any = options.get_cassette_mode(config)
-    shelf = CassetteStore(mode, Redactor.from_environ(os.environ))
+    store = CassetteStore(mode, Redactor.from_environ(os.environ))
     session = EngineSession(
         environ=os.environ,
         clock=time.perf_counter,
         cassette_mode=mode,
-        cassettes=shelf,
+        cassettes=store,
         on_secrets=EpisodeSession.of_running(config).learn,
         steering=load_steering_settings(
             root=config.rootpath,
@@ -140,7 +140,7 @@ def _open_engine(config: pytest.Config, loop: SessionLoop) -> Engine:
     # A test that runs on the loop already may be the first to ask for the engine.
     session.open()
     loop.close_with(lambda: session.__aexit__(None, None, None))
-    return Engine(session, shelf)
+    return Engine(session, store)
 
 
 @dataclass(frozen=True)

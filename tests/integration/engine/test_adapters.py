@@ -276,10 +276,10 @@ def test_a_pydantic_agent_is_recorded_and_replayed(tmp_path):
     redactor = Redactor.from_environ({})
     with ModelServer(SCRIPT) as server:
         agent = loop_agent(server)
-        with CassetteStore("record", redactor).episode("e", tmp_path, "s") as tape:
-            live = go(agent, tape=tape)
-    with CassetteStore("replay", redactor).episode("e", tmp_path, "s") as tape:
-        again = go(agent, tape=tape)
+        with CassetteStore("record", redactor).episode("e", tmp_path, "s") as cassette_session:
+            live = go(agent, cassette_session=cassette_session)
+    with CassetteStore("replay", redactor).episode("e", tmp_path, "s") as cassette_session:
+        again = go(agent, cassette_session=cassette_session)
     assert (live.cassette, again.cassette) == (CassetteCounts(live=2), CassetteCounts(hits=2))
     assert again.final_response == live.final_response
     assert again.turns[1].latency_ms == live.turns[1].latency_ms
@@ -289,25 +289,28 @@ def test_a_pydantic_agent_is_recorded_and_replayed(tmp_path):
 def test_an_agent_known_by_its_models_name_needs_no_key_in_replay(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     redactor = Redactor.from_environ({})
-    shelf = CassetteStore("record", redactor)
-    with ModelServer(["hello"]) as server, shelf.episode("e", tmp_path, "s") as tape:
-        go(Agent(loop_agent(server).model), tape=tape)
-    with CassetteStore("replay", redactor).episode("e", tmp_path, "s") as tape:
+    store = CassetteStore("record", redactor)
+    with ModelServer(["hello"]) as server, store.episode("e", tmp_path, "s") as cassette_session:
+        go(Agent(loop_agent(server).model), cassette_session=cassette_session)
+    with CassetteStore("replay", redactor).episode("e", tmp_path, "s") as cassette_session:
         assert (
-            go(Agent("openai-chat:gpt-5-mini", defer_model_check=True), tape=tape).final_response
+            go(
+                Agent("openai-chat:gpt-5-mini", defer_model_check=True),
+                cassette_session=cassette_session,
+            ).final_response
             == "hello"
         )
 
 
 def test_a_model_that_goes_past_the_cassette_is_refused(tmp_path):
     agent = Agent("openai:gpt-5-mini", defer_model_check=True)
-    shelf = CassetteStore("replay", Redactor.from_environ({}))
+    store = CassetteStore("replay", Redactor.from_environ({}))
     with (
-        shelf.episode("e", tmp_path, "s") as tape,
+        store.episode("e", tmp_path, "s") as cassette_session,
         agent.override(model=TestModel()),
         pytest.raises(InputError, match="its model is overridden"),
     ):
-        go(agent, tape=tape)
+        go(agent, cassette_session=cassette_session)
 
 
 def test_an_agent_without_a_model_is_refused():
@@ -318,10 +321,10 @@ def test_an_agent_without_a_model_is_refused():
 def test_any_agent_stands_where_a_declared_one_does(tmp_path):
     def answer(agent, mode):
         async def once():
-            shelf = CassetteStore(mode, Redactor.from_environ({}))
-            opened = rig.session(cassettes=shelf, cassette_mode=mode)
+            store = CassetteStore(mode, Redactor.from_environ({}))
+            opened = rig.session(cassettes=store, cassette_mode=mode)
             async with opened:
-                with shelf.episode("e", tmp_path, "s"):
+                with store.episode("e", tmp_path, "s"):
                     return await aitest_run(
                         agent, "my balance?", session=opened, episode_id="e", max_turns=5
                     )
@@ -369,9 +372,9 @@ def test_a_pydantic_agent_that_does_not_finish(stop):
 def test_a_replayed_run_ends_as_it_was_recorded(stop, tmp_path):
     def ask(agent, mode):
         async def once():
-            shelf = CassetteStore(mode, Redactor.from_environ({}))
-            async with rig.session(cassettes=shelf, cassette_mode=mode) as opened:
-                with shelf.episode("e", tmp_path, "s"):
+            store = CassetteStore(mode, Redactor.from_environ({}))
+            async with rig.session(cassettes=store, cassette_mode=mode) as opened:
+                with store.episode("e", tmp_path, "s"):
                     return await aitest_run(agent, "hi", session=opened, episode_id="e")
 
         return asyncio.run(once())

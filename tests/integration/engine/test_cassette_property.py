@@ -113,10 +113,10 @@ def declared_agent(server, wire):
 
 async def runs(folder, mode, agent, rounds):
     """Hold the conversation; return each round's end and turns, and what the cassette counted."""
-    shelf = CassetteStore(mode, Redactor.from_environ({}))
+    store = CassetteStore(mode, Redactor.from_environ({}))
     seen, messages = [], ()
-    async with rig.session(now, echo, cassettes=shelf, cassette_mode=mode) as opened:
-        with shelf.episode("e", folder, "s"):
+    async with rig.session(now, echo, cassettes=store, cassette_mode=mode) as opened:
+        with store.episode("e", folder, "s"):
             for number in range(rounds):
                 result = await aitest_run(
                     agent, f"round {number}", session=opened, episode_id="e", messages=messages
@@ -129,13 +129,13 @@ async def runs(folder, mode, agent, rounds):
 async def streams(folder, mode, agent, rounds):
     """As `runs`, but let the agent stream what the model says."""
     seen, messages = [], []
-    shelf = CassetteStore(mode, Redactor.from_environ({}))
-    with shelf.episode("e", folder, "s") as tape:
-        async with CassetteModel(agent.model, tape) as model:
+    store = CassetteStore(mode, Redactor.from_environ({}))
+    with store.episode("e", folder, "s") as cassette_session:
+        async with CassetteModel(agent.model, cassette_session) as model:
             for number in range(rounds):
                 end, messages = await stream(agent, f"round {number}", model, messages)
                 seen.append((end, turns_of(convert_to_turns(messages))))
-    return seen, tape.counts
+    return seen, cassette_session.counts
 
 
 async def stream(agent, prompt, model, messages):

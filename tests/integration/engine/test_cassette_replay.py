@@ -44,15 +44,17 @@ def model_of(server):
     )
 
 
-async def run(tape, inner, text, agent):
-    async with CassetteModel(inner, tape) as model:
+async def run(cassette_session, inner, text, agent):
+    async with CassetteModel(inner, cassette_session) as model:
         return (await agent.run(text, model=model)).output
 
 
 def ask(folder, mode, inner, text="my balance?", *, iteration=1, agent=None):
-    shelf = CassetteStore(mode, REDACTOR)
-    with shelf.episode("e", folder, "banking", iteration) as tape:
-        return asyncio.run(run(tape, inner, text, agent or users_agent())), tape.counts
+    store = CassetteStore(mode, REDACTOR)
+    with store.episode("e", folder, "banking", iteration) as cassette_session:
+        return asyncio.run(
+            run(cassette_session, inner, text, agent or users_agent())
+        ), cassette_session.counts
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def server():
 
 
 @pytest.fixture
-def taped(tmp_path, server):
+def recorded_folder(tmp_path, server):
     """A folder with one take of the scenario."""
     ask(tmp_path, "record", model_of(server))
     return tmp_path
@@ -77,51 +79,55 @@ def test_what_was_recorded_is_replayed_without_a_model(tmp_path, server):
     assert len(server.requests) == asked
 
 
-def test_a_model_of_the_users_agent_can_be_overridden(taped):
+def test_a_model_of_the_users_agent_can_be_overridden(recorded_folder):
     agent = users_agent()
     with (
-        CassetteStore("replay", REDACTOR).episode("e", taped, "banking") as tape,
-        agent.override(model=CassetteModel(never, tape)),
+        CassetteStore("replay", REDACTOR).episode(
+            "e", recorded_folder, "banking"
+        ) as cassette_session,
+        agent.override(model=CassetteModel(never, cassette_session)),
     ):
         assert "1500" in asyncio.run(agent.run("my balance?")).output
 
 
-def test_recording_again_writes_the_same_bytes(taped, server):
-    path = build_cassette_path(taped, "banking")
+def test_recording_again_writes_the_same_bytes(recorded_folder, server):
+    path = build_cassette_path(recorded_folder, "banking")
     first = path.read_bytes()
-    ask(taped, "record", model_of(server))
+    ask(recorded_folder, "record", model_of(server))
     assert path.read_bytes() == first
 
 
 def test_a_streamed_request_is_recorded_and_replayed(tmp_path, server):
-    async def stream(tape, inner):
+    async def stream(cassette_session, inner):
         async with (
-            CassetteModel(inner, tape) as model,
+            CassetteModel(inner, cassette_session) as model,
             users_agent().run_stream("my balance?", model=model) as result,
         ):
             return [text async for text in result.stream_text()][-1]
 
     for mode, inner in (("record", model_of(server)), ("replay", never)):
-        with CassetteStore(mode, REDACTOR).episode("e", tmp_path, "banking") as tape:
-            assert "1500" in asyncio.run(stream(tape, inner))
-    assert tape.counts == CassetteCounts(hits=2)
+        with CassetteStore(mode, REDACTOR).episode("e", tmp_path, "banking") as cassette_session:
+            assert "1500" in asyncio.run(stream(cassette_session, inner))
+    assert cassette_session.counts == CassetteCounts(hits=2)
     assert "1500" in ask(tmp_path, "replay", never)[0]
 
 
-def test_a_miss_in_replay_says_what_changed_and_asks_nobody(taped):
+def test_a_miss_in_replay_says_what_changed_and_asks_nobody(recorded_folder):
     with pytest.raises(CassetteMissError, match="changed: the prompt") as caught:
-        ask(taped, "replay", never, "my savings?")
+        ask(recorded_folder, "replay", never, "my savings?")
     assert "-my balance?\n+my savings?" in str(caught.value)
     assert "--cassette=record" in str(caught.value)
 
 
-def test_a_changed_tool_is_named(taped):
+def test_a_changed_tool_is_named(recorded_folder):
     def balance(account: str) -> dict[str, object]:
         """What an account holds, in dollars."""
         return {}
 
     with pytest.raises(CassetteMissError, match="the description of tool 'balance'"):
-        ask(taped, "replay", never, agent=Agent(instructions="Be brief.", tools=[balance]))
+        ask(
+            recorded_folder, "replay", never, agent=Agent(instructions="Be brief.", tools=[balance])
+        )
 
 
 def test_a_scenario_without_a_cassette_is_a_miss(tmp_path):
@@ -129,23 +135,23 @@ def test_a_scenario_without_a_cassette_is_a_miss(tmp_path):
         ask(tmp_path, "replay", never)
 
 
-def test_a_question_asked_more_often_than_recorded_is_a_miss(taped):
-    shelf = CassetteStore("replay", REDACTOR)
-    with shelf.episode("e", taped, "banking") as tape:
-        asyncio.run(run(tape, never, "my balance?", users_agent()))
+def test_a_question_asked_more_often_than_recorded_is_a_miss(recorded_folder):
+    store = CassetteStore("replay", REDACTOR)
+    with store.episode("e", recorded_folder, "banking") as cassette_session:
+        asyncio.run(run(cassette_session, never, "my balance?", users_agent()))
         with pytest.raises(CassetteMissError, match="asked more often than it was recorded"):
-            asyncio.run(run(tape, never, "my balance?", users_agent()))
-    assert tape.counts == CassetteCounts(hits=2, misses=1)
+            asyncio.run(run(cassette_session, never, "my balance?", users_agent()))
+    assert cassette_session.counts == CassetteCounts(hits=2, misses=1)
 
 
-def test_auto_replays_what_it_has_and_records_the_rest(taped, server):
+def test_auto_replays_what_it_has_and_records_the_rest(recorded_folder, server):
     asked = len(server.requests)
-    assert ask(taped, "auto", model_of(server))[1] == CassetteCounts(hits=2)
+    assert ask(recorded_folder, "auto", model_of(server))[1] == CassetteCounts(hits=2)
     assert len(server.requests) == asked
-    _, counts = ask(taped, "auto", model_of(server), "my savings?")
+    _, counts = ask(recorded_folder, "auto", model_of(server), "my savings?")
     assert counts == CassetteCounts(misses=2, live=2)
     for text in ("my savings?", "my balance?"):
-        assert ask(taped, "replay", never, text)[1] == CassetteCounts(hits=2)
+        assert ask(recorded_folder, "replay", never, text)[1] == CassetteCounts(hits=2)
 
 
 def test_off_asks_the_model_and_writes_nothing(tmp_path, server):
@@ -165,9 +171,11 @@ def test_each_iteration_has_its_own_take(tmp_path):
         ask(tmp_path, "replay", never, iteration=3)
 
 
-def test_a_single_take_serves_every_iteration_in_replay_only(taped, server):
-    assert ask(taped, "replay", never, iteration=7)[1] == CassetteCounts(hits=2)
-    assert ask(taped, "auto", model_of(server), iteration=2)[1] == CassetteCounts(misses=2, live=2)
+def test_a_single_take_serves_every_iteration_in_replay_only(recorded_folder, server):
+    assert ask(recorded_folder, "replay", never, iteration=7)[1] == CassetteCounts(hits=2)
+    assert ask(recorded_folder, "auto", model_of(server), iteration=2)[1] == CassetteCounts(
+        misses=2, live=2
+    )
 
 
 def test_no_secret_is_in_the_file_and_replay_still_hits(tmp_path):
@@ -179,24 +187,28 @@ def test_no_secret_is_in_the_file_and_replay_still_hits(tmp_path):
 
 
 def test_a_scenario_named_by_a_secret_is_not_written_so(tmp_path, server):
-    with CassetteStore("record", REDACTOR).episode("e", tmp_path, f"login {SECRET}") as tape:
-        asyncio.run(run(tape, model_of(server), "my balance?", users_agent()))
+    with CassetteStore("record", REDACTOR).episode(
+        "e", tmp_path, f"login {SECRET}"
+    ) as cassette_session:
+        asyncio.run(run(cassette_session, model_of(server), "my balance?", users_agent()))
     (path,) = tmp_path.iterdir()
     assert SECRET not in path.name + path.read_text()
 
 
-def test_a_recording_that_failed_does_not_replace_a_whole_one(taped):
-    path = build_cassette_path(taped, "banking")
+def test_a_recording_that_failed_does_not_replace_a_whole_one(recorded_folder):
+    path = build_cassette_path(recorded_folder, "banking")
     before = path.read_bytes()
     with ModelServer([SCRIPT[0], 400]) as broken, pytest.raises(Exception, match="400"):
-        ask(taped, "record", model_of(broken))
+        ask(recorded_folder, "record", model_of(broken))
     assert path.read_bytes() == before
 
 
 def test_an_interrupted_recording_is_not_written(tmp_path, server):
     async def interrupted():
-        with CassetteStore("record", REDACTOR).episode("e", tmp_path, "banking") as tape:
-            await run(tape, model_of(server), "my balance?", users_agent())
+        with CassetteStore("record", REDACTOR).episode(
+            "e", tmp_path, "banking"
+        ) as cassette_session:
+            await run(cassette_session, model_of(server), "my balance?", users_agent())
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
@@ -206,8 +218,10 @@ def test_an_interrupted_recording_is_not_written(tmp_path, server):
 
 def test_a_failed_test_is_recorded_all_the_same(tmp_path, server):
     def fails():
-        with CassetteStore("record", REDACTOR).episode("e", tmp_path, "banking") as tape:
-            asyncio.run(run(tape, model_of(server), "my balance?", users_agent()))
+        with CassetteStore("record", REDACTOR).episode(
+            "e", tmp_path, "banking"
+        ) as cassette_session:
+            asyncio.run(run(cassette_session, model_of(server), "my balance?", users_agent()))
             raise AssertionError("not what I wanted")
 
     with pytest.raises(AssertionError, match="not what I wanted"):
@@ -215,11 +229,11 @@ def test_a_failed_test_is_recorded_all_the_same(tmp_path, server):
     assert ask(tmp_path, "replay", never)[1] == CassetteCounts(hits=2)
 
 
-def test_a_file_that_is_no_cassette_is_an_error_and_stays(taped):
-    path = build_cassette_path(taped, "banking")
+def test_a_file_that_is_no_cassette_is_an_error_and_stays(recorded_folder):
+    path = build_cassette_path(recorded_folder, "banking")
     path.write_text("cassette: [")
     with pytest.raises(InputError, match="cannot be read"):
-        ask(taped, "auto", never)
+        ask(recorded_folder, "auto", never)
     assert path.read_text() == "cassette: ["
 
 
@@ -242,13 +256,13 @@ def test_different_scenarios_have_different_files(tmp_path):
 
 
 def test_episodes_at_once_keep_their_takes_apart(tmp_path):
-    async def one(shelf, number, inner):
-        with shelf.episode(f"e{number}", tmp_path, "banking", number) as tape:
-            return await run(tape, inner, f"balance {number}?", users_agent())
+    async def one(store, number, inner):
+        with store.episode(f"e{number}", tmp_path, "banking", number) as cassette_session:
+            return await run(cassette_session, inner, f"balance {number}?", users_agent())
 
     async def all_of(mode, make):
-        shelf = CassetteStore(mode, REDACTOR)
-        return await asyncio.gather(*(one(shelf, n, make) for n in range(1, 11)))
+        store = CassetteStore(mode, REDACTOR)
+        return await asyncio.gather(*(one(store, n, make) for n in range(1, 11)))
 
     with ModelServer(["{prompt} 7"]) as server:
         said = asyncio.run(all_of("record", lambda: model_of(server)))
@@ -259,13 +273,13 @@ def test_episodes_at_once_keep_their_takes_apart(tmp_path):
 WORKER = """
 import sys
 from pathlib import Path
-from ci_agent_eval.engine.cassette.canonical import Request
-from ci_agent_eval.engine.cassette.document import Exchange
+from ci_agent_eval.engine.cassette.canonical import CanonicalRequest
+from ci_agent_eval.engine.cassette.document import RecordedExchange
 from ci_agent_eval.engine.cassette.files import store_take
 
 for number in range(int(sys.argv[2]), 40, 4):
-    request = Request({"model": "m"}, [], ({"kind": "request", "parts": []},))
-    store_take(Path(sys.argv[1]), "s", number, (Exchange(request, {"parts": []}),))
+    request = CanonicalRequest({"model": "m"}, [], ({"kind": "request", "parts": []},))
+    store_take(Path(sys.argv[1]), "s", number, (RecordedExchange(request, {"parts": []}),))
 """
 
 
@@ -283,10 +297,10 @@ def test_workers_do_not_lose_each_others_takes(tmp_path):
 
 def engine_run(folder, mode, server, text="my balance?"):
     async def once():
-        shelf = CassetteStore(mode, REDACTOR)
-        opened = rig.session(balance, cassettes=shelf, cassette_mode=mode)
+        store = CassetteStore(mode, REDACTOR)
+        opened = rig.session(balance, cassettes=store, cassette_mode=mode)
         async with opened:
-            with shelf.episode("e1", folder, "banking"):
+            with store.episode("e1", folder, "banking"):
                 return await aitest_run(rig.agent(server), text, session=opened, episode_id="e1")
 
     return asyncio.run(once())

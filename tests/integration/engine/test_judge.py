@@ -55,7 +55,7 @@ class Judged:
 
 
 def judged(
-    script, episode=SAID, rubric="It is kind.", *, shelf=None, folder=None, clock=None, **options
+    script, episode=SAID, rubric="It is kind.", *, store=None, folder=None, clock=None, **options
 ):
     """Let a rubric's judge, who answers from a script, judge an episode."""
     recorder = EpisodeRecorder("order", clock=lambda: 0.0)
@@ -63,8 +63,8 @@ def judged(
     async def once(server):
         given = {"model": Provider("openai:gpt-5-mini", base_url=server.base_url), **options}
         check = Rubric(rubric, **given)
-        mode = shelf.mode if shelf else "off"
-        async with session(clock=clock, cassettes=shelf, cassette_mode=mode) as opened:
+        mode = store.mode if store else "off"
+        async with session(clock=clock, cassettes=store, cassette_mode=mode) as opened:
             running = RunningEpisode("evaluation", recorder=recorder)
             running.fixture = {
                 "aitest_run": RecordedRuns(recorder, opened, HereAndNow(), "judged")
@@ -77,9 +77,9 @@ def judged(
         return found
 
     def ask(server):
-        if shelf is None:
+        if store is None:
             return go(once(server))
-        with shelf.episode("judged", folder, "order"):
+        with store.episode("judged", folder, "order"):
             return go(once(server))
 
     with ModelServer(script) as server:
@@ -243,14 +243,14 @@ def test_a_model_of_pydantic_ai_judges_as_well():
     assert result.episode.judge.calls == 1
 
 
-def shelf_of(mode):
+def store_of(mode):
     return CassetteStore(mode, Redactor.from_environ({}))
 
 
 def test_a_recorded_verdict_is_replayed_without_a_model(tmp_path):
-    live = judged([verdict(usage=USAGE)], shelf=shelf_of("record"), folder=tmp_path)
+    live = judged([verdict(usage=USAGE)], store=store_of("record"), folder=tmp_path)
     assert len(live.requests) == 1
-    again = judged([], shelf=shelf_of("replay"), folder=tmp_path)
+    again = judged([], store=store_of("replay"), folder=tmp_path)
     assert again.requests == []
     assert again.assertion == live.assertion
     assert again.episode.judge == live.episode.judge
@@ -258,14 +258,14 @@ def test_a_recorded_verdict_is_replayed_without_a_model(tmp_path):
 
 
 def test_another_reply_has_no_recording(tmp_path):
-    judged([verdict()], shelf=shelf_of("record"), folder=tmp_path)
+    judged([verdict()], store=store_of("record"), folder=tmp_path)
     other = talk("Where is my order?", turn("It is lost."))
     with pytest.raises(JudgeError, match="has no recording of this request"):
-        judged([], other, shelf=shelf_of("replay"), folder=tmp_path)
+        judged([], other, store=store_of("replay"), folder=tmp_path)
 
 
 def test_what_no_recording_answered_is_counted(tmp_path):
-    found = judged([verdict()], shelf=shelf_of("auto"), folder=tmp_path)
+    found = judged([verdict()], store=store_of("auto"), folder=tmp_path)
     assert found.episode.cassette_misses == 1
 
 
@@ -278,7 +278,7 @@ def test_a_model_of_pydantic_ai_is_recorded_too(tmp_path):
         return ModelResponse([ToolCallPart(tool.name, {"pass": True, "score": 1, "reason": "ok"})])
 
     for mode in ("record", "replay"):
-        found = judged([], model=FunctionModel(once), shelf=shelf_of(mode), folder=tmp_path)
+        found = judged([], model=FunctionModel(once), store=store_of(mode), folder=tmp_path)
         assert found.assertion.passed
 
 

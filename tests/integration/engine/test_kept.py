@@ -25,8 +25,8 @@ def test_declarations_that_tests_make_themselves_are_not_all_kept():
 
 
 def test_cassettes_that_were_read_are_not_all_kept(tmp_path):
-    shelf = CassetteStore("replay", Redactor())
+    store = CassetteStore("replay", Redactor())
     for number in range(MAX_CACHED + 5):
-        with shelf.episode(f"episode {number}", tmp_path, f"scenario {number}"):
+        with store.episode(f"episode {number}", tmp_path, f"scenario {number}"):
             pass
-    assert len(shelf._read) == MAX_CACHED
+    assert len(store._read) == MAX_CACHED

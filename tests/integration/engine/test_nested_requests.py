@@ -93,9 +93,11 @@ def go(agent, prompt="main", **options):
     return asyncio.run(run_adapter(agent, prompt, clock=time.monotonic, **options))
 
 
-def taped(folder, mode, agent, **options):
-    with CassetteStore(mode, Redactor.from_environ({})).episode("e", folder, "s") as tape:
-        return go(agent, tape=tape, **options)
+def run_with_cassette(folder, mode, agent, **options):
+    with CassetteStore(mode, Redactor.from_environ({})).episode(
+        "e", folder, "s"
+    ) as cassette_session:
+        return go(agent, cassette_session=cassette_session, **options)
 
 
 def main_agent(server, delegate):
@@ -105,9 +107,9 @@ def main_agent(server, delegate):
 @pytest.mark.parametrize("delegates", DELEGATES)
 def test_a_sub_agent_is_replayed_and_its_tokens_count_once(tmp_path, server, delegates):
     agent = main_agent(server, delegates(server))
-    live = taped(tmp_path, "record", agent)
+    live = run_with_cassette(tmp_path, "record", agent)
     asked = len(server.requests)
-    again = taped(tmp_path, "replay", agent)
+    again = run_with_cassette(tmp_path, "replay", agent)
     assert len(server.requests) == asked
     assert (live.stop_reason, live.final_response) == ("completed", "It is green")
     assert [t.tokens.total for t in again.trajectory.agent_turns] == [240, 240, 120]
@@ -130,7 +132,10 @@ def test_a_sub_agents_sub_agent_is_no_other(tmp_path, server):
 
     server.script = type(server.script)({**SCRIPT, "middle": [ASKS, "{tool}"]})
     agent = main_agent(server, delegate)
-    live, again = taped(tmp_path, "record", agent), taped(tmp_path, "replay", agent)
+    live, again = (
+        run_with_cassette(tmp_path, "record", agent),
+        run_with_cassette(tmp_path, "replay", agent),
+    )
     assert live.token_usage.total == again.token_usage.total == 9 * 120
     assert again.cassette == CassetteCounts(hits=9)
 
@@ -140,9 +145,9 @@ def test_a_sub_agent_that_the_cassette_does_not_answer_fails_the_run(tmp_path, s
     def delegate(topic: str) -> str:
         return "green"
 
-    taped(tmp_path, "record", main_agent(server, delegate))
+    run_with_cassette(tmp_path, "record", main_agent(server, delegate))
     asked = len(server.requests)
-    missed = taped(tmp_path, "replay", main_agent(server, delegates(server)))
+    missed = run_with_cassette(tmp_path, "replay", main_agent(server, delegates(server)))
     assert len(server.requests) == asked
     assert (missed.stop_reason, missed.outcome) == ("model_error", "error")
     assert "has no recording of this request" in missed.error
@@ -182,9 +187,9 @@ def asks_past_agents_and_goes_on(server):
 )
 def test_a_request_that_no_cassette_can_hold_fails_the_replay(tmp_path, server, delegates):
     agent = main_agent(server, delegates(server))
-    assert taped(tmp_path, "record", agent).final_response == "It is green"
+    assert run_with_cassette(tmp_path, "record", agent).final_response == "It is green"
     asked = len(server.requests)
-    missed = taped(tmp_path, "replay", agent)
+    missed = run_with_cassette(tmp_path, "replay", agent)
     assert len(server.requests) == asked
     assert (missed.stop_reason, missed.outcome) == ("model_error", "error")
     assert LIVE in missed.error
@@ -192,8 +197,8 @@ def test_a_request_that_no_cassette_can_hold_fails_the_replay(tmp_path, server, 
 
 def test_outside_of_runs_models_are_asked_as_ever(tmp_path, server):
     agent = main_agent(server, runs_it(server))
-    taped(tmp_path, "record", agent)
-    taped(tmp_path, "replay", agent)
+    run_with_cassette(tmp_path, "record", agent)
+    run_with_cassette(tmp_path, "replay", agent)
     assert asyncio.run(ask_sub_agent(server, "tea")) == "green"
 
 
@@ -202,9 +207,9 @@ def test_an_agent_inside_of_a_function_is_replayed(tmp_path, server):
         async with main_agent(server, runs_it(server)) as agent:
             return (await agent.run(message)).output
 
-    taped(tmp_path, "record", respond)
+    run_with_cassette(tmp_path, "record", respond)
     asked = len(server.requests)
-    again = taped(tmp_path, "replay", respond)
+    again = run_with_cassette(tmp_path, "replay", respond)
     assert (again.final_response, again.cassette) == ("It is green", CassetteCounts(hits=5))
     assert len(server.requests) == asked
 
@@ -217,8 +222,8 @@ def test_a_sub_agent_that_is_a_script_is_not_recorded(tmp_path, server):
             return (await scripted.run(topic)).output
 
     agent = main_agent(server, delegate)
-    assert taped(tmp_path, "record", agent).cassette == CassetteCounts(live=3)
-    again = taped(tmp_path, "replay", agent)
+    assert run_with_cassette(tmp_path, "record", agent).cassette == CassetteCounts(live=3)
+    again = run_with_cassette(tmp_path, "replay", agent)
     assert (again.final_response, again.cassette) == ("It is green", CassetteCounts(hits=3))
 
 
@@ -231,9 +236,9 @@ def test_a_sub_agent_known_by_its_models_name_needs_no_key_in_replay(tmp_path, s
         return (await sub.run(topic)).output
 
     agent = main_agent(server, delegate)
-    taped(tmp_path, "record", agent)
+    run_with_cassette(tmp_path, "record", agent)
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert taped(tmp_path, "replay", agent).cassette == CassetteCounts(hits=5)
+    assert run_with_cassette(tmp_path, "replay", agent).cassette == CassetteCounts(hits=5)
 
 
 def test_what_a_sub_agent_takes_counts_in_the_limits(server):
@@ -245,10 +250,10 @@ def test_what_a_sub_agent_takes_counts_in_the_limits(server):
 def test_a_declared_agents_tools_may_ask_agents_too(tmp_path, server):
     def run(mode):
         async def once():
-            shelf = CassetteStore(mode, Redactor.from_environ({}))
-            opened = rig.session(runs_it(server), cassettes=shelf, cassette_mode=mode)
+            store = CassetteStore(mode, Redactor.from_environ({}))
+            opened = rig.session(runs_it(server), cassettes=store, cassette_mode=mode)
             async with opened:
-                with shelf.episode("e", tmp_path, "s"):
+                with store.episode("e", tmp_path, "s"):
                     return await aitest_run(
                         rig.agent(server), "main", session=opened, episode_id="e"
                     )
@@ -266,4 +271,4 @@ def test_an_overridden_model_is_refused_also_where_a_sub_agent_asks_the_cassette
         agent.override(model=TestModel(call_tools=["delegate"])),
         pytest.raises(Exception, match="its model is overridden"),
     ):
-        taped(tmp_path, "record", agent)
+        run_with_cassette(tmp_path, "record", agent)

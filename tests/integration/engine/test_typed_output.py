@@ -54,12 +54,14 @@ def shout(words: str) -> str:
     return words.upper()
 
 
-def go(script, *, clock=time.monotonic, tape=None, prompt="hi", limits=None, **options):
+def go(script, *, clock=time.monotonic, cassette_session=None, prompt="hi", limits=None, **options):
     async def once(server):
         provider = OpenAIProvider(base_url=server.base_url, api_key="k")
         async with OpenAIChatModel("gpt-5-mini", provider=provider) as model:
             agent = Agent(model, **options)
-            return await run_adapter(agent, prompt, clock=clock, tape=tape, limits=limits)
+            return await run_adapter(
+                agent, prompt, clock=clock, cassette_session=cassette_session, limits=limits
+            )
 
     with ModelServer(script) as server:
         return asyncio.run(once(server))
@@ -115,11 +117,17 @@ def test_an_output_that_does_not_fit_is_shown_with_what_the_model_was_told():
 
 
 def test_a_typed_output_is_replayed(tmp_path):
-    def taped(mode):
-        with CassetteStore(mode, Redactor.from_environ({})).episode("e", tmp_path, "s") as tape:
-            return go([final(**ROME)], output_type=City, tape=tape)
+    def run_with_cassette(mode):
+        with CassetteStore(mode, Redactor.from_environ({})).episode(
+            "e", tmp_path, "s"
+        ) as cassette_session:
+            return go([final(**ROME)], output_type=City, cassette_session=cassette_session)
 
-    assert taped("record").final_response == taped("replay").final_response != ""
+    assert (
+        run_with_cassette("record").final_response
+        == run_with_cassette("replay").final_response
+        != ""
+    )
 
 
 def raises(account: str) -> str:
