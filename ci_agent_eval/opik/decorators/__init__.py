@@ -35,4 +35,6 @@ __all__ = [
     "make_tool_call_budget",
 ]
 
-__getattr__ = create_lazy_getattr(__name__, dict.fromkeys(__all__, "opik.decorators.names"))
+__getattr__ = create_lazy_getattr(
+    __name__, dict.fromkeys(__all__, "opik.decorators.contract_names")
+)
