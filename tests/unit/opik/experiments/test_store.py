@@ -201,10 +201,10 @@ with ExperimentStore.open(path, create=True) as store:
     for test in range(int(count)):
         name = f"test_{number}_{test}"
         store.start(uid, name, "", "2026")
-        store.link(uid, name, content_of("t", given={"i": test}), f"item-{number}-{test}")
+        store.link(uid, name, build_content("t", given={"i": test}), f"item-{number}-{test}")
         if number == "killed" and test == 20:
             os.kill(os.getpid(), signal.SIGKILL)
-        store.end(uid, Result(name, "passed", None))
+        store.end(uid, ExperimentResult(name, "passed", None))
 """
 
 
