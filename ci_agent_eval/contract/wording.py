@@ -22,3 +22,8 @@ def shorten_text(text: str, limit: int) -> str:
     """Return a text on one line, truncated to `limit` characters with an ellipsis."""
     line = one_line(text)
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def make_printable(text: str) -> str:
+    """Replace control characters, so that text from tests cannot control the terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin import options, rootdir
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger, suite_budgets
 from ci_agent_eval.pytest_plugin.collection import detection, iterations, shadowed_tests
@@ -25,7 +26,7 @@ from ci_agent_eval.pytest_plugin.episodes.simulations import _agent_eval_run, si
 from ci_agent_eval.pytest_plugin.evaluation import evaluation_files
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import EvaluationReports
 from ci_agent_eval.pytest_plugin.opik import experiment_hooks, experiment_options
-from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports, make_printable
+from ci_agent_eval.pytest_plugin.terminal import NOTES, PLUGIN_NAME, EpisodeReports
 
 if TYPE_CHECKING:
     from ci_agent_eval.pytest_plugin.concurrency.scheduler import EpisodeScheduler

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.contract.wording import pluralize
+from ci_agent_eval.contract.wording import make_printable, pluralize
 
 ATTRIBUTE = "agent_eval"
 """Attribute of a test report that carries the facts of its episode."""
@@ -146,8 +146,3 @@ def _format_totals(episodes: Sequence[SummaryRecord]) -> str:
 
 
 _WORDS = {"passed": "passed", "failed": "failed", "error": "errored", "skipped": "skipped"}
-
-
-def make_printable(text: str) -> str:
-    """Replace control characters: an episode's text must not steer the terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

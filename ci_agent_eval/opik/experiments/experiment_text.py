@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.opik.experiments.compare import ExperimentComparison, ResultChange
 from ci_agent_eval.opik.experiments.records import Experiment, ExperimentResult
 
@@ -126,11 +127,6 @@ def _format_optional_score(value: float | None) -> str | None:
 def format_score(value: float) -> str:
     """Return a score with at most three decimal places."""
     return f"{value:.3f}".rstrip("0").rstrip(".")
-
-
-def make_printable(text: str) -> str:
-    """Replace control characters, so that text cannot control the terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def format_json(value: object) -> str:

@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.contract.suite_stop import SuiteStop
+from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin.budgets import shared_ledger
 from ci_agent_eval.pytest_plugin.budgets.spending import SpendingTracker
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, RECORDER
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.episodes.endings import build_stop_error
 from ci_agent_eval.pytest_plugin.options import SCHEDULER, is_worker
-from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports, make_printable
+from ci_agent_eval.pytest_plugin.terminal import PLUGIN_NAME, EpisodeReports
 from ci_agent_eval.storage.ledger.budget_monitor import (
     Listener,
     ProcessUsageStore,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.iterations import get_base_nodeid
-from ci_agent_eval.pytest_plugin.terminal import make_printable
 
 if TYPE_CHECKING:
     from ci_agent_eval.authoring.conversations.decorator import ConversationContext

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.evaluation import evaluation_files
-from ci_agent_eval.pytest_plugin.terminal import EpisodeReports, SummaryRecord, make_printable
+from ci_agent_eval.pytest_plugin.terminal import EpisodeReports, SummaryRecord
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.evaluation import EvaluationReport

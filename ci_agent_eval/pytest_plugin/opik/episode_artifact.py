@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.contract.canonical import canonical_json
+from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin.collection.detection import SHOWN
 from ci_agent_eval.pytest_plugin.options import is_worker
-from ci_agent_eval.pytest_plugin.terminal import make_printable
 from ci_agent_eval.storage.regular_file import replace_file
 
 NAME = "ci_agent_eval_artifact"

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.contract.wording import pluralize
+from ci_agent_eval.contract.wording import make_printable, pluralize
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.opik import experiment_options
 from ci_agent_eval.pytest_plugin.options import is_worker
-from ci_agent_eval.pytest_plugin.terminal import make_printable
 
 NAME = "ci_agent_eval_experiment_end"
 PROBLEMS = "agent_eval_experiment_problems"
