@@ -1,4 +1,4 @@
-"""Holding a run against the runs of the base."""
+"""Compare a run with the runs of the baseline."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def compare_runs(
     required_share: RequiredShare,
     policy: ComparePolicy,
 ) -> Comparison:
-    """Compare a run, folded in `summary` from `episodes`, with the runs of the base.
+    """Compare a run (`summary` of `episodes`) with the runs of the baseline.
 
-    The same for any order of episodes. Raises InputError where NumPy is missing.
+    The result does not depend on the order of episodes. Raises InputError if NumPy is missing.
     """
     after = _RunScenarios(group_scenario_runs(summary.scenarios, episodes))
     runs = [_RunScenarios(summarize_baseline_run(run.episodes)) for run in baseline.runs]
@@ -108,13 +108,13 @@ def _compare_metrics(
 
 @dataclass(frozen=True)
 class _RunScenarios:
-    """The scenarios of a run, and the agents of each."""
+    """The scenarios of a run, by scenario id and agent."""
 
     sides: Mapping[ScenarioKey, ScenarioRun]
 
     @cached_property
     def agents(self) -> Mapping[str, Sequence[ScenarioKey]]:
-        """The keys that share a scenario's name."""
+        """The keys of each scenario id."""
         found: dict[str, list[ScenarioKey]] = defaultdict(list)
         for key in self.sides:
             found[key[0]].append(key)
@@ -123,7 +123,7 @@ class _RunScenarios:
 
 @dataclass(frozen=True)
 class _ScenarioPairing:
-    """The scenarios of this run, each beside its own past."""
+    """Pairs the scenarios of the head with those of the baseline."""
 
     runs: Sequence[_RunScenarios]
     after: _RunScenarios
@@ -131,10 +131,10 @@ class _ScenarioPairing:
     required_share: RequiredShare
     policy: ComparePolicy
     pools: dict[ScenarioKey, PoolPair] = field(default_factory=dict)
-    """What each scenario that is compared was compared by."""
+    """The iterations of each compared scenario, in the baseline and in the head."""
 
     def all(self) -> Sequence[ScenarioComparison]:
-        """Return every scenario of this run, and those that only the latest of the base has."""
+        """Compare every scenario of the head, and list those only in the latest baseline run."""
         present: list[ScenarioComparison] = []
         taken: set[ScenarioKey] = set()
         for key, run in self.after.sides.items():
@@ -144,7 +144,7 @@ class _ScenarioPairing:
             compared = self._scenario(key, run, [before for _, before in past])
             latest = past[0][0][0] if past else key[0]
             renamed = latest if latest != key[0] else None
-            # What an older run knew it by says nothing of what the latest one had.
+            # Names in older runs do not count: only the latest run's scenarios can vanish.
             own = {before for _, before in known[:1] if before}
             taken |= own
             demanded = [compute_demand(self.runs[0].sides[key], self.required_share) for key in own]
@@ -159,23 +159,24 @@ class _ScenarioPairing:
         return [*present, *self._iterate_vanished(taken)]
 
     def _names(self, key: ScenarioKey, run: ScenarioRun) -> tuple[str, ...]:
-        """Return the names a scenario is known by, the present one first.
+        """Return the present name of a scenario, then its former names.
 
-        One that lives on, or lived beside the present one in some run, is another scenario's.
+        A former name that still exists, or that was in one run with the present name, belongs to
+        another scenario and is left out.
         """
         former = sorted({name for record in run.episodes for name in record.was})
         return key[0], *(name for name in former if not self._is_another(name, key[0]))
 
     def _is_another(self, former: str, present: str) -> bool:
-        beside = (found.agents for found in self.runs)
+        past_agents = (found.agents for found in self.runs)
         return former in self.after.agents or any(
-            former in agents and present in agents for agents in beside
+            former in agents and present in agents for agents in past_agents
         )
 
     def _before(
         self, found: _RunScenarios, key: ScenarioKey, names: Sequence[str]
     ) -> ScenarioKey | None:
-        """Return what a run of the base knows a scenario by; None: it has it not."""
+        """Return the key of a scenario in a baseline run; None: the run does not have it."""
         for name in names:
             candidate = (name, key[1])
             if candidate not in found.sides:
@@ -185,7 +186,7 @@ class _ScenarioPairing:
         return None
 
     def _find_lone(self, found: _RunScenarios, key: ScenarioKey, name: str) -> ScenarioKey:
-        """Return the only agent's on both sides: one that is called otherwise is the same."""
+        """Return the only agent's key if both sides have just one, which may have been renamed."""
         now, before = self.after.agents[key[0]], found.agents.get(name, ())
         return before[0] if len(now) == len(before) == 1 else key
 
@@ -227,9 +228,9 @@ class _ScenarioPairing:
     def _keep_comparable(
         self, past: Sequence[ScenarioRun], kinds: ConditionSets
     ) -> Sequence[ScenarioRun]:
-        """Return what of each run of the base was made under such conditions; all of the latest.
+        """Keep the iterations of each baseline run that ran under these conditions.
 
-        A run without any such iteration is of other times, and does not count.
+        An older run without such iterations is left out; the latest run always stays.
         """
         narrow = [keep_comparable(run, kinds, self.policy.across) for run in past]
         return [narrow[0], *(run for run in narrow[1:] if run.tally.judged or not run.incomparable)]
@@ -237,7 +238,7 @@ class _ScenarioPairing:
     def _set_aside(
         self, before: ScenarioRun, after: ScenarioRun
     ) -> tuple[ConditionDifference, ...]:
-        """Say in what the iterations that are not compared differ from the other side's."""
+        """Return the conditions that differ between incomparable iterations and the other side."""
         if after.incomparable:
             kept, aside = (
                 collect_conditions(before.episodes),
@@ -253,7 +254,7 @@ class _ScenarioPairing:
         return ()
 
     def _divergence(self, before: ScenarioRun, after: ScenarioRun) -> Divergence | None:
-        """Hold the usual way against that of the failures, on the side that fails more."""
+        """Compare typical trajectories; the side that fails more is represented by its failures."""
         rates = [run.tally.pass_rate or 0.0 for run in (before, after)]
         failing = rates[1] < rates[0] or self.is_passing(after.summary) is False
         paths = (
@@ -263,7 +264,7 @@ class _ScenarioPairing:
         return None if None in paths else find_divergence(*(path or () for path in paths))
 
     def _iterate_vanished(self, taken: Collection[ScenarioKey]) -> Iterator[ScenarioComparison]:
-        """Yield what the latest run of the base had and this one has not."""
+        """Yield the scenarios of the latest baseline run that the head does not have."""
         for key, run in (self.runs[0].sides if self.runs else {}).items():
             if key not in self.after.sides and key not in taken:
                 yield ScenarioComparison(

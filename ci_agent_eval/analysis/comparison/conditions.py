@@ -1,8 +1,8 @@
-"""Whether two runs of a scenario may be compared: what each of their iterations ran under.
+"""Conditions of iterations (model, tools, …), which decide whether two runs are comparable.
 
-Like is compared with like: an iteration counts if the other side has iterations under the same
-conditions. What an episode does not say keeps nothing apart, and one that ended in an error
-says nothing, for it may have ended before there was a model or a tool.
+An iteration is compared if the other side has iterations under the same conditions. An unknown
+condition matches any value. Episodes that ended in an error do not count: they may have ended
+before a model or tool was known.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 CONDITIONS = ("model", "tools", "prices", "judge")
 
 ConditionValues = tuple[str | None, ...]
-"""What is known of each of `CONDITIONS`; None: nothing."""
+"""The value of each of `CONDITIONS`; None: unknown."""
 
 ConditionSets = frozenset[ConditionValues]
-"""The different conditions that iterations ran under."""
+"""The distinct conditions of several iterations."""
 
 _UNKNOWN: ConditionValues = (None,) * len(CONDITIONS)
 _JUDGED = frozenset({"passed", "failed"})
 
 
 def collect_conditions(episodes: Iterable[EpisodeRecord]) -> ConditionSets:
-    """Return the conditions under which episodes were judged."""
+    """Return the distinct conditions of judged episodes."""
     return frozenset(read_conditions(record) for record in episodes if record.outcome in _JUDGED)
 
 
 def read_conditions(record: EpisodeRecord) -> ConditionValues:
-    """Return what an episode says of its conditions."""
+    """Return the conditions of an episode."""
     conditions = record.conditions
     tools = None if conditions.tools is None else _join_tools(conditions.tools)
     return record.model, tools, conditions.prices, conditions.judge
@@ -45,7 +45,7 @@ def _join_tools(tools: tuple[str, ...]) -> str:
 def find_common_conditions(
     before: ConditionSets, after: ConditionSets, across: Collection[str]
 ) -> tuple[ConditionSets, ConditionSets]:
-    """Return what of each side the other has, too; both are empty where there is nothing.
+    """Return the conditions of each side that match the other; both are empty if none match.
 
     `across` are the conditions that may differ.
     """
@@ -59,7 +59,7 @@ def find_common_conditions(
 def matches_any(
     one: ConditionValues, others: Iterable[ConditionValues], across: Collection[str]
 ) -> bool:
-    """Say whether some of the others differ in nothing that is known of both."""
+    """Return whether the conditions equal any of the others in all values known to both."""
     one = _drop_ignored(one, across)
     return any(
         all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
@@ -68,7 +68,7 @@ def matches_any(
 
 
 def _drop_ignored(known: ConditionValues, across: Collection[str]) -> ConditionValues:
-    """Return conditions without those that may differ."""
+    """Return the conditions with those of `across` set to unknown."""
     if not across:
         return known
     named = zip(CONDITIONS, known, strict=True)
@@ -76,9 +76,9 @@ def _drop_ignored(known: ConditionValues, across: Collection[str]) -> ConditionV
 
 
 def _keep_most_specific(kinds: ConditionSets, across: Collection[str]) -> ConditionSets:
-    """Return kinds without those that say the same as another and less of it.
+    """Drop conditions that equal others with more known values.
 
-    Else an iteration that never came to its model would be like any other side's.
+    Else an iteration that ended before its model was known would match everything.
     """
     masks: dict[tuple[bool, ...], set[ConditionValues]] = {}
     for kind in (_drop_ignored(kind, across) for kind in kinds or {_UNKNOWN}):
@@ -106,16 +106,16 @@ def _apply_mask(known: ConditionValues, mask: tuple[bool, ...]) -> ConditionValu
 def list_condition_differences(
     before: Iterable[ConditionValues], after: Iterable[ConditionValues], across: Collection[str]
 ) -> tuple[ConditionDifference, ...]:
-    """Return the conditions that are known on both sides, differ, and may not."""
+    """Return the conditions that are known on both sides and differ, without `across`."""
     old, new = _values_by_condition(before), _values_by_condition(after)
     both = [n for n in CONDITIONS if n not in across and old[n] and new[n]]
-    # Where each alone is the same on both sides, it is how they come together that differs.
+    # If each condition is the same on both sides, their combinations differ.
     differing = [n for n in both if old[n] != new[n]] or both
     return tuple(ConditionDifference(n, "; ".join(old[n]), "; ".join(new[n])) for n in differing)
 
 
 def _values_by_condition(kinds: Iterable[ConditionValues]) -> dict[str, list[str]]:
-    """Return the values of each condition, sorted."""
+    """Return the sorted values of each condition."""
     listed = list(kinds)
     return {
         name: sorted({value for kind in listed if (value := kind[place]) is not None})

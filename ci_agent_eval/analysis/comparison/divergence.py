@@ -1,4 +1,4 @@
-"""The trajectory diff: where the tool calls of a scenario leave those of the baseline."""
+"""Find the first divergence of a scenario's tool calls from the baseline."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ci_agent_eval.analysis.comparison.model import Divergence
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, TrajectoryStep
 
 MAX_VALUE = 80
-"""Characters that are kept of an argument that differs."""
+"""Maximum number of characters kept of an argument that differs."""
 LEADING_CONTEXT = 20
-"""Of these, before the first character that differs."""
+"""Number of these before the first character that differs."""
 
 
 def find_typical_steps(
     episodes: Iterable[EpisodeRecord], *, failing: bool
 ) -> tuple[TrajectoryStep, ...] | None:
-    """Return the most frequent sequence of tool calls, of the failing episodes or of the passing.
+    """Return the most frequent sequence of tool calls of the failing or of the passing episodes.
 
-    Of equally frequent ones the smallest, so that no order of episodes matters. Where no episode
-    ended so, all count; None where there is none.
+    Among equally frequent ones the smallest, so that the order of episodes does not matter. If no
+    episode has that outcome, all judged ones count. None: no episode was judged.
     """
     judged = [record for record in episodes if record.outcome in ("passed", "failed")]
     wanted = "failed" if failing else "passed"
@@ -35,14 +35,14 @@ def find_typical_steps(
 def find_divergence(
     before: tuple[TrajectoryStep, ...], after: tuple[TrajectoryStep, ...]
 ) -> Divergence | None:
-    """Return the first place where two sequences of tool calls part; None: they are the same."""
+    """Return the first difference of two sequences of tool calls; None: they are equal."""
     for at, (old, new) in enumerate(zip(before, after, strict=False)):
         if old.tool != new.tool:
             return _build_divergence(at, after, before, after)
         if old.arguments != new.arguments:
-            name, was, now = _find_first_difference(old.arguments, new.arguments)
-            parted = _build_divergence(at, after, before, after)
-            return replace(parted, argument=name, argument_before=was, argument_after=now)
+            name, old_text, new_text = _find_first_difference(old.arguments, new.arguments)
+            found = _build_divergence(at, after, before, after)
+            return replace(found, argument=name, argument_before=old_text, argument_after=new_text)
     if len(before) == len(after):
         return None
     longer = before if len(before) > len(after) else after
@@ -55,7 +55,7 @@ def _build_divergence(
     before: tuple[TrajectoryStep, ...],
     after: tuple[TrajectoryStep, ...],
 ) -> Divergence:
-    """Return a divergence at a step; `steps` are those of the side whose turn is named."""
+    """Build the divergence at a step; `steps` are of the side that the turn number refers to."""
     turn = steps[at].turn
     return Divergence(
         turn=turn,
@@ -68,21 +68,21 @@ def _build_divergence(
 
 
 def _find_first_difference(before: str, after: str) -> tuple[str, str | None, str | None]:
-    """Return the first argument that differs, by name, and what it is on both sides.
+    """Return the name of the first argument that differs, and its value on both sides.
 
-    All of them together are `arguments`: of a call that was cut, and of one without names.
+    The name is `arguments` (all of them) for a cut call and for one without argument names.
     """
     try:
         old, new = json.loads(before), json.loads(after)
-    except ValueError:  # It was cut, perhaps in the middle of a secret that nobody knows then.
+    except ValueError:  # It was cut, perhaps in a secret that can no longer be recognized.
         return "arguments", None, None
     whole = ("arguments", *cut_around_difference(before, after))
     if not isinstance(old, dict) or not isinstance(new, dict):
         return whole
     for name in sorted({*old, *new}):
-        was, now = (_format_argument(side, name) for side in (old, new))
-        if was != now:
-            return (name, *cut_around_difference(was, now))
+        old_text, new_text = (_format_argument(side, name) for side in (old, new))
+        if old_text != new_text:
+            return (name, *cut_around_difference(old_text, new_text))
     return whole
 
 
@@ -93,7 +93,7 @@ def _format_argument(arguments: dict[str, Any], name: str) -> str | None:
 
 
 def cut_around_difference(before: str | None, after: str | None) -> tuple[str | None, str | None]:
-    """Cut two long texts to where they begin to differ, at most `VALUE` characters each."""
+    """Cut two long texts to where they begin to differ, at most `MAX_VALUE` characters each."""
     if before is None or after is None:
         return before and _cut_text(before, 0), after and _cut_text(after, 0)
     pairs = enumerate(zip(before, after, strict=False))
@@ -103,5 +103,5 @@ def cut_around_difference(before: str | None, after: str | None) -> tuple[str | 
 
 
 def _cut_text(text: str, start: int) -> str:
-    shown = text[start : start + MAX_VALUE]
-    return f"{'…' if start else ''}{shown}{'…' if start + MAX_VALUE < len(text) else ''}"
+    part = text[start : start + MAX_VALUE]
+    return f"{'…' if start else ''}{part}{'…' if start + MAX_VALUE < len(text) else ''}"

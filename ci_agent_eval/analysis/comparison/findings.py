@@ -1,4 +1,4 @@
-"""What a comparison says that a gate weighs or a reader should know, sentence by sentence."""
+"""The findings of a comparison, for the gate and for reports."""
 
 from __future__ import annotations
 
@@ -33,49 +33,49 @@ ComparisonFindingKind = Literal[
 
 
 DOWNGRADE_ADVICE = "put it back, or acknowledge it where this is meant"
-"""What to do about a downgrade."""
+"""Advice on a downgraded scenario."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedIncreases:
-    """By which share cost and latency may rise; None: by any."""
+    """Maximum relative increases of cost and latency; None: no limit."""
 
     cost: float | None = None
     latency: float | None = None
 
 
 LimitedMetric = Literal["cost_usd", "p95_latency_ms"]
-"""Figures of a `Comparison` that may be allowed to rise by so much only."""
+"""Metrics of a `Comparison` with an optional limit on their increase."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricIncrease:
-    """A figure of the suite that rose by more than is allowed, or may have."""
+    """A metric of the suite that rose, or may have risen, over its limit."""
 
     kind: Literal["certain", "possible", "not_measured"]
-    """`possible`: it may be chance. `not_measured`: not in every scenario, on both sides."""
+    """`possible`: not significant. `not_measured`: some scenarios lack a measurement."""
     figure: LimitedMetric
     moved: MetricChange
     allowed: float
-    """Share by which it may rise."""
+    """Maximum relative increase."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonFinding:
-    """One thing that was found by comparing."""
+    """A finding of the baseline comparison."""
 
     kind: ComparisonFindingKind
     message: str | MetricIncrease
     scenario: ScenarioComparison | None = None
-    """None: it is about the suite."""
+    """None: the finding is about the suite."""
     advice: str = ""
-    """What to do where nothing was agreed about it."""
+    """Advice if the finding is not acknowledged."""
 
 
 def list_comparison_findings(
     found: Comparison | NoBaseline, increases: AllowedIncreases
 ) -> Iterator[ComparisonFinding]:
-    """Yield everything worth a reason or a warning, by scenario, the suite's last."""
+    """Yield all findings of a comparison by scenario, then those of the suite."""
     if isinstance(found, NoBaseline):
         yield ComparisonFinding("baseline", f"no baseline: {found.reason}")
         return
@@ -95,7 +95,8 @@ def _scenario_findings(scenario: ScenarioComparison) -> Iterator[ComparisonFindi
             "regression", f"passes less often: {describe_passes(scenario)} ({p_value})", scenario
         )
     elif scenario.call == "undecided":
-        message = f"not enough iterations to tell: {describe_passes(scenario)}; {describe_needed_iterations(scenario)}"
+        needed = describe_needed_iterations(scenario)
+        message = f"not enough iterations to tell: {describe_passes(scenario)}; {needed}"
         yield ComparisonFinding("undecided", message, scenario)
     elif scenario.change == "vanished":
         yield ComparisonFinding("vanished", "the baseline has it, and it did not run", scenario)
@@ -118,7 +119,7 @@ def _scenario_findings(scenario: ScenarioComparison) -> Iterator[ComparisonFindi
 
 
 def _format_p_value(value: float | None) -> str:
-    """Write an adjusted p-value as every rendering does."""
+    """Format an adjusted p-value as all reports do."""
     return "adjusted p < 0.001" if (value or 0.0) < 0.001 else f"adjusted p = {value:.2g}"
 
 
@@ -130,7 +131,7 @@ def _iteration_findings(scenario: ScenarioComparison) -> Iterator[ComparisonFind
 
 
 def describe_thinning(scenario: ScenarioComparison) -> str:
-    """Say how many fewer iterations were judged than before."""
+    """Describe a number of iterations that is too low to detect a drop."""
     before, after = scenario.before, scenario.after
     usual, judged = before.latest_judged if before else 0, after.judged if after else 0
     were = "iteration was" if judged == 1 else "iterations were"
@@ -139,7 +140,7 @@ def describe_thinning(scenario: ScenarioComparison) -> str:
 
 
 def describe_retries(scenario: ScenarioComparison) -> str:
-    """Say how many iterations passed only on a retry, on both sides."""
+    """Describe how many iterations passed only on a retry, on both sides."""
     now, past = (
         f"{one.flaky} of {one.judged}" if one else "none"
         for one in (scenario.after, scenario.before)
@@ -148,7 +149,7 @@ def describe_retries(scenario: ScenarioComparison) -> str:
 
 
 def describe_unjudged(scenario: ScenarioComparison) -> str:
-    """Say that nothing is known of a scenario of which something was."""
+    """Describe a scenario that was judged in the baseline only."""
     before = scenario.before
     past = f"{before.passed} of {before.judged}" if before else "none"
     return f"no iteration was judged, and {past} passed in the baseline"
@@ -159,10 +160,11 @@ def _format_differences(scenario: ScenarioComparison) -> str:
 
 
 def describe_set_aside(scenario: ScenarioComparison) -> str:
-    """Say how many iterations are not compared, and of which side."""
+    """Describe how many iterations are not compared, and of which side."""
     before, after = scenario.before, scenario.after
     if after is not None and after.set_aside:
-        return f"{_format_share(after)} iterations {_is_or_are(after)} not comparable with the baseline"
+        share = f"{_format_share(after)} iterations {_is_or_are(after)}"
+        return f"{share} not comparable with the baseline"
     if before is None:
         return ""
     return f"{_format_share(before)} iterations of the baseline {_is_or_are(before)} not comparable"
@@ -177,7 +179,7 @@ def _is_or_are(one: ScenarioMetrics) -> str:
 
 
 def describe_downgrade(scenario: ScenarioComparison) -> str:
-    """Say what less is required of it than in the base."""
+    """Describe how the required share of a scenario went down."""
     before, now = (
         f"{(share or 0) * 100:.4g}%" for share in (scenario.demand_before, scenario.demand)
     )
@@ -188,16 +190,16 @@ def describe_downgrade(scenario: ScenarioComparison) -> str:
 
 def describe_passes(scenario: ScenarioComparison) -> str:
     """Return the passes of both sides: `4 of 5 now, 50 of 50 before`."""
-    told = []
+    parts = []
     if scenario.after is not None:
-        told.append(f"{scenario.after.passed} of {scenario.after.judged} now")
+        parts.append(f"{scenario.after.passed} of {scenario.after.judged} now")
     if scenario.before is not None:
-        told.append(f"{scenario.before.passed} of {scenario.before.judged} before")
-    return ", ".join(told)
+        parts.append(f"{scenario.before.passed} of {scenario.before.judged} before")
+    return ", ".join(parts)
 
 
 def describe_needed_iterations(scenario: ScenarioComparison) -> str:
-    """Say how many iterations would tell, or that the baseline has to grow first."""
+    """Describe how many iterations, or how large a baseline, a decision needs."""
     if scenario.needed_iterations is None:
         most, size = f"{MAX_ITERATIONS:,}", scenario.needed_baseline
         about = f"more than {most}" if size is None else f"about {size:,}"
@@ -224,7 +226,7 @@ def _increase_findings(
 
 
 def compute_increase(moved: MetricChange) -> float | None:
-    """Return the relative change that was seen; None: it was not measured."""
+    """Return the observed relative change; None: not measured."""
     if moved.before is None or moved.after is None:
         return None
     if moved.before > 0:
@@ -233,15 +235,15 @@ def compute_increase(moved: MetricChange) -> float | None:
 
 
 def compute_least_increase(moved: MetricChange) -> float | None:
-    """Return the lower end of the interval of a change, or without one the change itself."""
+    """Return the lower bound of a change's interval; without one, the change itself."""
     return compute_increase(moved) if moved.interval is None else moved.interval[0]
 
 
 def is_certain_increase(moved: MetricChange, allowed: float, level: float) -> bool:
-    """Say whether more than chance stands behind a rise by more than is allowed.
+    """Return whether an increase over the limit is significant.
 
-    The permutation test has to say so at the level, and the interval, where there is one. What
-    cost nothing at all in any iteration needs no test.
+    The permutation test and, if there is one, the interval must both confirm it. A metric that
+    was 0 in all baseline iterations needs no test.
     """
     if moved.before == 0:
         return True
@@ -250,7 +252,7 @@ def is_certain_increase(moved: MetricChange, allowed: float, level: float) -> bo
 
 
 def _repetition_findings(found: Comparison) -> Iterator[ComparisonFinding]:
-    """Say what of the baseline is no evidence of its own."""
+    """Yield a finding for baseline runs that repeat others."""
     if found.copies:
         message = "the very results of a later run and do not count again; keep each run once"
         yield ComparisonFinding(

@@ -1,4 +1,4 @@
-"""How the suite's figures moved, over the scenarios that both sides measured."""
+"""Changes of the suite's metrics, over the scenarios that both sides measured."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ci_agent_eval.analysis.comparison.resampling import (
 )
 
 PoolPair = tuple[IterationPool, IterationPool]
-"""What a scenario's runs tell: those of the base, and this one."""
+"""A scenario's iterations in the baseline and in the head."""
 
 
 class MetricChanges(TypedDict):
-    """The figures of a comparison."""
+    """The metric changes of a comparison."""
 
     pass_rate: MetricChange
     cost_usd: MetricChange
@@ -33,9 +33,9 @@ def compute_metric_changes(
     pools: Sequence[PoolPair],
     allowed: Mapping[str, float | None],
 ) -> MetricChanges:
-    """Return each figure's mean over the scenarios on both sides, and how sure its change is.
+    """Return the change of each metric's mean over scenarios, with its confidence.
 
-    `pools` are what the sides were made of; `allowed` says by which share a figure may rise.
+    `pools` are the iterations behind `sides`; `allowed` maps metrics to maximum increases.
     """
     return {
         "pass_rate": _compare_pass_rates(sides),
@@ -73,7 +73,7 @@ def _compare_metric(
 
 
 def _mean_per_side(known: Sequence[tuple[float, float]]) -> tuple[float | None, float | None]:
-    """Return the mean of each side, to ten decimals, whatever the order."""
+    """Return the mean of each side to ten decimals, independent of the order."""
     if not known:
         return None, None
     before, after = (round(math.fsum(side) / len(known), 10) for side in zip(*known, strict=True))

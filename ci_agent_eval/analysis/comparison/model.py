@@ -1,4 +1,4 @@
-"""What a comparison is made of: frozen values."""
+"""The values of a comparison; all are frozen."""
 
 from __future__ import annotations
 
@@ -19,61 +19,61 @@ ScenarioChange = Literal[
 ]
 
 RegressionDecision = Literal["regression", "undecided", "no_regression", "untested"]
-"""Whether the pass rate fell. `undecided`: a drop was seen that so few iterations cannot show."""
+"""Whether the pass rate fell. `undecided`: too few iterations to confirm the observed drop."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparePolicy:
-    """When a drop is called one."""
+    """Settings of the regression test."""
 
     level: float = 0.05
-    """Of the false alarms of a suite in which nothing changed."""
+    """Significance level: the accepted false-alarm rate for an unchanged suite."""
     min_drop: float = 0.2
-    """A smaller drop of the pass rate that cannot be shown is not asked about, 0 to 1."""
+    """Smallest drop in pass rate (0 to 1) that is inconclusive if it cannot be confirmed."""
     doubt: float = 0.2
-    """Of the suites in which nothing changed and a drop is asked about, or called a regression.
+    """Highest p-value of an inconclusive drop; a drop above it is noise.
 
-    What chance alone does more often in such a suite, or in so many scenarios, is noise.
+    It is the accepted rate of unchanged suites with any regression or inconclusive drop.
     """
     across: frozenset[str] = frozenset()
     """Conditions that may differ: `model`, `tools`, `prices`, `judge`."""
     max_cost_increase: float | None = None
-    """Share by which the cost per episode may rise, which is tested; None: by any."""
+    """Maximum relative increase of the cost per episode, which is tested; None: no limit."""
     max_latency_increase: float | None = None
-    """The same of the p95 latency."""
+    """Maximum relative increase of the p95 latency; None: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationSample:
-    """The conversation of one episode of the base, to be shown beside one of this run."""
+    """The conversation of a baseline episode, shown next to one of the head."""
 
     scenario_id: str
     agent: str | None
     outcome: Literal["passed", "failed"]
     iteration: int
     tools: tuple[str, ...]
-    """Names of the tools that were called, in order."""
+    """Names of the called tools, in order."""
     turns: str | None
-    """Its turns as JSON, without secrets; None: it was too long to be kept."""
+    """Turns as JSON, redacted; None: too long to keep."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineRun:
-    """One run of the base."""
+    """One run of the baseline."""
 
     episodes: tuple[EpisodeRecord, ...]
     commit: str | None = None
     label: str = ""
-    """How reports call it."""
+    """Name in reports."""
     suites: tuple[str, ...] = ()
-    """The suites that its results say they are of."""
+    """Suite names in its results."""
     samples: tuple[ConversationSample, ...] = ()
-    """Of the latest run, a few conversations of each scenario."""
+    """A few conversations of each scenario; only in the latest run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The runs to compare with, the latest first."""
+    """The runs to compare with, latest first."""
 
     label: str
     runs: tuple[BaselineRun, ...]
@@ -81,19 +81,19 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class NoBaseline:
-    """There is none, and why."""
+    """The reason that there is no baseline."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioMetrics:
-    """A scenario's figures on one side; per episode where that is said."""
+    """A scenario's pass counts and metrics on one side of a comparison."""
 
     passed: int
     judged: int
     passing: bool | None
-    """Whether it meets its pass rate; None: not judged."""
+    """Whether it reaches its required pass rate; None: not judged."""
     cost_usd: float | None = None
     """Per episode."""
     tokens: float | None = None
@@ -102,11 +102,11 @@ class ScenarioMetrics:
     """Per episode."""
     p95_latency_ms: float | None = None
     set_aside: int = 0
-    """Judged iterations that are not compared: the other side has none under their conditions."""
+    """Judged iterations left out: the other side has none under the same conditions."""
     flaky: int = 0
-    """Iterations that passed only on a retry."""
+    """Number of iterations that passed only on a retry."""
     latest_judged: int = 0
-    """Iterations judged in the latest of its runs."""
+    """Number of iterations judged in the latest run."""
 
     @property
     def pass_rate(self) -> float | None:
@@ -116,7 +116,7 @@ class ScenarioMetrics:
 
 @dataclass(frozen=True, slots=True)
 class ConditionDifference:
-    """A condition under which the two sides ran, and what it was on each."""
+    """A condition that differs between the two sides."""
 
     condition: str
     before: str
@@ -125,27 +125,27 @@ class ConditionDifference:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Where a trajectory leaves the one of the baseline, and both sequences of tool calls."""
+    """The first divergence of two trajectories, and both sequences of tool calls."""
 
     turn: int
     """1-based agent turn."""
     call: int
     """1-based tool call of the whole episode."""
     argument: str | None
-    """The first argument that differs, where the tools are the same."""
+    """The first argument that differs; None: the tools differ."""
     before: tuple[str, ...]
     after: tuple[str, ...]
     """Names of the tools in order."""
     call_of_turn: int = 0
-    """1-based tool call of the turn; 0: a file of an older version does not say it."""
+    """1-based tool call of the turn; 0: unknown, from a file of an older version."""
     argument_before: str | None = None
-    """That argument of the baseline as JSON, where it was given; cut around the difference."""
+    """That argument in the baseline as JSON, cut around the difference; None: not passed."""
     argument_after: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioComparison:
-    """One scenario on both sides."""
+    """A scenario in the baseline and in the head."""
 
     scenario_id: str
     agent: str | None
@@ -153,36 +153,36 @@ class ScenarioComparison:
     required: bool
     call: RegressionDecision = "untested"
     before: ScenarioMetrics | None = None
-    """Of the comparable runs of the baseline together; `passing` and budgets are the latest's."""
+    """All comparable baseline runs together; `passing` and budgets are of the latest."""
     after: ScenarioMetrics | None = None
     p_value: float | None = None
     """Adjusted for the number of scenarios tested."""
     needed_iterations: int | None = None
-    """For `undecided`: with how many the drop shows four times in five; None: with no number of
-    them, the baseline itself has too few."""
+    """For `undecided`: iterations that confirm the drop four times in five; None: no number
+    suffices, because the baseline has too few."""
     needed_baseline: int | None = None
-    """About how many iterations the baseline needs, where it has too few for any number of them."""
+    """Approximate number of iterations that the baseline needs, if it has too few."""
     flaky: bool = False
     newly_over: tuple[str, ...] = ()
-    """Budgets it keeps no longer."""
+    """Budgets that it violates and did not violate in the baseline."""
     differences: tuple[ConditionDifference, ...] = ()
-    """Why it is not comparable, or why some of its iterations are not."""
+    """Conditions that make it, or some of its iterations, incomparable."""
     divergence: Divergence | None = None
     renamed_from: str | None = None
     thinned: bool = False
-    """Whether it was judged so much less often than in the latest run of the base that a drop
-    cannot be seen."""
+    """Whether it has too few judged iterations, unlike the latest baseline run, to detect a
+    drop."""
     flakier: bool = False
-    """Whether it passes on the first attempt less often, although not less often at all."""
+    """Whether fewer first attempts pass, although the pass rate with retries did not fall."""
     demand: float | None = None
-    """Share of its iterations that must pass, quarantined or not; None: it is advisory."""
+    """Required share of passing iterations, even in quarantine; None: it is advisory."""
     demand_before: float | None = None
-    """The same in the latest run of the base, by its own tests and today's settings; None: it was
-    not there, or advisory."""
+    """Required share in the latest baseline run, by its own tests and today's settings; None: it
+    was missing or advisory."""
 
     @property
     def is_downgraded(self) -> bool:
-        """Whether less is required of it than in the latest run of the base."""
+        """Whether its required share is lower than in the latest baseline run."""
         if self.after is None or self.demand_before is None:
             return False
         return self.demand is None or self.demand < self.demand_before
@@ -190,26 +190,26 @@ class ScenarioComparison:
 
 @dataclass(frozen=True, slots=True)
 class MetricChange:
-    """A figure of the suite over the scenarios that are on both sides."""
+    """The change of a metric of the suite, over the scenarios on both sides."""
 
     before: float | None = None
     after: float | None = None
     scenarios: int = 0
-    """How many were measured on both sides; each counts once."""
+    """Number of scenarios measured on both sides; each counts once."""
     compared: int = 0
-    """How many are on both sides and comparable, measured or not."""
+    """Number of comparable scenarios on both sides, measured or not."""
     interval: tuple[float, float] | None = None
-    """95 % interval of the relative change; None: too few iterations to tell."""
+    """95 % interval of the relative change; None: too few iterations."""
     p_value: float | None = None
-    """That it rose by more than is allowed; None: nothing says how much is."""
+    """p-value of an increase over the limit; None: there is no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
-    """How one run stood as a whole."""
+    """The results of one run as a whole."""
 
     label: str
-    """The run's commit, or what else it is called; empty: this run."""
+    """The run's commit, or else its name; empty: the head."""
     pass_rate: float | None = None
     cost_usd: float | None = None
     """Per episode."""
@@ -218,7 +218,7 @@ class TrendPoint:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A run against its baseline."""
+    """The comparison of a run with its baseline."""
 
     label: str
     runs: int
@@ -230,17 +230,17 @@ class Comparison:
     tool_calls: MetricChange = field(default_factory=MetricChange)
     p95_latency_ms: MetricChange = field(default_factory=MetricChange)
     suite_p_value: float | None = None
-    """Exact McNemar test over scenarios passing before and failing now, and the reverse."""
+    """Exact McNemar test of scenarios that newly fail against fixed scenarios."""
     trend: tuple[TrendPoint, ...] = ()
-    """The last runs of the base, the oldest first, then this run."""
+    """The last baseline runs, oldest first, then the head."""
     copies: int = 0
-    """Runs of the base that are the very same as a later one and do not count."""
+    """Number of baseline runs that equal a later one and do not count."""
     replays: int = 0
-    """Iterations of the base that replay what a later run replays, too, and do not count."""
+    """Number of baseline iterations that repeat a later run's replay and do not count."""
 
     @property
     def tested_count(self) -> int:
-        """How many scenarios the p-values are adjusted for."""
+        """Number of tested scenarios, for which p-values are adjusted."""
         return sum(1 for s in self.scenarios if s.p_value is not None)
 
     def with_change(self, *changes: ScenarioChange) -> tuple[ScenarioComparison, ...]:
@@ -248,5 +248,5 @@ class Comparison:
         return tuple(s for s in self.scenarios if s.change in changes)
 
     def with_decision(self, *calls: RegressionDecision) -> tuple[ScenarioComparison, ...]:
-        """Return the scenarios of which one of these was said."""
+        """Return the scenarios with one of these decisions."""
         return tuple(s for s in self.scenarios if s.call in calls)

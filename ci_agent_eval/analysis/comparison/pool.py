@@ -1,7 +1,7 @@
-"""What several runs of a scenario tell together: its iterations, each piece of evidence once.
+"""Pool the iterations of several runs of a scenario, each piece of evidence once.
 
-A replayed iteration repeats what was recorded. Ten runs that replay one recording are no ten
-answers of the agent, and counting them as such would make chance look certain.
+A replayed iteration repeats its recording. Ten runs that replay one recording are one sample of
+the agent, so counting them as ten would overstate the confidence.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.measurement import compute_latency_statistic
 
 IterationAttempts = tuple[EpisodeRecord, ...]
-"""Every attempt at one iteration, the first one first."""
+"""All attempts at one iteration, in order."""
 
 
 class Metric(NamedTuple):
-    """Something that episodes measure."""
+    """A metric of episodes."""
 
     statistic: MetricStatistic
     values: Callable[[EpisodeRecord], tuple[float, ...]]
-    """What an episode measured of it; empty: it was not measured."""
+    """The values that an episode measured; empty: not measured."""
 
 
 def _optional_value(value: float | None) -> tuple[float, ...]:
@@ -41,27 +41,27 @@ METRICS: Mapping[str, Metric] = {
     "tool_calls": Metric("mean", lambda record: (record.tool_calls,)),
     "p95_latency_ms": Metric("p95", lambda record: record.latencies_ms),
 }
-"""The figures of a side, by their names."""
+"""The metrics, by their names in `ScenarioMetrics`."""
 
 
 @dataclass(frozen=True, slots=True)
 class IterationPool:
-    """The iterations of a scenario that count, of all its runs."""
+    """The iterations of a scenario that count, from all its runs."""
 
     episodes: tuple[EpisodeRecord, ...]
-    """Every attempt that was not skipped."""
+    """All attempts that were not skipped."""
     tally: OutcomeTally
-    """Each iteration once, by the attempt that decides."""
+    """Outcomes of the iterations, by their decisive attempts."""
     repeated: int = 0
-    """Iterations left out, because a later run replayed the same."""
+    """Number of iterations left out because a later run replays the same recording."""
     flaky: int = 0
-    """Iterations that passed only on a retry."""
+    """Number of iterations that passed only on a retry."""
 
     def measurements(self, name: str) -> IterationValues | None:
-        """Return what each episode measured of a figure; None: one has no measurement.
+        """Return each episode's values of a metric; None: an episode has none.
 
-        Of latencies those count that are there. An error may have ended an episode before
-        there was anything to measure.
+        Missing latencies are ignored, and so are episodes that ended in an error, perhaps before
+        anything could be measured.
         """
         figure = METRICS[name]
         found = [(record.outcome, figure.values(record)) for record in self.episodes]
@@ -71,18 +71,18 @@ class IterationPool:
         return tuple(values for _, values in found if values) or None
 
     def aggregate(self, name: str) -> float | None:
-        """Return a figure of all of them, a mean to ten decimals; None: it was not measured."""
-        measured = self.measurements(name)
-        if measured is None:
+        """Return the mean of a metric to ten decimals, or its p95; None: not measured."""
+        measurements = self.measurements(name)
+        if measurements is None:
             return None
-        values = [value for one in measured for value in one]
+        values = [value for one in measurements for value in one]
         if METRICS[name].statistic == "p95":
             return compute_latency_statistic(values, "p95")
         return round(math.fsum(values) / len(values), 10)
 
 
 def find_distinct_runs(runs: Sequence[BaselineRun]) -> list[int]:
-    """Return the places of runs that are no copies: the same to the last figure as a later one."""
+    """Return the indexes of the runs, latest first, without exact copies of a later run."""
     found: list[int] = []
     for place, run in enumerate(runs):
         if all(run.episodes != runs[other].episodes for other in found):
@@ -91,9 +91,9 @@ def find_distinct_runs(runs: Sequence[BaselineRun]) -> list[int]:
 
 
 def pool_iterations(runs: Iterable[Sequence[EpisodeRecord]]) -> IterationPool:
-    """Put the episodes of a scenario's runs together, the latest run first.
+    """Pool the episodes of a scenario's runs, given with the latest run first.
 
-    What a run replays counts as often as in the run that replays it most often.
+    A replayed iteration counts as often as in the run that repeats it most often.
     """
     kept: list[IterationAttempts] = []
     seen: Counter[tuple[object, ...]] = Counter()
@@ -101,10 +101,10 @@ def pool_iterations(runs: Iterable[Sequence[EpisodeRecord]]) -> IterationPool:
     for episodes in runs:
         here: Counter[tuple[object, ...]] = Counter()
         for attempts in _group_iterations(episodes):
-            said = _build_replay_key(attempts)
-            if said is not None:
-                here[said] += 1
-                if here[said] <= seen[said]:
+            replay_key = _build_replay_key(attempts)
+            if replay_key is not None:
+                here[replay_key] += 1
+                if here[replay_key] <= seen[replay_key]:
                     repeated += 1
                     continue
             kept.append(attempts)
@@ -127,7 +127,7 @@ def _iteration_key(record: EpisodeRecord) -> tuple[str, int]:
 
 
 def _build_replay_key(attempts: IterationAttempts) -> tuple[object, ...] | None:
-    """Return all that a recording brings back, its latencies too; None: a model answered."""
+    """Return all data that a replay repeats, even its latencies; None: a model answered."""
     if any(not record.calls.replayed or record.calls.live for record in attempts):
         return None
     return tuple(

@@ -1,4 +1,4 @@
-"""How many iterations would show a drop."""
+"""Find how many iterations detect a drop in pass rate."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 from ci_agent_eval.analysis.comparison.arrays import import_numpy
 
 POWER = 0.8
-"""The chance to show the drop that makes a number of iterations enough."""
+"""Required chance of detecting the drop."""
 
 MAX_ITERATIONS = 1000
-"""Beyond it no number of iterations is named."""
+"""Largest number of iterations considered."""
 
 _ROUNDING_MARGIN = 1 - 1e-9
-"""What is equal but for rounding is not below."""
+"""Factor that keeps rounding errors from making equal values compare as below."""
 
 
 def find_needed_iterations(
     passed_before: int, judged_before: int, passed_after: int, judged_after: int, level: float
 ) -> int | None:
-    """Return how many iterations show a drop to the rate seen at a level, four times in five.
+    """Return how many iterations detect a drop to the observed rate, four times in five.
 
-    It is the smallest number from which on every larger one does, too, up to `MOST_ITERATIONS`:
+    Return the smallest number from which on every larger one does, too, up to `MAX_ITERATIONS`:
     the power of an exact test goes up and down (A. Agresti, "Categorical Data Analysis" (2002),
     section 6.5.6). None: not even the largest does, because the baseline has too few.
     """
@@ -31,16 +31,16 @@ def find_needed_iterations(
     most = _find_most_passes(failed_before, judged_before, level * _ROUNDING_MARGIN)
     weak = np.flatnonzero(_compute_power(most, rate) < POWER * _ROUNDING_MARGIN)
     needed = 1 if not weak.size else int(weak[-1]) + 2
-    # The test of what was seen did not show it, whatever another test would.
+    # The observed iterations did not detect the drop, so more are needed.
     return max(needed, judged_after + 1) if needed <= MAX_ITERATIONS else None
 
 
 def find_needed_baseline(
     passed_before: int, judged_before: int, passed_after: int, judged_after: int, level: float
 ) -> int | None:
-    """Return about how many iterations of the baseline let some number of iterations show a drop.
+    """Return about how many baseline iterations make a drop detectable at all.
 
-    Its pass rate stays as seen, its size is doubled. None: beyond `MOST_ITERATIONS` of them.
+    The size is doubled with the observed pass rate. None: more than `MAX_ITERATIONS`.
     """
     for times in (1 << power for power in range(1, MAX_ITERATIONS.bit_length())):
         size: int = judged_before * times
@@ -52,22 +52,22 @@ def find_needed_baseline(
 
 
 def _find_most_passes(failed_before: int, judged_before: int, level: float) -> Any:
-    """Return for 1, 2, ... iterations how many may pass so that Fisher's test shows a drop.
+    """Return for 1, 2, ... iterations the most passes for which Fisher's test detects a drop.
 
-    -1 where not even none may. Bisected for all of them at once.
+    -1 if even 0 passes are no drop. Bisected for all numbers of iterations at once.
     """
     np = import_numpy()
     iterations = np.arange(1, MAX_ITERATIONS + 1)
     low, high = np.full(MAX_ITERATIONS, -1), iterations.copy()
     while (low < high).any():
         middle = (low + high + 1) // 2
-        tells = _compute_p_values(failed_before, judged_before, middle, iterations) < level
-        low, high = np.where(tells, middle, low), np.where(tells, high, middle - 1)
+        detects = _compute_p_values(failed_before, judged_before, middle, iterations) < level
+        low, high = np.where(detects, middle, low), np.where(detects, high, middle - 1)
     return low
 
 
 def _compute_p_values(failed_before: int, judged_before: int, passed: Any, iterations: Any) -> Any:
-    """Return Fisher's p-value of each number of passes after, as `p_value_of_drop` has it."""
+    """Return Fisher's p-value for each number of passes, as `compute_drop_p_value`."""
     np = import_numpy()
     before = np.arange(failed_before + 1)[:, None]
     failed = failed_before + iterations - passed
@@ -79,7 +79,7 @@ def _compute_p_values(failed_before: int, judged_before: int, passed: Any, itera
 
 
 def _compute_power(most: Any, rate: float) -> Any:
-    """Return the chance that no more pass than `most` says for 1, 2, ... iterations."""
+    """Return the chance that at most `most` of 1, 2, ... iterations pass."""
     np = import_numpy()
     if rate in {0, 1}:
         return (most >= (0 if rate == 0 else np.arange(1, MAX_ITERATIONS + 1))).astype(float)

@@ -1,4 +1,4 @@
-"""Whether a scenario's pass rate fell: the call, corrected for the number of scenarios."""
+"""Decide which scenarios regressed, corrected for the number of scenarios."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ci_agent_eval.analysis.comparison.model import (
 from ci_agent_eval.analysis.comparison.power import find_needed_baseline, find_needed_iterations
 
 PassCounts = tuple[int, int, int, int]
-"""Passed and judged before, passed and judged after."""
+"""Passed and judged in the baseline, passed and judged in the head."""
 
 
 def decide_regressions(
     scenarios: Sequence[ScenarioComparison], policy: ComparePolicy
 ) -> list[ScenarioComparison]:
-    """Say of each scenario whether its pass rate fell."""
+    """Return the scenarios with a regression decision each."""
     counts = {place: found for place, s in enumerate(scenarios) if (found := _find_counts(s))}
     p_values = statistics.adjust_p_values(
         [statistics.compute_drop_p_value(*c) for c in counts.values()]
     )
     level = policy.level / max(len(counts), 1)
-    called = list(scenarios)
+    decided = list(scenarios)
     for (place, found), p_value in zip(counts.items(), p_values, strict=True):
         call = decide_regression(found, p_value, policy)
         needed, baseline = _find_needed(found, level) if call == "undecided" else (None, None)
-        called[place] = replace(
+        decided[place] = replace(
             scenarios[place],
             call=call,
             p_value=p_value,
@@ -39,20 +39,21 @@ def decide_regressions(
             needed_baseline=baseline,
         )
         if call == "no_regression":
-            called[place] = replace(
-                called[place],
+            decided[place] = replace(
+                decided[place],
                 thinned=_is_thinned(scenarios[place], found, policy.min_drop, level),
                 flakier=_is_flakier(scenarios[place], level),
             )
-    return called
+    return decided
 
 
 def _is_thinned(
     scenario: ScenarioComparison, counts: PassCounts, min_drop: float, level: float
 ) -> bool:
-    """Say whether a drop cannot be seen any more because so few iterations were judged.
+    """Return whether too few iterations were judged to detect a drop.
 
-    It could be seen before, or there are half as many at most.
+    That counts only if a drop was detectable in the baseline's latest run, or if the head has at
+    most half as many iterations.
     """
     passed_before, judged_before, _, judged = counts
     usual = 0 if scenario.before is None else scenario.before.latest_judged
@@ -67,7 +68,7 @@ def _is_thinned(
 
 
 def _is_flakier(scenario: ScenarioComparison, level: float) -> bool:
-    """Say whether first attempts pass less often: the test of the pass rate, without retries."""
+    """Return whether the pass rate of first attempts (without retries) regressed."""
     before, after = scenario.before, scenario.after
     if before is None or after is None or not after.flaky:
         return False
@@ -77,13 +78,13 @@ def _is_flakier(scenario: ScenarioComparison, level: float) -> bool:
 
 
 def _find_needed(counts: PassCounts, level: float) -> tuple[int | None, int | None]:
-    """Return how many iterations would tell, or without any such number how large a baseline."""
+    """Return the iterations needed for a decision; if none suffice, the baseline size needed."""
     needed = find_needed_iterations(*counts, level)
     return needed, None if needed else find_needed_baseline(*counts, level)
 
 
 def _find_counts(scenario: ScenarioComparison) -> PassCounts | None:
-    """Return what is tested; None: one side was not judged, or cannot be compared."""
+    """Return the counts to test; None: a side was not judged or is not comparable."""
     before, after = scenario.before, scenario.after
     if before is None or after is None or scenario.change == "not_comparable":
         return None
@@ -95,11 +96,11 @@ def _find_counts(scenario: ScenarioComparison) -> PassCounts | None:
 def decide_regression(
     counts: PassCounts, p_value: float, policy: ComparePolicy
 ) -> RegressionDecision:
-    """Say whether a pass rate fell; `p_value` is adjusted for the number of scenarios."""
+    """Decide whether a pass rate fell; `p_value` is adjusted for the number of scenarios."""
     passed_before, judged_before, passed_after, judged_after = counts
     if p_value < policy.level:
         return "regression"
     drop = passed_before / judged_before - passed_after / judged_after
-    # Rounded: 0.9 - 0.7 is less than 0.2 as floats are.
+    # Rounded, because 0.9 - 0.7 is less than 0.2 in floating point.
     is_drop = drop > 0 and round(drop, 9) >= policy.min_drop
     return "undecided" if is_drop and p_value < policy.doubt else "no_regression"

@@ -1,8 +1,8 @@
-"""How sure a change of cost, tokens, tool calls or latency is, by resampling iterations.
+"""Confidence of a change in cost, tokens, tool calls or latency, by resampling iterations.
 
-The scenarios of a suite are fixed; what chance decides is how an agent went about each of its
-iterations. So iterations are drawn anew within each scenario and side, and a scenario stays
-beside its own past. Nothing depends on the order of scenarios or iterations, nor on names.
+The scenarios of a suite are fixed; only the iterations of each scenario are random. So iterations
+are resampled within each scenario and side, and scenarios stay paired. The result does not depend
+on the order of scenarios or iterations, nor on names.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ci_agent_eval.analysis.comparison.arrays import import_numpy
 
 RESAMPLES = 1000
 SEED = 20_240_101
-"""The same resamples are drawn every time."""
+"""A fixed seed, so that results are reproducible."""
 
 MAX_SINGLE_SHARE = 0.1
-"""Share of the scenarios with one iteration on a side up to which there is an interval."""
+"""Maximum share of scenarios with one iteration on a side; above it there is no interval."""
 
 MetricStatistic = Literal["mean", "p95"]
-"""Of a scenario's iterations: the mean of one figure each, or the p95 of all they measured."""
+"""`mean` of one value for each iteration, or `p95` of all values of the iterations."""
 
 IterationValues = tuple[tuple[float, ...], ...]
-"""What each iteration measured."""
+"""The measured values of each iteration."""
 
 
 _Item = TypeVar("_Item")
@@ -42,10 +42,10 @@ def compute_change_interval(
     """Return the interval of the relative change of the mean over scenarios, by a bootstrap.
 
     Stratified and seeded, percentile method (B. Efron, R. Tibshirani, "An Introduction to the
-    Bootstrap" (1993), chapter 13). Of n iterations n - 1 are drawn, which makes the spread that
-    of the sample, not too small by a share of 1/n (J. N. K. Rao, C. F. J. Wu, Journal of the
-    American Statistical Association 83 (1988), 231-241). None where a side has a single
-    iteration in too many scenarios, and where the mean before is 0 in some resample.
+    Bootstrap" (1993), chapter 13). Of n iterations n - 1 are drawn, which makes the spread
+    equal to the sample's, not too small by a share of 1/n (J. N. K. Rao, C. F. J. Wu, Journal
+    of the American Statistical Association 83 (1988), 231-241). None if a side has a single
+    iteration in too many scenarios, or if the baseline's mean is 0 in a resample.
     """
     np = import_numpy()
     single = sum(1 for pair in pairs if min(map(len, pair)) == 1)
@@ -66,23 +66,23 @@ def compute_increase_p_value(
 ) -> float | None:
     """Return the one-sided p-value that the mean over scenarios rose by more than allowed.
 
-    Had it risen by so much and no more, an iteration, but for that share, could as well stand on
-    the other side: labels are dealt out anew within each scenario (a permutation test, R. A.
-    Fisher, "The Design of Experiments" (1935), section 21; with the observed deal among those
-    drawn, B. Phipson, G. Smyth, Statistical Applications in Genetics and Molecular Biology 9
-    (2010), article 39). With so few iterations that an interval is too narrow it is exact.
-    None where there is nothing to compare.
+    If it rose by exactly the allowed share, scaled iterations are exchangeable between the sides:
+    labels are permuted within each scenario (a permutation test, R. A.
+    Fisher, "The Design of Experiments" (1935), section 21; with the observed labels among the
+    permutations, B. Phipson, G. Smyth, Statistical Applications in Genetics and Molecular Biology 9
+    (2010), article 39). Exact even for few iterations,
+    for which the interval is too narrow. None: there is nothing to compare.
     """
     if not pairs:
         return None
     draws = _Draws()
-    seen, size, drawn = 0.0, 0.0, import_numpy().zeros(RESAMPLES)
+    observed, size, permuted = 0.0, 0.0, import_numpy().zeros(RESAMPLES)
     for pair in sorted(_sort_pair(pair) for pair in pairs):
         scaled = tuple(tuple(v * (1 + allowed) for v in values) for values in pair.before)
-        observed, dealt = draws.permute(scaled, pair.after, statistic)
-        seen, drawn, size = seen + observed, drawn + dealt, size + abs(observed)
-    # Sums in another order differ in their last digits.
-    as_far = int((drawn >= seen - 1e-9 * (size + abs(seen))).sum())
+        own, drawn = draws.permute(scaled, pair.after, statistic)
+        observed, permuted, size = observed + own, permuted + drawn, size + abs(own)
+    # Sums in another order differ in their last digits, so a margin is needed.
+    as_far = int((permuted >= observed - 1e-9 * (size + abs(observed))).sum())
     return round((1 + as_far) / (1 + RESAMPLES), 10)
 
 
@@ -93,9 +93,9 @@ def _sort_pair(pair: IterationPair) -> IterationPair:
 class _Draws:
     """Draws of iterations, as weights: a row for each iteration, a column for each draw.
 
-    Sides with as many iterations share their draws, which costs a fraction of drawing anew. Each
-    takes them in an order of its own and puts its iterations in one, or what is uneven in the
-    draws would be so for all scenarios alike.
+    Sides with the same number of iterations share their draws, which is much faster. Each side
+    shuffles both its iterations and the draws: otherwise chance imbalances of the draws would be
+    the same in all scenarios.
     """
 
     def __init__(self) -> None:
@@ -113,13 +113,13 @@ class _Draws:
             return import_numpy().full(RESAMPLES, same)
         if count not in self._resamples:
             self._resamples[count] = self._resample(count)
-        mixed = tuple(self._shuffle(iterations))
-        return self._reorder(_compute_statistic(mixed, self._resamples[count], statistic))
+        shuffled = tuple(self._shuffle(iterations))
+        return self._reorder(_compute_statistic(shuffled, self._resamples[count], statistic))
 
     def permute(
         self, before: IterationValues, after: IterationValues, statistic: MetricStatistic
     ) -> tuple[float, Any]:
-        """Return by how much the side after is above that before: as seen, and in each deal."""
+        """Return the head's statistic minus the baseline's: observed, and in each permutation."""
         np = import_numpy()
         sizes = len(before), len(after)
         if sizes not in self._deals:
@@ -127,8 +127,8 @@ class _Draws:
         sides = sorted([(values, 0) for values in before] + [(values, 1) for values in after])
         pool = self._shuffle(sides)
         iterations = tuple(values for values, _ in pool)
-        seen = np.array([[label] for _, label in pool], dtype=np.int32)
-        labels = np.concatenate([seen, self._deals[sizes]], axis=1)
+        observed = np.array([[label] for _, label in pool], dtype=np.int32)
+        labels = np.concatenate([observed, self._deals[sizes]], axis=1)
         now, past = (
             _compute_statistic(iterations, side, statistic) for side in (labels, 1 - labels)
         )
@@ -172,13 +172,13 @@ def _compute_statistic(
 
 
 def _weighted_p95(values: Any, owners: Any, weights: Any, measured: Any) -> Any:
-    """Return the nearest-rank p95 of values in descending order, weighted by each column.
+    """Return the nearest-rank p95 of descending values, weighted by each column.
 
-    As `latency_statistic` has it: the first from the top with no more than 5 % above it.
+    As in `latency_statistic`: the first from the top with no more than 5 % above it.
     """
     np = import_numpy()
     above = measured - np.ceil(np.round(0.95 * measured, 9))
-    # The top of the values is often enough, and quicker to look through.
+    # The largest values usually suffice, and are faster to search.
     for looked_at in (len(values) // 8 + 16, len(values)):
         counted = weights[owners[:looked_at]].cumsum(axis=0, dtype=np.int32)
         places = (counted <= above.astype(np.int32)).sum(axis=0)

@@ -1,4 +1,4 @@
-"""One side of a comparison: a run's scenarios and the episodes behind them."""
+"""A run's scenarios with their episodes: one side of a comparison."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ from ci_agent_eval.contract.attempts import get_decisive_attempt
 from ci_agent_eval.contract.budgets import SuiteBudgets
 
 ScenarioKey = tuple[str, str]
-"""Scenario id and agent; an empty agent where none is named."""
+"""Scenario id and agent; an empty agent if none is named."""
 
 IsPassing = Callable[[ScenarioSummary], bool | None]
-"""Whether a scenario meets its pass rate; None where it was not judged."""
+"""Whether a scenario reaches its required pass rate; None: it was not judged."""
 
 RequiredShare = Callable[[ScenarioSummary], float]
-"""Share of a scenario's iterations that must pass if it is required."""
+"""Required share of passing iterations, if the scenario is required."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRun:
-    """A scenario in one run."""
+    """A scenario in one run, with its episodes."""
 
     summary: ScenarioSummary
-    """Of all its iterations."""
+    """Summary of all its iterations."""
     episodes: tuple[EpisodeRecord, ...]
     conditions: ConditionSets
     tally: OutcomeTally
-    """Of the iterations that are compared."""
+    """Tally of the compared iterations."""
     incomparable: tuple[EpisodeRecord, ...] = ()
-    """The judged iterations that are not, because the other side has none under their
+    """The judged iterations that are not compared: the other side has none under the same
     conditions."""
 
 
 def group_scenario_runs(
     scenarios: Iterable[ScenarioSummary], episodes: Iterable[EpisodeRecord]
 ) -> dict[ScenarioKey, ScenarioRun]:
-    """Put each scenario of a run beside its episodes."""
+    """Return each scenario of a run with its episodes."""
     grouped: dict[ScenarioKey, list[EpisodeRecord]] = defaultdict(list)
     for record in assign_agents(episodes):
         grouped[record.scenario_id, record.agent or ""].append(record)
@@ -69,7 +69,7 @@ def group_scenario_runs(
 
 
 def keep_comparable(run: ScenarioRun, kinds: ConditionSets, across: frozenset[str]) -> ScenarioRun:
-    """Return a run without the iterations that were judged under other conditions than these."""
+    """Return the run without iterations that were judged under other conditions."""
     if all(matches_any(kind, kinds, across) for kind in run.conditions):
         return run
     iterations: dict[tuple[str, int], list[EpisodeRecord]] = defaultdict(list)
@@ -91,20 +91,20 @@ def keep_comparable(run: ScenarioRun, kinds: ConditionSets, across: frozenset[st
 
 
 def summarize_baseline_run(episodes: Sequence[EpisodeRecord]) -> dict[ScenarioKey, ScenarioRun]:
-    """Fold a run of the baseline."""
+    """Summarize a baseline run into its scenarios."""
     summary = summarize_results(LoadedResults(episodes=tuple(episodes)), budgets=SuiteBudgets())
     return group_scenario_runs(summary.scenarios, episodes)
 
 
 def build_scenario_key(scenario: ScenarioSummary) -> ScenarioKey:
-    """Return what a scenario is known by."""
+    """Return the scenario id and agent of a summary."""
     return scenario.scenario_id, scenario.agent or ""
 
 
 def compute_demand(run: ScenarioRun, required_share: RequiredShare) -> float | None:
-    """Return the share that must pass, by the tests themselves; None: they are advisory.
+    """Return the required share of passing iterations by the tests; None: they are advisory.
 
-    A quarantine has a day on which it ends, and is no change of what the tests demand.
+    A quarantine is ignored: it expires and does not change the tests.
     """
     is_required = any(record.gate == "required" for record in run.episodes)
     return required_share(run.summary) if is_required else None
@@ -113,7 +113,7 @@ def compute_demand(run: ScenarioRun, required_share: RequiredShare) -> float | N
 def compute_metrics(
     runs: Sequence[ScenarioRun], pool: IterationPool, is_passing: IsPassing
 ) -> ScenarioMetrics:
-    """Return the figures of a scenario's pool of runs; it passes as the latest judged one did."""
+    """Return the metrics of a scenario's pooled runs; `passing` is of the latest judged run."""
     verdicts = (is_passing(run.summary) for run in runs)
     return ScenarioMetrics(
         passed=pool.tally.passed,

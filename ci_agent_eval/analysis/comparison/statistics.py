@@ -1,6 +1,6 @@
-"""The exact tests behind a comparison: sums of whole numbers, so the same on every machine.
+"""Exact statistical tests of a comparison: sums of integers, so the same on every machine.
 
-Each is held against SciPy's, whose import takes longer than all of them together.
+Tests check each against SciPy, which is not used here because its import is slow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def compute_drop_p_value(
     """Return the one-sided p-value of Fisher's exact test that the pass rate fell.
 
     R. A. Fisher, "Statistical Methods for Research Workers" (1934), section 21.02: the chance
-    of so many failures after, or more, where all failures are dealt out blindly.
+    of at least the observed failures in the head if failures were distributed at random.
     """
     failed_before, failed_after = judged_before - passed_before, judged_after - passed_after
     failed = failed_before + failed_after
@@ -32,10 +32,10 @@ def compute_drop_p_value(
 
 
 def adjust_p_values(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Return the p-values corrected for their number by Benjamini and Hochberg's procedure.
+    """Adjust p-values for their number by Benjamini and Hochberg's procedure.
 
     Y. Benjamini, Y. Hochberg, Journal of the Royal Statistical Society B 57 (1995), 289-300.
-    Where nothing changed at all, the chance of any call below a level is at most that level.
+    If nothing changed at all, the chance of any p-value below a level is at most that level.
     """
     found = [1.0] * len(p_values)
     least = 1.0
@@ -49,7 +49,7 @@ def adjust_p_values(p_values: Sequence[float]) -> tuple[float, ...]:
 def compute_losses_p_value(lost: int, won: int) -> float:
     """Return the one-sided exact McNemar (sign) test of scenarios lost against scenarios won.
 
-    Q. McNemar, Psychometrika 12 (1947), 153-157, by the binomial distribution. 1 where nothing
+    Q. McNemar, Psychometrika 12 (1947), 153-157, by the binomial distribution. 1 if nothing
     was lost or won.
     """
     tossed = lost + won

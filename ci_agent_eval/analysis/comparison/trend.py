@@ -1,4 +1,4 @@
-"""How the last runs of the base stood: the points of a chart, the oldest first."""
+"""Build the trend of the last baseline runs: the points of a chart, oldest first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ci_agent_eval.analysis.loaded_results import OutcomeTally
 from ci_agent_eval.analysis.summary import ScenarioSummary
 
 MAX_TREND_RUNS = 20
-"""Runs that a trend has at most, the latest."""
+"""Maximum number of baseline runs in a trend."""
 _SHORT_SHA = 7
 
 
@@ -19,9 +19,9 @@ def build_trend(
     scenarios: Sequence[Iterable[ScenarioSummary]],
     now: Iterable[ScenarioSummary],
 ) -> tuple[TrendPoint, ...]:
-    """Return a point for each of the latest runs, given the latest first, and one for this run.
+    """Return a point for each of the latest runs, which are given latest first, and for the head.
 
-    Each has all its own scenarios, so that it is what that run's report said.
+    Each point covers all scenarios of its run, as the run's own report does.
     """
     paired = list(zip(runs, scenarios, strict=True))[:MAX_TREND_RUNS]
     before = [build_trend_point(_label_run(run), found) for run, found in reversed(paired)]
@@ -29,7 +29,7 @@ def build_trend(
 
 
 def build_trend_point(label: str, scenarios: Iterable[ScenarioSummary]) -> TrendPoint:
-    """Return the pass rate of a run's episodes, and what they cost, each and together."""
+    """Return the pass rate of a run's episodes, and their mean and total cost."""
     listed = list(scenarios)
     tally = sum((scenario.tally for scenario in listed), OutcomeTally())
     costs = [scenario.cost_usd for scenario in listed if scenario.tally.ran]

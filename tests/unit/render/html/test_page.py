@@ -341,7 +341,7 @@ def sampled(*episodes):
     samples = SampleCollector()
     for item in episodes:
         samples.keep(item.key, samples.put(item))
-    return samples.listed(None)
+    return samples.list_samples(None)
 
 
 def went(said, *names, **fields):
