@@ -1,4 +1,4 @@
-"""Settings in, reactor out. Pure."""
+"""Builder of the reactor for given settings. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ci_agent_eval.steering.policy.warned_commands import WarnedCommands
 def build_reactor(
     settings: SteeringSettings, memory: WarnedCommands, *, count: SuiteCounter | None = None
 ) -> Reactor:
-    """Return the chain that the settings describe.
+    """Build the chain of handlers that the settings enable.
 
-    `count` says how many tests a targeted run has; without it `max_collected` has no effect.
+    `count` returns the number of tests of a targeted run; without it `max_collected` has no effect.
     """
     return Reactor(_build_handlers(settings, memory, count))
 

@@ -1,8 +1,8 @@
-"""From a tool call to the commands in it: tool names and the forms that arguments take. Pure.
+"""Extraction of commands from tool calls: tool names and formats of arguments. Pure.
 
-The names and most forms are those of the document of the feature; the others were seen in the
-wild: Codex's `local_shell` nests `action.command`, agents send JSON inside of strings, a list of
-words, or a tool that is itself called `pytest`.
+The names and most formats come from the feature's specification, the others from real agents:
+Codex's `local_shell` nests `action.command`, agents send JSON inside strings, a list of words,
+or a tool called `pytest`.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ SHELL_TOOLS = frozenset(
         "bash_tool", "local_shell_call", "run_in_terminal", "run_terminal_command", "shell_command",
     }
 )  # fmt: skip
-"""The tools whose calls are looked at, in lower case; beside them one called `pytest`.
+"""The tools that run commands, in lower case; a tool called `pytest` is handled separately.
 
-The document's, and in the last line those of other agents.
+From the feature's specification; the last line lists tools of other agents.
 """
 
 MAX_DEPTH = 12
-"""How many objects, lists and JSON strings may lie in one another."""
+"""Maximum nesting depth of objects, lists and JSON strings."""
 
 MAX_COMMANDS = 256
-"""How many commands of one call are looked at."""
+"""Maximum number of commands read from one call."""
 
 MAX_CHARACTERS = 65_536
-"""How long they may be together; the first is always handed over."""
+"""Maximum total length of a call's commands; the first one is always returned."""
 
 _SHELLS: Mapping[str, Shell] = {
     "powershell": "powershell",
@@ -57,7 +57,7 @@ _NESTING_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """A command line, as a shell would read it."""
+    """A command line in a shell's syntax."""
 
     text: str
     shell: Shell = "bash"
@@ -65,7 +65,7 @@ class CommandLine:
 
 @dataclass(frozen=True, slots=True)
 class Argv:
-    """A program and its arguments, which no shell reads."""
+    """A program and its arguments, not parsed by a shell."""
 
     words: tuple[str, ...]
 
@@ -79,7 +79,7 @@ _NO_TOOLS: ShellTools = {}
 def extract_commands(
     call: ToolCallRequest, shell_tools: ShellTools = _NO_TOOLS
 ) -> tuple[ExtractedCommand, ...]:
-    """Return the commands in a call; none where the tool runs no commands. Never raises."""
+    """Return the commands in a call; empty if its tool runs no commands. Never raises."""
     return _extract_limited(_as_bash_call(call, shell_tools))[0]
 
 
@@ -92,32 +92,32 @@ def runs_commands(tool: object, shell_tools: ShellTools) -> bool:
 
 
 def _as_bash_call(call: ToolCallRequest, shell_tools: ShellTools) -> ToolCallRequest:
-    """Return a call of a tool that the user named as one of `bash`; any other as it is."""
-    keys = _find_argument_names(call.tool, shell_tools)
-    if keys is None:
+    """Convert a call of a tool named in the settings to a call of `bash`."""
+    argument_names = _find_argument_names(call.tool, shell_tools)
+    if argument_names is None:
         return call
     arguments: object = call.arguments
     if isinstance(arguments, str):
         arguments = _parse_json(arguments) or arguments
-    if not keys or not isinstance(arguments, Mapping):
+    if not argument_names or not isinstance(arguments, Mapping):
         return ToolCallRequest("bash", arguments)
     fields = _lower_keys(arguments)
     return ToolCallRequest(
-        "bash", [fields[key.lower()] for key in keys if fields.get(key.lower())][:1]
+        "bash", [fields[key.lower()] for key in argument_names if fields.get(key.lower())][:1]
     )
 
 
 def _find_argument_names(tool: object, shell_tools: ShellTools) -> tuple[str, ...] | None:
-    """Return the argument names that the user gave for a tool; None for a tool not named."""
-    named = {name.strip().lower(): keys for name, keys in shell_tools.items()}
-    whole = str(tool).strip().lower()
-    plain = whole.rpartition("__")[2]
-    candidates = (whole, plain, plain.rpartition(".")[2])
+    """Return a tool's argument names from the settings; None if they do not name the tool."""
+    named = {name.strip().lower(): argument_names for name, argument_names in shell_tools.items()}
+    full_name = str(tool).strip().lower()
+    short_name = full_name.rpartition("__")[2]
+    candidates = (full_name, short_name, short_name.rpartition(".")[2])
     return next((named[name] for name in candidates if name in named), None)
 
 
 def _extract_limited(call: ToolCallRequest) -> tuple[tuple[ExtractedCommand, ...], bool]:
-    """Return the commands in a call, and whether there are more than are looked at."""
+    """Return the commands in a call, and whether the limits cut them off."""
     tool = normalize_tool_name(call.tool)
     if tool == "pytest":
         return _limit_commands(_read_pytest_call(call.arguments))
@@ -125,59 +125,63 @@ def _extract_limited(call: ToolCallRequest) -> tuple[tuple[ExtractedCommand, ...
         return (), False
     if tool == "python" and (code := _get_python_code(call.arguments)) is not None:
         return (Argv(("python", "-c", code)),), False
-    found = _ArgumentReader(_SHELLS.get(tool, "bash")).of(call.arguments, 0)
-    return _limit_commands(map(_prepend_python, found) if tool == "python" else found)
+    command = _ArgumentReader(_SHELLS.get(tool, "bash")).read(call.arguments, 0)
+    return _limit_commands(map(_prepend_python, command) if tool == "python" else command)
 
 
 def _limit_commands(
     commands: Iterable[ExtractedCommand],
 ) -> tuple[tuple[ExtractedCommand, ...], bool]:
     kept: list[ExtractedCommand] = []
-    left = MAX_CHARACTERS
-    for found in commands:
-        left -= len(render_command(found))
-        if kept and (left < 0 or len(kept) == MAX_COMMANDS):
+    remaining = MAX_CHARACTERS
+    for command in commands:
+        remaining -= len(render_command(command))
+        if kept and (remaining < 0 or len(kept) == MAX_COMMANDS):
             return tuple(kept), True
-        kept.append(found)
+        kept.append(command)
     return tuple(kept), False
 
 
 def normalize_tool_name(name: object) -> str:
-    """Return a tool's name as it is compared: in lower case, without what it belongs to.
+    """Return a tool's name in lower case and without its namespace.
 
-    That stands before it with `__`, as of an MCP server, or with a dot: `functions.bash`.
+    The namespace ends with `__`, as with MCP servers, or with a dot: `functions.bash`.
     """
-    plain = str(name).strip().lower().rpartition("__")[2]
-    last = plain.rpartition(".")[2]
-    return last if plain not in SHELL_TOOLS and last in {*SHELL_TOOLS, "pytest"} else plain
+    short_name = str(name).strip().lower().rpartition("__")[2]
+    last_part = short_name.rpartition(".")[2]
+    return (
+        last_part
+        if short_name not in SHELL_TOOLS and last_part in {*SHELL_TOOLS, "pytest"}
+        else short_name
+    )
 
 
-def render_command(found: ExtractedCommand) -> str:
+def render_command(command: ExtractedCommand) -> str:
     """Return a command as one line of text."""
-    return found.text if isinstance(found, CommandLine) else shlex.join(found.words)
+    return command.text if isinstance(command, CommandLine) else shlex.join(command.words)
 
 
 def detect_full_suite(call: ToolCallRequest, rules: Rules) -> DetectionResult:
-    """Say what a call would do: one command that runs the full suite is enough. Never raises."""
-    # The grammar is loaded only for calls that hold commands.
+    """Detect whether any command of a call would run the full suite. Never raises."""
+    # Loads the grammar only for calls with commands.
     from ci_agent_eval.steering.policy.detection import detect_in_argv, detect_in_text  # noqa: PLC0415 - as said
 
     call = _as_bash_call(call, rules.shell_tools)
-    commands, more = _extract_limited(call)
+    commands, is_truncated = _extract_limited(call)
     if not commands:
         return DetectionResult(pytest=False, full_suite=False, reason=_explain_no_command(call))
     findings = [
-        detect_in_text(found.text, shell=found.shell, rules=rules)
-        if isinstance(found, CommandLine)
-        else detect_in_argv(found.words, rules=rules)
-        for found in commands
+        detect_in_text(command.text, shell=command.shell, rules=rules)
+        if isinstance(command, CommandLine)
+        else detect_in_argv(command.words, rules=rules)
+        for command in commands
     ]
     deciding = max(findings, key=lambda finding: (finding.full_suite, finding.pytest))
     return DetectionResult(
         pytest=deciding.pytest,
         full_suite=deciding.full_suite,
         reason=f"{deciding.reason}; the call holds more than is looked at"
-        if more
+        if is_truncated
         else deciding.reason,
         command=deciding.command,
         normal_form="\n".join(finding.normal_form for finding in findings),
@@ -192,72 +196,72 @@ def _explain_no_command(call: ToolCallRequest) -> str:
 
 
 class _ArgumentReader:
-    """Walks through arguments of one tool."""
+    """Reads the commands from a tool's arguments."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell: Shell = shell
 
-    def of(self, value: object, depth: int) -> Iterator[ExtractedCommand]:
+    def read(self, value: object, depth: int) -> Iterator[ExtractedCommand]:
         """Yield the commands in any value."""
         if depth > MAX_DEPTH:
             return
         if isinstance(value, str):
-            yield from self._of_text(value, depth)
+            yield from self._read_text(value, depth)
         elif isinstance(value, Mapping):
-            yield from self._of_object(_lower_keys(value), depth)
+            yield from self._read_object(_lower_keys(value), depth)
         elif isinstance(value, list | tuple):
-            yield from self._of_list(value, depth)
+            yield from self._read_list(value, depth)
 
-    def _of_text(self, text: str, depth: int) -> Iterator[ExtractedCommand]:
+    def _read_text(self, text: str, depth: int) -> Iterator[ExtractedCommand]:
         inner = _parse_json(text)
         if inner is not None:
-            yield from self.of(inner, depth + 1)
+            yield from self.read(inner, depth + 1)
         elif text.strip():
             yield CommandLine(text, self.shell)
 
-    def _of_list(self, items: Sequence[object], depth: int) -> Iterator[ExtractedCommand]:
+    def _read_list(self, items: Sequence[object], depth: int) -> Iterator[ExtractedCommand]:
         words = _convert_words(items)
         if words is None:
             for item in items:
-                yield from self.of(item, depth + 1)
+                yield from self.read(item, depth + 1)
         elif len(words) == 1:
-            yield from self._of_text(words[0], depth + 1)
+            yield from self._read_text(words[0], depth + 1)
         elif words:
             yield Argv(words)
 
-    def _of_object(self, fields: Mapping[str, object], depth: int) -> Iterator[ExtractedCommand]:
+    def _read_object(self, fields: Mapping[str, object], depth: int) -> Iterator[ExtractedCommand]:
         for key in _COMMAND_KEYS:
             if fields.get(key):
-                yield from self._of_command(key, fields, depth)
+                yield from self._read_command(key, fields, depth)
                 return
         nested = [fields[key] for key in (*_NESTING_KEYS, "args") if fields.get(key)]
         for value in nested:
-            yield from self.of(value, depth + 1)
+            yield from self.read(value, depth + 1)
 
-    def _of_command(
+    def _read_command(
         self, key: str, fields: Mapping[str, object], depth: int
     ) -> Iterator[ExtractedCommand]:
         command, args = fields[key], fields.get("args")
         if key == "commands" and isinstance(command, list | tuple):
             for each in command:
-                yield from self.of(each, depth + 1)
+                yield from self.read(each, depth + 1)
             return
-        commands = tuple(self.of(command, depth + 1))
-        yield from (_append_args(found, args) for found in commands) if args else commands
+        commands = tuple(self.read(command, depth + 1))
+        yield from (_append_args(command, args) for command in commands) if args else commands
 
 
-def _append_args(found: ExtractedCommand, args: object) -> ExtractedCommand:
-    """Put the arguments that stand beside a command behind it."""
+def _append_args(command: ExtractedCommand, args: object) -> ExtractedCommand:
+    """Append the separate `args` of a command."""
     words = _convert_words(args) if isinstance(args, list | tuple) else None
-    if isinstance(found, Argv):
-        return Argv((*found.words, *(words or _split_words(args))))
+    if isinstance(command, Argv):
+        return Argv((*command.words, *(words or _split_words(args))))
     if isinstance(args, str):
-        return CommandLine(f"{found.text} {args}", found.shell)
-    return CommandLine(f"{found.text} {shlex.join(words or ())}", found.shell)
+        return CommandLine(f"{command.text} {args}", command.shell)
+    return CommandLine(f"{command.text} {shlex.join(words or ())}", command.shell)
 
 
 def _get_python_code(arguments: object) -> str | None:
-    """Return the source that the tool `python` is to run, where it is given as such."""
+    """Return the source code of a call of the tool `python`; None if it has none."""
     if isinstance(arguments, str):
         arguments = _parse_json(arguments)
     fields = _lower_keys(arguments) if isinstance(arguments, Mapping) else {}
@@ -265,28 +269,28 @@ def _get_python_code(arguments: object) -> str | None:
     return code if isinstance(code, str) else None
 
 
-def _prepend_python(found: ExtractedCommand) -> ExtractedCommand:
-    """Put the interpreter before what the tool `python` gets only the arguments of."""
-    if isinstance(found, Argv):
-        return Argv(("python", *found.words)) if found.words[0].startswith("-") else found
-    starts = found.text.lstrip().startswith("-")
-    return CommandLine(f"python {found.text}", found.shell) if starts else found
+def _prepend_python(command: ExtractedCommand) -> ExtractedCommand:
+    """Prepend the interpreter to a command that consists only of its arguments."""
+    if isinstance(command, Argv):
+        return Argv(("python", *command.words)) if command.words[0].startswith("-") else command
+    starts_with_option = command.text.lstrip().startswith("-")
+    return CommandLine(f"python {command.text}", command.shell) if starts_with_option else command
 
 
 def _read_pytest_call(arguments: object) -> Iterable[ExtractedCommand]:
-    """Read the call of a tool that is pytest itself: its arguments are pytest's."""
+    """Return the commands of a call of the tool `pytest`."""
     while isinstance(arguments, str) and (inner := _parse_json(arguments)) is not None:
         arguments = inner
     if not arguments or (isinstance(arguments, Mapping) and not any(arguments.values())):
         return (Argv(("pytest",)),)
-    return map(_prepend_pytest, _ArgumentReader("bash").of(arguments, 0))
+    return map(_prepend_pytest, _ArgumentReader("bash").read(arguments, 0))
 
 
-def _prepend_pytest(found: ExtractedCommand) -> ExtractedCommand:
-    if isinstance(found, Argv):
-        return found if _names_runner(found.words[0]) else Argv(("pytest", *found.words))
-    first = found.text.split(maxsplit=1)[0]
-    return found if _names_runner(first) else CommandLine(f"pytest {found.text}", found.shell)
+def _prepend_pytest(command: ExtractedCommand) -> ExtractedCommand:
+    if isinstance(command, Argv):
+        return command if _names_runner(command.words[0]) else Argv(("pytest", *command.words))
+    first = command.text.split(maxsplit=1)[0]
+    return command if _names_runner(first) else CommandLine(f"pytest {command.text}", command.shell)
 
 
 def _names_runner(word: str) -> bool:
@@ -299,7 +303,7 @@ def _lower_keys(fields: Mapping[object, object]) -> dict[str, object]:
 
 
 def _convert_words(items: Sequence[object]) -> tuple[str, ...] | None:
-    """Return a list of words as texts; None where something else is in it."""
+    """Return a list of words as texts; None if it contains other values."""
     if any(not isinstance(item, str | int | float) for item in items):
         return None
     return tuple(map(str, items))
@@ -313,7 +317,7 @@ def _split_words(args: object) -> tuple[str, ...]:
 
 
 def _parse_json(text: str) -> object | None:
-    """Return the object, list or text that a text holds as JSON; None where it is no JSON."""
+    """Parse a JSON object, list or string; None for other texts."""
     if text.lstrip()[:1] not in ("{", "[", '"'):
         return None
     parse: Callable[[str], object] = json.loads

@@ -1,4 +1,4 @@
-"""Every command that a text or a list of words would start, also through others. Pure."""
+"""Walk over all commands that a command would start, directly or through wrappers. Pure."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ from ci_agent_eval.steering.shells import get_command_parser
 _MAX_LAYERS = 40
 
 
-def walk_commands(found: ExtractedCommand) -> Iterator[ShellCommand]:
-    """Yield the commands in the order in which they stand, a wrapper before what it starts."""
-    if len(render_command(found)) > MAX_TEXT_CHARACTERS:
+def walk_commands(extracted: ExtractedCommand) -> Iterator[ShellCommand]:
+    """Yield the commands in order, each wrapper before its inner command."""
+    if len(render_command(extracted)) > MAX_TEXT_CHARACTERS:
         return
-    first: Layer
-    if isinstance(found, CommandLine):
-        first = ShellScript(drop_invalid_characters(found.text), found.shell, same_shell=True)
+    layer: Layer
+    if isinstance(extracted, CommandLine):
+        layer = ShellScript(
+            drop_invalid_characters(extracted.text), extracted.shell, same_shell=True
+        )
     else:
-        first = ShellCommand(make_words(*map(drop_invalid_characters, found.words)))
-    yield from _walk_layers([first], ShellScope(), _MAX_LAYERS)
+        layer = ShellCommand(make_words(*map(drop_invalid_characters, extracted.words)))
+    yield from _walk_layers([layer], ShellScope(), _MAX_LAYERS)
 
 
 def _walk_layers(layers: Iterable[Layer], scope: ShellScope, depth: int) -> Iterator[ShellCommand]:
@@ -51,5 +53,5 @@ def _walk_script(text: ShellScript, scope: ShellScope, depth: int) -> Iterator[S
     effort.characters -= len(text.text)
     if effort.calls < 0 or effort.characters < 0:
         return
-    inner = scope if text.same_shell else scope.inner(text)
+    inner = scope if text.same_shell else scope.create_child(text)
     yield from _walk_layers(get_command_parser(text.shell)(text.text, inner), inner, depth - 1)

@@ -1,6 +1,6 @@
-"""Commands that destroy what no second attempt brings back: a small set, by name. Pure.
+"""Detection of dangerous commands that destroy data irrecoverably, in named sets. Pure.
 
-This keeps an agent from an accident. It is no sandbox: whoever wants to get around it, can.
+This prevents accidents of an agent. It is no sandbox and easy to evade.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NAMES = re.compile(
     r"|clear-disk)",
     re.IGNORECASE,
 )
-"""A text without any of these is not read, which is nearly every one."""
+"""A fast filter: texts without these names, nearly all, are not parsed."""
 _DISK = re.compile(r"(?:^|/)(?:dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk)\w*)$")
 _ROOTS = re.compile(
     r"(?:/|~|\$HOME|\$\{HOME\}|/\w+|[A-Za-z]:|%SystemDrive%|\.\.)[\\/]?\*?", re.IGNORECASE
@@ -25,25 +25,25 @@ _ROOTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DangerousCommand:
-    """A dangerous command, and what the agent is told of it."""
+    """A dangerous command, with the reason and the message for the agent."""
 
     command: str
     reason: str
     message: str
 
 
-def find_danger(found: ExtractedCommand, sets: Iterable[str]) -> DangerousCommand | None:
-    """Return the first dangerous command of the sets; None where there is none."""
-    if not _NAMES.search(render_command(found)):
+def find_danger(extracted: ExtractedCommand, sets: Iterable[str]) -> DangerousCommand | None:
+    """Return the first dangerous command of the enabled sets; None if there is none."""
+    if not _NAMES.search(render_command(extracted)):
         return None
     from ci_agent_eval.steering.policy.command_walk import walk_commands  # noqa: PLC0415 - the grammar
 
-    chosen = [(name, DANGEROUS_SETS[name]) for name in sets if name in DANGEROUS_SETS]
-    for command in walk_commands(found):
+    enabled_sets = [(name, DANGEROUS_SETS[name]) for name in sets if name in DANGEROUS_SETS]
+    for command in walk_commands(extracted):
         words = tuple(word.text for word in command.words)
-        for name, (is_dangerous, advice) in chosen:
+        for name, (is_dangerous, advice) in enabled_sets:
             if words and is_dangerous(words):
-                return _describe_danger(command.shown, name, advice)
+                return _describe_danger(command.command_line, name, advice)
     return None
 
 
@@ -58,7 +58,7 @@ def _get_program(words: Sequence[str]) -> str:
 
 
 def _has_flag(words: Sequence[str], letters: str, *names: str) -> bool:
-    """Say whether a short option is among the words, alone or in a cluster, or a long one."""
+    """Return whether the words contain a short option, also in a cluster, or a long one."""
     return any(
         word.lower() in names or (re.fullmatch(r"-[A-Za-z]+", word) and set(letters) & set(word))
         for word in words[1:]
@@ -79,21 +79,25 @@ def _deletes_root(words: Sequence[str]) -> bool:
 
 
 def _get_git_arguments(words: Sequence[str], command: str) -> Sequence[str] | None:
-    """Return what follows `git COMMAND`; None where it is another command."""
+    """Return the words from `git`'s subcommand on; None for other commands."""
     if _get_program(words) != "git":
         return None
-    rest = list(words[1:])
-    while rest and rest[0].startswith("-"):
-        rest = rest[2:] if rest[0] in {"-C", "-c", "--git-dir", "--work-tree"} else rest[1:]
-    return rest if rest[:1] == [command] else None
+    arguments = list(words[1:])
+    while arguments and arguments[0].startswith("-"):
+        arguments = (
+            arguments[2:]
+            if arguments[0] in {"-C", "-c", "--git-dir", "--work-tree"}
+            else arguments[1:]
+        )
+    return arguments if arguments[:1] == [command] else None
 
 
 def _forces_push(words: Sequence[str]) -> bool:
-    rest = _get_git_arguments(words, "push")
-    if rest is None:
+    arguments = _get_git_arguments(words, "push")
+    if arguments is None:
         return False
-    return _has_flag(rest, "f", "--force", "--mirror") or any(
-        word.startswith("+") for word in rest[1:]
+    return _has_flag(arguments, "f", "--force", "--mirror") or any(
+        word.startswith("+") for word in arguments[1:]
     )
 
 
@@ -101,8 +105,8 @@ def _discards_work(words: Sequence[str]) -> bool:
     reset, clean = _get_git_arguments(words, "reset"), _get_git_arguments(words, "clean")
     if reset is not None:
         return "--hard" in reset
-    dry = clean is not None and _has_flag(clean, "n", "--dry-run")
-    return clean is not None and not dry and _has_flag(clean, "f", "--force")
+    is_dry_run = clean is not None and _has_flag(clean, "n", "--dry-run")
+    return clean is not None and not is_dry_run and _has_flag(clean, "f", "--force")
 
 
 def _writes_disk(words: Sequence[str]) -> bool:
@@ -135,4 +139,4 @@ DANGEROUS_SETS: Mapping[str, tuple[Predicate, str]] = {
     "disk-write": (_writes_disk, _WRITES_DISK),
     "discard-work": (_discards_work, _DISCARDS_WORK),
 }
-"""The sets, by the names that the configuration uses."""
+"""The sets of dangerous commands by their names in the configuration."""

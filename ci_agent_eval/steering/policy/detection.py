@@ -1,4 +1,4 @@
-"""Would this command run the whole suite? The one question of steering, answered for text."""
+"""Detection of full-suite pytest runs in a command."""
 
 from __future__ import annotations
 
@@ -20,57 +20,59 @@ from ci_agent_eval.steering.policy.words import (
 from ci_agent_eval.steering.shells.heredocs import extract_heredocs
 
 MAX_TEXT_CHARACTERS = 65_536
-"""Characters of a text that is read; a longer one is answered without, and let through."""
+"""Maximum length of a text that is parsed; longer texts are let through."""
 _MAX_HEREDOC_CHARACTERS = 2_000_000
-"""Characters of a text whose here-documents are set aside before that is counted."""
+"""Maximum length of a text with here-documents, which do not count as parsed."""
 _NO_RULES = Rules()
 _EXTRA_CHARACTERS = 300_000
-"""Characters that are read beside those of the command: of texts within it, and of values."""
+"""Maximum number of characters read beyond the command: of nested texts and of values."""
 _QUOTING = str.maketrans("", "", "'\"\\^`\r\n")
 _EXPANSION = re.compile(r"[${%]|powershell|pwsh", re.IGNORECASE)
-"""What can stand for a word that is nowhere written: expansions, and encoded commands."""
+"""Expansions and encoded commands, which can contain unwritten words."""
 _NOT_NAMED = "nothing in it names pytest"
 _NAMES = ("pytest", "py.test", "ptw", "hatch", "rye")
-"""One of these is in every text that runs pytest and has no expansion."""
+"""Every text that runs pytest without an expansion contains one of these."""
 
 
 def detect_in_text(
     text: str, *, shell: Shell = "bash", rules: Rules = _NO_RULES
 ) -> DetectionResult:
-    """Say what a shell would do with a text. Never raises.
+    """Detect whether a shell text runs the full suite. Never raises.
 
-    Steering is no security boundary: what cannot be followed to its end counts as no full run.
+    Steering is no security boundary: a text that exceeds the limits counts as no full run.
     """
     plain = drop_invalid_characters(text)
-    long = len(plain) > MAX_TEXT_CHARACTERS
-    if long and (shell != "bash" or not _is_mostly_heredocs(plain)):
+    is_long = len(plain) > MAX_TEXT_CHARACTERS
+    if is_long and (shell != "bash" or not _is_mostly_heredocs(plain)):
         return _build_unread_result(plain)
-    normal = " ".join(plain.split()) if long else normalize_command(plain, shell)
+    normal_form = " ".join(plain.split()) if is_long else normalize_command(plain, shell)
     if not _may_run_pytest(plain, rules):
-        return DetectionResult(False, False, _NOT_NAMED, normal_form=normal)
-    return _detect_in_layers([ShellScript(plain, shell)], normal, rules, named=_names_pytest(plain))
+        return DetectionResult(False, False, _NOT_NAMED, normal_form=normal_form)
+    return _detect_in_layers(
+        [ShellScript(plain, shell)], normal_form, rules, names_pytest=_names_pytest(plain)
+    )
 
 
 def detect_in_argv(words: Sequence[str], *, rules: Rules = _NO_RULES) -> DetectionResult:
-    """Say what a program started with these words would do. Never raises."""
+    """Detect whether a program and its arguments run the full suite. Never raises."""
     if len(words) == 1 and " " in words[0].strip():
         return detect_in_text(words[0], rules=rules)
     plain = [drop_invalid_characters(word) for word in words]
     if sum(map(len, plain)) > MAX_TEXT_CHARACTERS:
         return _build_unread_result(" ".join(plain))
-    named = _names_pytest(" ".join(plain))
+    names_pytest = _names_pytest(" ".join(plain))
     return _detect_in_layers(
-        [ShellCommand(make_words(*plain))], shlex.join(plain), rules, named=named
+        [ShellCommand(make_words(*plain))], shlex.join(plain), rules, names_pytest=names_pytest
     )
 
 
 def drop_invalid_characters(text: str) -> str:
-    """Return the text without what no shell can be given: NUL, and halves of surrogate pairs."""
+    """Return the text without NUL and lone surrogates, which no shell accepts."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
 
 
 def _is_mostly_heredocs(text: str) -> bool:
-    """Say whether a long text of bash is short but for its here-documents, such as new files."""
+    """Return whether a long bash text is short without its here-documents, such as new files."""
     return (
         len(text) <= _MAX_HEREDOC_CHARACTERS
         and len(extract_heredocs(text)[0]) <= MAX_TEXT_CHARACTERS
@@ -85,11 +87,11 @@ def _build_unread_result(text: str) -> DetectionResult:
 
 
 def _may_run_pytest(text: str, rules: Rules) -> bool:
-    """Can it run pytest at all? Sound and quick: most commands of an agent cannot."""
-    bare = text.translate(_QUOTING).casefold()
-    if any(name in bare for name in _NAMES) or _EXPANSION.search(text):
+    """Return False if a text cannot run pytest, which is a fast answer for most commands."""
+    unquoted = text.translate(_QUOTING).casefold()
+    if any(name in unquoted for name in _NAMES) or _EXPANSION.search(text):
         return True
-    return any(alias.split()[0].casefold() in bare for alias in rules.aliases if alias.split())
+    return any(alias.split()[0].casefold() in unquoted for alias in rules.aliases if alias.split())
 
 
 def _names_pytest(text: str) -> bool:
@@ -97,25 +99,25 @@ def _names_pytest(text: str) -> bool:
 
 
 def _detect_in_layers(
-    layers: Iterable[Layer], normal: str, rules: Rules, *, named: bool
+    layers: Iterable[Layer], normal_form: str, rules: Rules, *, names_pytest: bool
 ) -> DetectionResult:
-    scope = ShellScope(ReadingLimits(characters=_EXTRA_CHARACTERS + len(normal)))
+    scope = ShellScope(ReadingLimits(characters=_EXTRA_CHARACTERS + len(normal_form)))
     runs = list(find_pytest_runs(layers, scope, rules))
     for reach in ("full", "targeted", "nothing"):
         for run in runs:
-            if run.verdict.reach == reach:
-                return _build_result(run, normal)
-    reason = "it names pytest, but no command in it runs it" if named else _NOT_NAMED
-    if scope.limits.spent:
+            if run.selection.reach == reach:
+                return _build_result(run, normal_form)
+    reason = "it names pytest, but no command in it runs it" if names_pytest else _NOT_NAMED
+    if scope.limits.is_spent:
         reason = "it is too long or too deep to be followed to its end, so it is let through"
-    return DetectionResult(False, False, reason, normal_form=normal)
+    return DetectionResult(False, False, reason, normal_form=normal_form)
 
 
-def _build_result(run: PytestRun, normal: str) -> DetectionResult:
+def _build_result(run: PytestRun, normal_form: str) -> DetectionResult:
     return DetectionResult(
         pytest=True,
-        full_suite=run.verdict.reach == "full",
-        reason=run.verdict.reason,
+        full_suite=run.selection.reach == "full",
+        reason=run.selection.reason,
         command=run.command,
-        normal_form=normal,
+        normal_form=normal_form,
     )

@@ -1,4 +1,4 @@
-"""Commands that the user says count as a full run, such as `make test` and `tox`."""
+"""Commands that settings define as full runs, such as `make test` and `tox`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ci_agent_eval.steering.policy.pytest_arguments import SuiteSelection, class
 from ci_agent_eval.steering.policy.words import ShellCommand, Word, get_program_name
 
 _ANY_ORDER = frozenset({"make", "gmake", "just", "task", "rake"})
-"""They take several targets at once."""
+"""Programs that take several targets."""
 _SCRIPT_RUNNERS = frozenset({"npm", "yarn", "pnpm", "bun"})
 """`npm test` is short for `npm run test`."""
 _INFO_OPTIONS = frozenset(
@@ -20,21 +20,23 @@ _INFO_OPTIONS = frozenset(
 def classify_alias(
     command: ShellCommand, directory: str | None, rules: Rules
 ) -> SuiteSelection | None:
-    """Say what a command does that the user named; None if he named no such command.
+    """Classify a command that the settings name as an alias; None for other commands.
 
-    What stands behind `--`, or in a value such as `ARGS="-k name"`, may narrow it as it would
+    Arguments after `--`, or in a value such as `ARGS="-k name"`, may narrow the run as they
     narrow pytest.
     """
     for alias in rules.aliases:
         if not _matches_alias(command.words, alias.split()):
             continue
-        idle = next((word.text for word in command.words[1:] if word.text in _INFO_OPTIONS), None)
-        if idle:
-            return SuiteSelection("nothing", f"{idle} runs no test")
-        for passed_on in _get_passed_arguments(command.words):
-            verdict = classify_pytest_arguments(passed_on, directory, rules)
-            if verdict.reach != "full":
-                return verdict
+        info_option = next(
+            (word.text for word in command.words[1:] if word.text in _INFO_OPTIONS), None
+        )
+        if info_option:
+            return SuiteSelection("nothing", f"{info_option} runs no test")
+        for arguments in _get_passed_arguments(command.words):
+            selection = classify_pytest_arguments(arguments, directory, rules)
+            if selection.reach != "full":
+                return selection
         return SuiteSelection("full", f"{alias} counts as a full run here")
     return None
 
@@ -42,19 +44,19 @@ def classify_alias(
 def _matches_alias(words: Sequence[Word], names: Sequence[str]) -> bool:
     if not words or not names or get_program_name(words[0]) != names[0].casefold():
         return False
-    left = list(names[1:])
+    remaining = list(names[1:])
     after_option = False
     for word in words[1:]:
-        if not left or word.text == "--":
+        if not remaining or word.text == "--":
             break
-        if word.text == left[0]:
-            left.pop(0)
+        if word.text == remaining[0]:
+            remaining.pop(0)
         elif names[0] in _SCRIPT_RUNNERS and word.text in {"run", "run-script"}:
             continue
         elif not _may_skip(word, after_option=after_option) and names[0] not in _ANY_ORDER:
             break
         after_option = word.text.startswith("-")
-    return not left
+    return not remaining
 
 
 def _may_skip(word: Word, *, after_option: bool) -> bool:
@@ -62,11 +64,11 @@ def _may_skip(word: Word, *, after_option: bool) -> bool:
 
 
 def _get_passed_arguments(words: Sequence[Word]) -> list[list[Word]]:
-    """Return the arguments that the command passes on to pytest."""
+    """Return the groups of arguments that the command passes to pytest."""
     found = [
         [Word(part) for part in word.text.partition("=")[2].split()]
         for word in words[1:]
         if "=" in word.text and not word.text.startswith("-")
     ]
-    dashes = next((at for at, word in enumerate(words) if word.text == "--"), None)
-    return found if dashes is None else [*found, list(words[dashes + 1 :])]
+    dashes_at = next((at for at, word in enumerate(words) if word.text == "--"), None)
+    return found if dashes_at is None else [*found, list(words[dashes_at + 1 :])]

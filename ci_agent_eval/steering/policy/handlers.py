@@ -1,4 +1,4 @@
-"""The handlers: full-suite runs, dangerous commands, and rules of the user's. Pure."""
+"""Handlers for full-suite runs, dangerous commands and user-defined rules. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DANGEROUS_COMMANDS = "dangerous-commands"
 
 @dataclass(frozen=True, slots=True)
 class FullSuiteHandler:
-    """Holds a run of the whole suite back once in each session."""
+    """Steers each full-suite run once per session."""
 
     message: str
     priority: int
@@ -34,7 +34,7 @@ class FullSuiteHandler:
     name: str = FULL_SUITE
 
     def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:
-        """Steer the first full run of a command in a session; every one without a session."""
+        """Steer the first full run of a command in a session; each one without a session."""
         finding = detect_full_suite(call, self.rules)
         if not finding.full_suite:
             return None
@@ -48,17 +48,17 @@ class FullSuiteHandler:
 
 @dataclass(frozen=True, slots=True)
 class DangerousCommandHandler:
-    """Holds dangerous commands back, however often they come."""
+    """Steers dangerous commands, also when repeated."""
 
     sets: tuple[str, ...]
     shell_tools: ShellTools
     priority: int = DANGEROUS_PRIORITY
     name: str = DANGEROUS_COMMANDS
 
-    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:  # noqa: ARG002 - the chain's
-        """Steer a call with a command of one of the sets."""
-        for found in extract_commands(call, self.shell_tools):
-            danger = find_danger(found, self.sets)
+    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:  # noqa: ARG002 - the Handler protocol
+        """Steer a call with a dangerous command of the enabled sets."""
+        for command in extract_commands(call, self.shell_tools):
+            danger = find_danger(command, self.sets)
             if danger is not None:
                 return Steer(danger.message, danger.reason, self.name, danger.command)
         return None
@@ -66,7 +66,7 @@ class DangerousCommandHandler:
 
 @dataclass(frozen=True, slots=True)
 class RuleHandler:
-    """Holds back what a rule of the user's matches."""
+    """Steers calls that match a user-defined rule."""
 
     rule: GeneralRule
     pattern: re.Pattern[str]
@@ -84,8 +84,8 @@ class RuleHandler:
         return self.rule.priority
 
     def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:
-        """Steer a call whose text matches; once in a session where the rule says so."""
-        if not self._is_meant(call.tool):
+        """Steer a call with a matching text; once per session if the rule says so."""
+        if not self._applies_to(call.tool):
             return None
         text = next(
             (
@@ -103,7 +103,7 @@ class RuleHandler:
         reason = f"the rule {self.name!r} matches"
         return Steer(self.rule.message, reason, self.name, text)
 
-    def _is_meant(self, tool: str) -> bool:
+    def _applies_to(self, tool: str) -> bool:
         names = {normalize_tool_name(name) for name in self.rule.tools}
         if not names:
             return runs_commands(tool, self.shell_tools)
@@ -121,7 +121,7 @@ def _explain_steering(reason: str, session: str | None) -> str:
 
 
 def _get_searched_texts(call: ToolCallRequest, shell_tools: ShellTools) -> Iterator[str]:
-    """Yield the commands of a call, or its arguments as JSON where it has none."""
+    """Yield the commands of a call, or its arguments as JSON if it has none."""
     commands = extract_commands(call, shell_tools)
     yield from map(render_command, commands)
     if not commands:

@@ -1,4 +1,4 @@
-"""The words of steering: a tool call, what was found in it, and the decision."""
+"""Data types of steering: tool call requests, detection results, rules and decisions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Literal
 Shell = Literal["bash", "powershell", "cmd"]
 
 SuiteCounter = Callable[[tuple[str, ...]], int | None]
-"""How many tests pytest would collect with these arguments; None: not known."""
+"""Returns the number of tests that pytest collects with these arguments; None if unknown."""
 
 
 ShellTools = Mapping[str, tuple[str, ...]]
-"""Names of tools, in any case, with the names of their arguments that hold a command."""
+"""Names of tools, in any case, with the names of the arguments that contain the command."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallRequest:
-    """A call of a tool by an agent, as it came: nothing in it can be trusted.
+    """An agent's unvalidated request to call a tool.
 
-    `arguments` is whatever JSON gives: a string (perhaps itself JSON), an object, a list; or a
+    `arguments` is any JSON value: a string (possibly JSON itself), an object, a list; or a
     tuple, from Python.
     """
 
@@ -30,12 +30,11 @@ class ToolCallRequest:
 
 @dataclass(frozen=True, slots=True)
 class DetectionResult:
-    """What a command would do, and why we say so.
+    """Whether a command runs pytest and the full suite, with the reason.
 
-    `full_suite` implies `pytest`. `command` is the one command that decided, as it was
-    understood (words joined by single blanks, quoted where needed); None if there is none.
-    `normal` identifies the whole call's text whatever its spacing and quoting: the same command
-    sent again is recognised by it.
+    `full_suite` implies `pytest`. `command` is the deciding command as parsed (words joined by
+    single blanks, quoted where needed); None if there is none. `normal_form` identifies the
+    call's text regardless of spacing and quoting, to recognize a repeated call.
     """
 
     pytest: bool
@@ -49,10 +48,10 @@ class DetectionResult:
 class Rules:
     """The optional rules, all off by default.
 
-    `aliases`: commands (words separated by blanks, such as `make test`) that count as a full
-    run. `max_collected`: a targeted run that `count` says has more tests than this is full.
-    `shell_tools`: further tools that run bash, with the names of the arguments that hold the
-    command; without names, those of the tools that are known.
+    `aliases`: commands (words separated by blanks, such as `make test`) that count as full
+    runs. `max_collected`: a targeted run with more tests, as returned by `count`, is a full run.
+    `shell_tools`: further tools that run bash, with the names of the arguments that contain the
+    command; without names, the argument names of the known tools apply.
     """
 
     bare_directory_is_full: bool = False
@@ -71,7 +70,7 @@ class Allow:
 
 @dataclass(frozen=True, slots=True)
 class Steer:
-    """The call is held back, and `message` is what the agent gets in place of its result."""
+    """The call is not run; the agent gets `message` instead of its result."""
 
     message: str
     reason: str

@@ -1,4 +1,4 @@
-"""The normal form of a command: the same whatever its spacing and quoting."""
+"""Normal form of a command, independent of spacing and quoting."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PATTERNS = {
 
 
 def normalize_command(text: str, shell: Shell = "bash") -> str:
-    """Return the words and operators of a text, quoted alike and with single blanks."""
+    """Return the words and operators of a text with uniform quoting and single blanks."""
     tokens: list[str] = []
     word: str | None = None
     for match in _PATTERNS[shell].finditer(text):
@@ -55,7 +55,7 @@ def normalize_command(text: str, shell: Shell = "bash") -> str:
 
 
 def _append_operator(tokens: list[str], operator: str) -> None:
-    """Add an operator; a new line is the same as `;`, and several are one."""
-    shown = _SEPARATOR if operator == "\n" else operator
-    if shown != _SEPARATOR or (tokens and tokens[-1] != _SEPARATOR):
-        tokens.append(shown)
+    """Append an operator; converts newlines to `;` and merges repeated ones."""
+    token = _SEPARATOR if operator == "\n" else operator
+    if token != _SEPARATOR or (tokens and tokens[-1] != _SEPARATOR):
+        tokens.append(token)

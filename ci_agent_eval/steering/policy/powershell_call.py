@@ -1,11 +1,12 @@
-"""Calls of `powershell` and `pwsh`, and the cmdlets of PowerShell that run other commands."""
+"""Unwrapping of `powershell`, `pwsh` and PowerShell's cmdlets that run other commands."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 
-from ci_agent_eval.steering.policy.words import ShellCommand, ShellScript, Word
+from ci_agent_eval.steering.policy.option_parser import Layer
+from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope, ShellScript, Word
 
 _VALUED = ("configurationname", "custompipename", "executionpolicy", "ep", "ex", "inputformat",
            "outputformat", "of", "if", "psconsolefile", "settingsfile", "version", "windowstyle",
@@ -13,8 +14,8 @@ _VALUED = ("configurationname", "custompipename", "executionpolicy", "ep", "ex",
 _ENCODED = ("e", "ec", "en", "enc", "enco", "encod", "encode", "encoded", "encodedcommand")
 
 
-def unwrap_powershell(command: ShellCommand) -> list[ShellScript]:
-    """Return the text that a call of PowerShell runs, if it says it in words."""
+def unwrap_powershell(command: ShellCommand, _: ShellScope) -> list[Layer]:
+    """Return the script that a call of PowerShell runs; empty for a script file."""
     words = command.words[1:]
     at = 0
     while at < len(words):
@@ -47,15 +48,15 @@ def _decode_command(text: str) -> str:
         return ""
 
 
-def unwrap_invoke_expression(command: ShellCommand) -> list[ShellScript]:
-    """Return the text of `Invoke-Expression`, from its words or its input."""
+def unwrap_invoke_expression(command: ShellCommand, _: ShellScope) -> list[Layer]:
+    """Return the script of `Invoke-Expression`, from its arguments or its input."""
     words = [word for word in command.words[1:] if word.text.casefold() != "-command"]
     text = " ".join(word.text for word in words) or command.stdin or ""
     return [ShellScript(text, "powershell", same_shell=True)]
 
 
-def unwrap_start_process(command: ShellCommand) -> list[ShellCommand]:
-    """Return the command of `Start-Process`, whose arguments may be one text or a list."""
+def unwrap_start_process(command: ShellCommand, _: ShellScope) -> list[Layer]:
+    """Return the command of `Start-Process`; its arguments may be one text or a list."""
     words = list(command.words[1:])
     program: Word | None = None
     arguments: list[Word] = []
@@ -73,18 +74,18 @@ def unwrap_start_process(command: ShellCommand) -> list[ShellCommand]:
                 program = word
             else:
                 arguments = _take_list([word, *words])
-    return [command.running((program, *arguments))] if program is not None else []
+    return [command.with_words((program, *arguments))] if program is not None else []
 
 
 def _take_list(words: list[Word]) -> list[Word]:
-    """Take the values `a, b,c` off the words."""
+    """Remove the values `a, b,c` from the words and return them."""
     taken: list[Word] = []
     while words:
         word = words.pop(0)
-        more = word.text.endswith(",") or (bool(words) and words[0].text.startswith(","))
+        has_more = word.text.endswith(",") or (bool(words) and words[0].text.startswith(","))
         taken.extend(
             Word(part, word.known) for text in word.text.split(",") for part in text.split()
         )
-        if not more:
+        if not has_more:
             break
     return taken

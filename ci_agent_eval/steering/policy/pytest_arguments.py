@@ -1,4 +1,4 @@
-"""What pytest would do with its arguments: run all tests, some of them, or none."""
+"""Classification of pytest's arguments: a full run, a targeted run, or no run."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ci_agent_eval.steering.policy.words import Word
 Reach = Literal["full", "targeted", "nothing"]
 
 _OPTIONS_BY_NAME = re.compile(r"^\"?\$\{?\w*(ARGS|OPTS|OPTIONS?|FLAGS?)\b", re.IGNORECASE)
-"""Variables that by their name hold options, which narrow nothing."""
+"""Variables that contain options, judging by their names; they do not narrow a run."""
 _LOOKS_LIKE_PATH = re.compile(r"[/\\]|::|\.(?:py|ipynb|md|rst|txt|ya?ml)$|^tests?$|^\.+$")
 _DRIVE = re.compile(r"^[A-Za-z]:(?=/)")
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteSelection:
-    """How much of the suite runs, and why we say so."""
+    """The extent of a run, with the reason for this classification."""
 
     reach: Reach
     reason: str
@@ -37,7 +37,7 @@ class SuiteSelection:
 
 @dataclass(slots=True)
 class _ParsedArguments:
-    """What pytest's parser makes of its words."""
+    """Pytest's options and targets."""
 
     options: dict[str, Word | None] = field(default_factory=dict)
     targets: list[Word] = field(default_factory=list)
@@ -46,14 +46,14 @@ class _ParsedArguments:
 def classify_pytest_arguments(
     words: Sequence[Word], directory: str | None, rules: Rules
 ) -> SuiteSelection:
-    """Say what pytest does with these words; `directory` is where it runs, None if not known."""
+    """Classify a run of pytest in `directory`, which is None if unknown."""
     arguments = _parse_arguments(words)
-    idle = next((name for name in arguments.options if name in INFO_OPTIONS), None)
-    if idle:
-        return SuiteSelection("nothing", f"{idle} runs no test")
-    narrowed = _explain_narrowing(arguments)
-    if narrowed:
-        return _apply_collect_limit(SuiteSelection("targeted", narrowed), words, rules)
+    info_option = next((name for name in arguments.options if name in INFO_OPTIONS), None)
+    if info_option:
+        return SuiteSelection("nothing", f"{info_option} runs no test")
+    reason = _explain_narrowing(arguments)
+    if reason:
+        return _apply_collect_limit(SuiteSelection("targeted", reason), words, rules)
     return _classify_targets(arguments, words, directory, rules)
 
 
@@ -62,39 +62,43 @@ def _classify_targets(
 ) -> SuiteSelection:
     root = next((word for word in arguments.targets if _is_root(word, directory)), None)
     if root is not None:
-        return SuiteSelection("full", f"{root.shown} is the whole project, so every test runs")
+        return SuiteSelection(
+            "full", f"{root.source_text} is the whole project, so every test runs"
+        )
     if not arguments.targets:
         return SuiteSelection(
             "full", "no path, node id, -k, -m or --lf narrows it, so every test runs"
         )
     if rules.bare_directory_is_full and all(map(_is_directory, arguments.targets)):
-        shown = arguments.targets[0].shown
+        name = arguments.targets[0].source_text
         return SuiteSelection(
-            "full", f"{shown} is a bare directory, which counts as a full run here"
+            "full", f"{name} is a bare directory, which counts as a full run here"
         )
     target = next((word for word in arguments.targets if word.known), arguments.targets[0])
-    says = "names what to run" if target.known else "is taken to name what to run"
-    return _apply_collect_limit(SuiteSelection("targeted", f"{target.shown} {says}"), words, rules)
+    suffix = "names what to run" if target.known else "is taken to name what to run"
+    return _apply_collect_limit(
+        SuiteSelection("targeted", f"{target.source_text} {suffix}"), words, rules
+    )
 
 
 def _apply_collect_limit(
-    verdict: SuiteSelection, words: Sequence[Word], rules: Rules
+    selection: SuiteSelection, words: Sequence[Word], rules: Rules
 ) -> SuiteSelection:
     if rules.max_collected is None or rules.count is None or not all(w.known for w in words):
-        return verdict
+        return selection
     collected = rules.count(tuple(word.text for word in words))
     if collected is None or collected <= rules.max_collected:
-        return verdict
+        return selection
     return SuiteSelection("full", f"it collects {collected} tests, more than {rules.max_collected}")
 
 
 def _explain_narrowing(arguments: _ParsedArguments) -> str | None:
-    """Return the reason why the options narrow the run; None if they do not."""
+    """Return the reason for a narrowed run; None if no option narrows it."""
     options = arguments.options
     for name in sorted(EXPRESSION_OPTIONS & options.keys()):
         value = options[name]
         if value is not None and (value.text.strip() if name == "-k" else value.text):
-            return f"{name} {value.shown} selects tests"
+            return f"{name} {value.source_text} selects tests"
     cancelled = {CANCELLED_BY[name] for name in options if name in CANCELLED_BY}
     cancelled |= {
         name
@@ -122,7 +126,7 @@ def _parse_arguments(words: Sequence[Word]) -> _ParsedArguments:
 
 
 def _take_option(arguments: _ParsedArguments, words: Sequence[Word], at: int) -> int:
-    """Read the option that ends before `at`; return where the next argument starts."""
+    """Parse the option before `at`; return the index of the next argument."""
     word = words[at - 1]
     name, equals, value = word.text.partition("=")
     if name in ARITY or name.startswith("--"):
@@ -132,7 +136,7 @@ def _take_option(arguments: _ParsedArguments, words: Sequence[Word], at: int) ->
 
 
 def _take_cluster(arguments: _ParsedArguments, words: Sequence[Word], at: int) -> int:
-    """Read short options written as one word, such as `-xvk name` and `-n4`."""
+    """Parse clustered short options, such as `-xvk name` and `-n4`."""
     word = words[at - 1]
     for index, letter in enumerate(word.text[1:], 2):
         name, rest = f"-{letter}", word.text[index:]
@@ -147,9 +151,9 @@ def _take_cluster(arguments: _ParsedArguments, words: Sequence[Word], at: int) -
 
 
 def _take_values(arguments: _ParsedArguments, name: str, words: Sequence[Word], at: int) -> int:
-    most = {"0": 0, "1": 1, "2": 2, "?": 1, "+": len(words), None: 1}[ARITY.get(name)]
+    maximum = {"0": 0, "1": 1, "2": 2, "?": 1, "+": len(words), None: 1}[ARITY.get(name)]
     end = at
-    while end < len(words) and end - at < most and not _is_option(words[end]):
+    while end < len(words) and end - at < maximum and not _is_option(words[end]):
         if name not in ARITY and not _is_foreign_value(words[end]):
             break
         end += 1
@@ -162,12 +166,12 @@ def _is_option(word: Word) -> bool:
 
 
 def _is_foreign_value(word: Word) -> bool:
-    """Say whether a word after an option that we do not know is its value, and no target."""
+    """Return whether a word after an unknown option is its value and no target."""
     return word.known and not _LOOKS_LIKE_PATH.search(word.text)
 
 
 def _is_root(word: Word, directory: str | None) -> bool:
-    """Say whether it is the directory pytest runs in, one above it, or all that is in it."""
+    """Return whether a target contains the working directory of pytest."""
     if not word.known or "::" in word.text or word.text.startswith("@"):
         return False
     text = _DRIVE.sub("", word.text.replace("\\", "/"))
@@ -178,10 +182,10 @@ def _is_root(word: Word, directory: str | None) -> bool:
 
 
 def _is_above(target: str, directory: str) -> bool:
-    place = posixpath.normpath(posixpath.join(directory, target))
-    if place == "." or set(place.split("/")) == {".."}:
+    path = posixpath.normpath(posixpath.join(directory, target))
+    if path == "." or set(path.split("/")) == {".."}:
         return True
-    return f"{directory}/".startswith(f"{place}/")
+    return f"{directory}/".startswith(f"{path}/")
 
 
 def _is_directory(word: Word) -> bool:

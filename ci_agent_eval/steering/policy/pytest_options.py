@@ -1,8 +1,8 @@
-"""The options of pytest and of popular plugins: how many words each takes.
+"""The options of pytest and of popular plugins, with their numbers of values.
 
-Taken from the real parsers, at the versions named; `tests/unit/steering/policy` compares the
+Generated from the real parsers of the named versions; `tests/unit/steering/policy` compares the
 table with the installed pytest and plugins. In the table `--name` is a flag, `--name=` takes
-one value, `--name==` two, `--name?` takes the next word unless that is an option, and `--name+`
+one value, `--name==` two, `--name?` takes the next word unless it is an option, and `--name+`
 takes all words up to the next option.
 """
 
@@ -181,10 +181,10 @@ def _parse_table(table: str) -> dict[str, Arity]:
 
 
 ARITY = _parse_table(_TABLE)
-"""Of each option, by its spelling."""
+"""Arities of the options by their spelling."""
 
 EXPRESSION_OPTIONS = frozenset({"-k", "-m"})
-"""They narrow the run, unless their last value is empty."""
+"""Options that narrow the run unless their last value is empty."""
 
 NARROWING_OPTIONS = frozenset(
     {
@@ -200,16 +200,16 @@ NARROWING_OPTIONS = frozenset(
         "--shard",
     }
 )
-"""They run a part of the suite by themselves."""
+"""Options that select a part of the suite."""
 
 CANCELLED_BY = {
     "--testmon-noselect": "--testmon",
     "--no-testmon": "--testmon",
 }
-"""Options that take back what another one narrowed."""
+"""Options that cancel a narrowing option."""
 
 UNNARROWED_VALUES = {"--picked": "first"}
-"""Values with which such an option only orders the run."""
+"""Values with which a narrowing option only orders the run."""
 
 INFO_OPTIONS = frozenset(
     {
@@ -233,4 +233,4 @@ INFO_OPTIONS = frozenset(
         "--xshow",
     }
 )
-"""They show something and run no test."""
+"""Options that print information and run no test."""

@@ -1,4 +1,4 @@
-"""The runs of pytest in a command, a text or Python source, through all that wraps them."""
+"""Search for pytest runs in commands, shell scripts and Python code, through wrappers."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from ci_agent_eval.steering.policy.words import (
 from ci_agent_eval.steering.shells import get_command_parser
 
 _MAX_LAYERS = 40
-"""Wrappers around wrappers that are taken off one command."""
+"""Maximum number of nested wrappers."""
 _PYTEST = re.compile(r"^(pytest|py\.test)(-?\d[\d.]*)?([@=~<>!\[].*)?$")
 _PYTEST_VARIABLE = re.compile(
     r"^(pytest|py\.test)$|^\$\{?(\w+_)?pytest(_(cmd|bin|exe|command|path))?\}?$"
 )
-"""What a program that only the shell knows is by its name: `$VENV/bin/pytest`, `$PYTEST`."""
+"""Unexpanded programs that are pytest by their name: `$VENV/bin/pytest`, `$PYTEST`."""
 _CD_COMMANDS = frozenset({"cd", "pushd", "chdir", "set-location", "sl", "push-location"})
 
 
 @dataclass(frozen=True, slots=True)
 class PytestRun:
-    """A command that runs pytest, or counts as if it did."""
+    """A command that runs pytest or counts as a run."""
 
     command: str
-    verdict: SuiteSelection
+    selection: SuiteSelection
 
 
 def find_pytest_runs(
     layers: Iterable[Layer], scope: ShellScope, rules: Rules
 ) -> Iterator[PytestRun]:
-    """Yield the runs in what a shell or a program is given, in the order they start."""
+    """Yield the pytest runs in the layers, in the order they start."""
     for layer in layers:
         if isinstance(layer, ShellCommand):
             yield from _find_in_command(layer, scope, rules)
@@ -62,7 +62,7 @@ def _spend_limits(text: str, scope: ShellScope) -> bool:
 def _find_in_script(text: ShellScript, scope: ShellScope, rules: Rules) -> Iterator[PytestRun]:
     if not _spend_limits(text.text, scope):
         return
-    inner = scope if text.same_shell else scope.inner(text)
+    inner = scope if text.same_shell else scope.create_child(text)
     for command in get_command_parser(text.shell)(text.text, inner):
         yield from _find_in_command(command, inner, rules)
 
@@ -75,15 +75,15 @@ def _find_in_code(code: PythonCode, scope: ShellScope, rules: Rules) -> Iterator
 
 
 def _find_in_command(command: ShellCommand, scope: ShellScope, rules: Rules) -> Iterator[PytestRun]:
-    aliased = _find_in_alias(command, scope, rules)
-    if aliased is not None:
-        yield from aliased
+    alias_runs = _find_in_alias(command, scope, rules)
+    if alias_runs is not None:
+        yield from alias_runs
         return
-    shown = command
+    outermost = command
     for _ in range(_MAX_LAYERS):
-        verdict = _classify_command(command, scope, rules)
-        if verdict is not None:
-            yield PytestRun(shown.shown, verdict)
+        selection = _classify_command(command, scope, rules)
+        if selection is not None:
+            yield PytestRun(outermost.command_line, selection)
             return
         layers = unwrap_command(command, scope)
         if layers is None:
@@ -101,9 +101,9 @@ def _classify_command(
     if not command.words:
         return None
     if rules.aliases:
-        verdict = classify_alias(command, scope.directory, rules)
-        if verdict is not None:
-            return verdict
+        selection = classify_alias(command, scope.directory, rules)
+        if selection is not None:
+            return selection
     if not _is_pytest(command.words[0]):
         return None
     return classify_pytest_arguments(
@@ -116,21 +116,21 @@ def _is_pytest(word: Word) -> bool:
 
 
 def _get_addopts(command: ShellCommand, scope: ShellScope) -> tuple[Word, ...]:
-    """Return the words that `PYTEST_ADDOPTS` puts before pytest's own."""
-    own = dict(command.environment).get("PYTEST_ADDOPTS")
-    values = (own,) if own is not None else scope.variables.get("PYTEST_ADDOPTS", ())
+    """Return the words that `PYTEST_ADDOPTS` adds before pytest's arguments."""
+    own_value = dict(command.environment).get("PYTEST_ADDOPTS")
+    values = (own_value,) if own_value is not None else scope.variables.get("PYTEST_ADDOPTS", ())
     return tuple(Word(text, value.known) for value in values for text in value.text.split())
 
 
 def _find_in_alias(
     command: ShellCommand, scope: ShellScope, rules: Rules
 ) -> Iterator[PytestRun] | None:
-    """Return the runs of the shell's alias that a command begins with; None if it is none."""
+    """Return the runs of a shell alias; None if the command is no alias."""
     name = command.words[0].text if command.words else ""
     text = scope.aliases.get(name)
     if text is None or not _spend_limits(text, scope):
         return None
-    rest = " ".join(word.shown for word in command.words[1:])
+    rest = " ".join(word.source_text for word in command.words[1:])
     layer = ShellScript(f"{text} {rest}", same_shell=True, stdin=command.stdin)
     return _find_in_alias_text(name, layer, scope, rules)
 
@@ -138,14 +138,14 @@ def _find_in_alias(
 def _find_in_alias_text(
     name: str, layer: ShellScript, scope: ShellScope, rules: Rules
 ) -> Iterator[PytestRun]:
-    """Read an alias's text, within which it does not expand itself."""
+    """Yield the runs in an alias's text, in which the alias itself is not expanded."""
     text = scope.aliases.pop(name)
     yield from find_pytest_runs([layer], scope, rules)
     scope.aliases.setdefault(name, text)
 
 
 def _update_scope(command: ShellCommand, scope: ShellScope) -> None:
-    """Follow a command that changes what later words mean."""
+    """Apply a command that changes the scope of later commands."""
     name = get_program_name(command.words[0])
     if name in _CD_COMMANDS:
         _change_directory(command, scope)

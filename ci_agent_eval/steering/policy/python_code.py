@@ -1,4 +1,4 @@
-"""Python source that runs pytest: `pytest.main(…)`, and commands that it starts."""
+"""Unwrapping of Python code: `pytest.main(…)` and started processes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _STARTERS = frozenset(
 )
 _TEXT_STARTERS = frozenset({"os.system", "os.popen"})
 _MAX_CHARACTERS = 20_000
-"""Characters of a source that is read."""
+"""Maximum length of the parsed code."""
 _MAX_DEPTH = 50
-"""Lists that are added one to another."""
+"""Maximum number of added lists."""
 
 
 def unwrap_python(code: PythonCode) -> Iterator[ShellCommand | ShellScript]:
-    """Yield what Python source runs, as far as it is written out; nothing for broken source."""
+    """Yield the commands and scripts that Python code runs; nothing for invalid code."""
     text = code.text
     if len(text) > _MAX_CHARACTERS:
         return
@@ -39,7 +39,7 @@ def unwrap_python(code: PythonCode) -> Iterator[ShellCommand | ShellScript]:
 
 
 def _record_names(node: ast.AST, names: dict[str, str], values: dict[str, ast.expr]) -> None:
-    """Keep what names stand for: imports, and values assigned once or more."""
+    """Record the imported names and the assigned values."""
     if isinstance(node, ast.Import):
         names |= {each.asname: each.name for each in node.names if each.asname}
     elif isinstance(node, ast.ImportFrom) and node.module:
@@ -47,8 +47,8 @@ def _record_names(node: ast.AST, names: dict[str, str], values: dict[str, ast.ex
     elif isinstance(node, ast.Assign):
         values |= {each.id: node.value for each in node.targets if isinstance(each, ast.Name)}
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-        before = values.get(node.target.id, node.target)
-        values[node.target.id] = ast.BinOp(before, node.op, node.value)
+        previous = values.get(node.target.id, node.target)
+        values[node.target.id] = ast.BinOp(previous, node.op, node.value)
 
 
 def _unwrap_call(
@@ -57,25 +57,27 @@ def _unwrap_call(
     values: Mapping[str, ast.expr],
     parameters: tuple[Word, ...],
 ) -> Iterator[ShellCommand | ShellScript]:
-    called = _get_dotted_name(node.func)
-    head, dot, rest = called.partition(".")
-    called = f"{names.get(head, head)}{dot}{rest}"
+    function = _get_dotted_name(node.func)
+    head, dot, rest = function.partition(".")
+    function = f"{names.get(head, head)}{dot}{rest}"
     argument = node.args[0] if node.args else None
     if argument is None:
         argument = next((each.value for each in node.keywords if each.arg == "args"), None)
     if isinstance(argument, ast.Name):
         argument = values.get(argument.id, argument)
-    if called in {"pytest.main", "pytest.cmdline.main", "pytest.console_main"}:
-        own = parameters if argument is None or _is_argv(argument) else _read_words(argument)
-        yield ShellCommand((Word("pytest"), *own))
-    elif called == "runpy.run_module":
+    if function in {"pytest.main", "pytest.cmdline.main", "pytest.console_main"}:
+        arguments = parameters if argument is None or _is_argv(argument) else _read_words(argument)
+        yield ShellCommand((Word("pytest"), *arguments))
+    elif function == "runpy.run_module":
         yield ShellCommand(tuple(_read_words(argument)))
-    elif called in _TEXT_STARTERS or (called.startswith("subprocess.") and _starts_process(called)):
+    elif function in _TEXT_STARTERS or (
+        function.startswith("subprocess.") and _starts_process(function)
+    ):
         yield _read_command(argument)
 
 
-def _starts_process(called: str) -> bool:
-    return called.removeprefix("subprocess.") in _STARTERS
+def _starts_process(function: str) -> bool:
+    return function.removeprefix("subprocess.") in _STARTERS
 
 
 def _read_command(argument: ast.expr | None) -> ShellCommand | ShellScript:
@@ -93,7 +95,7 @@ def _get_dotted_name(node: ast.expr) -> str:
 
 
 def _read_words(node: ast.expr | None, depth: int = 0) -> list[Word]:
-    """Return the words of a list that is written out; one unknown word for what is not."""
+    """Return the words of a literal list; one unknown word for other expressions."""
     if node is None:
         return []
     if isinstance(node, ast.List | ast.Tuple):
@@ -107,14 +109,14 @@ def _read_words(node: ast.expr | None, depth: int = 0) -> list[Word]:
 
 
 def _unwrap_split(node: ast.expr) -> ast.expr:
-    """Return `"a b"` of `"a b".split()`, and any other node itself."""
+    """Return `"a b"` for `"a b".split()`, and other nodes unchanged."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return node.func.value if node.func.attr == "split" else node
     return node
 
 
 def _is_argv(node: ast.expr) -> bool:
-    """Say whether it is `None`, for which pytest takes the program's arguments, or those."""
+    """Return whether pytest gets the program's own arguments: `None` or `sys.argv[1:]`."""
     if isinstance(node, ast.Constant):
         return node.value is None
     if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):

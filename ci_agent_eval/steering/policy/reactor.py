@@ -1,4 +1,4 @@
-"""The chain of handlers that a tool call goes through, highest priority first. Pure."""
+"""The chain of handlers that review a tool call, highest priority first. Pure."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from ci_agent_eval.steering.policy.model import Allow, Decision, ToolCallRequest
 
 
 class Handler(Protocol):
-    """One opinion on tool calls."""
+    """A reviewer of tool calls in the chain."""
 
     @property
     def name(self) -> str:
-        """What the handler is called in reports."""
+        """The handler's name in reports."""
 
     @property
     def priority(self) -> int:
-        """Its place in the chain: higher is earlier."""
+        """Its position in the chain: higher is earlier."""
 
     def review(self, call: ToolCallRequest, session: str | None, now: float) -> Decision | None:
-        """Decide, or leave it to the handlers that follow (None). Must not raise."""
+        """Return a decision, or None to defer to later handlers. Must not raise."""
 
 
 class Reactor:
-    """Asks its handlers in turn; the first that decides has decided."""
+    """Asks its handlers in order and returns the first decision."""
 
     def __init__(self, handlers: Iterable[Handler]) -> None:
-        # Sorting is stable: of equal priorities, the one named first is asked first.
+        # Sorting is stable: equal priorities keep their order.
         self.handlers = tuple(sorted(handlers, key=lambda handler: -handler.priority))
 
     def review(self, call: ToolCallRequest, session: str | None, now: float) -> Decision:
-        """Say whether a call may run.
+        """Decide whether a call may run.
 
-        `session` is None where nobody knows it: then nothing is remembered, and a call is held
-        back each time it comes. `now` is in seconds, of a clock all users of the memory share.
+        `session` is None if unknown: then nothing is remembered and a call is steered each
+        time. `now` is in seconds, of a clock shared by all users of the memory.
         """
         for handler in self.handlers:
             decision = handler.review(call, session, now)

@@ -1,4 +1,4 @@
-"""What steering can be told: names, defaults and meanings. Pure; `steer/settings.py` reads it."""
+"""Settings of steering with their defaults. Pure; `steering/settings_loader.py` loads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RESEND = (
     " If you still believe you need to run the whole test suite, please re-send your tool call "
     "and it will be executed."
 )
-"""Left out where a call names no session: sent again it would be held back again."""
+"""Omitted for calls without a session, because a repeated call is steered again."""
 
 DEFAULT_MESSAGE = (
     "You requested to run the whole test suite. This may be a lengthy process. "
@@ -27,35 +27,35 @@ GENERAL_PRIORITY = 50
 
 @dataclass(frozen=True, slots=True)
 class GeneralRule:
-    """A rule of the user's: calls whose text matches `pattern` get `message`."""
+    """A user-defined rule: calls with a text that matches `pattern` get `message`."""
 
     name: str
     pattern: str
-    """A regular expression of Python, searched in the command; in the arguments as JSON where
-    the tool runs no commands."""
+    """A Python regular expression, searched in the command, or in the arguments as JSON if the
+    tool runs no commands."""
     message: str
     tools: tuple[str, ...] = ()
-    """Names of tools, in any case, or `*`; empty: those that run commands."""
+    """Names of tools, in any case, or `*`; empty: all tools that run commands."""
     priority: int = GENERAL_PRIORITY
     once: bool = False
-    """Let the same call through when it comes again in the same session."""
+    """Let the same call through when it is repeated in the same session."""
 
 
 @dataclass(frozen=True, slots=True)
 class SteeringSettings:
-    """How tool calls are steered. `enabled` is about full-suite runs alone, and off by default."""
+    """Settings of steering. `enabled` applies only to full-suite runs and is off by default."""
 
     enabled: bool = False
     message: str = DEFAULT_MESSAGE
     ttl: float = DEFAULT_TTL
-    """Seconds after its last use for which a session is remembered."""
+    """Seconds after its last use until a session expires."""
     priority: int = DEFAULT_PRIORITY
     rules: Rules = field(default_factory=Rules)
     dangerous: tuple[str, ...] = ()
-    """Names of sets of dangerous commands, of `dangerous.DANGEROUS`; empty: none is held back."""
+    """Names of enabled sets of dangerous commands in `dangerous.DANGEROUS_SETS`."""
     general: tuple[GeneralRule, ...] = ()
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is held back at all."""
+        """Whether no call is ever steered."""
         return not (self.enabled or self.dangerous or self.general)

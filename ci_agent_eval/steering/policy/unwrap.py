@@ -1,4 +1,4 @@
-"""From a command to the command, text or code that it runs: one layer at a time."""
+"""Unwrapping of a command to the command, script or code that it runs, one layer at a time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ci_agent_eval.steering.policy.wrappers import WRAPPERS, Wrapper
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash", "fish", "rbash"})
 _PYTHON = re.compile(r"^(python|pypy|ipython)[\d.]*w?$|^py(thonw)?$")
 _CMD_OPTION = re.compile(r"^//?[ckr]", re.IGNORECASE)
-"""MSYS wants two slashes, of which it takes one away."""
+"""MSYS needs two slashes and removes one."""
 _SHELL_OPTIONS = Wrapper(
     frozenset({"-c", "-o", "-O", "+o", "+O", "--rcfile", "--init-file"}), script=frozenset({"-c"})
 )
@@ -42,34 +42,34 @@ _PYTHON_OPTIONS = Wrapper(
 
 
 def unwrap_command(command: ShellCommand, scope: ShellScope) -> list[Layer] | None:
-    """Return what a command runs in turn; None if it is no wrapper, [] if it runs nothing."""
+    """Return the layers that a command runs; None if it is no wrapper, [] if it runs nothing."""
     if not command.words:
         return []
     name = get_program_name(command.words[0])
-    special = _UNWRAPPERS.get(name)
-    if special is not None:
-        return special(command, scope)
+    unwrapper = _UNWRAPPERS.get(name)
+    if unwrapper is not None:
+        return unwrapper(command, scope)
     if _PYTHON.match(name) or _runs_module(command.words):
         return _unwrap_interpreter(command, scope)
     wrapper = WRAPPERS.get(name)
     if wrapper is None:
         return _unwrap_file(command, scope)
-    taken = parse_wrapper(wrapper, name, command.words[1:])
-    return None if taken is None else build_layers(taken, command)
+    parsed = parse_wrapper(wrapper, name, command.words[1:])
+    return None if parsed is None else build_layers(parsed, command)
 
 
 def _runs_module(words: Sequence[Word]) -> bool:
-    """Say whether it is a program that only the shell knows, called as Python is."""
+    """Return whether an unexpanded program is called like Python."""
     return not words[0].known and len(words) > 2 and words[1].text == "-m"
 
 
 def _unwrap_shell(command: ShellCommand, scope: ShellScope) -> list[Layer]:
-    taken = parse_wrapper(_SHELL_OPTIONS, "", command.words[1:])
-    if taken is None:
+    parsed = parse_wrapper(_SHELL_OPTIONS, "", command.words[1:])
+    if parsed is None:
         return []
-    if taken.script is not None:
-        return build_layers(taken, command)
-    rest = taken.rest[1:] if taken.rest and taken.rest[0].text == "-" else taken.rest
+    if parsed.script is not None:
+        return build_layers(parsed, command)
+    rest = parsed.rest[1:] if parsed.rest and parsed.rest[0].text == "-" else parsed.rest
     reads_stdin = any(word.text == "-s" for word in command.words[1:]) or not rest
     if not reads_stdin:
         return _unwrap_script(rest, command, scope, same_shell=False)
@@ -90,7 +90,7 @@ def _unwrap_script(
 
 
 def _unwrap_file(command: ShellCommand, scope: ShellScope) -> list[Layer] | None:
-    """Run a file that the same text wrote, by its first line."""
+    """Unwrap a file written by the same text, by its first line."""
     text = scope.get_file(command.words[0].text)
     if text is None:
         return None
@@ -118,11 +118,11 @@ def _unwrap_builtin_command(command: ShellCommand, _: ShellScope) -> list[Layer]
     if words and re.match(r"^-\w*[vV]", words[0].text):
         return []
     rest = tuple(words[1:] if words and words[0].text in {"-p", "--"} else words)
-    return [command.running(rest)]
+    return [command.with_words(rest)]
 
 
 def _unwrap_env(command: ShellCommand, _: ShellScope) -> list[Layer]:
-    """Read `env`, whose `-S` splits a word into several."""
+    """Unwrap `env`; its `-S` splits a word into several."""
     words = command.words[1:]
     for at, word in enumerate(words):
         if not word.text.startswith("-"):
@@ -132,46 +132,46 @@ def _unwrap_env(command: ShellCommand, _: ShellScope) -> list[Layer]:
             rest = words[at + 1 :]
             text = value[1] or (rest[0].text if rest else "")
             rest = rest if value[1] else rest[1:]
-            return [ShellScript(" ".join((text, *(each.shown for each in rest))))]
-    taken = parse_wrapper(WRAPPERS["env"], "env", words)
-    return [] if taken is None else build_layers(taken, command)
+            return [ShellScript(" ".join((text, *(each.source_text for each in rest))))]
+    parsed = parse_wrapper(WRAPPERS["env"], "env", words)
+    return [] if parsed is None else build_layers(parsed, command)
 
 
 def _unwrap_tmux(command: ShellCommand, _: ShellScope) -> list[Layer] | None:
-    """Read `tmux`, whose `send-keys` types a text with names of keys behind it."""
-    taken = parse_wrapper(WRAPPERS["tmux"], "tmux", command.words[1:])
-    if taken is None:
+    """Unwrap `tmux`; its `send-keys` types a text followed by names of keys."""
+    parsed = parse_wrapper(WRAPPERS["tmux"], "tmux", command.words[1:])
+    if parsed is None:
         return None
     keys = {"enter", "c-m", "kpenter"}
-    taken.rest = tuple(word for word in taken.rest if word.text.casefold() not in keys)
-    return build_layers(taken, command) if taken.rest else []
+    parsed.rest = tuple(word for word in parsed.rest if word.text.casefold() not in keys)
+    return build_layers(parsed, command) if parsed.rest else []
 
 
 def _unwrap_interpreter(command: ShellCommand, scope: ShellScope) -> list[Layer]:
-    taken = parse_wrapper(_PYTHON_OPTIONS, "", command.words[1:])
-    if taken is None:
+    parsed = parse_wrapper(_PYTHON_OPTIONS, "", command.words[1:])
+    if parsed is None:
         return []
-    if taken.script is not None:
-        return [PythonCode(taken.script.text, taken.rest)]
-    if taken.module is not None:
-        return [command.running((taken.module, *taken.rest))]
-    if not taken.rest or taken.rest[0].text == "-":
-        return [] if command.stdin is None else [PythonCode(command.stdin, taken.rest[1:])]
-    text = scope.get_file(taken.rest[0].text)
+    if parsed.script is not None:
+        return [PythonCode(parsed.script.text, parsed.rest)]
+    if parsed.module is not None:
+        return [command.with_words((parsed.module, *parsed.rest))]
+    if not parsed.rest or parsed.rest[0].text == "-":
+        return [] if command.stdin is None else [PythonCode(command.stdin, parsed.rest[1:])]
+    text = scope.get_file(parsed.rest[0].text)
     if text is not None:
-        return [PythonCode(text, taken.rest[1:])]
-    return [command.running(taken.rest)]
+        return [PythonCode(text, parsed.rest[1:])]
+    return [command.with_words(parsed.rest)]
 
 
 def _unwrap_hatch(command: ShellCommand, _: ShellScope) -> list[Layer] | None:
-    """Read `hatch`, whose `run` may name an environment before the command: `env:command`."""
-    taken = parse_wrapper(WRAPPERS["hatch"], "hatch", command.words[1:])
-    if taken is None:
+    """Unwrap `hatch`; its `run` may have an environment's name: `env:command`."""
+    parsed = parse_wrapper(WRAPPERS["hatch"], "hatch", command.words[1:])
+    if parsed is None:
         return None
-    if taken.rest and ":" in taken.rest[0].text and not taken.wrapper.runs:
-        first = taken.rest[0]
-        taken.rest = (Word(first.text.partition(":")[2], first.known), *taken.rest[1:])
-    return build_layers(taken, command)
+    if parsed.rest and ":" in parsed.rest[0].text and not parsed.wrapper.runs:
+        first = parsed.rest[0]
+        parsed.rest = (Word(first.text.partition(":")[2], first.known), *parsed.rest[1:])
+    return build_layers(parsed, command)
 
 
 def _unwrap_cmd(command: ShellCommand, _: ShellScope) -> list[Layer]:
@@ -185,33 +185,21 @@ def _unwrap_cmd(command: ShellCommand, _: ShellScope) -> list[Layer]:
 
 
 def _unwrap_mise(command: ShellCommand, _: ShellScope) -> list[Layer] | None:
-    """Read `mise`, whose `exec` names tools, then `--`, then the command."""
+    """Unwrap `mise`; its `exec` has names of tools, then `--`, then the command."""
     texts = [word.text for word in command.words]
     if "--" in texts and {"exec", "x"} & set(texts[: texts.index("--")]):
-        return [command.running(command.words[texts.index("--") + 1 :])]
-    taken = parse_wrapper(WRAPPERS["mise"], "mise", command.words[1:])
-    return None if taken is None else build_layers(taken, command)
+        return [command.with_words(command.words[texts.index("--") + 1 :])]
+    parsed = parse_wrapper(WRAPPERS["mise"], "mise", command.words[1:])
+    return None if parsed is None else build_layers(parsed, command)
 
 
 def _unwrap_watcher(command: ShellCommand, _: ShellScope) -> list[Layer]:
-    """Read a watcher of pytest, which may only be asked about itself."""
+    """Unwrap a watcher of pytest; it runs nothing for `--help` or `--version`."""
     if any(word.text in {"--help", "-h", "--version"} for word in command.words[1:]):
         return []
     name = get_program_name(command.words[0])
-    taken = parse_wrapper(WRAPPERS[name], name, command.words[1:])
-    return [] if taken is None else build_layers(taken, command)
-
-
-def _powershell(command: ShellCommand, _: ShellScope) -> list[Layer]:
-    return [*unwrap_powershell(command)]
-
-
-def _invoked(command: ShellCommand, _: ShellScope) -> list[Layer]:
-    return [*unwrap_invoke_expression(command)]
-
-
-def _started(command: ShellCommand, _: ShellScope) -> list[Layer]:
-    return [*unwrap_start_process(command)]
+    parsed = parse_wrapper(WRAPPERS[name], name, command.words[1:])
+    return [] if parsed is None else build_layers(parsed, command)
 
 
 _UNWRAPPERS: dict[str, Callable[[ShellCommand, ShellScope], list[Layer] | None]] = {
@@ -225,16 +213,16 @@ _UNWRAPPERS: dict[str, Callable[[ShellCommand, ShellScope], list[Layer] | None]]
     "fdfind": unwrap_fd,
     "find": unwrap_find,
     "hatch": _unwrap_hatch,
-    "iex": _invoked,
-    "invoke-expression": _invoked,
+    "iex": unwrap_invoke_expression,
+    "invoke-expression": unwrap_invoke_expression,
     "mise": _unwrap_mise,
     "parallel": unwrap_parallel,
-    "powershell": _powershell,
+    "powershell": unwrap_powershell,
     "ptw": _unwrap_watcher,
-    "pwsh": _powershell,
+    "pwsh": unwrap_powershell,
     "pytest-watch": _unwrap_watcher,
-    "saps": _started,
-    "start-process": _started,
+    "saps": unwrap_start_process,
+    "start-process": unwrap_start_process,
     "source": _unwrap_source,
     "tmux": _unwrap_tmux,
     "trap": _unwrap_trap,

@@ -1,4 +1,4 @@
-"""Which commands a session was warned of: remembered for a while, for so many sessions. Pure."""
+"""Memory of the commands that each session was warned about, with expiry and limits. Pure."""
 
 from __future__ import annotations
 
@@ -6,79 +6,79 @@ from threading import Lock
 from typing import Any, Protocol
 
 DEFAULT_TTL = 1800.0
-"""Seconds after its last use for which a session is remembered."""
+"""Seconds after its last use until a session expires."""
 
 MAX_SESSIONS = 1024
-"""How many sessions are remembered; the one used longest ago goes first."""
+"""Maximum number of sessions; the least recently used one is dropped first."""
 
 MAX_COMMANDS = 1024
-"""How many commands of a session are remembered; the oldest goes first."""
+"""Maximum number of commands per session; the oldest one is dropped first."""
 
 
 class WarnedCommands(Protocol):
     """The memory of a session's commands."""
 
-    def first_time(self, session: str, normal: str, now: float) -> bool:
-        """Say whether the session meets this command for the first time, and remember it.
+    def first_time(self, session: str, command: str, now: float) -> bool:
+        """Record a session's command; return whether it is the first time.
 
-        Of several that ask at once, one is told True. `now` is in seconds, of a clock that
-        all users of the memory share.
+        Of concurrent calls exactly one gets True. `now` is in seconds, of a clock shared by all
+        users of the memory.
         """
 
 
 def hash_text(text: str) -> str:
-    """Return what is kept in place of a session's name or a command: they may hold secrets."""
-    # It loads OpenSSL, which a hook does not need for most commands.
+    """Return a hash of a session's name or a command, which may contain secrets."""
+    # Loads OpenSSL, which a hook does not need for most commands.
     from hashlib import sha256  # noqa: PLC0415 - as said
 
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def is_expired(used: float, now: float, ttl: float) -> bool:
-    """Say whether a session is forgotten, also after the clock was set back by much."""
+    """Return whether a session has expired, also if the clock was set back."""
     return abs(now - used) > ttl
 
 
 class InMemoryWarnedCommands:
-    """Remembers in this process; threads may share it."""
+    """A thread-safe memory in this process."""
 
     def __init__(self, ttl: float = DEFAULT_TTL, max_sessions: int = MAX_SESSIONS) -> None:
         self._ttl = ttl
         self._max_sessions = max_sessions
-        # Both in the order of their last use, the oldest first: dicts keep it.
+        # Both dicts are ordered by last use, oldest first.
         self._sessions: dict[str, tuple[float, dict[str, None]]] = {}
         self._lock = Lock()
 
     def __len__(self) -> int:
-        """Return how many sessions are remembered."""
+        """Return the number of remembered sessions."""
         return len(self._sessions)
 
-    def first_time(self, session: str, normal: str, now: float) -> bool:
-        """Say whether the session meets this command for the first time, and remember it."""
-        command = hash_text(normal)
+    def first_time(self, session: str, command: str, now: float) -> bool:
+        """Record a session's command; return whether it is the first time."""
+        command_hash = hash_text(command)
         with self._lock:
             self._prune(now)
-            commands = self._commands_of(hash_text(session), now)
-            is_first = command not in commands
-            commands[command] = None
+            commands = self._take_commands(hash_text(session), now)
+            is_first = command_hash not in commands
+            commands[command_hash] = None
             _drop_oldest(commands, MAX_COMMANDS)
             self._sessions[hash_text(session)] = (now, commands)
             _drop_oldest(self._sessions, self._max_sessions)
         return is_first
 
-    def _commands_of(self, name: str, now: float) -> dict[str, None]:
-        """Take out a session's commands; none where it is unknown or forgotten."""
+    def _take_commands(self, name: str, now: float) -> dict[str, None]:
+        """Remove and return a session's commands; empty if it is unknown or expired."""
         used, commands = self._sessions.pop(name, (now, {}))
         return {} if is_expired(used, now, self._ttl) else commands
 
     def _prune(self, now: float) -> None:
         for name, (used, _) in list(self._sessions.items()):
             if not is_expired(used, now, self._ttl):
-                # Those behind it were used later, unless the clock was set back: see above.
+                # Later entries were used later, unless the clock was set back.
                 break
             del self._sessions[name]
 
 
-def _drop_oldest(entries: dict[str, Any], most: int) -> None:
-    while len(entries) > most:
+def _drop_oldest(entries: dict[str, Any], maximum: int) -> None:
+    while len(entries) > maximum:
         del entries[next(iter(entries))]

@@ -1,4 +1,4 @@
-"""What the readers of the shells hand over: words, commands, and the texts that run in turn."""
+"""Data types of parsed shell text: words, commands, nested scripts and scopes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _SUFFIX = re.compile(r"\.(exe|cmd|bat|com|ps1)$")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word as a program would get it.
+    """One expanded word.
 
-    What only the running shell can know stays in `text` as it was written (`$FILES`), and
+    If its value is unknown until the shell runs, `text` is the source text (`$FILES`) and
     `known` is False.
     """
 
@@ -23,44 +23,44 @@ class Word:
     known: bool = True
 
     @property
-    def shown(self) -> str:
-        """Return the word as it would be written, quoted where needed."""
+    def source_text(self) -> str:
+        """The word as source text, quoted where needed."""
         return shlex.quote(self.text) if self.known else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """One simple command: its words, its own assignments, and the text it gets to read."""
+    """One simple command: its words, its own assignments, and its standard input."""
 
     words: tuple[Word, ...]
     environment: tuple[tuple[str, Word], ...] = ()
     stdin: str | None = None
 
-    def running(self, words: tuple[Word, ...]) -> ShellCommand:
-        """Return the command that this one starts."""
+    def with_words(self, words: tuple[Word, ...]) -> ShellCommand:
+        """Return the command that this one starts, with the same environment and input."""
         return replace(self, words=words)
 
     @property
-    def shown(self) -> str:
-        """Return the command on one line."""
-        return " ".join(word.shown for word in self.words)
+    def command_line(self) -> str:
+        """The command on one line."""
+        return " ".join(word.source_text for word in self.words)
 
 
 @dataclass(frozen=True, slots=True)
 class ShellScript:
-    """Shell text that a command runs, with the parameters it gets."""
+    """A shell text that a command runs, with its parameters."""
 
     text: str
     shell: Shell = "bash"
     parameters: tuple[Word, ...] = ()
     same_shell: bool = False
-    """It works on the variables of the shell that runs it, as `eval` does."""
+    """Whether it uses the variables of the calling shell, like `eval`."""
     stdin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PythonCode:
-    """Python source that a command runs, with the arguments it gets."""
+    """Python code that a command runs, with its arguments."""
 
     text: str
     parameters: tuple[Word, ...] = ()
@@ -68,57 +68,60 @@ class PythonCode:
 
 @dataclass(slots=True)
 class ReadingLimits:
-    """How much may still be read, so that no text, however made, takes long."""
+    """Remaining limits of reading, which bound the time for any text."""
 
     steps: int = 20_000
     """Nodes of syntax trees."""
     characters: int = 300_000
     calls: int = 60
-    """Functions, aliases and inner texts."""
+    """Functions, aliases and nested texts."""
     rounds: int = 60
-    """Rounds of loops that are read one by one; further values are read in one round."""
-    broken: int = 4
-    """Texts with errors of syntax, which are slow to read."""
+    """Loop rounds that are read one by one; further values are read in one round."""
+    syntax_errors: int = 4
+    """Texts with syntax errors, which are slow to parse."""
     is_incomplete: bool = False
-    """A text was too long for its grammar."""
+    """Whether a text was too long for its grammar."""
 
     @property
-    def spent(self) -> bool:
-        """Say whether something was left unread."""
-        return self.is_incomplete or min(self.steps, self.characters, self.calls, self.broken) <= 0
+    def is_spent(self) -> bool:
+        """Whether some text was not read."""
+        return (
+            self.is_incomplete
+            or min(self.steps, self.characters, self.calls, self.syntax_errors) <= 0
+        )
 
 
 @dataclass(slots=True)
 class ShellScope:
-    """What a shell knows while it reads: the only thing here that changes."""
+    """The mutable state of a shell while its text is read."""
 
     limits: ReadingLimits = field(default_factory=ReadingLimits)
     variables: dict[str, tuple[Word, ...]] = field(default_factory=dict)
     functions: dict[str, object] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
-    """Files that the text itself wrote, by the names it gave them."""
+    """Contents of the files written by the text, by name."""
     parameters: tuple[Word, ...] = ()
     directory: str | None = "."
-    """Where it stands, seen from where it started; None when nobody can know."""
+    """The working directory relative to the initial one; None if unknown."""
     stdin: str | None = None
 
-    def write(self, name: str, text: str) -> None:
-        """Remember what a file holds that the text itself wrote."""
+    def record_file(self, name: str, text: str) -> None:
+        """Record the content of a file written by the text."""
         self.files[name.removeprefix("./")] = text
 
     def get_file(self, name: str) -> str | None:
-        """Return what a file holds that the text itself wrote."""
+        """Return the content of a file written by the text; None for other files."""
         return self.files.get(name.removeprefix("./"))
 
-    def value(self, name: str) -> tuple[Word, ...] | None:
-        """Return what a variable holds; None if nobody knows, or if it has grown too long."""
+    def get_variable(self, name: str) -> tuple[Word, ...] | None:
+        """Return a variable's words; None if they are unknown or the limits are exceeded."""
         found = self.variables.get(name)
         self.limits.characters -= sum(len(word.text) + 1 for word in found or ())
         return found if self.limits.characters > 0 else None
 
-    def inner(self, text: ShellScript) -> ShellScope:
-        """Return the scope of a shell started by this one."""
+    def create_child(self, text: ShellScript) -> ShellScope:
+        """Return the scope of a shell that this shell starts."""
         return ShellScope(
             self.limits,
             dict(self.variables),
@@ -132,10 +135,10 @@ class ShellScope:
 
 
 def get_program_name(word: Word) -> str:
-    """Return the name of the program that a word names, without folder and `.exe`."""
+    """Return a program's name without its folder and `.exe`."""
     return _SUFFIX.sub("", word.text.replace("\\", "/").rsplit("/", 1)[-1].casefold())
 
 
 def make_words(*texts: str) -> tuple[Word, ...]:
-    """Return words that are known."""
+    """Return texts as known words."""
     return tuple(Word(text) for text in texts)

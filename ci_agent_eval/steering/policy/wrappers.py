@@ -1,7 +1,7 @@
-"""Programs that run other programs, and how to find the other in their words: a table.
+"""Table of programs that run other programs, with the options that precede the other program.
 
-An entry says which options take a value, so that the first word that is left is the command.
-The options are those of the programs' manuals; an option that is not listed is a flag.
+An entry lists the options with a value, so that the first remaining word is the command. The
+options come from the programs' manuals; unlisted options are flags.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """How one program, or one of its subcommands, names the command it runs."""
+    """The command-line syntax of one program, or of one of its subcommands."""
 
     valued: frozenset[str] = frozenset()
     """Options that take the next word."""
     skip: int = 0
     """Words before the command, such as a host or a number of seconds."""
     script: frozenset[str] = frozenset()
-    """Options whose value is shell text."""
+    """Options with shell text as value."""
     module: frozenset[str] = frozenset()
-    """Options whose value is a Python module; what follows are its arguments."""
+    """Options with a Python module as value; the following words are its arguments."""
     start: frozenset[str] = frozenset()
-    """Options behind which the command stands."""
+    """Options followed by the command."""
     program: frozenset[str] = frozenset()
-    """Options whose value is the program; the words that are left are its arguments."""
+    """Options with the program as value; the remaining words are its arguments."""
     assignments: bool = False
-    """`NAME=value` may stand before the command."""
+    """Whether `NAME=value` may precede the command."""
     joined: bool = False
-    """The command's words are joined and read by a shell."""
+    """Whether a shell reads the command's joined words."""
     group: bool = False
-    """The next word is a subcommand, which has an entry of its own."""
+    """Whether the next word is a subcommand with a separate entry."""
     runs: str = ""
-    """The program it runs with all words that are left."""
+    """The program that it runs with all remaining words."""
 
 
 def _split_options(text: str) -> frozenset[str]:
@@ -98,7 +98,7 @@ _SUDO = "-u --user -g --group -h --host -p --prompt -C --close-from -r --role -t
 _SUDO += " --command-timeout -U --other-user -D --chdir -R --chroot"
 
 WRAPPERS: dict[str, Wrapper] = {
-    # shells' own words
+    # builtins of shells
     "builtin": _wrapper(),
     "command": _wrapper(),
     "coproc": _wrapper(),
@@ -106,7 +106,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "time": _wrapper("-f --format -o --output"),
     "noglob": _wrapper(),
     "nocorrect": _wrapper(),
-    # reserved words, which the grammar takes for commands behind `!` and where it stumbles
+    # reserved words, which the grammar sometimes parses as commands, such as after `!`
     **dict.fromkeys(("!", "{", "do", "elif", "else", "if", "then", "until", "while"), _wrapper()),
     # limits, priorities, terminals
     "busybox": _wrapper(),
@@ -343,7 +343,7 @@ WRAPPERS: dict[str, Wrapper] = {
 
 
 def _copy_entries(old: str, new: str) -> dict[str, Wrapper]:
-    """Return the entries of a program for another one with the same options."""
+    """Return copies of a program's entries for another program with the same options."""
     return {
         f"{new}{key.removeprefix(old)}": entry
         for key, entry in WRAPPERS.items()

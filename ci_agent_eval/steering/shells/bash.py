@@ -76,11 +76,11 @@ class _BashWalker:
 
     def parse(self, text: str) -> Node | None:
         """Parse a text, unless too many earlier texts had syntax errors."""
-        if self.scope.limits.broken <= 0:
+        if self.scope.limits.syntax_errors <= 0:
             return None
         root = parse_tree(encode_for_grammar(text), _GRAMMAR)
         if root is None or root.has_error:
-            self.scope.limits.broken -= 1
+            self.scope.limits.syntax_errors -= 1
         self.scope.limits.is_incomplete |= root is None
         return root
 
@@ -222,7 +222,9 @@ class _BashWalker:
                     self._read_command(visit, self._create_expander()), self.scope.files
                 )
                 if output is not None:
-                    self.scope.write(self._create_expander().expand_to_one(target).text, output)
+                    self.scope.record_file(
+                        self._create_expander().expand_to_one(target).text, output
+                    )
 
     def _visit_pipeline(self, visit: _NodeVisit) -> None:
         children = [child for child in visit.node.children if child.is_named]

@@ -150,7 +150,7 @@ class WordExpander:
             return self.scope.parameters[int(name) - 1 : int(name)] if len(name) < 4 else ()
         if name == "PWD" and name not in self.scope.variables:
             return (Word("."),)
-        return self.scope.value(name)
+        return self.scope.get_variable(name)
 
 
 def decode_node(node: Node) -> str:

@@ -72,7 +72,7 @@ def _expand_word(text: str, scope: ShellScope) -> Word:
         name = (match[1] or match[3] or "").casefold()
         if name == "cd":
             return "."
-        value_words = scope.value(name)
+        value_words = scope.get_variable(name)
         if value_words is not None:
             return " ".join(word.text for word in value_words)
         if match[2]:

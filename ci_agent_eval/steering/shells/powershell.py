@@ -166,7 +166,7 @@ class _Lexer:
         self.open.words.append(word)
 
     def _expand_splat(self, name: str) -> list[Word]:
-        value_words = self.scope.value(name.casefold()) or (Word(f"${name}", known=False),)
+        value_words = self.scope.get_variable(name.casefold()) or (Word(f"${name}", known=False),)
         return [Word(part, word.known) for word in value_words for part in word.text.split(",")]
 
     def _read_word(self) -> Word:
@@ -252,7 +252,7 @@ class _Lexer:
         name = (match[1] or match[2] or "").casefold()
         if name == "pwd" or match[0].casefold() == "$psscriptroot":
             return Word(".")
-        words = self.scope.value(name)
+        words = self.scope.get_variable(name)
         if words is None or len(words) != 1:
             return Word(match[0], known=False)
         return words[0]
