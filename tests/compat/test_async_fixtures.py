@@ -28,7 +28,7 @@ def of(scope):
     @FIXTURE(scope=scope)
     async def generator():
         mine = loop()
-        async with asyncio.timeout(30), asyncio.TaskGroup():  # one task opens and closes them
+        async with asyncio.timeout(120), asyncio.TaskGroup():  # one task opens and closes them
             yield mine
         assert loop() is mine
         told.append(scope)

@@ -19,7 +19,7 @@ BANK = str(HERE / "bank.py")
 ROGUE = str(HERE / "rogue.py")
 CONTEXT: RunContext[Any] = RunContext(deps=None, model=TestModel(), usage=RunUsage())
 
-ENOUGH_S = 30
+ENOUGH_S = 120
 """How long a test waits for what must come; it comes far sooner."""
 
 

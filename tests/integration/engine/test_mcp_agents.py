@@ -34,7 +34,7 @@ def run(server: MCPServer | CLIServer, tool: str, **arguments: Any) -> str:
     async def main() -> str:
         async with ServerPool(os.environ) as pool, pool.toolset(server, "one") as toolset:
             agent = Agent(a_model_that_calls(tool, arguments), toolsets=[toolset])
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 return (await agent.run("What's my checking balance?")).output
 
     return asyncio.run(main())

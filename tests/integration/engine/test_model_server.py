@@ -21,7 +21,7 @@ def ask(base_url, *messages):
         json.dumps(body).encode(),
         {"content-type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         return json.load(answer)["choices"][0]["message"]["content"]
 
 
@@ -63,7 +63,7 @@ def test_it_runs_as_a_process_of_its_own(tmp_path):
         try:
             base_url = json.loads(process.stdout.readline())["base_url"]
             assert ask(base_url, ("user", "you")) == "hello you"
-            with urllib.request.urlopen(base_url.replace("/v1", "/stats"), timeout=20) as stats:
+            with urllib.request.urlopen(base_url.replace("/v1", "/stats"), timeout=120) as stats:
                 assert json.load(stats) == {"requests": 1, "open": 0, "peak": 1}
         finally:
             process.terminate()

@@ -80,7 +80,7 @@ def test_what_is_accepted_means_the_same_to_a_shell(text: str) -> None:
     except InputError:
         return
     script = f"printf '%s\\0' x {text.strip(chr(10))}"
-    told = subprocess.run(["sh", "-c", script], capture_output=True, check=True, timeout=30)
+    told = subprocess.run(["sh", "-c", script], capture_output=True, check=True, timeout=120)
     assert told.stdout.decode().split("\0")[1:-1] == words
     assert told.stderr == b""
 

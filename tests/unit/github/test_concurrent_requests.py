@@ -10,7 +10,7 @@ from ci_agent_eval.github.concurrent_requests import PerThread, run_concurrently
 
 
 def test_all_are_under_way_at_once_and_answers_come_in_order():
-    meeting = threading.Barrier(4, timeout=30)
+    meeting = threading.Barrier(4, timeout=120)
 
     def work(number: int) -> int:
         meeting.wait()
@@ -40,7 +40,7 @@ def test_the_first_failure_is_raised_once_all_have_ended(bad: set[int]):
 def test_each_thread_has_its_own():
     made: list[object] = []
     of_thread: PerThread[int] = PerThread(lambda: made.append(object()) or len(made))
-    meeting = threading.Barrier(3, timeout=30)
+    meeting = threading.Barrier(3, timeout=120)
 
     def own(_: int) -> tuple[int, int]:
         meeting.wait()

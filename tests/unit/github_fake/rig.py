@@ -23,7 +23,7 @@ def client(fake, token="ghs_bot", base=None):
 
 
 def raw(fake, method, path, body=None, token="ghs_bot"):
-    connection = http.client.HTTPConnection("127.0.0.1", fake.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", fake.port, timeout=120)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     payload = body if body is None or isinstance(body, str) else json.dumps(body)
     try:

@@ -48,7 +48,7 @@ def test_closing_leaves_no_thread_and_no_open_socket():
         with FakeGitHub() as fake:
             fake.token("t")
             fake.add_repo(REPO)
-            idle = http.client.HTTPConnection("127.0.0.1", fake.port, timeout=10)
+            idle = http.client.HTTPConnection("127.0.0.1", fake.port, timeout=120)
             idle.request("GET", "/rate_limit")
             idle.getresponse().read()
         idle.close()
@@ -91,7 +91,7 @@ def test_the_process_serves_its_configuration_and_dumps_its_state(tmp_path):
         assert process.stdout is not None
         port = int(process.stdout.readline().rpartition(":")[2])
         assert int(port_file.read_text()) == port
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         headers = {"Authorization": "token t"}
         for expected in (500, 201):
             connection.request("POST", COMMENTS, '{"body": "hi"}', headers)

@@ -24,7 +24,7 @@ every_api = pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 
 def post(rig, path=PATHS["chat"], body=ASK, **more):
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return httpx2.post(rig.url + path, content=content, timeout=20, trust_env=False, **more)
+    return httpx2.post(rig.url + path, content=content, timeout=120, trust_env=False, **more)
 
 
 def raw(response):
@@ -35,7 +35,7 @@ def raw(response):
 def exchanged(rig, request):
     """Send bytes, and return all bytes that come back until the connection ends."""
     host, port = rig.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         connection.sendall(request)
         parts = iter(lambda: connection.recv(65536), b"")
         return b"".join(parts)

@@ -53,12 +53,12 @@ def started(folder, *options):
 def ended(process, number):
     """Send a signal; return the exit code and what was said on stderr."""
     process.send_signal(number)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     return process.returncode, err
 
 
 def post(url, **more):
-    return httpx2.post(f"{url}/v1/chat/completions", json=ASK, trust_env=False, timeout=20, **more)
+    return httpx2.post(f"{url}/v1/chat/completions", json=ASK, trust_env=False, timeout=120, **more)
 
 
 def refused(folder, *options):

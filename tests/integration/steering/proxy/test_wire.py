@@ -95,7 +95,7 @@ def test_headers_pass_but_those_of_one_connection():
 def test_an_upload_is_streamed():
     def parts():
         yield b"first"
-        assert rig.arrived.acquire(timeout=20)
+        assert rig.arrived.acquire(timeout=120)
         yield b"second"
 
     with Rig(answer({})) as rig:
