@@ -53,7 +53,7 @@ def test_a_client_that_hangs_up_in_its_request_gets_no_answer(path, caplog):
             client.sendall(
                 f"POST {path} HTTP/1.1\r\nHost: p\r\nContent-Length: 9\r\n\r\n{{".encode()
             )
-        assert httpx2.get(f"{rig.url}/v1/models", trust_env=False).json() == {}
+        assert httpx2.get(f"{rig.url}/v1/models", trust_env=False, timeout=120).json() == {}
     assert [asked.method for asked in rig.asked] == ["GET"]
     assert "unexpected" not in caplog.text
 
@@ -89,4 +89,4 @@ def test_a_whole_answer_that_breaks_off_is_an_error():
 def test_other_answers_that_break_off_have_no_end():
     headers = [("content-type", "application/octet-stream"), ("content-length", "9")]
     with Rig(breaking([b"1234"], headers)) as rig, pytest.raises(httpx2.RemoteProtocolError):
-        httpx2.get(f"{rig.url}/v1/files/f/content", trust_env=False)
+        httpx2.get(f"{rig.url}/v1/files/f/content", trust_env=False, timeout=120)

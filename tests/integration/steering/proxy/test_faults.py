@@ -96,7 +96,7 @@ def test_a_fault_of_its_own_is_an_error_without_what_was_asked(caplog):
 
     with Rig(answer({}), session_header=Unreadable("x")) as rig:
         got = post(rig)
-        assert httpx2.get(f"{rig.url}/v1/models", trust_env=False).json() == {}
+        assert httpx2.get(f"{rig.url}/v1/models", trust_env=False, timeout=120).json() == {}
     assert (got.status_code, got.json()["error"]["code"]) == (500, "proxy_error")
     assert "SECRET" not in caplog.text + got.text
 
@@ -113,7 +113,9 @@ def test_credentials_are_passed_on_and_never_logged(caplog, levels_restored):
     with Rig(answering(whole, stream, broken, answer({}))) as rig:
         for _ in range(3):
             post(rig, "/v1/chat/completions?key=SECRET-5", ask, headers=headers)
-        httpx2.get(f"{rig.url}/v1/models?key=SECRET-5", headers=headers, trust_env=False)
+        httpx2.get(
+            f"{rig.url}/v1/models?key=SECRET-5", headers=headers, trust_env=False, timeout=120
+        )
     for asked in rig.asked:
         assert b"key=SECRET-5" in asked.target
         assert asked.values("authorization") == ["Bearer SECRET-1"]
@@ -125,5 +127,5 @@ def test_credentials_are_passed_on_and_never_logged(caplog, levels_restored):
 def test_cookies_of_one_client_are_not_anothers():
     with Rig(answer({}, headers=[("set-cookie", "s=1; Path=/")])) as rig:
         for _ in range(2):
-            httpx2.get(f"{rig.url}/v1/models", trust_env=False)
+            httpx2.get(f"{rig.url}/v1/models", trust_env=False, timeout=120)
     assert rig.asked[1].values("cookie") == []

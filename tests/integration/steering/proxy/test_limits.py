@@ -22,8 +22,15 @@ def test_a_request_above_the_limit_is_refused(api, announced):
     content = body if announced else iter([body])
     headers = {"anthropic-version": "2023-06-01"} if api == "messages" else {}
     with Rig(answer({}), limits=SizeLimits(request=2000)) as rig:
-        got = httpx2.post(rig.url + PATHS[api], content=content, headers=headers, trust_env=False)
-        assert httpx2.post(f"{rig.url}/v1/files", content=body, trust_env=False).status_code == 200
+        got = httpx2.post(
+            rig.url + PATHS[api], content=content, headers=headers, trust_env=False, timeout=120
+        )
+        assert (
+            httpx2.post(
+                f"{rig.url}/v1/files", content=body, trust_env=False, timeout=120
+            ).status_code
+            == 200
+        )
     assert got.status_code == 413
     told = got.json()["error"]
     assert "--max-request-bytes" in told["message"]
@@ -44,7 +51,7 @@ def test_a_client_may_send_all_of_a_request_that_is_refused():
     """Its sentence would be lost if the connection ended while the client still writes."""
     with (
         Rig(answer({}), limits=SizeLimits(request=2000)) as rig,
-        httpx2.Client(trust_env=False) as client,
+        httpx2.Client(trust_env=False, timeout=120) as client,
     ):
         for _ in range(2):
             got = client.post(rig.url + PATHS["chat"], content=b"x" * 30_000_000)

@@ -99,7 +99,7 @@ def test_an_upload_is_streamed():
         yield b"second"
 
     with Rig(answer({})) as rig:
-        httpx2.post(f"{rig.url}/v1/files", content=parts(), trust_env=False)
+        httpx2.post(f"{rig.url}/v1/files", content=parts(), trust_env=False, timeout=120)
     assert rig.asked[0].body == b"firstsecond"
     assert rig.asked[0].values("transfer-encoding") == ["chunked"]
 
@@ -107,7 +107,7 @@ def test_an_upload_is_streamed():
 @pytest.mark.parametrize("status", [204, 304])
 def test_answers_without_a_body_pass(status):
     with Rig(answer(b"", status=status)) as rig:
-        got = httpx2.get(f"{rig.url}/v1/x", trust_env=False)
+        got = httpx2.get(f"{rig.url}/v1/x", trust_env=False, timeout=120)
         assert (got.status_code, got.content) == (status, b"")
         assert httpx2.head(f"{rig.url}/v1/x", trust_env=False).status_code == status
 
