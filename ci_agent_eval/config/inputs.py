@@ -1,4 +1,4 @@
-"""The inputs of the action, as GitHub's runner hands them over in the environment."""
+"""The action's inputs, read from the environment variables of GitHub's runner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Mode = Literal["run", "report", "publish"]
 
 @dataclass(frozen=True, slots=True)
 class ActionInput:
-    """An input that only the action has; the options of `OPTIONS` are inputs too."""
+    """An input of the action alone; the options of `OPTIONS` are inputs too."""
 
     name: str
     help: str
@@ -71,31 +71,31 @@ ACTION_INPUTS = (
 
 @dataclass(frozen=True, slots=True)
 class ActionInputs:
-    """What the workflow asked for. Lists come as lines or words, quoted as in a shell."""
+    """The action's parsed inputs. Lists are given as lines or words, quoted as in a shell."""
 
     mode: Mode = "run"
     install: tuple[tuple[str, ...], ...] = ()
-    """Commands that set the suite up, one a line, each split into words; no shell runs them."""
+    """Install commands, one per line, split into words; they run without a shell."""
     paths: tuple[str, ...] = ()
     pytest_args: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     junit: tuple[str, ...] = ()
     jobs_result: str = "success"
-    """Result of the upstream jobs of mode "report", as GitHub gives it."""
+    """Result of the upstream jobs of mode "report", as given by GitHub."""
     artifact: str = DEFAULT_ARTIFACT
-    """Name or glob of the artifacts that mode "publish" reads."""
+    """Name or glob of the artifacts for mode "publish"."""
     shard: str | None = None
-    """Part of the suite to run, such as `2/4`; None: all of it."""
+    """Shard to run, such as `2/4`; None: the whole suite."""
     config: str | None = None
     token: str = field(default="", repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
-    """Given options of the one table, by name."""
+    """Values of the options of `OPTIONS` that are set, by name."""
 
 
 def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
-    """Read `INPUT_*` (upper case, spaces as `_`, hyphens kept); an empty input is not given.
+    """Read `INPUT_*` (upper case, spaces as `_`, hyphens kept); an empty input is unset.
 
-    Raises InputError naming the input that is wrong.
+    Raises InputError with the name of a wrong input.
     """
     mode = _parse_mode(_get_input(environ, "mode") or "run")
     return ActionInputs(
@@ -121,28 +121,28 @@ def _get_input(environ: Mapping[str, str], name: str) -> str | None:
 def _parse_mode(text: str) -> Mode:
     for mode in get_args(Mode):
         if text == mode:
-            return mode  # type: ignore[no-any-return]  # an item of the Literal itself
+            return mode  # type: ignore[no-any-return]  # an item of the Literal
     raise InputError(f"input mode: {text!r} is no mode; use run, report or publish")
 
 
 def _parse_shard(environ: Mapping[str, str], mode: Mode) -> str | None:
-    given = _get_input(environ, "shard")
-    if given is not None and mode != "run":
+    shard = _get_input(environ, "shard")
+    if shard is not None and mode != "run":
         raise InputError(
             f"input shard: only mode run takes a part of the suite, this is mode {mode}; "
             "leave shard out, and name the folders of all shards as results"
         )
-    return normalize_shard(given, "input shard")
+    return normalize_shard(shard, "input shard")
 
 
 def _parse_jobs_result(environ: Mapping[str, str], mode: Mode) -> str:
-    given = _get_input(environ, "jobs-result")
-    if given is not None and mode != "report":
+    result = _get_input(environ, "jobs-result")
+    if result is not None and mode != "report":
         raise InputError(
             f"input jobs-result: it is about the results of mode report, this is mode {mode}; "
             "leave it out"
         )
-    return given or "success"
+    return result or "success"
 
 
 def _split_input(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def _split_commands(environ: Mapping[str, str], name: str) -> tuple[tuple[str, .
 
 
 def _split_words(name: str, text: str) -> tuple[str, ...]:
-    """Split as a shell would, and never let a shell see it; `#` starts a comment."""
+    """Split like a shell, without running one; `#` starts a comment."""
     try:
         return tuple(shlex.split(text, comments=True))
     except ValueError as error:

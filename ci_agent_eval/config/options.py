@@ -1,7 +1,7 @@
-"""The one table of options: configuration key, environment variable, flag and action input.
+"""Table of all options: configuration key, environment variable, flag and action input.
 
-Each option is written once. `key` is its place in the configuration file, its
-environment variable is `AGENT_EVAL_<NAME>`, its flag and its action input `<name>`.
+`key` is the place in the configuration file; the environment variable is
+`AGENT_EVAL_<NAME>`, the flag `--<name>` and the action input `<name>`.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from dataclasses import dataclass
 from typing import Literal
 
 DEFAULT_ARTIFACT = "agent-eval-report"
-"""Name under which the workflows of our documents upload a report folder."""
+"""Artifact name of the report folder in the documented workflows."""
 
 OptionKind = Literal["text", "flag", "number", "count", "choice"]
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting that flags, environment, file and action inputs all can give."""
+    """A setting that can be given as flag, variable, file key and action input."""
 
     name: str
-    """The flag and action input, in kebab case."""
+    """Name of the flag and the action input, in kebab case."""
     key: tuple[str, ...]
-    """Its place in the configuration file."""
+    """Path in the configuration file."""
     kind: OptionKind
     help: str
     choices: tuple[str, ...] = ()
 
     @property
     def variable(self) -> str:
-        """Its environment variable."""
+        """Name of the environment variable."""
         return "AGENT_EVAL_" + self.name.upper().replace("-", "_")
 
 

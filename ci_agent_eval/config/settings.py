@@ -1,4 +1,4 @@
-"""Settings: flags over environment over configuration file, checked as a whole."""
+"""Settings: flags over environment over configuration file, validated together."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ from ci_agent_eval.gate import GatePolicy
 CONFIG_NAME = "agent-eval.toml"
 ACKNOWLEDGED_NAME = "agent-eval-acknowledged.toml"
 MAX_WAIVER_DAYS = 180
-"""How far ahead the last day of a quarantine or an acknowledgement may be."""
+"""Longest time until a quarantine or an acknowledgement expires."""
 
 PYPROJECT_TABLE = "tool.ci_agent_eval"
 
 OTHER_VARIABLES = ("AGENT_EVAL_PYTHON", "AGENT_EVAL_DEBUG", "AGENT_EVAL_JUNIT_CORPUS")
-"""Variables of this program that are no options: the suite's interpreter, tracebacks, our tests."""
+"""Variables of this program that are not options: interpreter, tracebacks, our own tests."""
 
 
 def split_words(value: Any) -> Any:
-    """Take apart what a variable or input names in one text; leave anything else as it is."""
+    """Split a text at whitespace and commas; return other values unchanged."""
     return tuple(re.split(r"[\s,]+", value.strip(" ,"))) if isinstance(value, str) else value
 
 
 class GateSettings(KnownKeysModel):
-    """`[gate]`: what a run must show."""
+    """`[gate]`: requirements of a passing run."""
 
     min_pass_rate: Rate = 1.0
     max_error_rate: Rate = 0.0
@@ -68,7 +68,7 @@ Condition = Literal["model", "tools", "prices", "judge"]
 
 
 class CompareSettings(KnownKeysModel):
-    """`[compare]`: what a run is held against, and what follows from it."""
+    """`[compare]`: the baseline, the significance of drops, and their effect."""
 
     baseline: str | None = Field(default=None, min_length=1)
     runs: int = Field(default=10, ge=1, le=1000)
@@ -87,12 +87,12 @@ class CompareSettings(KnownKeysModel):
 
     @property
     def policy(self) -> ComparePolicy:
-        """When a drop is called one."""
+        """The rules for calling a drop a regression."""
         return ComparePolicy(self.level, self.min_drop, across=frozenset(self.across))
 
 
 class PublishSettings(KnownKeysModel):
-    """`[publish]`: what is sent to GitHub."""
+    """`[publish]`: comment, check run and annotations on GitHub."""
 
     comment: Literal["update", "on-failure", "on-change", "off"] = "update"
     comment_author: str | None = None
@@ -102,18 +102,16 @@ class PublishSettings(KnownKeysModel):
 
 
 class Settings(KnownKeysModel):
-    """Everything that can be configured, from every source at once."""
+    """All settings from all sources."""
 
     suite: str = Field(default="default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,127}$")
-    """A matrix over models names suites after them, such as `anthropic/claude-x`."""
+    """Matrices over models name suites after the model, such as `anthropic/claude-x`."""
     report_dir: str = Field(default="agent-eval-report", min_length=1)
-    formats: tuple[ReportFormat, ...] = Field(
-        default=(), description="written beside our own files"
-    )
-    paths: tuple[str, ...] = Field(default=(), description="what `run` gives pytest")
+    formats: tuple[ReportFormat, ...] = Field(default=(), description="additional report formats")
+    paths: tuple[str, ...] = Field(default=(), description="pytest paths of `run`")
     pytest_args: tuple[str, ...] = ()
-    results: tuple[str, ...] = Field(default=(), description="what `report` reads as episodes")
-    junit: tuple[str, ...] = Field(default=(), description="what `report` reads as JUnit XML")
+    results: tuple[str, ...] = Field(default=(), description="episode files of `report`")
+    junit: tuple[str, ...] = Field(default=(), description="JUnit XML files of `report`")
     gate: GateSettings = Field(default_factory=GateSettings)
     budgets: SuiteBudgets = Field(default_factory=SuiteBudgets)
     compare: CompareSettings = Field(default_factory=CompareSettings)
@@ -143,8 +141,8 @@ class Settings(KnownKeysModel):
         )
 
     def for_shard(self) -> Settings:
-        """Return the settings of a shard, without what is required of the suite as a whole."""
-        # A share of the suite's errors that is allowed says nothing of the errors of a part.
+        """Return the settings of a shard, without requirements of the whole suite."""
+        # The suite's accepted error rate does not apply to the errors of one shard.
         errors = 1.0 if self.gate.max_error_rate else 0.0
         unset = {"eval_min_pass_rate": None, "eval_min_score": None, "max_error_rate": errors}
         gate = self.gate.model_copy(update=unset)
@@ -152,7 +150,7 @@ class Settings(KnownKeysModel):
 
     @property
     def check_name(self) -> str:
-        """The check run's name; a suite of its own name has a check run of its own."""
+        """The check run's name; a named suite has a separate check run."""
         name = self.publish.check_name
         return name if self.suite == "default" else f"{name} ({self.suite})"
 
@@ -164,7 +162,7 @@ def load_settings(
     flags: Mapping[str, object],
     config: Path | None = None,
 ) -> Settings:
-    """Put settings together: `flags` (by option name) over `environ` over the file.
+    """Merge the settings: `flags` (by option name) over `environ` over the file.
 
     The file is `config`, else `agent-eval.toml` in `root`, else the table
     `[tool.ci_agent_eval]` of `pyproject.toml` there. Raises InputError with the place.
@@ -188,7 +186,7 @@ def load_settings(
 
 
 def has_settings_file(root: Path, config: Path | None = None) -> bool:
-    """Say whether `load_settings` finds a file with our settings. Raises InputError as it does."""
+    """Say whether `load_settings` finds a file with settings. Raises InputError as it does."""
     path, _, table = _load_file(root, config)
     return bool(table) or path not in {"", "pyproject.toml"}
 
@@ -196,10 +194,10 @@ def has_settings_file(root: Path, config: Path | None = None) -> bool:
 def load_waivers(
     root: Path, settings: Settings, today: dt.date, config: Path | None = None
 ) -> ReportWaivers:
-    """Return what was agreed, in the settings and in files, as it stands `today`, in UTC.
+    """Return the waivers of the settings and of separate files, evaluated for `today` in UTC.
 
-    `root` and `config` are those that the settings were loaded with. Raises InputError with
-    the place, also where an agreement would hold for longer than one may.
+    `root` and `config` must be those of `load_settings`. Raises InputError with the place, also
+    for a waiver that expires too late.
     """
     path, text, _ = _load_file(root, config)
     _refuse_long_terms("quarantine", settings.quarantine, today, path, text)
@@ -209,7 +207,7 @@ def load_waivers(
 
 
 def load_quarantine(root: Path, name: str | None, today: dt.date) -> tuple[QuarantineEntry, ...]:
-    """Read the file of scenarios in quarantine, `name` relative to `root`; None: there is none.
+    """Read the quarantine file `name`, relative to `root`; empty if it is None.
 
     Raises InputError with the place.
     """
@@ -225,9 +223,9 @@ def load_quarantine(root: Path, name: str | None, today: dt.date) -> tuple[Quara
 
 
 def load_acknowledged(root: Path, name: str, today: dt.date) -> tuple[AcknowledgedEntry, ...]:
-    """Read the file of accepted regressions, `name` relative to `root`.
+    """Read the file of acknowledged regressions `name`, relative to `root`.
 
-    Only the one of the default name need not be there. Raises InputError with the place.
+    Only the default file may be missing. Raises InputError with the place.
     """
     if name == ACKNOWLEDGED_NAME and not (root / name).exists():
         return ()
@@ -241,7 +239,7 @@ def load_acknowledged(root: Path, name: str, today: dt.date) -> tuple[Acknowledg
 
 
 def load_manifest(root: Path, settings: Settings) -> ScenarioManifest | None:
-    """Read the scenario manifest; None: there is none, and none is named.
+    """Read the scenario manifest; None if none is configured and the default file is missing.
 
     Raises InputError with the place.
     """
@@ -253,7 +251,7 @@ def load_manifest(root: Path, settings: Settings) -> ScenarioManifest | None:
 
 
 def load_manifest_or_empty(root: Path, settings: Settings) -> ScenarioManifest:
-    """Read the scenario manifest; empty where it is not there yet. Raises as `load_manifest`."""
+    """Read the scenario manifest; empty if it is missing. Raises as `load_manifest`."""
     if not (root / settings.scenario_manifest).exists():
         return ScenarioManifest(settings.scenario_manifest)
     return load_manifest(root, settings) or ScenarioManifest(settings.scenario_manifest)
@@ -262,7 +260,7 @@ def load_manifest_or_empty(root: Path, settings: Settings) -> ScenarioManifest:
 def _refuse_long_terms(
     key: str, entries: Sequence[Waiver], today: dt.date, path: str, text: str
 ) -> None:
-    """Raise InputError for an agreement that nobody would look at again in time."""
+    """Raise InputError for a waiver that expires too late."""
     for number, entry in enumerate(entries):
         if (entry.until - today).days > MAX_WAIVER_DAYS:
             location = (key, str(number), "until")
@@ -329,7 +327,7 @@ def _parse_toml(name: str, text: str) -> dict[str, Any]:
 
 
 def _convert_number(option: Option, given: object, origin: str) -> object:
-    """Turn the text of a number into one; all other texts are read as the file's would be."""
+    """Convert the text of a numeric option; other values are validated like the file's."""
     if option.kind not in _NUMBERS or not isinstance(given, str):
         return given
     read, called = _NUMBERS[option.kind]
@@ -346,7 +344,7 @@ _NUMBERS: dict[OptionKind, tuple[Callable[[str], float], str]] = {
 
 
 def _set_nested(values: dict[str, Any], key: tuple[str, ...], given: object) -> None:
-    """Set a nested key, copying the tables on the way."""
+    """Set a nested key; copies the tables on its path."""
     *tables, last = key
     for name in tables:
         inner = values.get(name)
@@ -358,7 +356,7 @@ def _set_nested(values: dict[str, Any], key: tuple[str, ...], given: object) -> 
 def _describe_first_error(
     error: ValidationError, path: str, text: str, origins: Mapping[tuple[str, ...], str]
 ) -> str:
-    """Say of the first problem where it stands, what it is, and what was given."""
+    """Describe the first error: its place, the problem, and the given value."""
     first = error.errors(include_url=False)[0]
     location = tuple(str(part) for part in first["loc"])
     message = get_plain_message(first)

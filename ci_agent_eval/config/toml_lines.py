@@ -1,4 +1,4 @@
-"""Where in a TOML text a key stands, good enough to point a person at it. Pure."""
+"""Approximate line numbers of keys in a TOML text, for error messages. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _HEADER = re.compile(r"\s*\[")
 
 
 def find_line(text: str, location: Sequence[str], unknown: str | None = None) -> int | None:
-    """Find the 1-based line of a key that is wrong, or of the table that lacks it.
+    """Return the 1-based line of a wrong key, or of the table that lacks it.
 
-    `location` is the path of keys, with the position in a list as a number; `unknown` is a key
-    below it that is not known.
+    `location` is the path of keys, with list positions as numbers; `unknown` is an unknown key
+    below it.
     """
     lines = list(enumerate(text.splitlines(), start=1))
     names = ([] if unknown is None else [unknown]) + list(reversed(location))
@@ -32,7 +32,7 @@ def _is_key_line(name: str, line: str) -> bool:
 def _find_entry(
     lines: Sequence[tuple[int, str]], location: Sequence[str]
 ) -> Sequence[tuple[int, str]] | None:
-    """Return the lines of the entry that the location is in, if it is one of `[[…]]`."""
+    """Return the lines of the `[[…]]` entry that contains the location; None if there is none."""
     if len(location) < 2 or not location[1].isdecimal():
         return None
     heads = [at for at, (_, line) in enumerate(lines) if _is_entry_header(location[0], line)]

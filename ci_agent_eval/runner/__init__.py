@@ -1,4 +1,4 @@
-"""Running a suite: pytest in a supervised subprocess, in the suite's own interpreter."""
+"""Run a suite: pytest in a supervised subprocess, in the suite's own interpreter."""
 
 from ci_agent_eval.runner.progress import RunProgress
 from ci_agent_eval.runner.suite import (

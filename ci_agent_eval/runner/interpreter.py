@@ -1,4 +1,4 @@
-"""The suite's interpreter: what it has installed, and how our plugin gets into it."""
+"""The suite's interpreter: its installed packages, and access to our plugin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIN_PYTEST = 8
 MIN_PYDANTIC = 2
 PROBE_SECONDS = 60.0
 
-# Runs in the suite's interpreter, whatever its version: no syntax newer than its oldest.
+# Runs in the suite's interpreter of any version: uses only old syntax.
 _PROBE = f"""
 import json, sys
 sys.path[:] = [entry for entry in sys.path if entry]
@@ -39,7 +39,7 @@ print(json.dumps({{"python": list(sys.version_info[:2]), "packages": found}}))
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python and the versions of what matters here that it has installed."""
+    """A Python interpreter with its version and the versions of the packages we need."""
 
     python: str
     version: tuple[int, int]
@@ -47,11 +47,11 @@ class Interpreter:
 
     @property
     def has_plugin(self) -> bool:
-        """Whether the plugin is installed, so that pytest finds it by its entry point."""
+        """Whether the plugin is installed, so that pytest loads it through its entry point."""
         return self.packages["ci-agent-eval"] is not None
 
     def require_suite_support(self) -> None:
-        """Raise InputError, saying what to install, where a suite cannot run."""
+        """Raise InputError with the package to install if it cannot run a suite."""
         if self.version < MIN_PYTHON:
             raise InputError(
                 f"{self.python} is Python {'.'.join(map(str, self.version))}; "
@@ -76,9 +76,9 @@ class Interpreter:
 
 
 def inspect_interpreter(python: str, environ: Mapping[str, str]) -> Interpreter:
-    """Ask an interpreter what it has; our own is not started for it.
+    """Return an interpreter's versions; starts a process unless it is our own interpreter.
 
-    Raises InputError where it cannot be started.
+    Raises InputError if it cannot be started.
     """
     if Path(python) == Path(sys.executable):
         packages = {name: _find_version(name) for name in PACKAGES}
@@ -118,13 +118,13 @@ def provide_plugin(interpreter: Interpreter) -> Iterator[tuple[str, Path | None]
     """Yield the plugin's name for `-p`, and the folder it needs on PYTHONPATH, if any.
 
     An installed plugin is named by its entry point, so that pytest does not load it twice.
-    Otherwise a folder is lent that holds this package and nothing else: the rest of what
-    the reporter has installed must not reach the suite.
+    Otherwise a temporary folder holds only this package, so that the reporter's other packages
+    do not affect the suite.
     """
     if interpreter.has_plugin:
         yield "ci_agent_eval", None
         return
-    with tempfile.TemporaryDirectory(prefix="agent-eval-") as lent:
+    with tempfile.TemporaryDirectory(prefix="agent-eval-") as folder:
         package = Path(ci_agent_eval.__file__).parent
-        (Path(lent) / package.name).symlink_to(package, target_is_directory=True)
-        yield "ci_agent_eval.pytest_plugin", Path(lent)
+        (Path(folder) / package.name).symlink_to(package, target_is_directory=True)
+        yield "ci_agent_eval.pytest_plugin", Path(folder)

@@ -1,4 +1,4 @@
-"""One child process in a group of its own: its lines, its signals, its end."""
+"""A child process in its own process group: output lines, signals and exit."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from types import FrameType
 from typing import IO
 
 DRAIN_SECONDS = 2.0
-"""How long the output of a child that has ended is waited for: a process it left may hold it."""
+"""Time to wait for the output of an exited child, whose descendants may hold it open."""
 
 MAX_LINE = 16 * 1024 * 1024
-"""Characters; a longer line is handed on in parts."""
+"""Characters; longer lines are split."""
 
 QUEUED_LINES = 10_000
-"""Lines that may wait; then the child waits for the reader."""
+"""Maximum number of unread lines; then the child blocks."""
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(slots=True)
 class Child:
-    """A running child and what happened to it."""
+    """A running child process and the signals sent to it."""
 
     process: subprocess.Popen[str]
     grace_s: float
@@ -41,7 +41,7 @@ class Child:
     _events: queue.Queue[str | None] = field(default_factory=lambda: queue.Queue(QUEUED_LINES))
 
     def interrupt(self, number: int) -> None:
-        """Pass a signal on to the child's group; a second one kills it."""
+        """Send a signal to the child's process group; a second one kills it."""
         if self.interrupted_by is not None:
             self.kill()
             return
@@ -50,18 +50,18 @@ class Child:
         self._signal(number)
 
     def kill(self) -> None:
-        """End the whole group at once."""
+        """Kill the whole process group immediately."""
         self.killed = True
         self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Leave neither child nor open pipe behind, whatever went wrong here."""
+        """Kill the child if it still runs, and close its pipe."""
         if self.process.poll() is None:
             self.kill()
             self.process.wait()
         until = self.clock() + DRAIN_SECONDS
         while self._pump is not None and self._pump.is_alive() and self.clock() < until:
-            # The pump may be waiting for room for a line that nobody wants any more.
+            # The pump may block on the full queue, whose lines are not needed any more.
             with suppress(queue.Empty):
                 self._events.get(timeout=0.02)
         if self.process.stdout is not None and (self._pump is None or not self._pump.is_alive()):
@@ -72,8 +72,8 @@ class Child:
             os.killpg(self.process.pid, number)
 
     def lines(self, interval_s: float) -> Iterator[str | None]:
-        """Yield the child's lines until it has ended; None whenever `interval_s` went by."""
-        assert self.process.stdout is not None  # noqa: S101 - `start` opens it
+        """Yield the child's lines until it has ended, and None after each silent `interval_s`."""
+        assert self.process.stdout is not None  # noqa: S101 - `start_child` opens it
         self._pump = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
         self._pump.start()
         ended_at: float | None = None
@@ -94,10 +94,9 @@ class Child:
         self._wait()
 
     def _is_draining(self, since_end_s: float) -> bool:
-        """Say whether the output of an ended child is still worth waiting for.
+        """Say whether to wait longer for the output of an exited child.
 
-        What the child left behind in its group is killed after a while; what has left the
-        group as well is not waited for.
+        Remaining processes of its group are killed after a while; others are not waited for.
         """
         if since_end_s > DRAIN_SECONDS:
             self._signal(signal.SIGKILL)
@@ -109,7 +108,7 @@ class Child:
         self._events.put(None)
 
     def _wait(self) -> None:
-        """Wait for the end of a child that has closed its output, still minding the deadline."""
+        """Wait for the exit of a child that has closed its output, up to the deadline."""
         while True:
             left = None if self._deadline is None else max(self._deadline - self.clock(), 0.0)
             try:
@@ -123,7 +122,7 @@ class Child:
 def start_child(
     arguments: Sequence[str], environ: Mapping[str, str], cwd: Path | None, grace_s: float
 ) -> Child:
-    """Start a child in a process group of its own, without input."""
+    """Start a child without input in a new process group."""
     process = subprocess.Popen(
         arguments,
         env=environ,
@@ -140,31 +139,31 @@ def start_child(
 
 @contextmanager
 def forward_signals() -> Iterator[Callable[[Child], None]]:
-    """Hand SIGINT and SIGTERM to the child given to the yielded function.
+    """Forward SIGINT and SIGTERM to the child passed to the yielded function.
 
-    A signal that comes before the child is there reaches it as soon as it is. Outside the
-    main thread Python allows no handlers, and nothing is forwarded.
+    Earlier signals are forwarded when the child is passed. Outside the main thread, where Python
+    allows no handlers, nothing is forwarded.
     """
     children: list[Child] = []
-    waiting: list[int] = []
+    pending: list[int] = []
 
     def forward(number: int, _frame: FrameType | None) -> None:
         if children:
             children[0].interrupt(number)
         else:
-            waiting.append(number)
+            pending.append(number)
 
-    def adopt(child: Child) -> None:
+    def attach(child: Child) -> None:
         children.append(child)
-        for number in waiting:
+        for number in pending:
             child.interrupt(number)
 
     if threading.current_thread() is not threading.main_thread():
-        yield adopt
+        yield attach
         return
     before = {number: signal.signal(number, forward) for number in _FORWARDED}
     try:
-        yield adopt
+        yield attach
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

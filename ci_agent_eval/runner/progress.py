@@ -1,4 +1,4 @@
-"""How far a run is: counted from the journals while they grow."""
+"""Progress of a run, counted from its growing journals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ci_agent_eval.storage.regular_file import open_regular
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """What has ended so far."""
+    """Counts of the episodes that have ended."""
 
     finished: int = 0
     selected: int | None = None
@@ -26,7 +26,7 @@ class RunProgress:
 
 @dataclass(slots=True)
 class JournalTail:
-    """Reads what is new in the journals of a report directory each time it is asked."""
+    """Reads the new lines of a report folder's journals on each call."""
 
     report_dir: Path
     _offsets: dict[Path, int] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class JournalTail:
     _selected: int | None = None
 
     def progress(self) -> RunProgress:
-        """Return how far the run is now."""
+        """Read new lines and return the current progress."""
         for journal in sorted((self.report_dir / JOURNAL_DIR).glob("*.jsonl")):
             self._read(journal)
         episodes = self._ended.values()
@@ -48,13 +48,13 @@ class JournalTail:
         )
 
     def _read(self, journal: Path) -> None:
-        """Read the whole lines that were not there before; the rest is not written yet."""
+        """Read the new complete lines of a journal."""
         try:
             with open_regular(journal) as file:
                 file.seek(self._offsets.get(journal, 0))
                 new, newline, _ = file.read().rpartition(b"\n")
         except OSError:
-            return  # the loader names it when the run is over
+            return  # the loader reports it after the run
         self._offsets[journal] = self._offsets.get(journal, 0) + len(new) + len(newline)
         for raw in new.splitlines():
             self._count(raw)
@@ -63,7 +63,7 @@ class JournalTail:
         try:
             line = JournalLine.model_validate_json(raw)
         except ValueError:
-            return  # the loader names it when the run is over
+            return  # the loader reports it after the run
         if line.event == "ended":
             self._ended[line.episode.key] = build_episode_record(line.episode)
 
@@ -78,5 +78,5 @@ class JournalTail:
 
 
 def _sum_cost(episode: EpisodeRecord) -> float:
-    beside = [used.cost_usd for used in (episode.judge, episode.simulated_user) if used]
-    return math.fsum(cost for cost in (episode.cost_usd, *beside) if cost is not None)
+    others = [used.cost_usd for used in (episode.judge, episode.simulated_user) if used]
+    return math.fsum(cost for cost in (episode.cost_usd, *others) if cost is not None)

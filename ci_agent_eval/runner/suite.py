@@ -1,7 +1,7 @@
-"""Running a suite from its command to its files.
+"""Run a suite: from the pytest command to the result files.
 
-The suite never sees the reporter's token. What it prints reaches the caller line by line
-without secrets, and secrets are taken out of the JUnit file that pytest itself writes.
+The suite never sees the reporter's token. Its output is passed on by line with secrets
+redacted, as is the JUnit file that pytest writes.
 """
 
 from __future__ import annotations
@@ -43,11 +43,10 @@ _REPORTER_VARIABLES = frozenset(
         "GITHUB_STATE",
     }
 )
-"""Variables that let their bearer write to the repository, or speak for the reporter to
-GitHub's runner."""
+"""Variables that grant write access to the repository or control GitHub's runner."""
 
 _INPUT = "INPUT_"
-"""Beginning of the variables that hold an action's inputs, the token among them."""
+"""Prefix of the variables with an action's inputs, including the token."""
 
 _LISTING_OPTIONS = frozenset(
     {
@@ -57,20 +56,20 @@ _LISTING_OPTIONS = frozenset(
 )
 
 _MISUSED = 4
-"""pytest's exit status for arguments and paths that it cannot use (its `ExitCode`)."""
+"""pytest's exit status for unusable arguments and paths (`ExitCode.USAGE_ERROR`)."""
 _USAGE_ERROR = re.compile(
     r"(?:\x1b\[[0-9;]*m)*(?:ERROR: (?!usage: )|[^:]+: error: )(?P<sentence>[^\x1b\n]+)"
 )
-"""How pytest says which of them, with colours where they are forced."""
+"""pytest's message about them, with colors if they are forced."""
 _LAST_LINES = 50
 
 PROGRESS_SECONDS = 0.5
 GRACE_SECONDS = 10.0
-"""What an interrupted suite has for its teardown; GitHub's runner itself gives 7.5 s."""
+"""Time for an interrupted suite's teardown; GitHub's runner itself allows 7.5 s."""
 
 
 def filter_suite_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a suite, or a command that sets it up, gets to see."""
+    """Return the environment of a suite or its install commands: no reporter's variables."""
     return {
         name: value
         for name, value in environ.items()
@@ -80,28 +79,28 @@ def filter_suite_environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class SuiteCommand:
-    """Which suite to run, with what, and where its files go."""
+    """A suite to run: paths, arguments, interpreter, and report folder."""
 
     report_dir: Path
     paths: Sequence[str] = ()
-    """Of this one run; none: those of the suite."""
+    """Paths of this run; empty: those of the suite."""
     pytest_args: Sequence[str] = ()
-    """Of this one run, besides those of the suite."""
+    """Arguments of this run, in addition to those of the suite."""
     suite_paths: Sequence[str] = ()
     """Paths that define the suite."""
     suite_args: Sequence[str] = ()
-    """Arguments that define the suite, so that none of them restricts the run."""
+    """Arguments that define the suite; they do not restrict the run."""
     python: str = sys.executable
     shard: str | None = None
-    """Part of the suite to run, such as `2/4`; None: all of it."""
+    """Shard to run, such as `2/4`; None: the whole suite."""
     suite: str | None = None
     commit: str | None = None
-    """The commit that the results are about, a pull request's head; kept in `session.json`."""
+    """The tested commit, a pull request's head; recorded in `session.json`."""
     budgets: SuiteBudgets = field(default_factory=SuiteBudgets)
-    """The run is stopped at those that are hard."""
+    """The run stops at the hard ones."""
     cwd: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Variables set for the suite on top of the inherited ones."""
+    """Variables set for the suite in addition to the inherited ones."""
 
     @property
     def all_args(self) -> Sequence[str]:
@@ -111,19 +110,19 @@ class SuiteCommand:
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
-    """How a run ended."""
+    """The result of running a suite's process."""
 
     exit_status: int
-    """pytest's, or 128 and the number of the signal that ended it."""
+    """pytest's exit status, or 128 + the number of the signal that ended it."""
     interrupted_by: signal.Signals | None = None
-    """The signal that reached this program and was passed on."""
+    """The signal that this program received and forwarded."""
     killed_by: signal.Signals | None = None
     """The signal that ended the suite's process."""
     progress: RunProgress = field(default_factory=RunProgress)
     usage_error: str | None = None
-    """What pytest said of an argument or path that it could not use."""
+    """pytest's message about an unusable argument or path."""
     only: str | None = None
-    """The argument for which pytest ran nothing, such as `--collect-only`."""
+    """The argument for which pytest ran no test, such as `--collect-only`."""
 
 
 def run_suite(
@@ -134,11 +133,11 @@ def run_suite(
     on_progress: Callable[[RunProgress], None] | None = None,
     grace_s: float = GRACE_SECONDS,
 ) -> SuiteRun:
-    """Run the suite and return how it ended; both callbacks run on the caller's thread.
+    """Run the suite and return its result; both callbacks run on the caller's thread.
 
-    `emit` gets every line the suite prints, without secrets. `on_progress` gets a value
-    when it has changed, about twice a second. Raises InputError where the interpreter
-    cannot run the suite, or the report directory holds files of others under our names.
+    `emit` gets every output line, with secrets redacted. `on_progress` gets each changed value,
+    about twice a second. Raises InputError if the interpreter cannot run the suite, or the report
+    folder contains foreign files with our names.
     """
     environ = {**environ, **command.environ}
     redactor = Redactor.from_environ(environ)
@@ -151,7 +150,7 @@ def run_suite(
         emit(line)
 
     version = suite.interpreter.get_version("pytest")
-    with suite.started(
+    with suite.start_pytest(
         lambda plugin: build_suite_command(command, plugin, version), grace_s
     ) as child:
         progress = _watch_child(
@@ -168,7 +167,7 @@ def run_suite(
 
 
 def _find_usage_error(lines: Iterable[str]) -> str | None:
-    """Return pytest's own sentence; None where something else ended it, such as a conftest.py."""
+    """Return pytest's usage error; None if something else ended it, such as a conftest.py."""
     found = [match["sentence"].strip() for match in map(_USAGE_ERROR.match, lines) if match]
     return "; ".join(found) or None
 
@@ -180,17 +179,17 @@ def list_scenarios(
     emit: Callable[[str], None],
     grace_s: float = GRACE_SECONDS,
 ) -> ScenarioListing:
-    """Collect the suite and return its scenarios; no test of it runs.
+    """Collect the suite without running a test, and return its scenarios.
 
-    `emit` gets what the suite prints where it cannot be collected. Raises InputError then, and
-    where the interpreter cannot run the suite.
+    Raises InputError if it cannot be collected, after passing its output to `emit`, or if the
+    interpreter cannot run the suite.
     """
     environ = {**environ, **command.environ}
     redactor = Redactor.from_environ(environ)
     suite = _Suite.of(command, environ)
     with TemporaryDirectory(prefix="agent-eval-") as folder:
         file = Path(folder) / "scenarios.json"
-        with suite.started(
+        with suite.start_pytest(
             lambda plugin: _build_listing_command(command, plugin, file), grace_s
         ) as run:
             lines = list(redactor.lines(filter(None, run.lines(PROGRESS_SECONDS))))
@@ -213,13 +212,13 @@ _COLLECTED = (0, 5)
 def _read_listing(file: Path) -> ScenarioListing | None:
     try:
         return ScenarioListing.model_validate_json(file.read_bytes())
-    except (OSError, ValueError):  # pydantic's errors are such
+    except (OSError, ValueError):  # includes pydantic's ValidationError
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Suite:
-    """The interpreter of a suite, and the environment it sees."""
+    """A suite's interpreter and environment."""
 
     interpreter: Interpreter
     environ: Mapping[str, str]
@@ -227,41 +226,42 @@ class _Suite:
 
     @classmethod
     def of(cls, command: SuiteCommand, environ: Mapping[str, str]) -> _Suite:
-        """Ask the interpreter; raises InputError where it cannot run the suite."""
+        """Inspect the interpreter; raises InputError if it cannot run the suite."""
         for_suite = filter_suite_environ(environ)
         interpreter = inspect_interpreter(command.python, for_suite)
         interpreter.require_suite_support()
         return cls(interpreter, for_suite, command.cwd)
 
     @contextmanager
-    def started(self, arguments: Callable[[str], list[str]], grace_s: float) -> Iterator[Child]:
-        """Start pytest, and stop it at the end if need be; `arguments` takes the plugin's name."""
+    def start_pytest(
+        self, arguments: Callable[[str], list[str]], grace_s: float
+    ) -> Iterator[Child]:
+        """Start pytest, and stop it on exit; `arguments` takes the plugin's name."""
         with ExitStack() as stack:
-            adopt = stack.enter_context(forward_signals())
-            plugin, lent = stack.enter_context(provide_plugin(self.interpreter))
+            attach = stack.enter_context(forward_signals())
+            plugin, folder = stack.enter_context(provide_plugin(self.interpreter))
             child = start_child(
-                arguments(plugin), _extend_pythonpath(self.environ, lent), self.cwd, grace_s
+                arguments(plugin), _extend_pythonpath(self.environ, folder), self.cwd, grace_s
             )
             stack.callback(child.stop)
-            adopt(child)
+            attach(child)
             yield child
 
 
 def build_suite_command(
     command: SuiteCommand, plugin: str, pytest_version: tuple[int, ...]
 ) -> list[str]:
-    """Return the argument list; paths stand last, behind `--`, so that none is an option.
+    """Return the command line; paths come last, after `--`, so that none is read as an option.
 
-    Evaluations below the paths run, too: the plugin that is named, and lent where the suite
-    has none, knows the option for it.
-    Ours stand behind the user's: of an option that is given twice the last one counts. Where
-    the user stops the run at a budget of his own, that is the one.
+    `--eval` also runs the evaluations below the paths; the plugin named by `-p` defines it.
+    Our options follow the user's, because pytest uses the last value of a repeated option. Budget
+    options precede them, so that a user's own budget wins.
     """
     report_dir = command.report_dir.absolute()
     ours = ["--episode-watched", f"--episode-report-dir={report_dir}"]
     ours += [f"--override-ini={setting}" for setting in _select_assertion_settings(pytest_version)]
     if find_listing_option(command.all_args) is None:
-        # pytest would write the file all the same, of a run that was none.
+        # Without a run, pytest would write an empty JUnit file.
         ours.append(f"--junit-xml={report_dir / JUNIT_NAME}")
     if command.shard is not None:
         ours.append(f"--shard={command.shard}")
@@ -270,32 +270,32 @@ def build_suite_command(
     if command.commit is not None:
         ours.append(f"--episode-commit={command.commit}")
     return _build_pytest_command(
-        command, plugin, before=_budget_options(command.budgets), behind=ours
+        command, plugin, before=_budget_options(command.budgets), after=ours
     )
 
 
 def _build_listing_command(command: SuiteCommand, plugin: str, listing: Path) -> list[str]:
     ours = ("--collect-only", "-q", f"--episode-list={listing}")
-    return _build_pytest_command(command, plugin, before=(), behind=ours)
+    return _build_pytest_command(command, plugin, before=(), after=ours)
 
 
 def _build_pytest_command(
-    command: SuiteCommand, plugin: str, *, before: Iterable[str], behind: Iterable[str]
+    command: SuiteCommand, plugin: str, *, before: Iterable[str], after: Iterable[str]
 ) -> list[str]:
-    """Return pytest's arguments, with ours before and behind the options of the user."""
+    """Return pytest's command line, with our options before and after the user's."""
     suite_options, suite_paths = _split_paths(command.suite_args)
     options, paths = _split_paths(command.pytest_args)
-    asked = [*paths, *command.paths]
-    told = f"--episode-asked={json.dumps([*options, '--', *asked])}"
+    requested = [*paths, *command.paths]
+    request = f"--episode-asked={json.dumps([*options, '--', *requested])}"
     program = (command.python, "-u", "-m", "pytest", "-p", plugin)
     named = [*suite_paths, *paths, *(command.paths or command.suite_paths)]
-    return [*program, *before, *suite_options, *options, "--eval", *behind, told, "--", *named]
+    return [*program, *before, *suite_options, *options, "--eval", *after, request, "--", *named]
 
 
 def _select_assertion_settings(pytest_version: tuple[int, ...]) -> Sequence[str]:
-    """Return the settings with which pytest explains a failed assertion alike everywhere.
+    """Return the settings that make pytest explain failed assertions the same everywhere.
 
-    By itself it explains more where `CI` is set, or with `-vv`; older versions do so unless they
+    By default it explains more if `CI` is set, or with `-vv`; older versions do so unless they
     explain everything.
     """
     if pytest_version < (8, 4):
@@ -304,7 +304,7 @@ def _select_assertion_settings(pytest_version: tuple[int, ...]) -> Sequence[str]
 
 
 def _budget_options(budgets: SuiteBudgets) -> Iterator[str]:
-    """Yield the plugin's options for what the gate does not forgive."""
+    """Yield the plugin's options for hard budgets."""
     for kind, budget in budgets.iter_named():
         if kind.spent is not None and budget.hard:
             limit = math.floor(budget.limit) if kind.is_whole else budget.limit
@@ -312,7 +312,7 @@ def _budget_options(budgets: SuiteBudgets) -> Iterator[str]:
 
 
 def _split_paths(pytest_args: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Part the arguments at their `--`, behind which everything is a path."""
+    """Split the arguments at `--`, after which everything is a path."""
     if "--" not in pytest_args:
         return pytest_args, ()
     at = pytest_args.index("--")
@@ -320,12 +320,12 @@ def _split_paths(pytest_args: Sequence[str]) -> tuple[Sequence[str], Sequence[st
 
 
 def find_listing_option(pytest_args: Sequence[str]) -> str | None:
-    """Return the argument with which pytest only lists or prints something; None for none."""
+    """Return the argument that makes pytest only list or print something; None if there is none."""
     return next((argument for argument in pytest_args if argument in _LISTING_OPTIONS), None)
 
 
 def _clear_report_folder(report_dir: Path) -> None:
-    """Remove a former run's files, so that none of them is taken for this run's."""
+    """Remove a former run's files, so that they are not read as this run's."""
     try:
         ReportFolder(report_dir).clear(with_junit=True)
     except OSError as error:
@@ -334,11 +334,11 @@ def _clear_report_folder(report_dir: Path) -> None:
         ) from None
 
 
-def _extend_pythonpath(environ: Mapping[str, str], lent: Path | None) -> Mapping[str, str]:
-    if lent is None:
+def _extend_pythonpath(environ: Mapping[str, str], folder: Path | None) -> Mapping[str, str]:
+    if folder is None:
         return environ
     known = environ.get("PYTHONPATH")
-    return {**environ, "PYTHONPATH": f"{lent}{os.pathsep}{known}" if known else str(lent)}
+    return {**environ, "PYTHONPATH": f"{folder}{os.pathsep}{known}" if known else str(folder)}
 
 
 def _watch_child(
@@ -348,30 +348,30 @@ def _watch_child(
     emit: Callable[[str], None],
     on_progress: Callable[[RunProgress], None] | None,
 ) -> RunProgress:
-    """Hand on lines and progress until the child has ended; return the last progress."""
-    shown = RunProgress()
-    next_look = 0.0
+    """Pass on lines and progress until the child has ended; return the last progress."""
+    latest = RunProgress()
+    next_update = 0.0
 
-    def look() -> None:
-        nonlocal shown, next_look
-        next_look = time.monotonic() + PROGRESS_SECONDS
+    def update_progress() -> None:
+        nonlocal latest, next_update
+        next_update = time.monotonic() + PROGRESS_SECONDS
         progress = tail.progress()
-        changed = progress != shown
-        shown = progress
-        if changed and on_progress is not None:
+        has_changed = progress != latest
+        latest = progress
+        if has_changed and on_progress is not None:
             on_progress(progress)
 
     def lines() -> Iterator[str]:
         for line in child.lines(PROGRESS_SECONDS):
             if line is not None:
                 yield line
-            if time.monotonic() >= next_look:
-                look()
+            if time.monotonic() >= next_update:
+                update_progress()
 
     for line in redactor.lines(lines()):
         emit(line)
-    look()
-    return shown
+    update_progress()
+    return latest
 
 
 def _build_result(child: Child, progress: RunProgress) -> SuiteRun:
@@ -386,9 +386,9 @@ def _build_result(child: Child, progress: RunProgress) -> SuiteRun:
 
 
 def redact_xml(path: Path, redactor: Redactor) -> None:
-    """Take the secrets out of an XML file, in one step.
+    """Redact secrets in an XML file, atomically.
 
-    What is not there, or is no regular file, is left so: the loader names it.
+    A missing or irregular file is skipped: the loader reports it.
     """
     try:
         source = open_regular_text(path)
