@@ -1,4 +1,4 @@
-"""Findings about runs as a whole: do their files agree, and do they prove anything? Pure."""
+"""Check that a run's files agree and that they prove anything. Pure."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def _quote_suite(suite: str) -> str:
 def _check_junit_of_runs(
     runs: Iterable[LoadedRun], junit: Mapping[Path, SourceFile], holds: Callable[[SourceFile], bool]
 ) -> Iterator[tuple[LoadedRun, bool]]:
-    """Yield each run with whether something holds for its JUnit file.
+    """Yield each run with the result of a predicate on its JUnit file.
 
-    For a run without a JUnit file of its own it is looked for in those that belong to no run.
+    For a run without a JUnit file, JUnit files that belong to no run are checked instead.
     """
     runs = list(runs)
     owned = {read.junit for read in runs}
@@ -43,7 +43,7 @@ def _check_junit_of_runs(
 def find_unexplained_failures(
     runs: Iterable[LoadedRun], junit: Mapping[Path, SourceFile]
 ) -> Iterable[Finding]:
-    """List the runs that pytest ended with status 1 and in which nothing failed."""
+    """Yield a finding for each run that ended with status 1 without any failure."""
     for read, explained in _check_junit_of_runs(runs, junit, _is_bad):
         if not explained and _has_unexplained_status(read):
             advice = (
@@ -71,7 +71,7 @@ def _get_key(item: tuple[tuple[str, str, int, int], object]) -> tuple[str, str, 
 
 def _has_failed(record: EpisodeRecord) -> bool:
     if record.evaluation is not None:
-        return record.outcome == "error"  # what fails in an evaluation fails no test
+        return record.outcome == "error"  # a failed evaluation does not fail its test
     return record.outcome in {"failed", "error"} or any(v.hard for v in record.violations)
 
 
@@ -80,11 +80,11 @@ def _is_bad(source: SourceFile) -> bool:
 
 
 def find_shared_scenarios(episodes: Iterable[EpisodeRecord]) -> list[Finding]:
-    """List the scenarios of several test functions; parametrizations of one are its iterations."""
+    """List the scenarios that several test functions run; parametrizations are iterations."""
     tests: dict[tuple[str, str], set[str]] = defaultdict(set)
     for record in episodes:
         if record.nodeid is not None:
-            # Two agents at one scenario are held apart, whatever tests run them.
+            # The same scenario of two agents is kept separate, whatever tests run it.
             tests[record.scenario_id, record.agent or ""].add(_strip_parameters(record.nodeid))
     shared = sorted((name, sorted(found)) for (name, _), found in tests.items() if len(found) > 1)
     findings = [
@@ -98,9 +98,9 @@ def find_shared_scenarios(episodes: Iterable[EpisodeRecord]) -> list[Finding]:
 
 def _build_shared_finding(scenario: str, functions: Sequence[str]) -> Finding:
     rest = len(functions) - _MAX_TESTS
-    named = ", ".join(functions[:_MAX_TESTS]) + (f" and {rest} more" if rest > 0 else "")
+    names = ", ".join(functions[:_MAX_TESTS]) + (f" and {rest} more" if rest > 0 else "")
     message = (
-        f"scenario {scenario!r} is run by {len(functions)} tests ({named}); they count as its "
+        f"scenario {scenario!r} is run by {len(functions)} tests ({names}); they count as its "
         "iterations; give each its own scenario_id unless that is meant"
     )
     return Finding("shared_scenario", functions[0], message, blocking=False)
@@ -113,7 +113,7 @@ def _strip_parameters(nodeid: str) -> str:
 
 
 _NO_TESTS = 5
-"""pytest's exit status where it found nothing to run (its `ExitCode`)."""
+"""pytest's exit status if it found nothing to run (its `ExitCode`)."""
 
 _ADVICE = "check which tests it selects, or leave its files out of the report"
 
@@ -121,7 +121,7 @@ _ADVICE = "check which tests it selects, or leave its files out of the report"
 def find_unproven_runs(
     runs: Iterable[LoadedRun], junit: Mapping[Path, SourceFile]
 ) -> Iterator[Finding]:
-    """List the finished runs in which no episode and no test passed or failed."""
+    """Yield a finding for each finished run in which no episode and no test passed or failed."""
     for read, tests_judged in _check_junit_of_runs(runs, junit, _has_judged_tests):
         if (reason := _explain_unproven(read, tests_judged=tests_judged)) is not None:
             yield Finding("no_results", read.where, f"{reason}; {_ADVICE}")
@@ -130,9 +130,9 @@ def find_unproven_runs(
 def _explain_unproven(read: LoadedRun, *, tests_judged: bool) -> str | None:
     session = read.session
     if session is None or session.state != "finished" or session.collection_errors:
-        return None  # said elsewhere, where it needs saying
+        return None  # other findings cover it
     if session.shard is not None and session.shard.empty:
-        return None  # the split had nothing left for it
+        return None  # the split assigned no test to it
     if session.exit_status == _NO_TESTS:
         return f"pytest found nothing to run (status {_NO_TESTS}), so this run proves nothing"
     outcomes = {entry.record.outcome for entry in read.entries.values()}

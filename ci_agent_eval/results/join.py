@@ -1,4 +1,4 @@
-"""Joining JUnit cases to episodes by node id, and listing where the two disagree. Pure."""
+"""Join JUnit cases to episodes by node id and list their disagreements. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ci_agent_eval.analysis.loaded_results import EpisodeRecord, JUnitCase
 from ci_agent_eval.contract.findings import Finding
 
 MAX_LISTED = 100
-"""Disagreements that are listed one by one; the rest is one finding with their number."""
+"""Maximum number of disagreements listed; one finding counts the rest."""
 
 CaseState = Literal["passing", "failing", "skipped"]
 
 AttemptGroup = tuple[tuple[EpisodeRecord, ...], ...]
-"""The episodes of one node id: of each scenario and iteration the attempts, the last one last."""
+"""The episodes of one node id: for each scenario and iteration all attempts, in order."""
 
 _ADVICE = "the files are not of one run, or one was changed: run the suite again"
 _SEVERITY = {"passed": 0, "skipped": 1, "failed": 2, "error": 3}
@@ -25,15 +25,15 @@ _SEVERITY = {"passed": 0, "skipped": 1, "failed": 2, "error": 3}
 
 @dataclass(frozen=True, slots=True)
 class JoinResult:
-    """What came of the join."""
+    """The result of the join."""
 
     plain: tuple[JUnitCase, ...]
-    """Cases that claimed to belong to an episode, and belong to none."""
+    """Cases that look like an episode's and match none."""
     findings: tuple[Finding, ...]
 
 
 def build_pytest_address(nodeid: str) -> tuple[str, str]:
-    """Return the classname and name under which pytest writes a node id into JUnit XML.
+    """Return the classname and name that pytest writes for a node id in JUnit XML.
 
     The rule is `mangle_test_address` of pytest's `_pytest/junitxml.py`; control
     characters in the name are escaped as its `bin_xml_escape` does.
@@ -52,11 +52,11 @@ def join_cases(
     complete: bool,
     cut_short: Container[int] = (),
 ) -> JoinResult:
-    """Hold the cases against the episodes, each given with the number of its run.
+    """Compare the cases with the episodes, each given with the number of its run.
 
-    `complete` is False where a JUnit file could not be read to its end: then an episode
-    without a case says nothing. The runs in `cut_short` did not end by themselves: what
-    pytest could still write of them need not agree, but no failure may get lost in them.
+    `complete` is False if a JUnit file could not be read to its end: then episodes without a
+    case are no disagreement. The runs in `cut_short` were stopped: their files need not agree,
+    but every failure in them must be in both.
     """
     by_nodeid = _group_attempts(episodes)
     unsure = {record.nodeid for run, record in episodes if run in cut_short}
@@ -76,7 +76,7 @@ def join_cases(
 
 
 def _group_attempts(episodes: Iterable[tuple[int, EpisodeRecord]]) -> dict[str, AttemptGroup]:
-    """Group by node id, then by scenario and iteration: the attempts at it, the last one last."""
+    """Group the attempts by node id, then by scenario and iteration, in order."""
     grouped: dict[str, dict[tuple[str, int], list[EpisodeRecord]]] = defaultdict(
         lambda: defaultdict(list)
     )
@@ -92,7 +92,7 @@ def _group_attempts(episodes: Iterable[tuple[int, EpisodeRecord]]) -> dict[str, 
 def _assign_cases(
     by_nodeid: Mapping[str, object], cases: Iterable[JUnitCase]
 ) -> tuple[dict[str, list[JUnitCase]], list[JUnitCase]]:
-    """Give each case to the node id it bears or stands for; the second part found none."""
+    """Assign each case to its node id; the second list has the cases without a match."""
     names = sorted(by_nodeid, reverse=True)
     addresses = {build_pytest_address(nodeid): nodeid for nodeid in names}
     # pytest writes a property with its control characters escaped, as it does a name.
@@ -118,18 +118,18 @@ def _compare_cases(
     last = [tries[-1] for tries in group]
     found = _find_case_state(group, cases)
     if not unsure and found not in _list_possible_states(last):
-        told = f"{_describe_episodes(last)} in the JSON, and its JUnit case is {found}"
+        message = f"{_describe_episodes(last)} in the JSON, and its JUnit case is {found}"
     elif _has_unexplained_cases(cases, group):
-        told = f"it has {_count_cases(cases)}, more than its episodes in the JSON explain"
+        message = f"it has {_count_cases(cases)}, more than its episodes in the JSON explain"
     else:
         return None
-    return Finding("disagreement", nodeid, f"{told}; {_ADVICE}")
+    return Finding("disagreement", nodeid, f"{message}; {_ADVICE}")
 
 
 def _has_unexplained_cases(cases: Sequence[JUnitCase], group: AttemptGroup) -> bool:
-    """Say whether some cases are of no attempt at an episode: one of them may hide a failure.
+    """Return whether there are more cases than attempts: a surplus case may hide a failure.
 
-    Where a test failed and its teardown broke, pytest writes a second case, an error.
+    If a test failed and its teardown broke, pytest writes a second case, an error.
     """
     attempts = [record for tries in group for record in tries]
     failing = sum("failing" in _list_case_states(record) for record in attempts)
@@ -154,19 +154,19 @@ def _describe_episodes(group: Iterable[EpisodeRecord]) -> str:
 
 
 def _list_possible_states(group: Iterable[EpisodeRecord]) -> set[CaseState]:
-    """Say what a test with these episodes may come out as."""
+    """Return the possible states of a test with these episodes."""
     states = [_list_case_states(record) for record in group]
     must_fail = any(possible == {"failing"} for possible in states)
     return {"failing"} if must_fail else set().union(*states)
 
 
 def _list_case_states(record: EpisodeRecord) -> set[CaseState]:
-    """Say what the test of an episode may come out as.
+    """Return the possible states of an episode's test.
 
-    What fails in an evaluation is recorded and its test passes, unless something else than
-    the evaluation wanted it to fail, such as a strict xfail.
+    A failed evaluation is recorded and its test passes, unless something else fails the test,
+    such as a strict xfail.
     """
-    # A test whose episode lacks evidence passes where the plugin is older than the rule.
+    # With an older plugin, a test passes although its episode has missing evidence.
     if record.missing_evidence or (record.evaluation is not None and record.outcome == "failed"):
         return {"passing", "failing"}
     return {_find_episode_state(record)}
@@ -175,13 +175,13 @@ def _list_case_states(record: EpisodeRecord) -> set[CaseState]:
 def _find_episode_state(record: EpisodeRecord) -> CaseState:
     if record.outcome == "skipped":
         return "skipped"
-    # The hard budgets of an evaluation are measured, as its assertions are.
+    # Hard budgets of an evaluation are measured and do not fail its test.
     hard = record.evaluation is None and any(violation.hard for violation in record.violations)
     return "passing" if record.outcome == "passed" and not hard else "failing"
 
 
 def _find_case_state(group: AttemptGroup, cases: Sequence[JUnitCase]) -> CaseState:
-    """Read the worst of the cases, or the last where the test was retried."""
+    """Return the state of the worst case, or of the last one if the test was retried."""
     retried = any(len(tries) > 1 or tries[-1].attempt > 1 for tries in group)
     case = cases[-1] if retried else max(cases, key=lambda case: _SEVERITY[case.outcome])
     if case.outcome == "skipped":
@@ -198,7 +198,7 @@ def _build_missing_episode_finding(nodeid: str) -> Finding:
 def _find_missing_cases(
     episodes: Sequence[tuple[int, EpisodeRecord]], claims: Mapping[str, object]
 ) -> list[Finding]:
-    """List episodes without a case, of the runs whose other episodes have one."""
+    """List the episodes without a case, in runs in which other episodes have one."""
     covered = {run for run, record in episodes if record.nodeid in claims}
     missing = {
         record.nodeid

@@ -1,4 +1,4 @@
-"""The one entry to result files: patterns in, everything they say out, in a fixed order."""
+"""Load result files by patterns, in an order that does not depend on the file system."""
 
 from __future__ import annotations
 
@@ -49,15 +49,14 @@ def load_results(
     redact: Redact | None = None,
     passed_on_retry: PassedOnRetry = "flaky",
 ) -> LoadedResults:
-    """Read every file that the patterns name, relative to `root`.
+    """Load every file that matches the patterns, relative to `root`.
 
-    Each of `runs` is the folder of a run that has just been made, with its JUnit file:
-    the folder itself is read, and no folder below it.
+    Each of `runs` is the folder of a run that has just finished, with its JUnit file; no
+    folder below it is read.
 
-    What is wrong with the files is a finding. Raises InputError only for patterns that
-    cannot mean anything. With a spool the episodes can be written out again, merged;
-    `redact` takes secrets out of every text. `passed_on_retry` is how a test of a JUnit
-    file counts that failed first.
+    Problems with files are findings. Raises InputError only for invalid patterns. With a
+    spool, the merged episodes can be written again; `redact` removes secrets from every
+    text. `passed_on_retry` is the outcome of JUnit tests that passed on a retry.
     """
     if not results and not junit and not runs:
         raise InputError("no result files were named; give --results, --junit, or both")
@@ -83,16 +82,16 @@ def load_results(
 
 @dataclass(slots=True)
 class _ResultsLoader:
-    """What was read so far."""
+    """Collects the files read so far."""
 
     passed_on_retry: PassedOnRetry
     entries: dict[EpisodeKey, tuple[int, LoadedEpisode]] = field(default_factory=dict)
     runs: dict[int, LoadedRun] = field(default_factory=dict)
-    """Those of our plugin, by their number."""
+    """The runs of our plugin, by number."""
     is_part: bool = False
-    """It is one run that has just been made, which may be a shard of a whole."""
+    """Whether this is one run that has just finished, which may be a shard."""
     junit_of: dict[int, Path] = field(default_factory=dict)
-    """Where each of them has its JUnit file, if it has one."""
+    """JUnit file of each run, if it has one."""
     tests: PlainTests = field(default_factory=PlainTests)
     sessions: list[Session] = field(default_factory=list)
     sources: list[SourceFile] = field(default_factory=list)
@@ -100,7 +99,7 @@ class _ResultsLoader:
     findings: list[Finding] = field(default_factory=list)
 
     def add_runs(self, runs: Sequence[RunFolder], reads: Sequence[LoadedRun]) -> set[Path]:
-        """Take over the runs of ours; return the JUnit files of those that another replaces."""
+        """Add our plugin's runs; return the JUnit files of runs that a later attempt replaces."""
         current = find_current_attempts(dict(enumerate(reads)))
         replaced = set()
         for number, (run, read) in enumerate(zip(runs, reads, strict=True)):
@@ -118,7 +117,7 @@ class _ResultsLoader:
         self.add(read, number)
 
     def add(self, read: LoadedRun, run: int) -> None:
-        """Take over a run or file; an episode that is there already is a finding."""
+        """Add a run or file; an episode that was already added is a finding."""
         for key, entry in read.entries.items():
             if key in self.entries:
                 first = self.entries[key][1].source.where
@@ -132,14 +131,14 @@ class _ResultsLoader:
             self.sessions.append(read.session)
 
     def add_junit(self, files: Sequence[ResultFile], *, with_json: bool) -> None:
-        """Read JUnit files and join their cases to the episodes read before.
+        """Read JUnit files and join their cases to the episodes.
 
-        Where no JSON was asked for, a case cannot disagree with it.
+        Disagreements are findings only if JSON files were requested.
         """
         if not files:
             self._judge_runs({})
             return
-        # junitparser is not worth its start-up time to a user who has no JUnit file.
+        # Importing junitparser takes time, so do it only if there is a JUnit file.
         from ci_agent_eval.results.junit.plain_tests import read_junit_tests  # noqa: PLC0415 - as said
 
         of_runs = {read.junit for read in self.runs.values() if read.junit is not None}
@@ -159,13 +158,13 @@ class _ResultsLoader:
         self.findings += (*tests.findings, *(joined.findings if with_json else ()))
 
     def _judge_runs(self, junit: Mapping[Path, SourceFile]) -> None:
-        """Hold each run against its JUnit file, now that all are read."""
+        """Check each run against its JUnit file, once all files are read."""
         self.findings += find_unexplained_failures(self.runs.values(), junit)
         if self.entries or any(source.cases for source in junit.values()):
             self.findings += find_unproven_runs(self.runs.values(), junit)
 
     def _addresses(self) -> dict[Path, set[tuple[str, str]]]:
-        """Return where the cases of episodes stand: each in its own run's JUnit file."""
+        """Return the addresses of episodes' cases, by the JUnit file of their run."""
         addresses: dict[Path, set[tuple[str, str]]] = {p: set() for p in self.junit_of.values()}
         for (_, nodeid, _, _), (run, _) in self.entries.items():
             if nodeid and run in self.junit_of:
@@ -173,19 +172,19 @@ class _ResultsLoader:
         return addresses
 
     def episodes(self) -> list[tuple[int, EpisodeRecord]]:
-        """Every episode with the number of its run, by key."""
+        """Return every episode with the number of its run, by key."""
         return [
             (run, entry.record) for _, (run, entry) in sorted(self.entries.items(), key=_get_key)
         ]
 
     def keep_in(self, spool: EpisodeSink) -> None:
-        """Tell the spool which lines count."""
+        """Mark the lines in the spool that count."""
         for key, (_, entry) in self.entries.items():
             if entry.place is not None:
                 spool.keep(key, entry.place)
 
     def build_results(self) -> LoadedResults:
-        """Sort everything, and say so where there is nothing."""
+        """Build the sorted results; no results at all are a finding."""
         if not self.entries and not any(source.cases for source in self.sources):
             self.findings += (
                 [] if self._is_empty_shard() else [_build_nothing_finding(self.sources)]
@@ -202,12 +201,12 @@ class _ResultsLoader:
         )
 
     def _is_empty_shard(self) -> bool:
-        """Say whether all that was read is the one run of a shard that had nothing to do."""
+        """Return whether the only run is a shard without any test."""
         shards = [session.shard for session in self.sessions]
         return self.is_part and len(shards) == 1 and shards[0] is not None and shards[0].empty
 
     def _named_sources(self) -> Sequence[SourceFile]:
-        """Name the files of the one run of ours, or of its shards, as they are always named."""
+        """Return the sources; those of one run or of all its shards have their default names."""
         shards = [read for read in self.runs.values() if is_shard(read)]
         if len(self.runs) > 1 and len(shards) < len(self.runs):
             return self.sources

@@ -20,6 +20,7 @@ from ci_agent_eval.contract.results import Session
 from ci_agent_eval.redaction import make_distinct_names, redact_value, remove_secret_pairs
 
 Redact = Callable[[str], str]
+"""Redacts secrets in a text."""
 EpisodeKey = tuple[str, str, int, int]
 """`Episode.key`: scenario, node id, iteration, attempt."""
 

@@ -1,1 +1,1 @@
-"""Baselines: the runs of the base that a run is compared with, wherever they are kept."""
+"""Load baselines: earlier runs to compare with, from files, git or artifacts."""

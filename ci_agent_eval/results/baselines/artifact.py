@@ -1,9 +1,9 @@
-"""A baseline of artifacts: what the last runs of the base branch left on GitHub.
+"""Load a baseline from the artifacts of the base branch's last workflow runs on GitHub.
 
-A run counts if it is of this workflow, of this repository (a fork may call its branch `main`),
-of the base branch itself and not of a pull request, and if it came to its end and left whole
-results, whether its gate let them pass or not. If only what passed counted, the baseline would be
-better than the agent ever was, and chance would look like a regression.
+A run counts if it belongs to this workflow, this repository (a fork may have a branch `main`) and
+the base branch itself, not to a pull request, and if it finished with complete results, whether
+or not its gate passed. If only passing runs counted, the baseline would be better than the agent
+ever was, and chance would look like a regression.
 """
 
 from __future__ import annotations
@@ -37,51 +37,51 @@ from ci_agent_eval.results.baselines.runs import SHORT_SHA, RunFiles, load_basel
 from ci_agent_eval.results.parallel import count_processors, map_parallel
 
 OpenApi = Callable[[], AbstractContextManager[RunsApi]]
-"""Opens GitHub; called only where a baseline is asked for."""
+"""Opens GitHub's API; called only if a baseline is requested."""
 
 MAX_LISTED_RUNS = 100
-"""Runs of the branch that are looked at."""
+"""Maximum number of the branch's runs to look at."""
 
 MAX_MISSES = 10
-"""Runs without a usable artifact after which no older one is looked at: they expire in order."""
+"""Runs without a usable artifact after which the search ends: artifacts expire in order."""
 
 _FINISHED_CONCLUSIONS = frozenset({"success", "failure"})
-"""Conclusions of runs that came to their end; whose results are whole, is asked of themselves."""
+"""Conclusions of finished runs; whether their results are complete is checked in the files."""
 
 _BRANCH_EVENTS = frozenset({"push", "schedule", "workflow_dispatch"})
-"""Events whose runs are of a branch itself."""
+"""Events of runs on a branch itself."""
 
 
 def build_artifact_source(connect: OpenApi | None, event: Event, *, name: str) -> BaselineSource:
     """Return the source of `baseline: artifact`; `connect` is None without a token.
 
-    `name` is the artifacts' name, or a pattern where each shard left one.
+    `name` is the artifacts' name, or a pattern if each shard has one.
     """
 
-    def source(wanted: BaselineRequest) -> FoundBaseline:
+    def source(request: BaselineRequest) -> FoundBaseline:
         if connect is None:
             return build_missing_baseline(
                 "there is no token to read artifacts with; pass `github-token`"
             )
         try:
             with connect() as api, tempfile.TemporaryDirectory(prefix="agent-eval-") as folder:
-                return load_artifact_baseline(api, event, wanted, name=name, into=Path(folder))
+                return load_artifact_baseline(api, event, request, name=name, into=Path(folder))
         except NotAllowedError as error:
             return build_missing_baseline(
                 f"{_format_reason(error)}; add `permissions: actions: read` to the job"
             )
         except PublishError as error:
-            return build_unreadable_baseline(wanted.name, _format_reason(error))
+            return build_unreadable_baseline(request.name, _format_reason(error))
 
     return source
 
 
 def load_artifact_baseline(
-    api: RunsApi, event: Event, wanted: BaselineRequest, *, name: str, into: Path
+    api: RunsApi, event: Event, request: BaselineRequest, *, name: str, into: Path
 ) -> FoundBaseline:
-    """Find and read the baseline; `into` is an empty folder of nobody else's.
+    """Find and read the baseline, using the empty folder `into`.
 
-    An artifact that is refused is said, and its run left out. Raises PublishError.
+    Runs with a refused artifact are left out, with a finding. Raises PublishError.
     """
     workflow = _find_workflow(api, event)
     if workflow is None:
@@ -95,25 +95,25 @@ def load_artifact_baseline(
         return build_missing_baseline(
             f"no run of this workflow on {branch} has come to its end yet"
         )
-    tries = _read_all(api, candidates, wanted, name, into)
+    tries = _read_all(api, candidates, request, name, into)
     return _build_baseline(tries, branch, name)
 
 
 def _format_reason(error: PublishError) -> str:
-    """Return an error's sentence as a part of another."""
+    """Return an error's sentence for use inside another sentence."""
     text = str(error).rstrip(".")
     return text[:1].lower() + text[1:]
 
 
 def _find_workflow(api: RunsApi, event: Event) -> int | None:
-    """Return the workflow whose runs are compared: that of the results."""
+    """Return the id of the workflow that made the results; None: not a workflow run."""
     if event.source is not None:
         return event.source.workflow_id
     return None if event.run_id is None else api.workflow_run(event.run_id).workflow_id
 
 
 def _find_base_branch(api: RunsApi, event: Event) -> str | None:
-    """Return the base branch; that of a fork's pull request only GitHub knows."""
+    """Return the base branch; for a fork's pull request, ask GitHub for it."""
     if event.base_branch is not None:
         return event.base_branch
     pulls = [one for one in find_pulls(api, event) if one.head_sha == event.head_sha]
@@ -129,7 +129,7 @@ def _is_candidate(run: WorkflowRun, branch: str, event: Event) -> bool:
         and run.head_branch == branch
         and (run.head_repository or "").casefold() == event.repository.casefold()
     )
-    # Of the branch's own runs only the earlier ones are the base of a later one.
+    # For a run on the branch itself, only earlier runs are the baseline.
     is_before = own is None or name not in _BRANCH_EVENTS or run.id < own
     return (
         is_of_the_branch and run.conclusion in _FINISHED_CONCLUSIONS and run.id != own and is_before
@@ -138,51 +138,53 @@ def _is_candidate(run: WorkflowRun, branch: str, event: Event) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _RunAttempt:
-    """What came of one run of the base."""
+    """The result of reading one baseline run."""
 
     run: BaselineRun | None = None
     refused: str | None = None
-    """Why it is left out although its artifact is there."""
+    """The reason that its artifact is refused; None: not refused."""
     has_expired: bool = False
     findings: tuple[Finding, ...] = ()
 
 
 def _read_all(
-    api: RunsApi, runs: Iterable[WorkflowRun], wanted: BaselineRequest, name: str, into: Path
+    api: RunsApi, runs: Iterable[WorkflowRun], request: BaselineRequest, name: str, into: Path
 ) -> list[_RunAttempt]:
-    """Read runs, the latest first, until there are enough or too many in a row were of no use.
+    """Read runs, latest first, until there are enough or too many in a row are unusable.
 
-    A few are asked for at once, and never one of which it may turn out that it is not needed.
+    A few are fetched at once, but never more than are still needed.
     """
     tries: list[_RunAttempt] = []
     found = misses = 0
     left = iter(runs)
-    while few := list(islice(left, min(MAX_CONCURRENT, wanted.runs - found, MAX_MISSES - misses))):
-        for one in _read_few(api, few, wanted, name, into):
+    while few := list(islice(left, min(MAX_CONCURRENT, request.runs - found, MAX_MISSES - misses))):
+        for one in _read_few(api, few, request, name, into):
             tries.append(one)
             found, misses = (found, misses + 1) if one.run is None else (found + 1, 0)
     return tries
 
 
 def _read_few(
-    api: RunsApi, runs: Sequence[WorkflowRun], wanted: BaselineRequest, name: str, into: Path
+    api: RunsApi, runs: Sequence[WorkflowRun], request: BaselineRequest, name: str, into: Path
 ) -> list[_RunAttempt]:
-    """Fetch runs at once, then read what came on all processors."""
+    """Fetch runs concurrently, then read them on all processors."""
     with ExitStack() as stack:
         folders = [Path(stack.enter_context(tempfile.TemporaryDirectory(dir=into))) for _ in runs]
         pairs = list(zip(runs, folders, strict=True))
         fetched = run_concurrently(partial(_fetch_run, api, name=name), pairs)
-        there = [pair for pair, why_not in zip(pairs, fetched, strict=True) if why_not is None]
+        available = [pair for pair, failure in zip(pairs, fetched, strict=True) if failure is None]
         read = iter(
-            map_parallel(partial(_load_run, wanted=wanted), there, processes=count_processors())
+            map_parallel(
+                partial(_load_run, request=request), available, processes=count_processors()
+            )
         )
-        return [why_not or next(read) for why_not in fetched]
+        return [failure or next(read) for failure in fetched]
 
 
 def _fetch_run(
     api: RunsApi, run_and_folder: tuple[WorkflowRun, Path], *, name: str
 ) -> _RunAttempt | None:
-    """Write a run's files into its folder; return what is to be said where there are none."""
+    """Write a run's files into its folder; return the outcome if there are none."""
     run, folder = run_and_folder
     try:
         artifacts = list_artifacts(api, run.id, name)
@@ -200,22 +202,22 @@ def _fetch_run(
     return None
 
 
-def _load_run(run_and_folder: tuple[WorkflowRun, Path], *, wanted: BaselineRequest) -> _RunAttempt:
+def _load_run(run_and_folder: tuple[WorkflowRun, Path], *, request: BaselineRequest) -> _RunAttempt:
     run, folder = run_and_folder
     try:
-        return _read_run_folder(run, wanted, folder)
+        return _read_run_folder(run, request, folder)
     except InputError as error:
         return _RunAttempt(refused=str(error))
 
 
-def _read_run_folder(run: WorkflowRun, wanted: BaselineRequest, root: Path) -> _RunAttempt:
+def _read_run_folder(run: WorkflowRun, request: BaselineRequest, root: Path) -> _RunAttempt:
     label = f"run {run.id}"
     found = load_baseline_runs(
         label,
         [RunFiles((".",), label)],
         root=root,
-        redact=wanted.redact,
-        suite=wanted.suite,
+        redact=request.redact,
+        suite=request.suite,
         whole=True,
     )
     where = tuple(replace(finding, where=f"{label}, {finding.where}") for finding in found.findings)

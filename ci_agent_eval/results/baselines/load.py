@@ -1,4 +1,4 @@
-"""The one entry to baselines: a setting in, the runs of the base out."""
+"""Load the baseline that a setting names."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ci_agent_eval.results.baselines.git import PREFIX, load_from_git
 from ci_agent_eval.results.baselines.request import BaselineRequest, BaselineSource, FoundBaseline
 
 ARTIFACT = "artifact"
-"""The setting that means: of the base branch's last runs, by GitHub's API."""
+"""The setting for artifacts of the base branch's last runs, read by GitHub's API."""
 
 
-def load_baseline(wanted: BaselineRequest, sources: Mapping[str, BaselineSource]) -> FoundBaseline:
-    """Find the baseline that a setting names.
+def load_baseline(request: BaselineRequest, sources: Mapping[str, BaselineSource]) -> FoundBaseline:
+    """Load the baseline that a setting names.
 
-    `sources` are those that need more than files, by the setting that asks for them: the
-    action brings `artifact`. Raises InputError for a setting that cannot mean anything.
+    `sources` maps settings to sources that need more than files; the action provides `artifact`.
+    Raises InputError for an invalid setting.
     """
-    if wanted.name in sources:
-        return sources[wanted.name](wanted)
-    if wanted.name == ARTIFACT:
+    if request.name in sources:
+        return sources[request.name](request)
+    if request.name == ARTIFACT:
         raise InputError(
             "baseline artifact: the artifacts of a repository's workflow runs are known to the "
             "action alone; name a file, a folder or git:REF:PATH here"
         )
-    return load_from_git(wanted) if wanted.name.startswith(PREFIX) else load_from_files(wanted)
+    return load_from_git(request) if request.name.startswith(PREFIX) else load_from_files(request)

@@ -1,4 +1,4 @@
-"""What a source of baselines is asked, and what it finds."""
+"""The request for a baseline and its result."""
 
 from __future__ import annotations
 
@@ -9,49 +9,47 @@ from pathlib import Path
 
 from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.contract.findings import Finding
-
-Redact = Callable[[str], str]
-"""Takes secrets out of a text."""
+from ci_agent_eval.results.loaded_redaction import Redact
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineRequest:
-    """What a baseline is sought for."""
+    """A request for a baseline."""
 
     name: str
-    """The setting as it was given."""
+    """The value of the setting."""
     root: Path
     """The folder that paths are relative to."""
     runs: int = 10
-    """How many runs of the base to take at most, the latest."""
+    """Maximum number of runs; the latest are taken."""
     redact: Redact | None = None
     search_path: str = os.defpath
-    """Where programs such as git are."""
+    """Search path for programs such as git."""
     suite: str | None = None
-    """The suite whose runs are wanted; None: of any."""
+    """The suite of the runs; None: any."""
     own: Path | None = None
-    """The report folder of the run itself, which is no baseline of it."""
+    """The report folder of the compared run, which is never its own baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundBaseline:
-    """A baseline or why there is none; what was wrong with its files."""
+    """A baseline, or the reason that there is none, with the findings about its files."""
 
     baseline: Baseline | NoBaseline
     findings: tuple[Finding, ...] = ()
-    """A blocking one: it was asked for and there, and cannot be read."""
+    """A blocking finding means that the baseline exists and cannot be read."""
 
 
 BaselineSource = Callable[[BaselineRequest], FoundBaseline]
-"""Finds a baseline. What is not there is `NoBaseline`; what is there and broken is a finding."""
+"""Loads a baseline. A missing one is `NoBaseline`, an unreadable one a finding."""
 
 
 def build_unreadable_baseline(where: str, message: str) -> FoundBaseline:
-    """Return that a baseline is there, or ought to be, and cannot be read."""
+    """Build the result for a baseline that exists, or should, and cannot be read."""
     finding = Finding("baseline", where, message)
     return FoundBaseline(NoBaseline("it cannot be read"), (finding,))
 
 
 def build_missing_baseline(reason: str) -> FoundBaseline:
-    """Return that there is no baseline, and why."""
+    """Build the result for a missing baseline, with the reason."""
     return FoundBaseline(NoBaseline(reason))

@@ -1,4 +1,4 @@
-"""Reading runs of the base through the one loader of results, with all its checks."""
+"""Load baseline runs with the loader of results, with all its checks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from ci_agent_eval.analysis.comparison.model import (
 )
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.findings import Finding, FindingKind
-from ci_agent_eval.results.baselines.request import FoundBaseline, Redact, build_missing_baseline
+from ci_agent_eval.results.baselines.request import FoundBaseline, build_missing_baseline
 from ci_agent_eval.results.consistency import describe_other_suite
 from ci_agent_eval.results.load import load_results
+from ci_agent_eval.results.loaded_redaction import Redact
 from ci_agent_eval.results.parallel import count_processors, map_parallel
 from ci_agent_eval.results.samples import SampleCollector
 
@@ -25,21 +26,21 @@ SHORT_SHA = 7
 _ADVICE = "name a baseline of the same suite"
 
 _BLOCKING_KINDS: frozenset[FindingKind] = frozenset({"unreadable_file", "duplicate", "shards"})
-"""Findings after which a run of the base is not to be trusted."""
+"""Findings that make a baseline run unusable."""
 _WARNING_KINDS: frozenset[FindingKind] = frozenset(
     {"interrupted", "stopped", "collection_error", "repaired_file"}
 )
-"""Findings after which what it has still counts, and this is said."""
+"""Findings that are reported, but leave a baseline run usable."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """The files of one run of the base."""
+    """The files of one baseline run."""
 
     patterns: tuple[str, ...]
-    """Files or folders, as `load` takes them."""
+    """Files or folders, as in `load_results`."""
     label: str
-    """How reports call the run."""
+    """The run's name in reports."""
 
 
 def load_baseline_runs(
@@ -51,18 +52,18 @@ def load_baseline_runs(
     suite: str | None = None,
     whole: bool = False,
 ) -> FoundBaseline:
-    """Read runs, the latest first. A run without episodes counts as none.
+    """Load runs, given latest first; runs without episodes are left out.
 
-    `label` is what reports call all of them together; with one run its commit is added.
-    Of another suite than `suite` none is taken, and with `whole` none that did not finish.
+    `label` is the name of the baseline in reports; the latest run's commit is added to it.
+    A run of another suite than `suite`, or with `whole` an unfinished one, is a blocking finding.
     """
     loaded: list[BaselineRun] = []
     findings: list[Finding] = []
     read = partial(_read_run, root=root, redact=redact)
-    # Conversations are shown of the latest run alone.
-    asked = [(files, number == 0) for number, files in enumerate(runs)]
-    done = map_parallel(read, asked, processes=count_processors())
-    for files, (found, samples) in zip(runs, done, strict=True):
+    # Reports show conversations of the latest run only.
+    requests = [(files, number == 0) for number, files in enumerate(runs)]
+    results = map_parallel(read, requests, processes=count_processors())
+    for files, (found, samples) in zip(runs, results, strict=True):
         findings += _convert_findings(found.findings, whole=whole)
         findings += _find_foreign_suites(found.suites, suite, files.label)
         if found.episodes:
@@ -79,10 +80,10 @@ def load_baseline_runs(
 
 
 def _read_run(
-    asked: tuple[RunFiles, bool], *, root: Path, redact: Redact | None
+    request: tuple[RunFiles, bool], *, root: Path, redact: Redact | None
 ) -> tuple[LoadedResults, tuple[ConversationSample, ...]]:
-    """Read a run, and where it is asked for some of its conversations."""
-    files, with_samples = asked
+    """Load a run and, if requested, samples of its conversations."""
+    files, with_samples = request
     samples = SampleCollector() if with_samples else None
     loaded = load_results(files.patterns, (), root=root, spool=samples, redact=redact)
     return loaded, () if samples is None else samples.list_samples(redact)
@@ -97,7 +98,7 @@ def _find_foreign_suites(
 
 
 def _convert_findings(findings: Sequence[Finding], *, whole: bool) -> list[Finding]:
-    """Return what is worth saying of a baseline's files: of its own run it was all said."""
+    """Convert the findings of baseline files; those that its own report showed are left out."""
     return [
         Finding(
             "baseline",
