@@ -57,7 +57,7 @@ async def _ask_model(
     rubric: Rubric, episode: Episode, models: JudgeModels, tally: RateLimitTally
 ) -> GradingOutput:
     judge = parse_judge_model(rubric.model)
-    model, settings = await models.model(judge, tally), get_judge_settings(judge)
+    model, settings = await models.build(judge, tally), get_judge_settings(judge)
     said, written = _select_judged_text(rubric, episode)
     asked = rubric.rubric + _DATA
     answer: Awaitable[GradingOutput]

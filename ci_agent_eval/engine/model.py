@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.models import Model, infer_model
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers import Provider as ModelProvider
 from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
+from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.errors import InputError
 
@@ -38,6 +42,32 @@ _AZURE_ENDPOINTS = ("AZURE_OPENAI_ENDPOINT", "AZURE_API_BASE")
 _AZURE_VERSIONS = ("OPENAI_API_VERSION", "AZURE_API_VERSION")
 NO_KEY = "no-key"
 """Sent to a server that asks for none, and never sent at all in replay."""
+
+
+class ObservedModel(WrapperModel):
+    """A model that passes each response and its latency in ms to a function."""
+
+    def __init__(
+        self,
+        wrapped: Model,
+        observe: Callable[[ModelResponse, float], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(wrapped)
+        self._observe = observe
+        self._clock = clock
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Send the request and observe the response."""
+        started = self._clock()
+        response = await super().request(messages, model_settings, model_request_parameters)
+        self._observe(response, convert_to_ms(self._clock() - started))
+        return response
 
 
 def build_model(provider: Provider, environ: Mapping[str, str], *, offline: bool = False) -> Model:

@@ -1,4 +1,4 @@
-"""Agents of any making where a declared `Agent` is: one small protocol, `AgentAdapter`."""
+"""Adapters for your own agents: the protocol `AgentAdapter` and its implementations."""
 
 from ci_agent_eval.engine.adapters.command import CommandAgent
 from ci_agent_eval.engine.adapters.function import FunctionAgent

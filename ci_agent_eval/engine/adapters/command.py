@@ -23,13 +23,13 @@ from ci_agent_eval.engine.infrastructure_errors import ModelError
 from ci_agent_eval.engine.limits import Stop
 
 CAP_BYTES = 4_194_304
-"""What a program may write before it is stopped: a long transcript has a tenth of it."""
+"""Output limit of a program; a long transcript has a tenth of it."""
 
 TAIL_BYTES = 4_096
-"""How much of the end of its stderr a message shows."""
+"""Bytes from the end of stderr in a message."""
 
 TERM_S = 1.0
-"""What it has after SIGTERM; then SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 _POLL_S = 0.01
 _READ_BYTES = 65_536
@@ -38,10 +38,10 @@ _PASSED_VARIABLES = ("PATH", "HOME", "LANG")
 
 @dataclass(frozen=True)
 class CommandAgent:
-    """A program that reads a prompt and writes what it does (`adapters/transcript.py`).
+    """A program that reads a prompt and writes its actions (`adapters/transcript.py`).
 
-    It is started for each prompt, never by a shell, in a process group of its own, and the
-    group is gone when the run ends. Of the environment it gets PATH, HOME, LANG and `env`.
+    It is started for each prompt, without a shell, in a new process group that is killed when
+    the run ends. Its environment is PATH, HOME, LANG and `env`.
     """
 
     command: Sequence[str]
@@ -50,7 +50,7 @@ class CommandAgent:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: str | Path | None = None
     stdin: Literal["text", "json"] = "text"
-    """The prompt as it is, or `{"prompt": ..., "messages": [...]}` with what went before."""
+    """The prompt alone, or `{"prompt": ..., "messages": [...]}` with the history."""
     cap_bytes: int = CAP_BYTES
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
@@ -66,11 +66,11 @@ class CommandAgent:
 
     @property
     def label(self) -> str:
-        """Its name, or the program's."""
+        """The agent's name, or the program's."""
         return self.name or Path(self.command[0]).name
 
     async def answer(self, work: AgentTask) -> None:
-        """Run the program, and take each line as it comes."""
+        """Run the program and record each line as it arrives."""
         process = await self._start()
         stderr = asyncio.ensure_future(_read_tail(process.stderr))
         writing = asyncio.ensure_future(_write_input(process, self._input(work)))
@@ -89,11 +89,11 @@ class CommandAgent:
             work.stop = Stop("empty_answer", f"{self.label} gave no answer{_describe_stderr(tail)}")
 
     async def _start(self) -> Process:
-        passed = {name: self.environ[name] for name in _PASSED_VARIABLES if name in self.environ}
+        inherited = {name: self.environ[name] for name in _PASSED_VARIABLES if name in self.environ}
         try:
             return await asyncio.create_subprocess_exec(
                 *self.command,
-                env={**passed, **self.env},
+                env={**inherited, **self.env},
                 cwd=self.cwd,
                 stdin=PIPE,
                 stdout=PIPE,
@@ -108,8 +108,8 @@ class CommandAgent:
     def _input(self, work: AgentTask) -> bytes:
         if self.stdin == "text":
             return work.prompt.encode()
-        given = {"prompt": work.prompt, "messages": to_jsonable(list(work.history))}
-        return json.dumps(given).encode() + b"\n"
+        payload = {"prompt": work.prompt, "messages": to_jsonable(list(work.history))}
+        return json.dumps(payload).encode() + b"\n"
 
     async def _read(self, process: Process, work: AgentTask) -> Transcript:
         transcript = Transcript()
@@ -128,15 +128,15 @@ class CommandAgent:
 async def _read_lines(
     stream: asyncio.StreamReader | None, cap_bytes: int, label: str
 ) -> AsyncIterator[tuple[int, str]]:
-    """Yield each line with its number. Raises ModelError beyond the cap."""
+    """Yield each line with its number. Raises ModelError above `cap_bytes`."""
     assert stream is not None  # noqa: S101 - opened as a pipe
     number, size, rest = 0, 0, b""
     while data := await stream.read(_READ_BYTES):
         size += len(data)
         if size > cap_bytes:
             raise ModelError(f"{label} wrote more than {cap_bytes} bytes and was stopped")
-        *whole, rest = (rest + data).split(b"\n")
-        for line in whole:
+        *complete, rest = (rest + data).split(b"\n")
+        for line in complete:
             number += 1
             yield number, line.decode("utf-8", "replace")
     if rest:
@@ -145,14 +145,14 @@ async def _read_lines(
 
 async def _write_input(process: Process, data: bytes) -> None:
     assert process.stdin is not None  # noqa: S101 - opened as a pipe
-    with suppress(BrokenPipeError, ConnectionResetError):  # it need not read its prompt
+    with suppress(BrokenPipeError, ConnectionResetError):  # it may ignore its prompt
         process.stdin.write(data)
         await process.stdin.drain()
     process.stdin.close()
 
 
 async def _read_tail(stream: asyncio.StreamReader | None) -> str:
-    """Read a stream to its end; return its last bytes."""
+    """Read a stream to its end; return the last bytes."""
     assert stream is not None  # noqa: S101 - opened as a pipe
     kept = b""
     while data := await stream.read(_READ_BYTES):
@@ -161,28 +161,28 @@ async def _read_tail(stream: asyncio.StreamReader | None) -> str:
 
 
 async def _end_process_group(process: Process, stderr: asyncio.Future[str]) -> str:
-    """End the whole group, and return the end of its stderr.
+    """End the process group; return the end of its stderr.
 
-    What the program itself started may outlive it otherwise. The pipes are read on
-    meanwhile, or asyncio does not see the end; what left the group may still hold them.
+    Children of the program could outlive it otherwise. The pipes are read meanwhile, or
+    asyncio does not notice the end; processes that left the group may keep them open.
     """
     stdout, ended = (
         asyncio.ensure_future(_read_tail(process.stdout)),
         asyncio.ensure_future(process.wait()),
     )
-    gone: list[asyncio.Future[Any]] = [stderr, stdout, ended]
+    ends: list[asyncio.Future[Any]] = [stderr, stdout, ended]
     for number in (signal.SIGTERM, signal.SIGKILL):
         _signal_group(process, number)
-        await asyncio.wait(gone, timeout=TERM_S)
+        await asyncio.wait(ends, timeout=TERM_S)
     await _wait_until_group_is_gone(process)
-    for pending in gone:
+    for pending in ends:
         pending.cancel()
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - Process has no way to close a pipe that others hold
     return stderr.result() if stderr.done() and not stderr.cancelled() else ""
 
 
 async def _wait_until_group_is_gone(process: Process) -> None:
-    """Wait, not for ever, until nothing of the group is left: a kill takes its time."""
+    """Wait up to `TERM_S` until all processes of the group have ended."""
     for _ in range(round(TERM_S / _POLL_S)):
         if not _signal_group(process, signal.SIGKILL):
             return
@@ -190,7 +190,7 @@ async def _wait_until_group_is_gone(process: Process) -> None:
 
 
 def _signal_group(process: Process, number: signal.Signals) -> bool:
-    """Send a signal to the group; say whether there is anything left of it."""
+    """Send a signal to the group; return whether it still exists."""
     try:
         os.killpg(process.pid, number)
     except (ProcessLookupError, PermissionError):

@@ -18,42 +18,42 @@ from ci_agent_eval.engine.infrastructure_errors import ModelError
 class FunctionAgent:
     """A function that answers a message with a text or a `Reply`.
 
-    A plain function runs in a thread of its own. It cannot be stopped there: after a
-    timeout its episode has ended, and the thread goes on to its own end unheard.
+    A synchronous function runs in a separate thread, which cannot be stopped: after a timeout
+    the episode ends, and the result of the thread is ignored.
     """
 
     respond: Callable[..., Any]
-    """Called with the message and, if it takes two, with the messages before it
+    """Called with the message; with a second parameter also with the history
     (`{"role": ..., "content": ...}`)."""
     name: str | None = None
     model: str | None = None
 
     @property
     def label(self) -> str:
-        """Its name, or the function's."""
+        """The agent's name, or the function's."""
         return self.name or str(getattr(self.respond, "__name__", type(self.respond).__name__))
 
     async def answer(self, work: AgentTask) -> None:
-        """Call the function, and take what it returns as the agent's one turn."""
-        given = (work.prompt, list(work.history))[: _count_arguments(self.respond)]
+        """Call the function and record its reply as a single turn."""
+        arguments = (work.prompt, list(work.history))[: _count_arguments(self.respond)]
         if _is_async(self.respond):
-            said = await self.respond(*given)
+            answer = await self.respond(*arguments)
         else:
-            said = await _call_in_thread(self.respond, *given)
-            said = await said if inspect.isawaitable(said) else said
-        work.set_reply(_build_reply(said, self.label))
+            answer = await _call_in_thread(self.respond, *arguments)
+            answer = await answer if inspect.isawaitable(answer) else answer
+        work.set_reply(_build_reply(answer, self.label))
 
 
-def _build_reply(said: object, label: str) -> Reply:
-    if isinstance(said, Reply):
-        return said
-    if isinstance(said, str):
-        return Reply(said)
-    raise ModelError(f"{label} returned a {type(said).__name__}; return a text or a Reply")
+def _build_reply(answer: object, label: str) -> Reply:
+    if isinstance(answer, Reply):
+        return answer
+    if isinstance(answer, str):
+        return Reply(answer)
+    raise ModelError(f"{label} returned a {type(answer).__name__}; return a text or a Reply")
 
 
 def _count_arguments(function: Callable[..., Any]) -> int:
-    """Return whether a function takes the message alone (1), or the history as well (2)."""
+    """Return 1 for a function of the message, 2 for one of message and history."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -68,31 +68,31 @@ def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
-async def _call_in_thread(function: Callable[..., Any], *given: Any) -> Any:
-    """Run a function in a thread that no process waits for at its end, as a pool's would be."""
+async def _call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a function in a daemon thread, unlike a pool's: the process does not wait for it."""
     loop = asyncio.get_running_loop()
-    told: asyncio.Future[Any] = loop.create_future()
+    future: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
 
-    def tell(result: Any, error: BaseException | None) -> None:
-        if told.done():
+    def set_outcome(result: Any, error: BaseException | None) -> None:
+        if future.done():
             return
         if error is None:
-            told.set_result(result)
+            future.set_result(result)
         else:
-            told.set_exception(error)
+            future.set_exception(error)
 
     def work() -> None:
         result: Any = None
         error: BaseException | None = None
         try:
-            result = context.run(function, *given)
+            result = context.run(function, *arguments)
         except StopIteration as stop:
             error = RuntimeError(f"it raised {stop!r}")  # which no future can hold
-        except BaseException as raised:  # noqa: BLE001 - told to the one who waits
+        except BaseException as raised:  # noqa: BLE001 - raised again by the future
             error = raised
         if not loop.is_closed():
-            loop.call_soon_threadsafe(tell, result, error)
+            loop.call_soon_threadsafe(set_outcome, result, error)
 
     threading.Thread(target=work, name="agent-function", daemon=True).start()
-    return await told
+    return await future

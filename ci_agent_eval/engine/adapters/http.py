@@ -19,7 +19,7 @@ from ci_agent_eval.engine.limits import Stop
 from ci_agent_eval.engine.stops import CONTEXT_WINDOW
 
 CAP_BYTES = 4_194_304
-"""The largest answer that is read."""
+"""Size limit of an answer."""
 
 DEFAULT_BODY: Mapping[str, JsonValue] = {"message": "{prompt}", "messages": "{messages}"}
 
@@ -36,10 +36,10 @@ _MISSING = object()
 class HTTPAgent:
     """An endpoint that answers `POST` with JSON.
 
-    In `body`, `{prompt}` stands for the message and the text `{messages}` for the list of
-    messages before it. The other mappings are JSON pointers (RFC 6901) into the answer:
-    `/choices/0/message/content`. What is missing there is not measured, but `text` has to
-    be there. Redirects are not followed.
+    In `body`, `{prompt}` is replaced by the message and the text `{messages}` by the history.
+    The other mappings are JSON pointers (RFC 6901) into the answer:
+    `/choices/0/message/content`. Missing values are not measured, but `text` is required.
+    Redirects are not followed.
     """
 
     url: str
@@ -49,14 +49,14 @@ class HTTPAgent:
     body: JsonValue = field(default_factory=lambda: dict(DEFAULT_BODY))
     text: str = "/text"
     tool_calls: str = "/tool_calls"
-    """A list of objects with `name`, and where known `id`, `arguments`, `result`, `error`."""
+    """A list of objects with `name` and optional `id`, `arguments`, `result`, `error`."""
     usage: str = "/usage"
-    """An object with `input`, `output`, `cached`, or the names OpenAI and others have."""
+    """An object with `input`, `output`, `cached`, or the names of OpenAI and others."""
     cost_usd: str = "/cost_usd"
     finish_reason: str = "/finish_reason"
-    """Why the model stopped, in the provider's word: `length`, `content_filter`, ..."""
+    """The provider's reason why the model stopped: `length`, `content_filter`, ..."""
     timeout_s: float = 60.0
-    """Seconds for one step of the request: to connect, or for the next bytes."""
+    """Seconds for one step of the request: connecting, or reading the next bytes."""
     cap_bytes: int = CAP_BYTES
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class HTTPAgent:
 
     @property
     def label(self) -> str:
-        """Its name, or the endpoint's host and path; a query may be secret."""
+        """The agent's name, or the endpoint's host and path; a query may be secret."""
         return self.name or self._address
 
     @property
@@ -83,10 +83,10 @@ class HTTPAgent:
         return f"{url.host}{url.path}"
 
     async def answer(self, work: AgentTask) -> None:
-        """Send the prompt, and read the answer as the agent's one turn."""
-        words = {"{prompt}": work.prompt, "{messages}": to_jsonable(list(work.history))}
+        """Send the prompt and record the answer as a single turn."""
+        placeholders = {"{prompt}": work.prompt, "{messages}": to_jsonable(list(work.history))}
         try:
-            status, data = await self._post(fill_template(self.body, words))
+            status, data = await self._post(fill_template(self.body, placeholders))
         except httpx2.HTTPError as error:
             raise ModelError(
                 f"{self._address} could not be asked: {type(error).__name__}: {error}"
@@ -99,10 +99,10 @@ class HTTPAgent:
                 )
                 return
             raise ModelError(f"{self._address} answered with status {status}: {_quote_start(data)}")
-        work.set_reply(self.reply(data))
+        work.set_reply(self.parse_reply(data))
 
-    def reply(self, data: bytes) -> Reply:
-        """Read an answer. Raises ModelError where it is not JSON, or has no text."""
+    def parse_reply(self, data: bytes) -> Reply:
+        """Parse an answer. Raises ModelError if it is not JSON or has no text."""
         try:
             answer = json.loads(data)
         except (ValueError, RecursionError) as error:
@@ -137,24 +137,24 @@ class HTTPAgent:
             return response.status_code, bytes(data)
 
 
-def fill_template(template: JsonValue, words: Mapping[str, JsonValue]) -> JsonValue:
-    """Return a template with its words replaced; a text that is one word becomes its value."""
+def fill_template(template: JsonValue, placeholders: Mapping[str, JsonValue]) -> JsonValue:
+    """Replace placeholders in a template; a text that is a placeholder becomes its value."""
     if isinstance(template, str):
-        if template in words:
-            return words[template]
-        for word, value in words.items():
+        if template in placeholders:
+            return placeholders[template]
+        for placeholder, value in placeholders.items():
             if isinstance(value, str):
-                template = template.replace(word, value)
+                template = template.replace(placeholder, value)
         return template
     if isinstance(template, list):
-        return [fill_template(item, words) for item in template]
+        return [fill_template(item, placeholders) for item in template]
     if isinstance(template, dict):
-        return {name: fill_template(item, words) for name, item in template.items()}
+        return {name: fill_template(item, placeholders) for name, item in template.items()}
     return template
 
 
 def resolve_pointer(value: Any, pointer: str, missing: Any = None) -> Any:
-    """Return what a JSON pointer points at; `missing` where there is nothing."""
+    """Return the value at a JSON pointer, or `missing`."""
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict):
@@ -183,7 +183,7 @@ def _parse_number(value: Any) -> float | None:
 
 
 def _is_context_overflow(data: bytes) -> bool:
-    """Say whether an API made like OpenAI's says that the request does not fit the model."""
+    """Return whether an OpenAI-compatible API reports that the request does not fit the model."""
     with suppress(ValueError, RecursionError):
         return bool(resolve_pointer(json.loads(data), "/error/code") == CONTEXT_WINDOW)
     return False

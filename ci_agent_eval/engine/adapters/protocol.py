@@ -1,4 +1,4 @@
-"""What an agent of any making has to do: answer one prompt, and show what it did on the way."""
+"""The protocol of agent adapters: answer one prompt and record the actions."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ COMPLETED = Stop("completed", "")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an agent answered to one message."""
+    """An agent's answer to one message."""
 
     text: str = ""
     tool_calls: Sequence[ToolCall | Mapping[str, Any]] = ()
-    """The calls it made: `name`, and where known `id`, `arguments`, `result` or `error`."""
+    """The calls it made: `name` and optional `id`, `arguments`, `result` or `error`."""
     usage: TokenUsage | Mapping[str, int] | None = None
-    """Tokens `input`, `output` and, as a part of `input`, `cached`; None: not measured."""
+    """Tokens `input`, `output` and `cached` (part of `input`); None: not measured."""
     cost_usd: float | None = None
     stop_reason: StopReason = "completed"
     error: str | None = None
-    """What happened, where it was not completed."""
+    """Description of a stop other than `completed`."""
     finish_reason: str | None = None
-    """Why the provider says the model stopped: `stop`, `length`, `content_filter`, ..."""
+    """The provider's reason why the model stopped: `stop`, `length`, `content_filter`, ..."""
 
 
 @dataclass
 class AgentTask:
-    """One prompt to answer, and what was done about it; it is kept whatever happens next."""
+    """A prompt for an agent and its recorded actions, which survive any error."""
 
     prompt: str
     history: Sequence[Any]
-    """The conversation so far, in the agent's own form (`AgentResult.messages`)."""
+    """The conversation so far, in the agent's format (`AgentResult.messages`)."""
     clock: Clock
     """Seconds from any fixed point."""
     limits: RunLimits = field(default_factory=RunLimits)
     cassette_session: CassetteSession | None = None
-    """The episode's recording, for agents whose model can be put on it."""
+    """The episode's cassette, for agents whose model can be recorded."""
     guard: Guard | None = None
-    """Who reviews the episode's tool calls, for agents whose calls can be held back."""
+    """Reviews the episode's tool calls, for agents whose calls can be held back."""
     connections: ModelConnections | None = None
-    """Of models that agents bring; unset: closed with the run."""
+    """Connections of the agents' own models; unset: closed with the run."""
     allowed_stops: frozenset[AgentStop] = frozenset()
     turns: Sequence[Turn] = ()
-    """The agent's turns so far, set anew as they come."""
+    """The agent's turns so far, replaced after each event."""
     messages: Sequence[Any] | None = None
-    """The conversation with this answer; unset: made of the texts."""
+    """The conversation with this answer; unset: built from the texts."""
     stop: Stop = COMPLETED
     rate_limited: int = 0
     available_tools: tuple[str, ...] = ()
@@ -66,37 +66,37 @@ class AgentTask:
         self.started = self.clock()
 
     def measure_elapsed_ms(self, moment: float | None = None) -> float:
-        """Return the milliseconds since a moment, or since the beginning."""
+        """Return the milliseconds since a moment, or since the start of the task."""
         start = self.started if moment is None else moment
         return convert_to_ms(self.clock() - start)
 
     def set_reply(self, reply: Reply) -> None:
-        """Take a reply as the one turn the agent took."""
+        """Record a reply as the agent's single turn."""
         self.turns = (build_reply_turn(reply, self.measure_elapsed_ms()),)
         self.stop = build_reported_stop(reply.stop_reason, reply.error)
 
 
 class AgentAdapter(Protocol):
-    """An agent of any making. `answer` raises what goes wrong; what it did stays in `work`."""
+    """An adapter for your own agent. `answer` raises errors; its actions stay in `work`."""
 
     @property
     def label(self) -> str:
-        """What reports call it."""
+        """The agent's name in reports."""
 
     @property
     def model(self) -> str | None:
-        """The model it runs on, where that is known."""
+        """The agent's model, if known."""
 
     async def answer(self, work: AgentTask) -> None:
-        """Answer `work.prompt`: set `work.turns` as they come, and `work.stop` at the end.
+        """Answer `work.prompt`: set `work.turns` after each event and `work.stop` at the end.
 
-        Raises ModelError, or any other exception, where there is no answer; a cancelled
-        task has to end at once and leave no process behind.
+        Raises ModelError or any other exception if there is no answer; a cancelled task must
+        end at once and leave no process behind.
         """
 
 
 def build_reply_turn(reply: Reply, latency_ms: float | None) -> Turn:
-    """Return a reply as a turn. Raises pydantic's ValidationError for figures that are none."""
+    """Build the turn of a reply. Raises pydantic's ValidationError for invalid numbers."""
     return Turn(
         role="assistant",
         content=clean_text(reply.text),
@@ -110,12 +110,12 @@ def build_reply_turn(reply: Reply, latency_ms: float | None) -> Turn:
 
 
 def build_reported_stop(reason: StopReason, error: str | None) -> Stop:
-    """Return the end that an agent states itself."""
+    """Build the stop that an agent reports."""
     return Stop(reason, clean_text(error or ""), needs_turn=reason == "max_turns")
 
 
 def parse_tool_call(call: ToolCall | Mapping[str, Any]) -> ToolCall:
-    """Return a call as the contract's; raises pydantic's ValidationError."""
+    """Convert a call to a ToolCall. Raises pydantic's ValidationError."""
     if isinstance(call, ToolCall):
         return call
     given = dict(call)

@@ -1,4 +1,4 @@
-"""One run of an adapted agent: its time, its limits, and a result of any end."""
+"""The run of an agent adapter: its timeout, limits and result."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from ci_agent_eval.errors import InputError
 
 
 def build_adapter(agent: object) -> AgentAdapter:
-    """Return an agent behind the protocol: an adapter, a PydanticAI agent, or a function.
+    """Return the adapter of an agent: an adapter, a PydanticAI agent, or a function.
 
-    Raises InputError for anything else.
+    Raises InputError for any other object.
     """
     if isinstance(agent, AbstractAgent):
         return LoopAgent(agent)
@@ -60,11 +60,10 @@ async def run_adapter(
     connections: ModelConnections | None = None,
     allowed_stops: frozenset[AgentStop] = frozenset(),
 ) -> AgentResult:
-    """Run an agent of any making until it answers, or is stopped; return all that happened.
+    """Run your own agent until it answers or is stopped; return the recorded run.
 
-    Whatever it does ends in a result, which `observer` sees as well, also where the task is
-    cancelled. `timeout_s` is the time it may take. Raises InputError for what the test
-    itself declares wrongly.
+    Every end gives a result, which `observer` gets too, even if the task is cancelled.
+    `timeout_s` limits the run. Raises InputError for wrong arguments of the test.
     """
     adapter = build_adapter(agent)
     if timeout_s is not None:
@@ -79,18 +78,18 @@ async def run_adapter(
         connections,
         allowed_stops,
     )
-    seen = observer or (lambda _: None)
-    unanswered = build_refusal_check(cassette_session)
+    observe = observer or (lambda _: None)
+    check_refusals = build_refusal_check(cassette_session)
     try:
-        work.stop = unanswered(await _run_to_stop(adapter, work, timeout_s))
+        work.stop = check_refusals(await _run_to_stop(adapter, work, timeout_s))
     except InputError:
         raise
     except BaseException as error:
         work.stop = Stop("cancelled", f"it was stopped from outside ({describe_error(error)})")
-        seen(_build_result(adapter, work))
+        observe(_build_result(adapter, work))
         raise
     result = _build_result(adapter, work)
-    seen(result)
+    observe(result)
     return result
 
 
@@ -123,10 +122,10 @@ def _classify_error(error: Exception) -> Stop:
 
 
 def _find_exceeded_limit(work: AgentTask) -> Stop | None:
-    """Say which limit a run is beyond that nobody could stop on its way."""
-    most, turns = work.limits.max_turns, sum(turn.role == "assistant" for turn in work.turns)
-    if most is not None and turns > most:
-        return Stop("max_turns", f"it took {turns} turns, its limit is {most}")
+    """Return the limit that a finished run exceeded, if any."""
+    max_turns, turns = work.limits.max_turns, sum(turn.role == "assistant" for turn in work.turns)
+    if max_turns is not None and turns > max_turns:
+        return Stop("max_turns", f"it took {turns} turns, its limit is {max_turns}")
     spent = RunUsage(
         tool_calls=sum(len(turn.tool_calls) for turn in work.turns),
         tokens=sum(turn.tokens.total for turn in work.turns if turn.tokens is not None),
@@ -156,7 +155,9 @@ def _build_result(adapter: AgentAdapter, work: AgentTask) -> AgentResult:
 
 
 def _build_messages(work: AgentTask) -> tuple[Any, ...]:
-    """Return the conversation as plain messages: `role` and `content`."""
-    said = [{"role": "user", "content": work.prompt}]
-    said += [{"role": turn.role, "content": turn.content} for turn in work.turns if turn.content]
-    return (*work.history, *said)
+    """Return the conversation as messages with `role` and `content`."""
+    messages = [{"role": "user", "content": work.prompt}]
+    messages += [
+        {"role": turn.role, "content": turn.content} for turn in work.turns if turn.content
+    ]
+    return (*work.history, *messages)

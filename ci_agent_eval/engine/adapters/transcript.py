@@ -1,16 +1,16 @@
-"""What an agent says of itself, line by line, as turns. Pure.
+"""Parsing of an agent's transcript into turns. Pure.
 
-One JSON object a line. `type` says what it is:
+One JSON object per line, with its kind in `type`:
 
-    {"type": "text", "text": "..."}                     said; several of them are one text
+    {"type": "text", "text": "..."}                     consecutive texts are joined
     {"type": "tool_call", "name": "...", "id": "...", "arguments": {...}}
     {"type": "tool_result", "id": "...", "result": ...}  or "error": "..."
     {"type": "usage", "input": 1, "output": 2, "cached": 0, "cost_usd": 0.01,
      "finish_reason": "stop"}
     {"type": "end", "stop_reason": "completed", "error": "..."}
 
-`id` may be left out where calls are answered in order. A text or a call after a result
-begins the next turn; `usage` is that of the turn it stands in; `end` is not needed.
+`id` may be omitted if calls are answered in order. A text or a call after a result begins the
+next turn; `usage` belongs to the current turn; `end` is optional.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ Event = Mapping[str, Any]
 
 @dataclass
 class Transcript:
-    """The turns so far. `at_ms` of `add` counts from when the prompt was given."""
+    """The turns so far. `at_ms` of `add_line` counts from the prompt."""
 
     turns: list[Turn] = field(default_factory=list)
     stop: Stop = COMPLETED
     _turn_began_ms: float = 0.0
     _answered: bool = False
-    """Whether the last turn's calls have a result: what is said next is another turn."""
+    """Whether the last turn's calls have a result, so that the next text begins a turn."""
 
     def add_line(self, line: str, at_ms: float) -> None:
-        """Take one line. Raises ValueError, which says what is wrong with it."""
+        """Add one line. Raises ValueError with the problem of the line."""
         if not line.strip():
             return
         try:
@@ -51,57 +51,59 @@ class Transcript:
             raise ValueError(f"it is no object with a type of {', '.join(_EVENTS)}")
         _EVENTS[event["type"]](self, event, at_ms)
 
-    def _text(self, event: Event, at_ms: float) -> None:
+    def _add_text(self, event: Event, at_ms: float) -> None:
         text = event.get("text")
         if not isinstance(text, str):
             raise ValueError("its text is none")  # noqa: TRY004 - one error for all of them
-        turn = self._speaking(at_ms)
+        turn = self._get_current_turn(at_ms)
         self._change(content=turn.content + clean_text(text))
 
-    def _call(self, event: Event, at_ms: float) -> None:
-        given = {name: event[name] for name in ("id", "name", "arguments") if name in event}
-        call = parse_tool_call(given)
-        turn = self._speaking(at_ms)
+    def _add_call(self, event: Event, at_ms: float) -> None:
+        fields = {name: event[name] for name in ("id", "name", "arguments") if name in event}
+        call = parse_tool_call(fields)
+        turn = self._get_current_turn(at_ms)
         self._change(tool_calls=(*turn.tool_calls, call))
 
-    def _result(self, event: Event, at_ms: float) -> None:
+    def _add_result(self, event: Event, at_ms: float) -> None:
         calls = list(self.turns[-1].tool_calls) if self.turns else []
         wanted = event.get("id")
         place = next((n for n, call in enumerate(calls) if _is_open(call, wanted)), None)
         if place is None:
             raise ValueError("it answers no tool call that is open")
         if event.get("error") is not None:
-            told: dict[str, Any] = {"error": clean_text(str(event["error"]))}
+            outcome: dict[str, Any] = {"error": clean_text(str(event["error"]))}
         else:
-            told = {"result": to_jsonable(event.get("result"))}
-        calls[place] = calls[place].model_copy(update=told)
+            outcome = {"result": to_jsonable(event.get("result"))}
+        calls[place] = calls[place].model_copy(update=outcome)
         self._change(tool_calls=tuple(calls))
         self._answered, self._turn_began_ms = True, at_ms
 
-    def _usage(self, event: Event, at_ms: float) -> None:
+    def _add_usage(self, event: Event, at_ms: float) -> None:
         if not self.turns:
-            self._speaking(at_ms)
+            self._get_current_turn(at_ms)
         figures = {name: event[name] for name in ("input", "output", "cached") if name in event}
         tokens = TokenUsage.model_validate(figures) if figures else self.turns[-1].tokens
         reason = event.get("finish_reason")
-        checked = Turn(
+        validated = Turn(
             role="assistant",
             tokens=tokens,
             cost_usd=event.get("cost_usd"),
             finish_reason=None if reason is None else clean_text(str(reason)),
         )
         self._change(
-            tokens=checked.tokens, cost_usd=checked.cost_usd, finish_reason=checked.finish_reason
+            tokens=validated.tokens,
+            cost_usd=validated.cost_usd,
+            finish_reason=validated.finish_reason,
         )
 
-    def _end(self, event: Event, _: float) -> None:
+    def _set_stop(self, event: Event, _: float) -> None:
         reason = event.get("stop_reason", "completed")
         if reason not in get_args(StopReason):
             raise ValueError(f"its stop_reason is none of {', '.join(get_args(StopReason))}")
         self.stop = build_reported_stop(reason, str(event.get("error") or ""))
 
-    def _speaking(self, at_ms: float) -> Turn:
-        """Return the turn that is being taken, after beginning another where one is due."""
+    def _get_current_turn(self, at_ms: float) -> Turn:
+        """Return the current turn; begins a new one after a result."""
         if not self.turns or self._answered:
             self.turns.append(Turn(role="assistant", source="live"))
             self._answered = False
@@ -117,10 +119,10 @@ def _is_open(call: ToolCall, wanted: object) -> bool:
 
 
 _EVENTS: Mapping[str, Callable[[Transcript, Event, float], None]] = {
-    "text": Transcript._text,  # noqa: SLF001 - the table of this class
-    "tool_call": Transcript._call,  # noqa: SLF001 - the table of this class
-    "tool_result": Transcript._result,  # noqa: SLF001 - the table of this class
-    "usage": Transcript._usage,  # noqa: SLF001 - the table of this class
-    "end": Transcript._end,  # noqa: SLF001 - the table of this class
+    "text": Transcript._add_text,  # noqa: SLF001 - the table of this class
+    "tool_call": Transcript._add_call,  # noqa: SLF001 - the table of this class
+    "tool_result": Transcript._add_result,  # noqa: SLF001 - the table of this class
+    "usage": Transcript._add_usage,  # noqa: SLF001 - the table of this class
+    "end": Transcript._set_stop,  # noqa: SLF001 - the table of this class
 }
 TYPES: Sequence[str] = tuple(_EVENTS)

@@ -208,7 +208,7 @@ class RecordedRuns:
         from ci_agent_eval.engine.judge_models import parse_judge_model  # noqa: PLC0415 - inert until used
         from ci_agent_eval.engine.rate_limits import RateLimitTally  # noqa: PLC0415 - as above
 
-        return await self._judge_models().model(parse_judge_model(model), RateLimitTally())
+        return await self._judge_models().build(parse_judge_model(model), RateLimitTally())
 
     def _judge_models(self) -> JudgeModels:
         from ci_agent_eval.engine.judge_models import JudgeModels  # noqa: PLC0415 - inert until used
