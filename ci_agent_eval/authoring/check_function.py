@@ -1,4 +1,4 @@
-"""`check(...)`: an assertion that is a value, a share of one, or what a Check finds."""
+"""`check(...)`: an assertion from a boolean, a score, or a Check."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from ci_agent_eval.recording.check_value import (
 )
 
 _LONGEST = 200
-"""Characters of source text that describe an assertion."""
+"""Characters of source text in the name of an assertion."""
 
 _SourceLocation = tuple[str, int] | None
 """File and line."""
 
 
 class CheckFailed(AssertionError):  # noqa: N818 - a failure is no error
-    """Raised by `check` where what fails is not measured: in a strict test, or outside of one."""
+    """Raised by `check` for a failure in a strict test, or outside of an episode."""
 
     def __init__(self, message: str, *, is_recorded: bool) -> None:
         super().__init__(message)
         self.is_recorded = is_recorded
-        """The running episode has the assertion already."""
+        """Whether the running episode has the assertion already."""
 
 
 class _SyncCheck(Protocol):
-    """A check that answers at once."""
+    """A check that returns its assertions."""
 
     def assertions(self, episode: Episode) -> Iterable[Assertion]: ...
 
 
 class _AsyncCheck(Protocol):
-    """A check whose answer is awaited."""
+    """A check that returns an awaitable."""
 
     def assertions(self, episode: Episode) -> Awaitable[Iterable[Assertion]]: ...
 
@@ -77,7 +77,7 @@ def check(value: _SyncCheck, description: str | None = None) -> bool: ...
 def check(value: _AsyncCheck, description: str | None = None) -> Awaitable[bool]: ...
 
 
-# Of these only the run tells whether it is awaited.
+# Only the call shows whether these need `await`.
 @overload
 def check(value: Check | _Evaluator, description: str | None = None) -> Any: ...
 
@@ -89,40 +89,42 @@ def check(
     threshold: float | None = None,
     reason: str | None = None,
 ) -> bool | Awaitable[bool]:
-    """Assert something of the running episode, and say whether it holds.
+    """Record an assertion in the running episode, and return whether it passed.
 
-    `value` is True or False; or a number from 0 to 1, which passes from `threshold` on (default
-    1); or a Check, which looks at the episode so far (one that asks a model is awaited:
-    `await check(…)`). `description` is by default the source text of the value.
+    `value` is True or False; or a number from 0 to 1, which passes at `threshold` or above
+    (default 1); or a Check, which examines the episode so far (await one that asks a model:
+    `await check(…)`). `description` defaults to the source text of the value.
 
-    In an evaluation a failure is recorded and the test goes on. In a strict test it is
+    In an evaluation a failure is recorded and the test continues. In a strict test it is
     recorded and raises AssertionError; outside of an episode it only raises. Raises InputError
-    for a value that is none of these.
+    for any other value.
     """
     __tracebackhide__ = True
     caller = _find_caller()
-    if (found := as_check(value)) is not None:
+    if (check_ := as_check(value)) is not None:
         if threshold is not None or reason is not None:
             raise InputError(
                 "check(...): a Check brings its own threshold and reason; leave them out"
             )
-        return _apply_check(found, description, caller)
+        return _apply_check(check_, description, caller)
     name = description or _find_source_text(caller)
     score = parse_score(name, value)
-    needed = 1.0 if threshold is None else parse_threshold(name, threshold)
+    required = 1.0 if threshold is None else parse_threshold(name, threshold)
     assertion = Assertion(
         name=clean_text(name),
-        passed=score >= needed,
+        passed=score >= required,
         score=score,
-        reason=_describe_result(value, score, needed, reason),
+        reason=_describe_result(value, score, required, reason),
     )
     return _record_assertions([assertion], _find_location(caller))
 
 
-def _describe_result(value: object, score: float, needed: float, given: str | None) -> str | None:
-    """Return why it came out so: what was given, and for a partial score its figures."""
-    is_plain = isinstance(value, bool) or (score in {0.0, 1.0} and needed == 1)
-    figures = None if is_plain else f"score {_format_score(score)}, needed {_format_score(needed)}"
+def _describe_result(value: object, score: float, required: float, given: str | None) -> str | None:
+    """Return the given reason, with the figures of a partial score; None if there is neither."""
+    is_plain = isinstance(value, bool) or (score in {0.0, 1.0} and required == 1)
+    figures = (
+        None if is_plain else f"score {_format_score(score)}, needed {_format_score(required)}"
+    )
     parts = [part for part in (given and clean_text(given), figures) if part]
     return "; ".join(parts) or None
 
@@ -134,7 +136,7 @@ def _format_score(score: float) -> str:
 def _apply_check(
     check_: Check | _SyncCheck | _AsyncCheck, prefix: str | None, caller: FrameType
 ) -> bool | Awaitable[bool]:
-    """Apply a Check to the running episode as it is so far."""
+    """Apply a Check to the running episode so far."""
     __tracebackhide__ = True
     episode = get_active_episode()
     if episode is None or episode.recorder is None:
@@ -142,62 +144,62 @@ def _apply_check(
             "check(...): a Check looks at an episode, and none is running here; call it in a test "
             "with the fixture `episode`, or of an evaluation"
         )
-    found, place = check_.assertions(episode.recorder.snapshot()), _find_location(caller)
-    if inspect.isawaitable(found):
-        return _AwaitableCheck(check_, found, prefix, place, episode)
-    return _record_assertions(prefix_names(validate_assertions(check_, found), prefix), place)
+    assertions, place = check_.assertions(episode.recorder.snapshot()), _find_location(caller)
+    if inspect.isawaitable(assertions):
+        return _AwaitableCheck(check_, assertions, prefix, place, episode)
+    return _record_assertions(prefix_names(validate_assertions(check_, assertions), prefix), place)
 
 
 class _AwaitableCheck(Awaitable[bool]):
-    """What a Check will find, once it is awaited."""
+    """The result of an async Check, once awaited."""
 
     def __init__(
         self,
         check_: object,
-        found: Awaitable[Iterable[Assertion]],
+        assertions: Awaitable[Iterable[Assertion]],
         prefix: str | None,
         place: _SourceLocation,
         episode: RunningEpisode,
     ) -> None:
         self._check = check_
-        self._found = found
+        self._awaitable = assertions
         self._prefix = prefix
         self._place = place
         self._episode = episode
-        episode.unawaited.append(self.give_up)
+        episode.unawaited.append(self.close_unawaited)
 
-    def give_up(self) -> str:
-        """Close what was to be awaited, and say what to do."""
-        if inspect.iscoroutine(self._found):
-            self._found.close()
-        where = f" ({self._place[0]}:{self._place[1]})" if self._place else ""
-        return f"check(...) was not awaited{where}; write `await check(...)`"
+    def close_unawaited(self) -> str:
+        """Close the awaitable, and return the problem and its correction."""
+        if inspect.iscoroutine(self._awaitable):
+            self._awaitable.close()
+        location = f" ({self._place[0]}:{self._place[1]})" if self._place else ""
+        return f"check(...) was not awaited{location}; write `await check(...)`"
 
     def __await__(self) -> Generator[Any, Any, bool]:
         __tracebackhide__ = True
-        if self.give_up in self._episode.unawaited:
-            self._episode.unawaited.remove(self.give_up)
-        found = validate_assertions(self._check, (yield from self._found.__await__()))
-        return _record_assertions(prefix_names(found, self._prefix), self._place)
+        if self.close_unawaited in self._episode.unawaited:
+            self._episode.unawaited.remove(self.close_unawaited)
+        assertions = validate_assertions(self._check, (yield from self._awaitable.__await__()))
+        return _record_assertions(prefix_names(assertions, self._prefix), self._place)
 
 
-def _record_assertions(found: Sequence[Assertion], place: _SourceLocation) -> bool:
-    """Record what was found; raise where a failure is not measured."""
+def _record_assertions(assertions: Sequence[Assertion], place: _SourceLocation) -> bool:
+    """Record assertions. Raises CheckFailed for a failure in a strict test or outside of any."""
     __tracebackhide__ = True
     episode = get_active_episode()
-    for assertion in add_location(found, place):
+    for assertion in add_location(assertions, place):
         if episode is not None:
             episode.keep(assertion)
-    failed = [a for a in found if not a.passed and a.severity == "error"]
+    failed = [a for a in assertions if not a.passed and a.severity == "error"]
     if failed and (episode is None or episode.mode == "strict"):
         raise CheckFailed(
             "\n".join(map(_format_failure, failed)), is_recorded=_is_recorded(episode)
         )
-    return all(assertion.passed for assertion in found)
+    return all(assertion.passed for assertion in assertions)
 
 
 def _is_recorded(episode: RunningEpisode | None) -> bool:
-    """Say whether an assertion is in the episode once it was told."""
+    """Return whether the episode keeps a recorded assertion."""
     return episode is not None and not episode.counts_once
 
 
@@ -211,20 +213,20 @@ def _format_failure(assertion: Assertion) -> str:
 
 
 def _find_caller() -> FrameType:
-    """Return the frame that called this package."""
+    """Return the frame outside of this package that called it."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads whole files
     assert frame is not None  # noqa: S101 - somebody called
-    while frame.f_back is not None and _is_ours(frame):
+    while frame.f_back is not None and _is_in_package(frame):
         frame = frame.f_back
     return frame
 
 
-def _is_ours(frame: FrameType) -> bool:
+def _is_in_package(frame: FrameType) -> bool:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "ci_agent_eval"
 
 
 def _find_source_text(caller: FrameType) -> str:
-    """Return the source text of the value that the call was given, or `check`."""
+    """Return the source text of the call's value, or `check` if it is unknown."""
     positions = list(caller.f_code.co_positions())[caller.f_lasti // 2]
     start, end, column, end_column = positions
     if start is None or end is None:
@@ -239,14 +241,14 @@ def _find_source_text(caller: FrameType) -> str:
 
 
 def _first_argument(statement: str) -> str:
-    """Return the text of what the outermost call of a check in a statement is given."""
-    # In a function, for there may be an `await` in it.
+    """Return the text of the first argument of the outermost `check` call in a statement."""
+    # In a function, because the statement may contain `await`.
     text = f"async def f(): {statement}"
     try:
         tree = ast.parse(text)
     except SyntaxError:
         return "check"
-    # The outermost comes first: it is the one whose source was looked up.
+    # `ast.walk` yields the outermost call first.
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_check(node)]
     named = [k.value for call in calls[:1] for k in call.keywords if k.arg == "value"]
     given = [*(calls[0].args[:1] if calls else ()), *named]

@@ -1,4 +1,4 @@
-"""The agent as a test holds it: actions, the conversation, and all it has to observe."""
+"""The agent under test: actions, the conversation, and the agent's own attributes."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its ag
 
 
 class _AgentView:
-    """Gives what the agent itself exposes, by its own names."""
+    """Read access to the agent's attributes."""
 
-    __slots__ = ("_core",)
+    __slots__ = ("_runner",)
 
-    def __init__(self, core: ConversationRunner) -> None:
-        object.__setattr__(self, "_core", core)
+    def __init__(self, runner: ConversationRunner) -> None:
+        object.__setattr__(self, "_runner", runner)
 
-    _core: ConversationRunner
+    _runner: ConversationRunner
 
     @property
     def conversation(self) -> ConversationState:
-        """The conversation since it began, or was reset."""
-        return self._core.state
+        """The conversation since the beginning or the last reset."""
+        return self._runner.state
 
     @property
     def wrapped(self) -> Any:
-        """The agent itself, as the factory made it."""
-        return self._core.agent
+        """The agent itself, as returned by the factory."""
+        return self._runner.agent
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        agent = self._core.observed
+        agent = self._runner.observed_agent
         try:
             return getattr(agent, name)
         except AttributeError as error:
             if error.obj is not agent or error.name != name:
-                raise  # it has one, whose own code failed
+                raise  # the attribute exists, and its code failed
             raise AttributeError(
                 f"the agent ({type(agent).__name__}) has no {name!r} to observe; "
                 "give it an attribute or property of that name"
@@ -53,54 +53,54 @@ class _AgentView:
         )
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self._core.agent)})
+        return sorted({*super().__dir__(), *dir(self._runner.agent)})
 
     def __repr__(self) -> str:
-        return f"<agent under test: {type(self._core.agent).__name__}>"
+        return f"<agent under test: {type(self._runner.agent).__name__}>"
 
 
 class AgentUnderTest(_AgentView):
-    """The agent in a plain test; besides these, every attribute of the agent is there."""
+    """The agent in a sync test; every attribute of the agent is available too."""
 
     __slots__ = ("_run",)
     _run: RunAwaitable
 
-    def __init__(self, core: ConversationRunner, run: RunAwaitable = run_awaitable) -> None:
-        super().__init__(core)
+    def __init__(self, runner: ConversationRunner, run: RunAwaitable = run_awaitable) -> None:
+        super().__init__(runner)
         object.__setattr__(self, "_run", run)
 
     def send(self, message: str) -> Message:
         """Send a message and return the reply; both are recorded as a turn.
 
-        Whatever the agent raises is raised here, and the turn so far is kept.
+        Exceptions of the agent are raised here; the turn so far is kept.
         """
-        return run_steps(self._core.send(message), self._run)
+        return run_steps(self._runner.send(message), self._run)
 
     def reset(self) -> None:
-        """Reset the agent, or take a new one where it has no `reset`, and begin anew.
+        """Reset the agent, or create a new one if it has no `reset`, and start a conversation.
 
-        What was recorded stays recorded: its cost counts.
+        The turns recorded so far are kept, and their cost counts.
         """
-        run_steps(self._core.reset(), self._run)
+        run_steps(self._runner.reset(), self._run)
 
 
 class AsyncAgentUnderTest(_AgentView):
-    """The agent in an async test; besides these, every attribute of the agent is there."""
+    """The agent in an async test; every attribute of the agent is available too."""
 
     __slots__ = ()
 
     def send(self, message: str) -> Coroutine[Any, Any, Message]:
         """Send a message and return the reply, once awaited; both are recorded as a turn.
 
-        Whatever the agent raises is raised here, and the turn so far is kept. A plain
-        `respond` is called as it is, on the loop: it sees the thread that made the agent.
+        Exceptions of the agent are raised here; the turn so far is kept. A sync `respond` is
+        called on the event loop, in the thread that created the agent.
         """
-        return self._core.sending(message)
+        return self._runner.build_sender(message)
 
     def reset(self) -> Awaitable[None]:
-        """Reset the agent, or take a new one where it has no `reset`, and begin anew.
+        """Reset the agent, or create a new one if it has no `reset`, and start a conversation.
 
-        It happens at once, or where the agent's own reset has to be awaited, when this is
-        awaited or the next message is sent. What was recorded stays recorded.
+        A sync reset runs immediately; an async one when this is awaited or the next message
+        is sent. The turns recorded so far are kept.
         """
-        return self._core.begun(self._core.reset())
+        return self._runner.start_steps(self._runner.reset())

@@ -1,4 +1,4 @@
-"""The agent of a conversation: made by the test's factory, and cleaned up however it ends."""
+"""Creation and clean-up of a conversation's agent by the test's factory."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ CloseAgent: TypeAlias = Callable[[], Steps[None]]
 
 
 class FactoryError(Exception):
-    """No agent could be made; the episode is an error, not a failure."""
+    """Raised if the factory fails; the episode is an infrastructure error, not a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFactory:
-    """A callable that makes an agent; its parameters are fixtures of the test."""
+    """A callable that creates an agent; its parameters are fixtures of the test."""
 
     make: Callable[..., Any]
-    needs: tuple[str, ...]
-    """Names of its parameters without a default."""
+    fixture_names: tuple[str, ...]
+    """Names of the parameters without a default."""
 
     @classmethod
-    def of(cls, where: str, given: object) -> AgentFactory:
-        """Take what the test gives. Raises InputError for what makes no agent."""
+    def from_callable(cls, where: str, given: object) -> AgentFactory:
+        """Validate the factory of a test. Raises InputError for a value that is no factory."""
         if given is None:
             raise InputError(f"{where}: give a factory as well, what makes the agent")
         if not callable(given) or (hasattr(given, "respond") and not isinstance(given, type)):
@@ -41,17 +41,17 @@ class AgentFactory:
         return cls(given, _find_fixture_names(where, given))
 
     def open(self, fixtures: Mapping[str, Any]) -> Steps[OpenedAgent]:
-        """Make an agent, and say how it is cleaned up."""
+        """Create an agent, and return it with its clean-up. Raises FactoryError."""
         try:
             return (yield from _open_agent(self.make(**fixtures)))
         except AssertionError as error:
-            # It is not the agent's failure: there is none yet.
+            # No agent failure: there is no agent yet.
             raise FactoryError(f"the factory failed: AssertionError: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedAgent:
-    """An agent in use."""
+    """An agent and its clean-up."""
 
     agent: Any
     close: CloseAgent
@@ -69,16 +69,16 @@ def _find_fixture_names(where: str, factory: Callable[..., Any]) -> tuple[str, .
     return tuple(p.name for p in needed if p.kind not in variable)
 
 
-def _open_agent(made: Any) -> Steps[OpenedAgent]:
-    """Take what a factory returned. A generator owns its agent: nothing else closes it."""
-    if inspect.isgenerator(made):
+def _open_agent(returned: Any) -> Steps[OpenedAgent]:
+    """Open the agent that a factory returned. A generator closes its agent itself."""
+    if inspect.isgenerator(returned):
         return OpenedAgent(
-            _require_yielded_agent(next(made, _EXHAUSTED)), lambda: _end_generator(made)
+            _require_yielded_agent(next(returned, _EXHAUSTED)), lambda: _end_generator(returned)
         )
-    if inspect.isasyncgen(made):
-        agent = _require_yielded_agent((yield _get_next(made)))
-        return OpenedAgent(agent, lambda: _end_async_generator(made))
-    return (yield from _enter_agent((yield from await_if_needed(made))))
+    if inspect.isasyncgen(returned):
+        agent = _require_yielded_agent((yield _get_next(returned)))
+        return OpenedAgent(agent, lambda: _end_async_generator(returned))
+    return (yield from _enter_agent((yield from await_if_needed(returned))))
 
 
 def _require_yielded_agent(agent: Any) -> Any:
@@ -87,23 +87,27 @@ def _require_yielded_agent(agent: Any) -> Any:
     return agent
 
 
-def _enter_agent(made: Any) -> Steps[OpenedAgent]:
-    """Enter an agent that is a context manager; else it may have `aclose` or `close`."""
-    kind = type(made)
+def _enter_agent(returned: Any) -> Steps[OpenedAgent]:
+    """Enter an agent that is a context manager; others may have `aclose` or `close`."""
+    kind = type(returned)
     if hasattr(kind, "__aenter__"):
-        entered = yield made.__aenter__()
+        entered = yield returned.__aenter__()
         return OpenedAgent(
-            _choose_agent(entered, made), lambda: _call_and_await(made.__aexit__, None, None, None)
+            _choose_agent(entered, returned),
+            lambda: _call_and_await(returned.__aexit__, None, None, None),
         )
     if hasattr(kind, "__enter__"):
-        entered = made.__enter__()
+        entered = returned.__enter__()
         return OpenedAgent(
-            _choose_agent(entered, made), lambda: _call_and_await(made.__exit__, None, None, None)
+            _choose_agent(entered, returned),
+            lambda: _call_and_await(returned.__exit__, None, None, None),
         )
-    for name in () if inspect.isroutine(made) or isinstance(made, type) else ("aclose", "close"):
-        if _needs_no_arguments(close := getattr(made, name, None)):
-            return OpenedAgent(made, partial(_call_and_await, close))
-    return OpenedAgent(made, lambda: _call_and_await(lambda: None))
+    for name in (
+        () if inspect.isroutine(returned) or isinstance(returned, type) else ("aclose", "close")
+    ):
+        if _needs_no_arguments(close := getattr(returned, name, None)):
+            return OpenedAgent(returned, partial(_call_and_await, close))
+    return OpenedAgent(returned, lambda: _call_and_await(lambda: None))
 
 
 def _choose_agent(entered: Any, manager: Any) -> Any:
@@ -111,7 +115,7 @@ def _choose_agent(entered: Any, manager: Any) -> Any:
 
 
 def _needs_no_arguments(close: Any) -> TypeGuard[Callable[[], Any]]:
-    """Say whether it is a way to clean up: one that needs arguments closes something else."""
+    """Return whether a `close` method can be called without arguments."""
     if not callable(close):
         return False
     try:
@@ -119,7 +123,7 @@ def _needs_no_arguments(close: Any) -> TypeGuard[Callable[[], Any]]:
     except TypeError:
         return False
     except ValueError:
-        return True  # written in C, and silent about its parameters
+        return True  # written in C, without a signature
     return True
 
 
@@ -127,21 +131,21 @@ def _call_and_await(call: Callable[..., Any], *given: Any) -> Steps[None]:
     yield from await_if_needed(call(*given))
 
 
-def _end_generator(made: Any) -> Steps[None]:
+def _end_generator(returned: Any) -> Steps[None]:
     yield from ()
-    if next(made, _EXHAUSTED) is not _EXHAUSTED:
-        made.close()
+    if next(returned, _EXHAUSTED) is not _EXHAUSTED:
+        returned.close()
         raise InputError("the factory of a conversation yields more than one agent")
 
 
-async def _get_next(made: Any) -> Any:
-    return await anext(made, _EXHAUSTED)
+async def _get_next(returned: Any) -> Any:
+    return await anext(returned, _EXHAUSTED)
 
 
-def _end_async_generator(made: Any) -> Steps[None]:
-    rest = yield _get_next(made)
+def _end_async_generator(returned: Any) -> Steps[None]:
+    rest = yield _get_next(returned)
     if rest is not _EXHAUSTED:
-        yield made.aclose()
+        yield returned.aclose()
         raise InputError("the factory of a conversation yields more than one agent")
 
 

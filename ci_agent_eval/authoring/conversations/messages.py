@@ -1,4 +1,4 @@
-"""What was said in a conversation: a view of the turns that its episode records."""
+"""The messages of a conversation: a view of the turns that its episode records."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ci_agent_eval.contract.trajectory import Role, TokenUsage, ToolCall, Turn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Message:
-    """One message, as it was recorded. It equals a text that is its own."""
+    """A recorded message. It is equal to its text."""
 
     role: Role
     content: str
     tool_calls: tuple[ToolCall, ...] = field(default=(), repr=False)
-    """The calls an agent made on the way to it."""
-    # What differs from run to run stays out of the reasons that assertions give.
+    """The agent's tool calls before it."""
+    # Values that differ between runs are excluded from the reasons of assertions.
     tokens: TokenUsage | None = field(default=None, repr=False)
     cost_usd: float | None = field(default=None, repr=False)
     latency_ms: float | None = field(default=None, repr=False)
 
     @property
     def text(self) -> str:
-        """The content by its other name."""
+        """Alias of `content`."""
         return self.content
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class Message:
         return hash(self.content)
 
     def __contains__(self, part: str) -> bool:
-        """Say whether the text has a part: `assert "sorry" in reply`."""
+        """Return whether the text contains a part: `assert "sorry" in reply`."""
         return part in self.content
 
 
@@ -56,12 +56,12 @@ class ConversationState:
 
     @property
     def user_messages(self) -> tuple[Message, ...]:
-        """What the test sent."""
+        """The messages sent by the test."""
         return tuple(message for message in self.messages if message.role == "user")
 
     @property
     def agent_messages(self) -> tuple[Message, ...]:
-        """What the agent replied."""
+        """The agent's replies."""
         return tuple(message for message in self.messages if message.role == "assistant")
 
     @property
@@ -77,7 +77,7 @@ class ConversationState:
 
 
 def build_message(turn: Turn) -> Message:
-    """Return a recorded turn as a message."""
+    """Convert a recorded turn to a message."""
     return Message(
         turn.role, turn.content, turn.tool_calls, turn.tokens, turn.cost_usd, turn.latency_ms
     )

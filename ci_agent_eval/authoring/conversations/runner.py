@@ -1,11 +1,12 @@
-"""A conversation while its test runs: what plain and async tests have in common, as steps."""
+"""A running conversation: the part that sync and async tests share, as steps."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from inspect import CORO_CREATED, getcoroutinestate
-from typing import Any, Protocol
+from typing import Any
 
 from ci_agent_eval.authoring.conversations.factory import AgentFactory, OpenedAgent
 from ci_agent_eval.authoring.conversations.messages import ConversationState, Message
@@ -20,201 +21,199 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its ag
 
 
 class AgentStoppedError(Exception):
-    """The agent's run broke off by an infrastructure error; the episode is an error."""
+    """Raised if an infrastructure error stopped the agent's run; the episode is an error."""
 
 
 class AgentGaveUpError(AssertionError):
-    """The agent's run ended without an answer, at a limit for example; the episode has failed."""
+    """Raised if the agent's run ended without an answer, e.g. at a limit; the episode failed."""
 
     is_recorded = True
     """The recorder has its assertion already."""
 
 
-class ContextProtocol(Protocol):
-    """Where a conversation takes place."""
+@dataclass(frozen=True, slots=True)
+class ConversationContext:
+    """Values that the plugin's fixture passes to a conversation."""
 
-    @property
-    def recorder(self) -> EpisodeRecorder:
-        """Records the episode."""
-
-    @property
-    def broken(self) -> list[Exception]:
-        """Takes what cleaning up raised."""
+    recorder: EpisodeRecorder
+    cleanup_errors: list[Exception] = field(default_factory=list)
+    """Errors of clean-ups: the fixture raises them in its own teardown."""
 
 
 class ConversationRunner:
-    """What plain and async tests have in common, as steps."""
+    """Runs a conversation as steps, for sync and async tests."""
 
     def __init__(
-        self, factory: AgentFactory, fixtures: Mapping[str, Any], place: ContextProtocol
+        self, factory: AgentFactory, fixtures: Mapping[str, Any], context: ConversationContext
     ) -> None:
         self._factory = factory
         self._fixtures = fixtures
-        self._place = place
+        self._context = context
         self._opened: OpenedAgent | None = None
         self._agent: Any = None
         self._ask: AskApp | None = None
-        self._started = 0
+        self._first_turn = 0
         self._unfinished: StartedSteps | None = None
         self._sent: list[tuple[Coroutine[Any, Any, Message], str]] = []
-        self._answering: str | None = None
+        self._pending_message: str | None = None
 
     def open(self) -> Steps[None]:
-        """Make the agent. Raises InputError where it is none; `close` cleans it up even so."""
+        """Create the agent. Raises InputError for an invalid one; `close` must follow anyway."""
         self._opened = yield from self._factory.open(self._fixtures)
         self._agent = self._opened.agent
         _require_agent(self._agent)
-        self._begin()
+        self._begin_thread()
 
     def close(self) -> Steps[None]:
-        """Clean the agent up, if there is one; what that raises is kept and told later."""
+        """Clean the agent up, if there is one; errors go to `cleanup_errors`."""
         try:
-            yield from self._settle()
+            yield from self._finish_started()
         except Exception as error:  # noqa: BLE001 - kept
-            self._place.broken.append(error)
+            self._context.cleanup_errors.append(error)
         opened, self._opened = self._opened, None
         if opened is None:
             return
         try:
             yield from opened.close()
         except Exception as error:  # noqa: BLE001 - kept
-            self._place.broken.append(error)
+            self._context.cleanup_errors.append(error)
 
     def send(self, message: str) -> Steps[Message]:
-        """Ask the agent, and return its answer as it was recorded."""
+        """Ask the agent, and return its recorded answer."""
         if not isinstance(message, str):
             raise InputError(f"agent.send: give the message as a text, not {message!r}")
-        if self._answering is not None:
+        if self._pending_message is not None:
             raise InputError(
-                f"agent.send: {self._answering!r} is still being answered; await it first"
+                f"agent.send: {self._pending_message!r} is still being answered; await it first"
             )
-        yield from self._settle()
+        yield from self._finish_started()
         if self._ask is None or self._opened is None:
             raise InputError("agent.send: the conversation has ended, and its agent is closed")
-        self._answering = message
+        self._pending_message = message
         before = len(self.state.agent_messages)
         try:
             answer = yield from self._ask(message)
         finally:
-            self._answering = None
+            self._pending_message = None
         if answer.stopped is not None:
             raise _build_stop_error(answer.stopped)
         replies = self.state.agent_messages
-        # A run that ended without an answer, as the test allows, may have recorded none.
+        # A run that may end without an answer (`allowed_stops`) may have recorded none.
         return replies[-1] if len(replies) > before else Message("assistant", answer.text)
 
-    def sending(self, message: str) -> Coroutine[Any, Any, Message]:
-        """Return what sends a message once it is awaited, and remember it until then."""
+    def build_sender(self, message: str) -> Coroutine[Any, Any, Message]:
+        """Return a coroutine that sends a message; `refuse_unanswered` finds unawaited ones."""
         coroutine = await_steps(self.send(message))
         self._sent.append((coroutine, message))
         return coroutine
 
     def refuse_unanswered(self) -> None:
-        """Raise InputError where the test ended before what it sent was answered."""
-        if complaint := self._unanswered():
-            raise InputError(complaint)
+        """Raise InputError if the test ended before a message was answered."""
+        if problem := self._describe_unanswered():
+            raise InputError(problem)
 
     def note_unanswered(self, error: BaseException) -> None:
-        """Tell it beside what the test raised: it may be the reason."""
-        if complaint := self._unanswered():
-            error.add_note(complaint)
+        """Add a note about an unanswered message to the test's error: it may be the cause."""
+        if problem := self._describe_unanswered():
+            error.add_note(problem)
 
-    def _unanswered(self) -> str | None:
+    def _describe_unanswered(self) -> str | None:
         never = [(c, m) for c, m in self._sent if getcoroutinestate(c) == CORO_CREATED]
         self._sent.clear()
         for coroutine, _ in never:
-            coroutine.close()  # Python would warn of it, somewhere else
+            coroutine.close()  # otherwise Python warns at some later time
         if never:
             message = never[0][1]
             return f"agent.send({message!r}) was not awaited, so nothing was sent; write `await`"
-        if self._answering is not None:
-            return f"agent.send: the test ended before {self._answering!r} was answered; await it"
+        if self._pending_message is not None:
+            message = self._pending_message
+            return f"agent.send: the test ended before {message!r} was answered; await it"
         return None
 
     def reset(self) -> Steps[None]:
-        """Reset the agent, or make another one; what was recorded stays."""
-        yield from self._settle()
+        """Reset the agent, or create another one; the recorded turns are kept."""
+        yield from self._finish_started()
         if self._opened is None:
             raise InputError("agent.reset: the conversation has ended, and its agent is closed")
-        self._started = len(self._place.recorder.turns)
+        self._first_turn = len(self._context.recorder.turns)
         reset = getattr(self.agent, "reset", None)
         if callable(reset):
             yield from await_if_needed(reset())
-            self._begin()
+            self._begin_thread()
         else:
             yield from self.close()
             yield from self.open()
 
-    def begun(self, steps: Steps[None]) -> StartedSteps:
-        """Start steps now; what of them has to be awaited is done before the next message."""
+    def start_steps(self, steps: Steps[None]) -> StartedSteps:
+        """Start steps now; the part that must be awaited is done before the next message."""
         self._unfinished = StartedSteps(steps)
         return self._unfinished
 
     @property
     def agent(self) -> Any:
-        """The agent; also after its clean-up, for whoever looks at what it left."""
+        """The agent; also after its clean-up."""
         return self._agent
 
     @property
-    def observed(self) -> Any:
-        """The agent to look at. Raises InputError while its reset has not come to its end."""
-        if self._unfinished is not None and not self._unfinished.is_over:
+    def observed_agent(self) -> Any:
+        """The agent, for reading its attributes. Raises InputError while its reset is running."""
+        if self._unfinished is not None and not self._unfinished.is_finished:
             raise InputError("agent.reset() has not come to its end; write `await agent.reset()`")
         return self._agent
 
     @property
     def state(self) -> ConversationState:
-        """What was said since the beginning, or the last reset."""
-        started, recorder = self._started, self._place.recorder
+        """The messages since the beginning or the last reset."""
+        started, recorder = self._first_turn, self._context.recorder
         return ConversationState(lambda: recorder.turns[started:])
 
-    def _begin(self) -> None:
-        recorder = self._place.recorder
-        self._started = len(recorder.turns)
+    def _begin_thread(self) -> None:
+        recorder = self._context.recorder
+        self._first_turn = len(recorder.turns)
         self._ask = build_asker(self.agent, build_thread_id(recorder), {}, recorder)
 
-    def _settle(self) -> Steps[None]:
+    def _finish_started(self) -> Steps[None]:
         unfinished, self._unfinished = self._unfinished, None
         if unfinished is not None:
-            yield from unfinished.rest()
+            yield from unfinished.finish()
 
 
 class StartedSteps:
-    """Steps that have been started, up to where something has to be awaited."""
+    """Steps that have been run up to the first awaitable."""
 
     def __init__(self, steps: Steps[None]) -> None:
         self._steps = steps
-        self._over = False
-        self._wanted: Awaitable[Any] | None = None
+        self._is_finished = False
+        self._awaitable: Awaitable[Any] | None = None
         self._advance(lambda: next(steps))
 
     @property
-    def is_over(self) -> bool:
-        """Whether nothing is left to be awaited."""
-        return self._over
+    def is_finished(self) -> bool:
+        """Whether the steps have ended."""
+        return self._is_finished
 
-    def rest(self) -> Steps[None]:
-        """Go on to the end; nothing where that was reached."""
-        while self._wanted is not None:
-            wanted, self._wanted = self._wanted, None
+    def finish(self) -> Steps[None]:
+        """Run the remaining steps, if any."""
+        while self._awaitable is not None:
+            awaitable, self._awaitable = self._awaitable, None
             try:
-                answer = yield wanted
-            except BaseException as error:  # noqa: BLE001 - the steps' own to handle
+                answer = yield awaitable
+            except BaseException as error:  # noqa: BLE001 - the steps handle it
                 self._advance(partial(self._steps.throw, error))
             else:
                 self._advance(partial(self._steps.send, answer))
 
     def _advance(self, go: Callable[[], Awaitable[Any]]) -> None:
         try:
-            self._wanted = go()
+            self._awaitable = go()
         except StopIteration:
-            self._over = True
+            self._is_finished = True
         except BaseException:
-            self._over = True
+            self._is_finished = True
             raise
 
     def __await__(self) -> Generator[Any, Any, None]:
-        return await_steps(self.rest()).__await__()
+        return await_steps(self.finish()).__await__()
 
 
 def _require_agent(agent: object) -> None:
@@ -229,6 +228,6 @@ def _require_agent(agent: object) -> None:
 
 
 def _build_stop_error(stop: StopCause) -> Exception:
-    """Return what to raise over a run that ended without an answer, as the engine counts it."""
-    is_agents = stop.reason in AGENT_STOPS
-    return AgentGaveUpError(stop.sentence) if is_agents else AgentStoppedError(stop.sentence)
+    """Build the error for a run that ended without an answer, classified as in the engine."""
+    is_agent_failure = stop.reason in AGENT_STOPS
+    return AgentGaveUpError(stop.sentence) if is_agent_failure else AgentStoppedError(stop.sentence)

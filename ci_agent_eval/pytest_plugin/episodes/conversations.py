@@ -12,7 +12,7 @@ from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.iterations import get_base_nodeid
 
 if TYPE_CHECKING:
-    from ci_agent_eval.authoring.conversations.decorator import ConversationContext
+    from ci_agent_eval.authoring.conversations.runner import ConversationContext
     from ci_agent_eval.recording import EpisodeRecorder
 
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 def _conversation_fixture(
     request: pytest.FixtureRequest, _agent_eval_recorder: EpisodeRecorder
 ) -> Generator[ConversationContext, None, None]:
-    from ci_agent_eval.authoring.conversations.decorator import ConversationContext  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.authoring.conversations.runner import ConversationContext  # noqa: PLC0415 - inert until used
 
     setting = ConversationContext(_agent_eval_recorder)
     yield setting
-    if setting.broken and _was_interrupted(request.node):
+    if setting.cleanup_errors and _was_interrupted(request.node):
         # pytest tears down after Ctrl-C on its way out, where an exception would be its own end.
-        said = "; ".join(f"{type(error).__name__}: {error}" for error in setting.broken)
+        said = "; ".join(f"{type(error).__name__}: {error}" for error in setting.cleanup_errors)
         request.config.get_terminal_writer().line(
             make_printable(f"{request.node.nodeid}: cleaning up the agent failed: {said}")
         )
-    elif len(setting.broken) > 1:
-        raise ExceptionGroup("cleaning up the agents failed", setting.broken)
-    elif setting.broken:
-        raise setting.broken[0]
+    elif len(setting.cleanup_errors) > 1:
+        raise ExceptionGroup("cleaning up the agents failed", setting.cleanup_errors)
+    elif setting.cleanup_errors:
+        raise setting.cleanup_errors[0]
 
 
 def _was_interrupted(item: pytest.Item) -> bool:

@@ -23,8 +23,8 @@ class Agent:
 
 def lived(make, **fixtures):
     """What the factory's agent is, and close it."""
-    factory = AgentFactory.of("here", make)
-    assert set(factory.needs) == set(fixtures)
+    factory = AgentFactory.from_callable("here", make)
+    assert set(factory.fixture_names) == set(fixtures)
     with asyncio.Runner() as runner:
 
         async def whole(awaitable):
@@ -121,7 +121,7 @@ def test_parameters_with_a_default_and_bound_ones_are_no_fixtures():
 )
 def test_what_is_no_factory_is_said(given, said):
     with pytest.raises(InputError, match=f"here: .*{said}"):
-        AgentFactory.of("here", given)
+        AgentFactory.from_callable("here", given)
 
 
 def test_an_assertion_of_the_factory_is_no_failure_of_the_agent():
