@@ -1,4 +1,4 @@
-"""A value of a file with its line, and what is wrong with one."""
+"""Values of a file with their lines, and the error for an invalid value."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 
 class InvalidSetting(Exception):  # noqa: N818 - read as `raise Wrong(line, "must be …")`
-    """Something in a file cannot be used; `line` is 1-based."""
+    """A value of a file is invalid; `line` is 1-based."""
 
-    def __init__(self, line: int, sentence: str) -> None:
-        super().__init__(sentence)
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
         self.line = line
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedValue:
-    """A value and the 1-based line it stands on: a scalar, a tuple or a dict of these."""
+    """A value with its 1-based line: a scalar, or a tuple or dict of located values."""
 
     value: object
     line: int

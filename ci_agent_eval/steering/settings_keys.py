@@ -1,4 +1,4 @@
-"""The keys of the configuration file: their names, their values, what each must be."""
+"""Keys of the configuration file, with the validation of their values."""
 
 from __future__ import annotations
 
@@ -14,118 +14,118 @@ from ci_agent_eval.steering.policy.settings import GENERAL_PRIORITY, GeneralRule
 
 SECTION = "session"
 NESTED = "tool_call_reactor"
-"""The document has some keys in this table inside of `session`; all may stand in either."""
+"""A table in `session`; each key may be in either of the two."""
 
 
 def parse_settings(document: LocatedValue) -> SteeringSettings:
-    """Read the file's content. Raises Wrong."""
-    outer = _read_mapping(document, "the file")
-    _refuse_unknown(outer, (SECTION,), "")
-    session = _read_mapping(outer[SECTION], SECTION) if SECTION in outer else {}
+    """Parse the file's content. Raises InvalidSetting."""
+    root = _read_mapping(document, "the file")
+    _refuse_unknown(root, (SECTION,), "")
+    session = _read_mapping(root[SECTION], SECTION) if SECTION in root else {}
     _refuse_unknown(session, (*KEYS, NESTED), f"{SECTION}.")
-    inner = _read_mapping(session[NESTED], f"{SECTION}.{NESTED}") if NESTED in session else {}
-    _refuse_unknown(inner, tuple(KEYS), f"{SECTION}.{NESTED}.")
+    nested = _read_mapping(session[NESTED], f"{SECTION}.{NESTED}") if NESTED in session else {}
+    _refuse_unknown(nested, tuple(KEYS), f"{SECTION}.{NESTED}.")
     settings = SteeringSettings()
-    for name, given in _merge_tables(session, inner):
-        settings = KEYS[name](settings, given, name)
+    for name, located in _merge_tables(session, nested):
+        settings = KEYS[name](settings, located, name)
     return settings
 
 
 def _merge_tables(
-    session: Mapping[str, LocatedValue], inner: Mapping[str, LocatedValue]
+    session: Mapping[str, LocatedValue], nested: Mapping[str, LocatedValue]
 ) -> Iterator[tuple[str, LocatedValue]]:
     for name in KEYS:
-        found = [table[name] for table in (session, inner) if name in table]
+        found = [table[name] for table in (session, nested) if name in table]
         if len(found) == 2 and _to_plain_value(found[0]) != _to_plain_value(found[1]):
             raise InvalidSetting(
                 found[1].line, f"{name}: differs from line {found[0].line}; keep one"
             )
-        for given in found[:1]:
-            yield name, given
+        for located in found[:1]:
+            yield name, located
 
 
-def _to_plain_value(given: LocatedValue) -> object:
-    if isinstance(given.value, dict):
-        return {key: _to_plain_value(value) for key, value in given.value.items()}
-    if isinstance(given.value, tuple):
-        return [_to_plain_value(value) for value in given.value]
-    return given.value
+def _to_plain_value(located: LocatedValue) -> object:
+    if isinstance(located.value, dict):
+        return {key: _to_plain_value(value) for key, value in located.value.items()}
+    if isinstance(located.value, tuple):
+        return [_to_plain_value(value) for value in located.value]
+    return located.value
 
 
 def _refuse_unknown(table: Mapping[str, LocatedValue], known: tuple[str, ...], prefix: str) -> None:
-    for key, given in table.items():
+    for key, located in table.items():
         if key not in known:
             nearest = get_close_matches(key, known, n=1)
             hint = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
-            raise InvalidSetting(given.line, f"unknown key {prefix + key!r}; {hint}")
+            raise InvalidSetting(located.line, f"unknown key {prefix + key!r}; {hint}")
 
 
-def _build_error(given: LocatedValue, name: str, must: str) -> InvalidSetting:
-    shown = repr(_to_plain_value(given))
+def _build_error(located: LocatedValue, name: str, requirement: str) -> InvalidSetting:
+    shown = repr(_to_plain_value(located))
     shown = shown if len(shown) <= 80 else f"{shown[:79]}…"
-    return InvalidSetting(given.line, f"{name}: must be {must} (given: {shown})")
+    return InvalidSetting(located.line, f"{name}: must be {requirement} (given: {shown})")
 
 
-def _read_mapping(given: LocatedValue, name: str) -> dict[str, LocatedValue]:
-    if given.value is None:
+def _read_mapping(located: LocatedValue, name: str) -> dict[str, LocatedValue]:
+    if located.value is None:
         return {}
-    if not isinstance(given.value, dict):
-        raise _build_error(given, name, "a mapping of keys to values")
-    return given.value
+    if not isinstance(located.value, dict):
+        raise _build_error(located, name, "a mapping of keys to values")
+    return located.value
 
 
-def _read_bool(given: LocatedValue, name: str) -> bool:
-    if not isinstance(given.value, bool):
-        raise _build_error(given, name, "true or false")
-    return given.value
+def _read_bool(located: LocatedValue, name: str) -> bool:
+    if not isinstance(located.value, bool):
+        raise _build_error(located, name, "true or false")
+    return located.value
 
 
-def _read_text(given: LocatedValue, name: str) -> str:
-    if not isinstance(given.value, str) or not given.value.strip():
-        raise _build_error(given, name, "a text that is not empty")
-    return given.value.strip()
+def _read_text(located: LocatedValue, name: str) -> str:
+    if not isinstance(located.value, str) or not located.value.strip():
+        raise _build_error(located, name, "a text that is not empty")
+    return located.value.strip()
 
 
-def _read_integer(given: LocatedValue, name: str, least: int = -(10**6)) -> int:
-    value = given.value
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= 10**6:
-        raise _build_error(given, name, f"a whole number from {least} to {10**6}")
+def _read_integer(located: LocatedValue, name: str, minimum: int = -(10**6)) -> int:
+    value = located.value
+    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= 10**6:
+        raise _build_error(located, name, f"a whole number from {minimum} to {10**6}")
     return value
 
 
-def _read_seconds(given: LocatedValue, name: str) -> float:
-    value: Any = given.value
-    # Ten years: nobody means more, and within it every whole number is a float.
+def _read_seconds(located: LocatedValue, name: str) -> float:
+    value: Any = located.value
+    # At most ten years; smaller integers are exact as floats.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 < value < 315e6:
-        raise _build_error(given, name, "a number of seconds above 0")
+        raise _build_error(located, name, "a number of seconds above 0")
     return float(value)
 
 
-def _read_texts(given: LocatedValue, name: str) -> tuple[str, ...]:
-    if not isinstance(given.value, tuple):
-        raise _build_error(given, name, "a list of texts")
-    return tuple(_read_text(item, name) for item in given.value)
+def _read_texts(located: LocatedValue, name: str) -> tuple[str, ...]:
+    if not isinstance(located.value, tuple):
+        raise _build_error(located, name, "a list of texts")
+    return tuple(_read_text(item, name) for item in located.value)
 
 
-def _read_dangerous_sets(given: LocatedValue, name: str) -> tuple[str, ...]:
-    names = _read_texts(given, name)
+def _read_dangerous_sets(located: LocatedValue, name: str) -> tuple[str, ...]:
+    names = _read_texts(located, name)
     for each in names:
         if each not in DANGEROUS_SETS:
             raise InvalidSetting(
-                given.line, f"{name}: unknown {each!r}; known: {', '.join(DANGEROUS_SETS)}"
+                located.line, f"{name}: unknown {each!r}; known: {', '.join(DANGEROUS_SETS)}"
             )
     return names
 
 
-def _read_rules(given: LocatedValue, name: str) -> tuple[GeneralRule, ...]:
-    if not isinstance(given.value, tuple):
-        raise _build_error(given, name, "a list of rules")
-    rules = tuple(_read_rule(item, f"{name}[{at}]") for at, item in enumerate(given.value))
+def _read_rules(located: LocatedValue, name: str) -> tuple[GeneralRule, ...]:
+    if not isinstance(located.value, tuple):
+        raise _build_error(located, name, "a list of rules")
+    rules = tuple(_read_rule(item, f"{name}[{at}]") for at, item in enumerate(located.value))
     for at, rule in enumerate(rules):
-        if rule.name in {before.name for before in rules[:at]}:
+        if rule.name in {earlier.name for earlier in rules[:at]}:
             raise InvalidSetting(
-                given.line, f"{name}: two rules are called {rule.name!r}; rename one"
+                located.line, f"{name}: two rules are called {rule.name!r}; rename one"
             )
     return rules
 
@@ -133,12 +133,12 @@ def _read_rules(given: LocatedValue, name: str) -> tuple[GeneralRule, ...]:
 _RULE_KEYS = ("name", "pattern", "message", "tools", "priority", "once")
 
 
-def _read_rule(given: LocatedValue, name: str) -> GeneralRule:
-    fields = _read_mapping(given, name)
+def _read_rule(located: LocatedValue, name: str) -> GeneralRule:
+    fields = _read_mapping(located, name)
     _refuse_unknown(fields, _RULE_KEYS, f"{name}.")
     for required in ("name", "pattern", "message"):
         if required not in fields:
-            raise InvalidSetting(given.line, f"{name}.{required}: is required")
+            raise InvalidSetting(located.line, f"{name}.{required}: is required")
     tools, priority, once = (fields.get(key) for key in ("tools", "priority", "once"))
     return GeneralRule(
         name=_read_text(fields["name"], f"{name}.name"),
@@ -152,48 +152,52 @@ def _read_rule(given: LocatedValue, name: str) -> GeneralRule:
     )
 
 
-def _read_pattern(given: LocatedValue, name: str) -> str:
-    text = _read_text(given, name)
+def _read_pattern(located: LocatedValue, name: str) -> str:
+    text = _read_text(located, name)
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
-        raise InvalidSetting(given.line, f"{name}: is no regular expression ({error})") from None
+        raise InvalidSetting(located.line, f"{name}: is no regular expression ({error})") from None
     return text
 
 
 def _switch_dangerous(
-    settings: SteeringSettings, given: LocatedValue, name: str
+    settings: SteeringSettings, located: LocatedValue, name: str
 ) -> SteeringSettings:
-    """Switch the sets on or off; which ones they are, another key says."""
-    if not _read_bool(given, name):
+    """Enable or disable the sets of dangerous commands; another key selects them."""
+    if not _read_bool(located, name):
         return replace(settings, dangerous=())
     return replace(settings, dangerous=settings.dangerous or tuple(DANGEROUS_SETS))
 
 
-def _read_shell_tools(given: LocatedValue, name: str) -> dict[str, tuple[str, ...]]:
-    """Read names of tools with the names of their arguments; one name may stand alone."""
-    tools = _read_mapping(given, name)
+def _read_shell_tools(located: LocatedValue, name: str) -> dict[str, tuple[str, ...]]:
+    """Read names of tools with one or several names of arguments."""
+    tools = _read_mapping(located, name)
     if "" in {tool.strip() for tool in tools}:
-        raise _build_error(given, name, "a mapping of tools, none of them an empty text")
+        raise _build_error(located, name, "a mapping of tools, none of them an empty text")
     return {tool: _read_argument_names(keys, f"{name}.{tool}") for tool, keys in tools.items()}
 
 
-def _read_argument_names(given: LocatedValue, name: str) -> tuple[str, ...]:
-    if given.value is None:
+def _read_argument_names(located: LocatedValue, name: str) -> tuple[str, ...]:
+    if located.value is None:
         return ()
-    return (_read_text(given, name),) if isinstance(given.value, str) else _read_texts(given, name)
+    return (
+        (_read_text(located, name),)
+        if isinstance(located.value, str)
+        else _read_texts(located, name)
+    )
 
 
 KeyReader = Callable[[SteeringSettings, LocatedValue, str], SteeringSettings]
 
 
 def _set_field(field: str, read: Callable[[LocatedValue, str], Any]) -> KeyReader:
-    return lambda settings, given, name: replace(settings, **{field: read(given, name)})
+    return lambda settings, located, name: replace(settings, **{field: read(located, name)})
 
 
 def _set_rule_field(field: str, read: Callable[[LocatedValue, str], Any]) -> KeyReader:
-    def set_it(settings: SteeringSettings, given: LocatedValue, name: str) -> SteeringSettings:
-        return replace(settings, rules=replace(settings.rules, **{field: read(given, name)}))
+    def set_it(settings: SteeringSettings, located: LocatedValue, name: str) -> SteeringSettings:
+        return replace(settings, rules=replace(settings.rules, **{field: read(located, name)}))
 
     return set_it
 
@@ -206,11 +210,11 @@ KEYS: Mapping[str, KeyReader] = {
     "pytest_full_suite_bare_directory": _set_rule_field("bare_directory_is_full", _read_bool),
     "pytest_full_suite_aliases": _set_rule_field("aliases", _read_texts),
     "pytest_full_suite_max_collected": _set_rule_field(
-        "max_collected", lambda given, name: _read_integer(given, name, least=0)
+        "max_collected", lambda located, name: _read_integer(located, name, minimum=0)
     ),
     "shell_tools": _set_rule_field("shell_tools", _read_shell_tools),
     "dangerous_commands": _set_field("dangerous", _read_dangerous_sets),
     "dangerous_commands_enabled": _switch_dangerous,
     "steering_rules": _set_field("general", _read_rules),
 }
-"""What may stand in `session:`, in the order in which it is read."""
+"""The keys of `session:`, in the order of their processing."""

@@ -1,4 +1,4 @@
-"""How steering is told what to do: flags over environment over a YAML file."""
+"""Loader of the settings: flags override the environment, which overrides a YAML file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ci_agent_eval.steering.located_value import InvalidSetting
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 CONFIG_NAME = "agent-eval-steering.yaml"
-"""The file that is read where none is named, if it is there."""
+"""The default configuration file, which is optional."""
 
 ENABLED_VARIABLE = "PYTEST_FULL_SUITE_STEERING_ENABLED"
 MESSAGE_VARIABLE = "PYTEST_FULL_SUITE_STEERING_MESSAGE"
@@ -24,10 +24,10 @@ def load_steering_settings(
     enabled: bool | None = None,
     config: Path | None = None,
 ) -> SteeringSettings:
-    """Put the settings together: the flag `enabled` over `environ` over the file.
+    """Merge the settings: the flag `enabled` overrides `environ`, which overrides the file.
 
-    The file is `config`, else `agent-eval-steering.yaml` in `root` if it is there. Raises
-    InputError with the place.
+    The file is `config`, or by default the optional `agent-eval-steering.yaml` in `root`. Raises
+    InputError with the file and line.
     """
     settings = _load_file(root, config)
     settings = _apply_environment(settings, environ)
@@ -36,23 +36,23 @@ def load_steering_settings(
 
 def _load_file(root: Path, config: Path | None) -> SteeringSettings:
     path = root / CONFIG_NAME if config is None else config
-    shown = CONFIG_NAME if config is None else str(config)
+    name = CONFIG_NAME if config is None else str(config)
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         if config is None:
             return SteeringSettings()
-        raise InputError(f"{shown}: there is no such file; check --config") from None
+        raise InputError(f"{name}: there is no such file; check --config") from None
     except OSError as error:
-        raise InputError(f"{shown}: cannot be read ({error.strerror}); check --config") from None
+        raise InputError(f"{name}: cannot be read ({error.strerror}); check --config") from None
     except UnicodeDecodeError as error:
-        raise InputError(f"{shown}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
-    return parse_steering_settings(text, shown)
+        raise InputError(f"{name}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+    return parse_steering_settings(text, name)
 
 
 def parse_steering_settings(text: str, name: str) -> SteeringSettings:
-    """Read settings from YAML; `name` is what the file is called in errors. Raises InputError."""
-    # Both take a while to load, and a hook without a file does not need them.
+    """Parse settings in YAML; `name` is the file's name in errors. Raises InputError."""
+    # Both are slow to import, and a hook without a file does not need them.
     from ci_agent_eval.steering.settings_keys import parse_settings  # noqa: PLC0415 - as said
     from ci_agent_eval.steering.settings_yaml import parse_settings_yaml  # noqa: PLC0415 - as said
 

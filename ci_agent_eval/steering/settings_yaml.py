@@ -1,4 +1,4 @@
-"""YAML with the line of every value. The only home of PyYAML in this room."""
+"""Parser of YAML with the line of each value; the only module of steering with PyYAML."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MAX_DEPTH = 20
 
 
 class _SettingsLoader(yaml.SafeLoader):
-    """Refuses aliases: a few lines of them stand for more values than a machine holds."""
+    """A loader that refuses aliases, which can expand to more values than fit in memory."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Compose a node that is no alias."""
+        """Compose a node; raise InvalidSetting for an alias."""
         if self.check_event(yaml.AliasEvent):
             event: yaml.AliasEvent = self.peek_event()  # type: ignore[no-untyped-call]
             line = 1 if event.start_mark is None else event.start_mark.line + 1
@@ -32,19 +32,21 @@ class _SettingsLoader(yaml.SafeLoader):
 
 
 def parse_settings_yaml(text: str) -> LocatedValue:
-    """Parse one YAML document; an empty one is an empty mapping. Raises Wrong."""
+    """Parse one YAML document; an empty one is an empty mapping. Raises InvalidSetting."""
     try:
         loader = _SettingsLoader(text)
         node = loader.get_single_node()
         return LocatedValue({}, 1) if node is None else _locate_value(loader, node, 0)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        said = ", ".join(part for part in (error.context, error.problem) if part)
-        raise InvalidSetting(1 if mark is None else mark.line + 1, f"is no YAML: {said}") from None
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        raise InvalidSetting(
+            1 if mark is None else mark.line + 1, f"is no YAML: {problem}"
+        ) from None
     except RecursionError:
         raise InvalidSetting(1, "is nested too deep; write it flat") from None
     except (yaml.YAMLError, ValueError, IndexError, OverflowError) as error:
-        # PyYAML's scanner leaks Python's own errors for some broken escapes.
+        # PyYAML's scanner raises Python's own errors for some invalid escapes.
         raise InvalidSetting(1, f"is no YAML that can be read: {one_line(str(error))}") from None
 
 
@@ -71,7 +73,7 @@ def _locate_mapping(
             raise InvalidSetting(line, "a key must be a text")
         if key.value in fields:
             raise InvalidSetting(line, f"the key {key.value!r} stands here twice; keep one")
-        # A mapping's own line is that of its first key: its key's line is where people look.
+        # Use the key's line: PyYAML's line of a mapping is the line of its first key.
         fields[key.value] = LocatedValue(_locate_value(loader, value, depth + 1).value, line)
     return fields
 

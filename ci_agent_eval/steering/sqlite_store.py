@@ -1,11 +1,9 @@
-"""Warned commands in a SQLite file, which processes share and which outlives them.
+"""Memory of warned commands in a SQLite file that processes share.
 
-A hook is a process for each tool call, so this is where two of them meet: a write transaction
-is open while one looks and remembers, and of many that ask at once exactly one is the first.
-Only digests are written.
+A hook runs as a separate process for each tool call. A write transaction makes the check and
+the update atomic, so that exactly one of several concurrent calls is the first. The file
+contains only hashes.
 """
-
-# ruff: noqa: PLC0415 - a hook needs SQLite for few of the commands it sees
 
 from __future__ import annotations
 
@@ -28,13 +26,13 @@ if TYPE_CHECKING:
     import sqlite3
 
 APPLICATION_ID = 0x41475354
-"""`AGST`: SQLite keeps it in the file's header."""
+"""`AGST`, stored in the header of the SQLite file."""
 
 VERSION = 1
-"""Version of the tables; SQLite's `user_version`."""
+"""Version of the tables, stored as SQLite's `user_version`."""
 
 BUSY_S = 5.0
-"""How long a process waits for the others."""
+"""Seconds that a process waits for the lock."""
 
 _TABLES = (
     "CREATE TABLE sessions (id TEXT PRIMARY KEY, used REAL NOT NULL) WITHOUT ROWID",
@@ -48,17 +46,17 @@ _TABLES = (
 
 
 def get_default_store(environ: Mapping[str, str], home: Path) -> Path:
-    """Return where the file is unless it is named: where users keep the state of programs.
+    """Return the default file in the user's state folder.
 
     https://specifications.freedesktop.org/basedir-spec/latest/
     """
-    named = environ.get("XDG_STATE_HOME", "")
-    folder = Path(named) if Path(named).is_absolute() else home / ".local/state"
+    state_home = environ.get("XDG_STATE_HOME", "")
+    folder = Path(state_home) if Path(state_home).is_absolute() else home / ".local/state"
     return folder / "agent-eval/steering.sqlite3"
 
 
 class SqliteWarnedCommands:
-    """Remembers in a file. Threads and processes may share it: each call opens it anew."""
+    """A memory in a file; threads and processes may share it, because each call reopens it."""
 
     def __init__(
         self, path: Path, ttl: float = DEFAULT_TTL, max_sessions: int = MAX_SESSIONS
@@ -67,17 +65,17 @@ class SqliteWarnedCommands:
         self._ttl = ttl
         self._max_sessions = max_sessions
 
-    def first_time(self, session: str, normal: str, now: float) -> bool:
-        """Say whether the session meets this command for the first time, and remember it.
+    def first_time(self, session: str, command: str, now: float) -> bool:
+        """Record a session's command; return whether it is the first time.
 
-        Raises InputError where the file cannot be used.
+        Raises InputError if the file is unusable.
         """
         import sqlite3
 
         try:
-            with self._writing() as connection:
+            with self._open_for_writing() as connection:
                 self._prune(connection, now)
-                return self._remember(connection, hash_text(session), hash_text(normal), now)
+                return self._remember(connection, hash_text(session), hash_text(command), now)
         except (OSError, sqlite3.Error) as error:
             raise InputError(
                 f"{self._path}: cannot be used to remember sessions ({error}); "
@@ -85,21 +83,23 @@ class SqliteWarnedCommands:
             ) from None
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """Open the file as its only writer; what is done is kept as a whole, or not at all."""
+    def _open_for_writing(self) -> Iterator[sqlite3.Connection]:
+        """Open the file in an exclusive write transaction."""
         import sqlite3
 
         _make_private(self._path)
-        with closing(sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)) as opened:
-            opened.execute("PRAGMA foreign_keys = ON")
-            # Any death of a process leaves the file whole; what half an hour's memory need not
-            # survive is a power cut, and waiting for the disk would be most of a hook's time.
-            opened.execute("PRAGMA synchronous = OFF")
-            opened.execute("BEGIN IMMEDIATE")
-            _require_own_file(opened, self._path)
-            # Closing without this rolls back.
-            yield opened
-            opened.execute("COMMIT")
+        with closing(
+            sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)
+        ) as connection:
+            connection.execute("PRAGMA foreign_keys = ON")
+            # A crash of a process leaves the file intact. Only a power cut can lose the data,
+            # which is acceptable here; syncing would take most of a hook's time.
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("BEGIN IMMEDIATE")
+            _require_own_file(connection, self._path)
+            yield connection
+            # Without a commit, closing rolls back.
+            connection.execute("COMMIT")
 
     def _prune(self, connection: sqlite3.Connection, now: float) -> None:
         connection.execute("DELETE FROM sessions WHERE abs(? - used) > ?", (now, self._ttl))
@@ -115,10 +115,10 @@ class SqliteWarnedCommands:
             "INSERT OR IGNORE INTO commands (session, command) VALUES (?, ?)", (session, command)
         )
         if added.rowcount:
-            self._make_room(connection, session)
+            self._delete_oldest(connection, session)
         return bool(added.rowcount)
 
-    def _make_room(self, connection: sqlite3.Connection, session: str) -> None:
+    def _delete_oldest(self, connection: sqlite3.Connection, session: str) -> None:
         connection.execute(
             "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE id != ? "
             "ORDER BY used DESC, id LIMIT -1 OFFSET ?)",
@@ -132,17 +132,23 @@ class SqliteWarnedCommands:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file where there is none, for its owner alone; SQLite takes an empty one."""
+    """Create an empty file for its owner only, if none exists; SQLite accepts an empty file."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600))
 
 
 def _require_own_file(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables in an empty file. Raises InputError where the file is something else."""
-    mark = (_read_pragma(connection, "application_id"), _read_pragma(connection, "user_version"))
-    if mark == (APPLICATION_ID, VERSION):
+    """Create the tables in an empty file. Raises InputError for other files."""
+    file_type = (
+        _read_pragma(connection, "application_id"),
+        _read_pragma(connection, "user_version"),
+    )
+    if file_type == (APPLICATION_ID, VERSION):
         return
-    if mark != (0, 0) or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+    if (
+        file_type != (0, 0)
+        or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    ):
         raise InputError(
             f"{path}: is no memory of this version of steering and stays as it is; "
             "delete it, or name another one with --store"

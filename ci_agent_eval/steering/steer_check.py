@@ -1,4 +1,4 @@
-"""`agent-eval steer check`: what a command would do, explained, and by the line for machines."""
+"""Output of `agent-eval steer check`, as an explanation or as JSON lines."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ci_agent_eval.steering.policy.model import DetectionResult, Rules, ToolCall
 
 
 def render_detection(finding: DetectionResult) -> str:
-    """Explain an answer to a person."""
+    """Return a readable explanation of a result."""
     if finding.full_suite:
-        said = "full suite: it would be held back once in each session"
+        effect = "full suite: it would be held back once in each session"
     else:
-        said = (
+        effect = (
             "targeted: it goes through" if finding.pytest else "no run of pytest: it goes through"
         )
-    lines = [said, f"reason:  {finding.reason}"]
+    lines = [effect, f"reason:  {finding.reason}"]
     if finding.command is not None:
         lines.append(f"command: {finding.command}")
-    # What was asked about may hold anything; on a terminal it must stay text.
+    # A command may contain control characters, which must not reach the terminal.
     return "".join(f"{_escape_unprintable(line)}\n" for line in lines)
 
 
 def answer_lines(lines: Iterable[bytes], rules: Rules) -> Iterator[str]:
-    """Answer each line of JSON with one; one that cannot be read, with an `error`."""
+    """Yield a JSON answer for each line of JSON; an invalid line gets an `error`."""
     for number, line in enumerate(lines, start=1):
         try:
             answer = build_json_answer(detect_full_suite(_parse_call(line), rules))
@@ -44,7 +44,7 @@ def _describe_error(error: Exception) -> str:
 
 
 def build_json_answer(finding: DetectionResult) -> dict[str, object]:
-    """Return an answer's fields."""
+    """Return the JSON fields of a result."""
     return {
         "pytest": finding.pytest,
         "full_suite": finding.full_suite,
@@ -56,7 +56,7 @@ def build_json_answer(finding: DetectionResult) -> dict[str, object]:
 def _parse_call(line: bytes) -> ToolCallRequest:
     document = json.loads(line)
     if not isinstance(document, dict):
-        raise ValueError("is no JSON object")  # noqa: TRY004 - caught as all that is wrong here
+        raise ValueError("is no JSON object")  # noqa: TRY004 - handled like other invalid input
     tool = document.get("tool")
     if not isinstance(tool, str) or "arguments" not in document:
         raise ValueError('must have "tool", a text, and "arguments"')

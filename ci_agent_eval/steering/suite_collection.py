@@ -1,6 +1,6 @@
-"""How many tests a run of pytest would have: it is asked, in a process of its own.
+"""Counting of a pytest run's tests with `--collect-only` in a separate process.
 
-That imports the suite's code. It is done only where a limit on the tests is set.
+This imports the suite's code, so it happens only if the settings limit the number of tests.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ _PER_FILE = re.compile(r"^\S.*: (\d+)$", re.MULTILINE)
 
 
 def find_suite_python(environ: Mapping[str, str]) -> str:
-    """Return the suite's interpreter: the one that is set, the active environment's, or ours."""
-    if chosen := environ.get("AGENT_EVAL_PYTHON"):
-        return chosen
-    active = environ.get("VIRTUAL_ENV")
-    return str(Path(active) / "bin/python") if active else sys.executable
+    """Return the suite's interpreter: the configured, the active environment's, or this one."""
+    if configured := environ.get("AGENT_EVAL_PYTHON"):
+        return configured
+    environment = environ.get("VIRTUAL_ENV")
+    return str(Path(environment) / "bin/python") if environment else sys.executable
 
 
 def build_suite_counter(
     folder: Path, environ: Mapping[str, str]
 ) -> Callable[[tuple[str, ...]], int | None]:
-    """Return what asks the suite's own pytest, in a folder."""
+    """Build a counter that runs the suite's own pytest in a folder."""
     return build_pytest_counter(find_suite_python(environ), folder, environ)
 
 
 def build_pytest_counter(
     python: str, folder: Path, environ: Mapping[str, str], *, time_limit: float = TIME_LIMIT_S
 ) -> Callable[[tuple[str, ...]], int | None]:
-    """Return what asks the pytest of an interpreter, in a folder; None where it cannot say.
+    """Build a counter that runs an interpreter's pytest in a folder; it returns None on failure.
 
     `time_limit` is in seconds.
     """
@@ -54,7 +54,7 @@ def build_pytest_counter(
 
 
 def parse_count(output: str) -> int | None:
-    """Read pytest's own count, as `-q` prints it, or the lines of each file that `-qq` prints."""
+    """Parse pytest's count, printed by `-q`, or its counts per file, printed by `-qq`."""
     summary = None
     for summary in _SUMMARY.finditer(output):  # noqa: B007 - the last one counts
         pass
@@ -75,7 +75,7 @@ def _run_pytest(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            # A group of its own: what the suite starts while it is collected ends with it.
+            # A separate process group, to kill processes that the suite starts on import.
             start_new_session=True,
         )
     except (OSError, ValueError):
@@ -86,5 +86,5 @@ def _run_pytest(
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             return None
-    # After wrong usage pytest counts nothing, and says so as it says it of an empty suite.
+    # After a usage error pytest prints the same text as for an empty suite.
     return None if process.returncode == _USAGE_ERROR else output.decode("utf-8", "replace")

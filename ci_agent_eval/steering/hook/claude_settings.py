@@ -1,7 +1,7 @@
-"""Our hook in the text of Claude Code's settings: put in, and taken out again. Pure.
+"""Insertion and removal of the hook of agent-eval in Claude Code's settings. Pure.
 
-The format is https://code.claude.com/docs/en/settings and its `hooks`; a group of hooks has a
-matcher of tool names.
+Format: https://code.claude.com/docs/en/settings, key `hooks`; a group of hooks has a matcher
+of tool names.
 """
 
 from __future__ import annotations
@@ -23,40 +23,40 @@ from ci_agent_eval.steering.hook.json_edit import (
 HOOKS, EVENT = "hooks", "PreToolUse"
 
 MATCHER = "Bash|PowerShell"
-"""Claude Code's tools that run commands; each other tool would wait for nothing."""
+"""Claude Code's tools that run commands; the hook would only slow down other tools."""
 
 TIMEOUT_S = 10
 
 
 def add_hook(text: str, command: str) -> str:
-    """Return the settings with our hook in them, once. Raises InputError for no settings.
+    """Return the settings with exactly one hook of agent-eval. Raises InputError if invalid.
 
-    An empty text stands for a file that is not there.
+    An empty text represents a missing file.
     """
     if not text.strip():
-        whole = {HOOKS: {EVENT: [_build_group(command)]}}
-        return json.dumps(whole, indent=2) + "\n"
+        settings = {HOOKS: {EVENT: [_build_group(command)]}}
+        return json.dumps(settings, indent=2) + "\n"
     _require_settings(text)
-    if [place.command for place in _find_hooks(text)] == [command]:
+    if [hook_position.command for hook_position in _find_hooks(text)] == [command]:
         return text
     return _insert_hook(remove_hook(text), command)
 
 
 def remove_hook(text: str) -> str:
-    """Return the settings without our hook, and without what held nothing but it.
+    """Return the settings without hooks of agent-eval, and without containers left empty.
 
-    Raises InputError for no settings.
+    Raises InputError if the settings are invalid.
     """
     if not text.strip():
         return text
     _require_settings(text)
-    while (place := next(_find_hooks(text), None)) is not None:
-        text = _remove_position(text, place)
+    while (hook_position := next(_find_hooks(text), None)) is not None:
+        text = _remove_position(text, hook_position)
     return text
 
 
 def is_own_hook(command: object) -> bool:
-    """Say whether a hook's command is one that we install."""
+    """Return whether a hook's command is a hook of agent-eval."""
     if not isinstance(command, str):
         return False
     try:
@@ -77,7 +77,7 @@ def _find_start(text: str) -> int:
 
 
 def _require_settings(text: str) -> None:
-    """Look at all that we are going to walk through."""
+    """Validate the parts of the settings that the edits use. Raises InputError."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -101,7 +101,7 @@ def _insert_hook(text: str, command: str) -> str:
 
 
 class _HookPosition(NamedTuple):
-    """A hook of ours: its group's position, its list's start, its position in it."""
+    """A hook of agent-eval: index of its group, start of its list, and index in the list."""
 
     group: int
     inner: int
@@ -110,7 +110,7 @@ class _HookPosition(NamedTuple):
 
 
 def _find_hooks(text: str) -> Iterator[_HookPosition]:
-    """Yield each hook of ours."""
+    """Yield the positions of the hooks of agent-eval."""
     hooks = find_member(text, _find_start(text), HOOKS)
     event = hooks and find_member(text, hooks.value, EVENT)
     for number, group in enumerate(list_members(text, event.value) if event else ()):
@@ -124,17 +124,17 @@ def _find_hooks(text: str) -> Iterator[_HookPosition]:
                 yield _HookPosition(number, inner.value, at, item["command"])
 
 
-def _remove_position(text: str, place: _HookPosition) -> str:
-    """Take out one hook, and each thing around it that held nothing else."""
-    if len(list_members(text, place.inner)) > 1:
-        return remove_member(text, place.inner, place.at)
+def _remove_position(text: str, hook_position: _HookPosition) -> str:
+    """Remove one hook, and each container left empty."""
+    if len(list_members(text, hook_position.inner)) > 1:
+        return remove_member(text, hook_position.inner, hook_position.at)
     root = _find_start(text)
     hooks = find_member(text, root, HOOKS)
     event = hooks and find_member(text, hooks.value, EVENT)
     if hooks is None or event is None:
         return text
     for start, position in (
-        (event.value, place.group),
+        (event.value, hook_position.group),
         (hooks.value, _find_position(text, hooks.value, EVENT)),
         (root, _find_position(text, root, HOOKS)),
     ):

@@ -1,16 +1,16 @@
-"""What each coding agent asks before a tool runs, and how it wants to be answered. Pure.
+"""Formats of the coding agents' hook events before a tool runs, and of the answers. Pure.
 
-To let a call through is to have no opinion: the agent's own permission rules go on to apply. In
-Claude Code an explicit `allow` would skip its question to the user, and Codex takes one for an
-error, so both are answered with nothing. Cursor's documented answer is `allow`, which it asks
-for before its own rules. Sources, as of November 2026:
+A call that is let through remains subject to the agent's own permission rules. In Claude Code
+an explicit `allow` would skip its question to the user, and Codex treats one as an error, so
+both get an empty answer. Cursor's documented answer is `allow`; Cursor runs the hook before its
+own rules. Sources, as of November 2026:
 
 - Claude Code: https://code.claude.com/docs/en/hooks (PreToolUse)
 - Codex CLI: https://developers.openai.com/codex/hooks, and `codex-rs/hooks` of openai/codex
 - Gemini CLI: https://geminicli.com/docs/hooks/reference (BeforeTool)
 - Cursor: https://cursor.com/docs/hooks (beforeShellExecution, beforeMCPExecution, preToolUse)
 - Copilot CLI: https://docs.github.com/en/copilot/reference/hooks-reference (preToolUse); a hook
-  that ends with anything but 0 denies the call there
+  with an exit code other than 0 denies the call there
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ HookEvent = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class HookRequest:
-    """The call that an event asks about, and whose it is."""
+    """The tool call of an event, with its session."""
 
     call: ToolCallRequest
     session: str | None
-    """None where the event names none."""
+    """None if the event names no session."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodingAgent:
-    """A coding agent's way to ask and to be answered."""
+    """A coding agent's formats of events and answers."""
 
     name: str
-    asked: Callable[[HookEvent], HookRequest | None]
-    """None for an event of another kind than before a tool."""
-    denied: Callable[[Steer], Mapping[str, object]]
-    allowed: str = ""
-    """What lets a call through: nothing, or an answer without an opinion."""
+    read_event: Callable[[HookEvent], HookRequest | None]
+    """Reads an event; returns None for events other than those before a tool."""
+    render_denial: Callable[[Steer], Mapping[str, object]]
+    allow_output: str = ""
+    """The answer that lets a call through: empty or neutral."""
 
     def answer(self, decision: object) -> str:
-        """Return what is written for a decision: one line of JSON in ASCII, or nothing."""
+        """Return the output for a decision: one line of JSON in ASCII, or an empty text."""
         if isinstance(decision, Steer):
-            return json.dumps(self.denied(decision)) + "\n"
-        return self.allowed
+            return json.dumps(self.render_denial(decision)) + "\n"
+        return self.allow_output
 
 
 def recognize_agent(event: HookEvent) -> CodingAgent | None:
-    """Return the agent that sends such events; None for an event that no agent sends."""
+    """Return the agent that sent the event; None if it is unknown."""
     name = event.get("hook_event_name")
     if name == "BeforeTool":
         return AGENTS["gemini"]
@@ -65,7 +65,7 @@ def recognize_agent(event: HookEvent) -> CodingAgent | None:
 
 
 def _recognize_pre_tool_use(event: HookEvent) -> CodingAgent:
-    """Tell apart the three that share the name of an event, by fields the others do not send."""
+    """Distinguish the three agents with the event `PreToolUse` by their distinct fields."""
     if "turn_id" in event or "model" in event:
         return AGENTS["codex"]
     if "timestamp" in event and "transcript_path" not in event:
@@ -78,7 +78,7 @@ def _as_text(value: object) -> str | None:
 
 
 def _read_common_event(event: HookEvent, event_name: str) -> HookRequest | None:
-    """Read the event that most of them agree on."""
+    """Read the event format that most agents share."""
     tool = _as_text(event.get("tool_name"))
     if event.get("hook_event_name") != event_name or tool is None:
         return None
@@ -110,7 +110,7 @@ def _read_cursor(event: HookEvent) -> HookRequest | None:
 
 
 def _read_copilot(event: HookEvent) -> HookRequest | None:
-    """Read both its formats: fields in camelCase, and those of VS Code."""
+    """Read both formats of Copilot: camelCase fields, and the fields of VS Code."""
     tool = _as_text(event.get("toolName"))
     if tool is None:
         return _read_pre_tool_use(event)
@@ -134,8 +134,8 @@ def _deny_gemini(steer: Steer) -> Mapping[str, object]:
 
 
 def _deny_cursor(steer: Steer) -> Mapping[str, object]:
-    shown = f"agent-eval held a command back: {steer.reason}"
-    return {"permission": "deny", "user_message": shown, "agent_message": steer.message}
+    user_message = f"agent-eval held a command back: {steer.reason}"
+    return {"permission": "deny", "user_message": user_message, "agent_message": steer.message}
 
 
 def _deny_copilot(steer: Steer) -> Mapping[str, object]:
@@ -147,9 +147,9 @@ AGENTS: Mapping[str, CodingAgent] = {
     for agent in (
         CodingAgent("claude-code", _read_pre_tool_use, _deny_pre_tool_use),
         CodingAgent("codex", _read_pre_tool_use, _deny_pre_tool_use),
-        CodingAgent("gemini", _read_before_tool, _deny_gemini, allowed="{}\n"),
-        CodingAgent("cursor", _read_cursor, _deny_cursor, allowed='{"permission": "allow"}\n'),
+        CodingAgent("gemini", _read_before_tool, _deny_gemini, allow_output="{}\n"),
+        CodingAgent("cursor", _read_cursor, _deny_cursor, allow_output='{"permission": "allow"}\n'),
         CodingAgent("copilot", _read_copilot, _deny_copilot),
     )
 }
-"""By the names that `--for` takes."""
+"""The coding agents by their names in `--for`."""

@@ -1,11 +1,10 @@
-"""`agent-eval steer hook`, without the library that reads all other commands.
+"""`agent-eval steer hook`, implemented without click.
 
-A coding agent waits for this process at each of its commands, and loading that library would be
-a third of its time. Nor may wrong usage end with 2 here, as it does there: to an agent that
-means that the call is to be blocked.
+A coding agent waits for this process before each command, and importing click would take a
+third of its time. Invalid usage must not exit with 2, as with click: agents block the call on 2.
 """
 
-# ruff: noqa: PLC0415 - what is needed only for some events is loaded only for them
+# ruff: noqa: PLC0415 - modules are imported only for the events that need them
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ _VALUED = ("--for", "--config", "--store")
 
 @dataclass(frozen=True, slots=True)
 class HookOptions:
-    """What the command was given; `problem` says what of it is wrong."""
+    """The options of the command; `problem` describes invalid usage."""
 
     agent: str | None = None
     config: Path | None = None
@@ -40,7 +39,7 @@ class HookOptions:
 
 
 def parse_hook_options(words: Sequence[str]) -> HookOptions:
-    """Read the words behind `agent-eval steer hook`. Never raises."""
+    """Parse the words after `agent-eval steer hook`. Never raises."""
     values: dict[str, str] = {}
     enabled: bool | None = None
     problem: str | None = None
@@ -64,7 +63,7 @@ def parse_hook_options(words: Sequence[str]) -> HookOptions:
 
 
 def _split_options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield options with their values, written as two words or with `=` as one."""
+    """Yield options with their values, given as two words or as one with `=`."""
     rest = iter(words)
     for word in rest:
         name, equals, value = word.partition("=")
@@ -75,13 +74,13 @@ def _split_options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Answer the event on standard input; return 0, whatever happens."""
+    """Answer the event on standard input; always return 0."""
     options = parse_hook_options(words)
 
-    def review(asked: HookRequest, agent: CodingAgent, event: HookEvent) -> Decision:
-        return _review_request(options, os.environ, asked, agent, event)
+    def review(request: HookRequest, agent: CodingAgent, event: HookEvent) -> Decision:
+        return _review_request(options, os.environ, request, agent, event)
 
-    # Whoever starts us may have closed any of the three.
+    # The agent may have closed any of the three streams.
     stdin = sys.stdin.buffer if sys.stdin else BytesIO()
     out, err = answer_event(stdin, options.agent, review)
     _write_text(sys.stderr, err)
@@ -96,14 +95,14 @@ def _write_text(stream: IO[str] | None, text: str) -> None:
         stream.write(text)
         stream.flush()
     except OSError:
-        # Nobody reads on; Python's own flush at the end would make an error of it.
+        # The reader is gone; without this, Python's flush at exit would fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _review_request(
     options: HookOptions,
     environ: Mapping[str, str],
-    asked: HookRequest,
+    request: HookRequest,
     agent: CodingAgent,
     event: HookEvent,
 ) -> Decision:
@@ -123,13 +122,13 @@ def _review_request(
     if settings.is_idle:
         raise InputError(f"steering is off; switch it on with {ENABLE}")
     store = options.store or get_default_store(environ, Path.home())
-    return build_reviewer(settings, store, time.time, _build_counter)(asked, agent, event)
+    return build_reviewer(settings, store, time.time, _build_counter)(request, agent, event)
 
 
 def _find_root(environ: Mapping[str, str]) -> Path:
-    """Return the project's folder: an agent runs its hooks wherever it has gone in the meantime.
+    """Return the project's folder, which may differ from the agent's working directory.
 
-    Claude Code names it so (https://code.claude.com/docs/en/hooks), and others do so after it.
+    Claude Code defines the variable (https://code.claude.com/docs/en/hooks); others follow it.
     """
     return Path(environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
 

@@ -1,6 +1,6 @@
-"""One hook event answered. Whatever goes wrong inside, the call goes through, and stderr says so.
+"""Answers to hook events. On any error the call is let through, with a message on stderr.
 
-A coding agent waits for this process at every command: nothing is imported before it is needed.
+A coding agent waits for this process before each command, so modules are imported lazily.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ ReviewRequest = Callable[[HookRequest, CodingAgent, HookEvent], Decision]
 
 
 def answer_event(stdin: IO[bytes], agent: str | None, review: ReviewRequest) -> tuple[str, str]:
-    """Return what is written to standard output and to standard error.
+    """Return the texts for standard output and standard error.
 
-    `agent` is the name that was given; without one the event tells. `review` decides, and may
-    raise. Never raises.
+    `agent` is the name from the option `--for`; if None, the event determines the agent.
+    `review` makes the decision and may raise. Never raises.
     """
-    chosen: CodingAgent | None = AGENTS.get(agent or "")
+    coding_agent: CodingAgent | None = AGENTS.get(agent or "")
     try:
         event = _read_event(stdin)
-        chosen = _choose_agent(agent, event)
-        return _review_event(event, chosen, review)
-    except Exception as error:  # noqa: BLE001 - a hook must not stop an agent for its own faults
-        return chosen.allowed if chosen else "", _describe_failure(error)
+        coding_agent = _choose_agent(agent, event)
+        return _review_event(event, coding_agent, review)
+    except Exception as error:  # noqa: BLE001 - an error of the hook must not stop the agent
+        return coding_agent.allow_output if coding_agent else "", _describe_failure(error)
 
 
 def _review_event(event: HookEvent, agent: CodingAgent, review: ReviewRequest) -> tuple[str, str]:
-    asked = agent.asked(event)
-    if asked is None:
+    request = agent.read_event(event)
+    if request is None:
         raise InputError(f"the event is none that {agent.name} sends before a tool runs")
-    return agent.answer(review(asked, agent, event)), ""
+    return agent.answer(review(request, agent, event)), ""
 
 
 def _read_event(stdin: IO[bytes]) -> HookEvent:
@@ -65,5 +65,5 @@ def _list_choices() -> str:
 
 
 def _describe_failure(error: Exception) -> str:
-    said = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-    return f"agent-eval steer hook: let the call through: {' '.join(said.split())[:2000]}\n"
+    message = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+    return f"agent-eval steer hook: let the call through: {' '.join(message.split())[:2000]}\n"

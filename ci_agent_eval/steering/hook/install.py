@@ -1,4 +1,4 @@
-"""Claude Code's settings file, changed in one step: the old content or the new, never a part."""
+"""Atomic installation and removal of the hook in Claude Code's settings file."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ci_agent_eval.steering.hook.claude_settings import add_hook, remove_hook
 
 
 def get_project_settings(root: Path) -> Path:
-    """Return the settings that a project shares."""
+    """Return the path of a project's shared settings."""
     return root / ".claude/settings.json"
 
 
 def get_user_settings(environ: Mapping[str, str], home: Path) -> Path:
-    """Return a person's own settings: https://code.claude.com/docs/en/settings."""
+    """Return the path of a user's settings: https://code.claude.com/docs/en/settings."""
     return Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json"
 
 
 def build_hook_command(program: str, options: Mapping[str, str]) -> str:
-    """Return the command that Claude Code runs."""
+    """Build the hook's command line."""
     words = [program, "steer", "hook", "--for", "claude-code"]
     words.append("--enable-pytest-full-suite-steering")
     for name, value in options.items():
@@ -33,24 +33,24 @@ def build_hook_command(program: str, options: Mapping[str, str]) -> str:
 
 
 def install_hook(path: Path, command: str) -> bool:
-    """Put the hook into the settings; say whether that changed them. Raises InputError."""
+    """Add the hook to the settings; return whether they changed. Raises InputError."""
     return _edit_file(path, lambda text: add_hook(text, command))
 
 
 def uninstall_hook(path: Path) -> bool:
-    """Take the hook out of the settings; say whether that changed them. Raises InputError."""
+    """Remove the hook from the settings; return whether they changed. Raises InputError."""
     return _edit_file(path, remove_hook)
 
 
 def _edit_file(path: Path, edit: Callable[[str], str]) -> bool:
-    # Settings are often a symbolic link into somebody's dotfiles: the file itself is replaced.
-    real = Path(os.path.realpath(path))
+    # Settings are often a symbolic link to a dotfile: replace its target.
+    target = Path(os.path.realpath(path))
     try:
-        before = real.read_bytes().decode() if real.exists() else ""
-        after = edit(before)
-        if after == before:
+        old_text = target.read_bytes().decode() if target.exists() else ""
+        new_text = edit(old_text)
+        if new_text == old_text:
             return False
-        _replace_file(real, after)
+        _replace_file(target, new_text)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 (byte {error.start}); repair it first") from None
     except OSError as error:
@@ -64,13 +64,13 @@ def _replace_file(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    beside = Path(name)
+    temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, mode)
             file.write(text.encode())
             file.flush()
             os.fsync(descriptor)
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Changes to a JSON text that leave every other byte as it is. Pure.
+"""Edits of a JSON text that preserve all other bytes. Pure.
 
-Reading and writing the whole would be simpler, but it would rewrite the layout of a file that
-people keep by hand, and its numbers.
+Parsing and serializing the whole text would be simpler, but it would change the layout and the
+numbers of a file that people edit by hand.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class JsonMember:
-    """A member of an object or an item of a list: where it starts, its value, where it ends."""
+    """The offsets of an object's member or a list's item: its start, value and end."""
 
     start: int
     value: int
@@ -25,15 +25,15 @@ class JsonMember:
 
 
 def list_members(text: str, start: int) -> list[JsonMember]:
-    """Return the members of the object, or the items of the list, that starts at `start`.
+    """Return the members of the object, or the items of the list, at offset `start`.
 
     The text must be valid JSON.
     """
-    keyed = text[start] == "{"
+    is_object = text[start] == "{"
     at, found = _skip_blanks(text, start + 1), []
     while text[at] not in "}]":
         first, key = at, ""
-        if keyed:
+        if is_object:
             key, at = _DECODER.raw_decode(text, at)
             at = _skip_blanks(text, _skip_blanks(text, at) + 1)
         value = at
@@ -46,52 +46,52 @@ def list_members(text: str, start: int) -> list[JsonMember]:
 
 
 def find_member(text: str, start: int, key: str) -> JsonMember | None:
-    """Return the member of that key; of several the last, which is the one that counts."""
+    """Return the last member with this key, which is the effective one; None if missing."""
     return next((each for each in reversed(list_members(text, start)) if each.key == key), None)
 
 
 def append_member(text: str, start: int, value: object, key: str = "") -> str:
-    """Put a member at the end of the object or list that starts at `start`."""
-    present = list_members(text, start)
+    """Append a member to the object or list at offset `start`."""
+    members = list_members(text, start)
     label = f"{json.dumps(key)}: " if key else ""
-    layout = _detect_layout(text, start, present)
+    layout = _detect_layout(text, start, members)
     new = label + layout.render(value)
-    if present:
-        at = present[-1].end
+    if members:
+        at = members[-1].end
         return f"{text[:at]},{layout.before}{new}{text[at:]}"
     close = _skip_blanks(text, start + 1)
     return f"{text[: start + 1]}{layout.before}{new}{layout.after}{text[close:]}"
 
 
 def remove_member(text: str, start: int, at: int) -> str:
-    """Take out the member or item with that position, and the comma that parted it."""
-    present = list_members(text, start)
-    gone = present[at]
-    if len(present) == 1:
-        close = _skip_blanks(text, gone.end)
+    """Remove the member or item at an index, and its comma."""
+    members = list_members(text, start)
+    removed = members[at]
+    if len(members) == 1:
+        close = _skip_blanks(text, removed.end)
         return text[: start + 1] + text[close:]
     if at == 0:
-        return text[: gone.start] + text[present[1].start :]
-    return text[: present[at - 1].end] + text[gone.end :]
+        return text[: removed.start] + text[members[1].start :]
+    return text[: members[at - 1].end] + text[removed.end :]
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
     before: str
-    """What stands before a member."""
+    """The blanks before a member."""
     after: str
-    """What stands between the last member and the bracket."""
+    """The blanks between the last member and the bracket."""
     render: Callable[[object], str]
 
 
-def _detect_layout(text: str, start: int, present: Sequence[JsonMember]) -> _Layout:
-    """Find out how the text is laid out at this place: on one line, or how far in."""
+def _detect_layout(text: str, start: int, members: Sequence[JsonMember]) -> _Layout:
+    """Detect the layout of the text: on one line, or with an indentation."""
     newline = "\r\n" if "\r\n" in text else "\n"
     unit = _detect_indent(text)
     if unit is None:
-        return _Layout(" " if present else "", "", json.dumps)
+        return _Layout(" " if members else "", "", json.dumps)
     outer = _get_line_indent(text, start)
-    inner = _get_line_indent(text, present[-1].start) if present else outer + unit
+    inner = _get_line_indent(text, members[-1].start) if members else outer + unit
 
     def render(value: object) -> str:
         lines = json.dumps(value, indent=unit).split("\n")
@@ -101,13 +101,13 @@ def _detect_layout(text: str, start: int, present: Sequence[JsonMember]) -> _Lay
 
 
 def _detect_indent(text: str) -> str | None:
-    """Return how far members of the outermost object are in; None where all is on one line."""
+    """Return the indentation of the root's members; None if all is on one line."""
     stripped = text.lstrip(_BLANKS)
     start = len(text) - len(stripped)
-    present = list_members(text, start)
-    if not present:
+    members = list_members(text, start)
+    if not members:
         return "  "
-    between = text[start + 1 : present[0].start]
+    between = text[start + 1 : members[0].start]
     return between.rpartition("\n")[2] or "  " if "\n" in between else None
 
 

@@ -1,4 +1,4 @@
-"""The decision for a hook: the settings, the memory on disk and the clock, put together."""
+"""Review of a hook's request with the settings, the stored memory and the clock."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ def build_reviewer(
     settings: SteeringSettings,
     store: Path,
     clock: Callable[[], float],
-    counter: Callable[[Path], SuiteCounter],
+    build_counter: Callable[[Path], SuiteCounter],
 ) -> Callable[[HookRequest, CodingAgent, HookEvent], Decision]:
-    """Return what decides on events; `counter` makes what counts the tests of a folder.
+    """Return a function that decides on requests; `build_counter` gets the suite's folder.
 
-    `clock` gives seconds that all processes share.
+    `clock` returns seconds of a clock shared by all processes.
     """
 
-    def review(asked: HookRequest, agent: CodingAgent, event: HookEvent) -> Decision:
+    def review(request: HookRequest, agent: CodingAgent, event: HookEvent) -> Decision:
         memory = SqliteWarnedCommands(store, ttl=settings.ttl)
-        counts = settings.enabled and settings.rules.max_collected is not None
-        count = counter(_get_folder(event)) if counts else None
-        session = f"{agent.name}\n{asked.session}" if asked.session else None
-        return build_reactor(settings, memory, count=count).review(asked.call, session, clock())
+        needs_count = settings.enabled and settings.rules.max_collected is not None
+        count = build_counter(_get_folder(event)) if needs_count else None
+        session = f"{agent.name}\n{request.session}" if request.session else None
+        return build_reactor(settings, memory, count=count).review(request.call, session, clock())
 
     return review
 
 
 def _get_folder(event: HookEvent) -> Path:
-    """Return where the agent's command would run."""
-    given = event.get("cwd")
-    folder = Path(given) if isinstance(given, str) and given else Path.cwd()
+    """Return the working directory of the agent's command."""
+    cwd = event.get("cwd")
+    folder = Path(cwd) if isinstance(cwd, str) and cwd else Path.cwd()
     return folder if folder.is_dir() else Path.cwd()
