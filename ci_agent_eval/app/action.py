@@ -50,6 +50,7 @@ from ci_agent_eval.github.runner_files import load_event
 from ci_agent_eval.github.signals import raise_on_termination
 from ci_agent_eval.github.workflow_runs import RunsApi
 from ci_agent_eval.redaction import Redactor
+from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal
 from ci_agent_eval.results.baselines.artifact import build_artifact_source
 from ci_agent_eval.results.baselines.load import ARTIFACT
@@ -95,7 +96,7 @@ def run_action(
                 results=inputs.results or job.settings.results,
                 junit=inputs.junit or job.settings.junit,
             )
-        echo(render_terminal(report, color=False, width=LOG_WIDTH))
+        echo(render_terminal(build_report_view(report), color=False, width=LOG_WIDTH))
         result = publish_report(
             report,
             event,

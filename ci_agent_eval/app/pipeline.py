@@ -30,6 +30,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report, build_report
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.report_view import ReportView, build_report_view
 from ci_agent_eval.results.consistency import describe_other_suite
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.loaded_redaction import Redact
@@ -227,9 +228,10 @@ def report_loaded(
     """
     loaded = _with_foreign_commits(loaded, job.links.sha)
     report = replace(_judge_results(job, loaded, base), commit=job.links.sha)
-    write_report_folder(report, job.folder, job.links)
-    write_formats(report, job.folder, job.settings.formats)
-    _write_page(job, report, loaded, lines, _get_samples(base))
+    view = build_report_view(report, job.links)
+    write_report_folder(report, view, job.folder)
+    write_formats(view, job.folder, job.settings.formats)
+    _write_page(job, view, loaded, lines, _get_samples(base))
     return report
 
 
@@ -262,7 +264,7 @@ def _get_samples(base: FoundBaseline | None) -> Sequence[ConversationSample]:
 
 def _write_page(
     job: Job,
-    report: Report,
+    view: ReportView,
     loaded: LoadedResults,
     lines: Iterable[str],
     samples: Sequence[ConversationSample],
@@ -272,7 +274,7 @@ def _write_page(
 
     episodes = tuple(assign_agents(loaded.episodes))
     budgets = _settings_for(job, loaded).budgets
-    page = render_html(report, episodes, lines, links=job.links, budgets=budgets, samples=samples)
+    page = render_html(view, episodes, lines, budgets=budgets, samples=samples)
     write_page(job.folder, page)
 
 

@@ -13,8 +13,8 @@ from ci_agent_eval.render.formats.annotations import annotations as annotations_
 from ci_agent_eval.render.formats.annotations import render_annotations
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from ci_agent_eval.render.html.beginning import PAGE_BEGINNING
-from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import render_comment, render_step_summary
+from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.storage.evaluation_file import claim_evaluation_file, write_evaluation_file
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
 
@@ -41,19 +41,19 @@ _OURS = {
 """How each file begins when this program wrote it."""
 
 
-def _render_ctrf(report: Report) -> str:
+def _render_ctrf(view: ReportView) -> str:
     from ci_agent_eval.render.formats.ctrf import render_ctrf  # noqa: PLC0415 - optional format
 
-    return render_ctrf(report)
+    return render_ctrf(view)
 
 
-def _render_sarif(report: Report) -> str:
+def _render_sarif(view: ReportView) -> str:
     from ci_agent_eval.render.formats.sarif import render_sarif  # noqa: PLC0415 - optional format
 
-    return render_sarif(report)
+    return render_sarif(view)
 
 
-_FORMATS: dict[str, tuple[str, Callable[[Report], str]]] = {
+_FORMATS: dict[str, tuple[str, Callable[[ReportView], str]]] = {
     "ctrf": (CTRF_NAME, _render_ctrf),
     "sarif": (SARIF_NAME, _render_sarif),
 }
@@ -86,13 +86,13 @@ def _begins_with(path: Path, beginnings: tuple[str, ...]) -> bool:
     return first.startswith(beginnings)
 
 
-def write_report_folder(report: Report, folder: Path, links: Links) -> None:
+def write_report_folder(report: Report, view: ReportView, folder: Path) -> None:
     """Write verdict, comment, step summary and annotations; raises InputError if it cannot."""
     texts = {
         VERDICT_NAME: render_verdict(report),
-        COMMENT_NAME: render_comment(report, links),
-        SUMMARY_NAME: render_step_summary(report, links),
-        ANNOTATIONS_NAME: render_annotations(annotations_of(report)),
+        COMMENT_NAME: render_comment(view),
+        SUMMARY_NAME: render_step_summary(view),
+        ANNOTATIONS_NAME: render_annotations(annotations_of(view)),
     }
     claim_report_folder(folder)
     try:
@@ -103,7 +103,7 @@ def write_report_folder(report: Report, folder: Path, links: Links) -> None:
         raise _write_error(folder, error) from None
 
 
-def write_formats(report: Report, folder: Path, formats: Collection[str]) -> None:
+def write_formats(view: ReportView, folder: Path, formats: Collection[str]) -> None:
     """Write the report in these formats of others; remove what a former one left in the rest.
 
     Raises InputError if it cannot.
@@ -112,7 +112,7 @@ def write_formats(report: Report, folder: Path, formats: Collection[str]) -> Non
     try:
         for key, (name, render) in _FORMATS.items():
             if key in formats:
-                (folder / name).write_text(render(report), encoding="utf-8", newline="\n")
+                (folder / name).write_text(render(view), encoding="utf-8", newline="\n")
             else:
                 (folder / name).unlink(missing_ok=True)
     except OSError as error:

@@ -31,6 +31,7 @@ from ci_agent_eval.render.markdown.report import (
     render_headline_comment,
     render_step_summary,
 )
+from ci_agent_eval.render.report_view import build_report_view
 
 Echo = Callable[[str], None]
 """Writes one line to standard output."""
@@ -51,23 +52,24 @@ def build_publication(
     report: Report, links: Links, settings: Settings, folder: Path
 ) -> Publication:
     """Render everything that a report puts on GitHub."""
-    found, most = by_importance(report), settings.publish.max_annotations
+    view = build_report_view(report, links)
+    found, most = by_importance(view), settings.publish.max_annotations
     left_out = annotations_left_out(len(found), most)
     return Publication(
-        headline=headline(report),
-        marker=marker(report.summary.suite),
-        comment_body=render_comment(report, links),
-        fallback_body=render_headline_comment(report, links),
-        comment_state=state_of(report),
-        differs=differs_from_baseline(report),
+        headline=view.headline,
+        marker=marker(view.suite),
+        comment_body=render_comment(view),
+        fallback_body=render_headline_comment(view),
+        comment_state=state_of(view),
+        differs=differs_from_baseline(view),
         link_prefixes=links.prefixes,
         check_name=settings.check_name,
-        check_title=headline(report),
-        check_summary=render_check_summary(report, links, left_out=left_out),
-        conclusion=report.verdict.conclusion,
+        check_title=view.headline,
+        check_summary=render_check_summary(view, left_out=left_out),
+        conclusion=view.conclusion,
         annotations=found[:most],
         left_out=left_out,
-        step_summary=render_step_summary(report, links),
+        step_summary=render_step_summary(view),
         outputs=build_outputs(report, folder),
     )
 

@@ -1,11 +1,10 @@
-"""What the baseline speaks against, of scenarios and of the suite, as the gate weighed it."""
+"""Findings of the comparison with the baseline, about scenarios and figures of the suite."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from ci_agent_eval.analysis.comparison.findings import (
@@ -23,23 +22,18 @@ from ci_agent_eval.analysis.comparison.findings import (
 )
 from ci_agent_eval.analysis.comparison.model import ScenarioComparison
 from ci_agent_eval.analysis.waivers import find_waiver
-from ci_agent_eval.gate import Reason
+from ci_agent_eval.gate import Reason, ReasonKind
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.comparison import (
-    Key,
-    call_of,
-    comparison_of,
-    key_of,
-    passes_of,
-    sureness,
-)
-from ci_agent_eval.render.numbers import ABSENT
+from ci_agent_eval.render.comparison import ComparisonRow
+from ci_agent_eval.render.links import NO_PLACE, Links, Place
+from ci_agent_eval.render.numbers import ABSENT, format_cell
+from ci_agent_eval.render.scenario_name import Key, ScenarioName, key_of
 from ci_agent_eval.render.sentences import LIMITED_FIGURES, reason_sentence
 
 _REMARKS = frozenset(get_args(ComparisonFindingKind))
 
-_TOLD_ELSEWHERE = frozenset({"not_comparable", "newly_over", "baseline"})
+_LISTED_ELSEWHERE = frozenset({"not_comparable", "newly_over", "baseline"})
 """Kinds that are among the changes since the baseline, unless they gate."""
 
 _OF_A_RATE = frozenset({"regression", "undecided"})
@@ -57,110 +51,107 @@ _ORDER = ("increase", "regression", "vanished", "downgraded")
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
-    """A scenario that passes, or is gone, or a figure of the suite, and what speaks against it."""
+class BaselineFinding:
+    """A scenario that passes or is gone, or a figure of the suite, that is worse than before."""
 
-    reason: Reason
-    """As the gate has it; no words of ours."""
-    gates: bool
-    what: str
-    """In our own words."""
-    scenario: ScenarioComparison | None = None
+    kind: ReasonKind
+    name: ScenarioName | None
     """None: it is about the suite."""
+    gates: bool
+    text: str
+    """In our own words."""
     quoted: str = ""
-    """What is said besides, which may hold foreign text."""
+    """A sentence after it, which may hold foreign text."""
     before: str = ABSENT
     now: str = ABSENT
+    place: Place = NO_PLACE
+    compared: ComparisonRow | None = None
+    """None: it is about the suite."""
 
     @property
     def key(self) -> Key | None:
-        """What tells the scenario from others; None: it is about the suite."""
-        name = self.reason.scenario_id
-        return None if name is None else (name, self.reason.agent)
+        """Scenario id and agent; None: it is about the suite."""
+        return None if self.name is None else self.name.key
+
+    @property
+    def sentence(self) -> str:
+        """The text with the quoted sentence."""
+        return f"{self.text}: {self.quoted}" if self.quoted else self.text
 
 
-def doubts(report: Report) -> Sequence[Doubt]:
-    """Return what comparing found against this run, what gates first and of that the worst.
+def build_baseline_findings(
+    report: Report, compared: Sequence[ComparisonRow], links: Links
+) -> tuple[BaselineFinding, ...]:
+    """Return the findings of the comparison against this run, the gating and the worst first.
 
-    What fails by itself has its row elsewhere, with a note; what was acknowledged, a list.
+    A scenario that fails by itself has its row elsewhere, with a note; an acknowledged one, a list.
     """
-    verdict, found = report.verdict, comparison_of(report)
-    scenarios = {} if found is None else {key_of(s): s for s in found.scenarios}
+    rows = {row.key: row for row in compared}
+    places = {key_of(s): links.place(s.file, s.line) for s in report.summary.scenarios}
     failing = {
         key_of(item.scenario)
         for item in report.judged_scenarios()
         if item.judgement.status == "failing"
     }
-    told: list[Doubt] = []
-    for gates, reasons in ((True, verdict.reasons), (False, verdict.warnings)):
-        for reason in filter(lambda r: _is_told(r, gates=gates, failing=failing), reasons):
+    found: list[BaselineFinding] = []
+    for gates, reasons in ((True, report.verdict.reasons), (False, report.verdict.warnings)):
+        for reason in filter(lambda r: _is_listed(r, gates=gates, failing=failing), reasons):
             key = (reason.scenario_id or "", reason.agent)
-            told.append(_doubt(reason, scenarios.get(key), report, gates=gates))
-    return sorted(told, key=lambda doubt: (not doubt.gates, _weight(doubt.reason)))
+            finding = _build_finding(reason, rows.get(key), report, gates=gates)
+            found.append(replace(finding, place=places.get(key, NO_PLACE)))
+    return tuple(sorted(found, key=lambda finding: (not finding.gates, _weight(finding.kind))))
 
 
-def by_scenario(report: Report) -> Mapping[Key, Sequence[Doubt]]:
-    """Return what the baseline speaks against each scenario."""
-    found: dict[Key, list[Doubt]] = defaultdict(list)
-    for doubt in doubts(report):
-        if doubt.key is not None:
-            found[doubt.key].append(doubt)
-    return dict(found)
-
-
-def gating(report: Report) -> frozenset[Key]:
-    """Return the scenarios that fail the gate by what the baseline says of them."""
-    kinds = ((r.kind, r.scenario_id, r.agent) for r in report.verdict.reasons)
-    return frozenset((name, agent) for kind, name, agent in kinds if kind in _REMARKS and name)
-
-
-def _is_told(reason: Reason, *, gates: bool, failing: set[Key]) -> bool:
-    if reason.kind not in _REMARKS or (not gates and reason.kind in _TOLD_ELSEWHERE):
+def _is_listed(reason: Reason, *, gates: bool, failing: set[Key]) -> bool:
+    if reason.kind not in _REMARKS or (not gates and reason.kind in _LISTED_ELSEWHERE):
         return False
     return reason.kind not in _OF_A_RATE or (reason.scenario_id, reason.agent) not in failing
 
 
-def _weight(reason: Reason) -> int:
-    if reason.kind in _ORDER:
-        return _ORDER.index(reason.kind)
-    return len(_ORDER) + (reason.kind == "undecided")
+def _weight(kind: ReasonKind) -> int:
+    if kind in _ORDER:
+        return _ORDER.index(kind)
+    return len(_ORDER) + (kind == "undecided")
 
 
-def _doubt(
-    reason: Reason, scenario: ScenarioComparison | None, report: Report, *, gates: bool
-) -> Doubt:
+def _build_finding(
+    reason: Reason, row: ComparisonRow | None, report: Report, *, gates: bool
+) -> BaselineFinding:
+    name = None if reason.scenario_id is None else ScenarioName(reason.scenario_id, reason.agent)
     if isinstance(reason.message, MetricIncrease):
-        return _of_a_figure(reason, reason.message, gates=gates)
-    if scenario is None:
-        return _unknown(reason, gates=gates)
-    before, now = passes_of(scenario)
-    what = _words(scenario, reason)
-    if what is None:
-        unknown = _unknown(reason, gates=gates)
-        return Doubt(reason, gates, unknown.what, scenario, unknown.quoted, before, now)
-    return Doubt(reason, gates, what + _ended(scenario, report), scenario, "", before, now)
+        return _build_figure_finding(reason, reason.message, gates=gates)
+    kind = reason.kind.replace("_", " ")
+    if row is None:
+        return BaselineFinding(reason.kind, name, gates, kind, reason_sentence(reason))
+    text, quoted = _describe(row, reason), ""
+    if text is None:
+        text, quoted = kind, reason_sentence(reason)
+    else:
+        text += _describe_acknowledgement(row.scenario, report)
+    return BaselineFinding(
+        reason.kind, name, gates, text, quoted, row.before, row.now, compared=row
+    )
 
 
-def _words(scenario: ScenarioComparison, reason: Reason) -> str | None:
-    """Say in our own words what is known by its kind; None: the reason itself must."""
+def _describe(row: ComparisonRow, reason: Reason) -> str | None:
+    """Describe a finding by its kind; None: the reason itself must."""
+    scenario = row.scenario
     if reason.kind == "regression":
-        return ", ".join(part for part in ("regression", sureness(scenario)) if part)
+        return ", ".join(part for part in ("regression", row.sureness) if part)
     if reason.kind == "undecided":
-        return f"{call_of(scenario) or 'not enough iterations to tell'}: {describe_needed_iterations(scenario)}"
+        return (
+            f"{row.call or 'not enough iterations to tell'}: {describe_needed_iterations(scenario)}"
+        )
     if reason.kind == "vanished":
         return "vanished: it did not run"
     if reason.kind == "downgraded":
         return f"downgraded: {describe_downgrade(scenario)}; {DOWNGRADE_ADVICE}"
-    said = _SENTENCES.get(reason.kind)
-    return None if said is None else said(scenario)
+    sentence = _SENTENCES.get(reason.kind)
+    return None if sentence is None else sentence(scenario)
 
 
-def _unknown(reason: Reason, *, gates: bool) -> Doubt:
-    return Doubt(reason, gates, reason.kind.replace("_", " "), quoted=reason_sentence(reason))
-
-
-def _ended(scenario: ScenarioComparison, report: Report) -> str:
-    """Say that an acknowledgement is over, where there was one; one that holds is not seen here."""
+def _describe_acknowledgement(scenario: ScenarioComparison, report: Report) -> str:
+    """Say that its acknowledgement expired; one that holds has no finding."""
     found = find_waiver(report.verdict.acknowledged, *key_of(scenario))
     return "" if found is None else f"; its acknowledgement ended on {found.until}"
 
@@ -171,17 +162,18 @@ _WRITERS: dict[LimitedMetric, Callable[[float], str]] = {
 }
 
 
-def _of_a_figure(reason: Reason, increase: MetricIncrease, *, gates: bool) -> Doubt:
-    """Say which figure of the suite rose, from what to what, and what was allowed."""
+def _build_figure_finding(
+    reason: Reason, increase: MetricIncrease, *, gates: bool
+) -> BaselineFinding:
+    """Return the finding of a figure of the suite that rose by more than is allowed."""
     write, moved = _WRITERS[increase.figure], increase.moved
-    before, now = (
-        ABSENT if value is None else write(value) for value in (moved.before, moved.after)
-    )
+    before, now = (format_cell(value, write).text for value in (moved.before, moved.after))
     figure, limit = LIMITED_FIGURES[increase.figure], numbers.allowed(increase.allowed)
-    return Doubt(reason, gates, f"{figure} {_rose(increase)}, {limit}", before=before, now=now)
+    text = f"{figure} {_describe_rise(increase)}, {limit}"
+    return BaselineFinding(reason.kind, None, gates, text, before=before, now=now)
 
 
-def _rose(increase: MetricIncrease) -> str:
+def _describe_rise(increase: MetricIncrease) -> str:
     moved = increase.moved
     if increase.kind == "not_measured":
         missing = numbers.count(moved.compared - moved.scenarios)

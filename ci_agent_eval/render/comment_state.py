@@ -12,17 +12,17 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline, ScenarioComparison
-from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render.overruns import overruns
+from ci_agent_eval.render.comparison import ComparisonRow
+from ci_agent_eval.render.report_view import ReportView
 
 _DIGITS = 16
+_NO_KEY = (None, None)
 _LINE = re.compile(rf"<!-- agent-eval state=([0-9a-f]{{{_DIGITS}}}) -->", re.ASCII)
 
 
-def state_of(report: Report) -> str:
-    """Return the word: of verdict, of what does not pass or is over budget, of what changed."""
-    parts = [report.verdict.conclusion, *sorted(map(_written, _parts(report)))]
+def state_of(view: ReportView) -> str:
+    """Return a hash of the verdict, of all that fails or is over budget, and of all changes."""
+    parts = [view.conclusion, *sorted(map(_written, _parts(view)))]
     return hashlib.sha256(_written(parts).encode("ascii")).hexdigest()[:_DIGITS]
 
 
@@ -38,43 +38,42 @@ def parse_state(body: str) -> str | None:
     return found[1] if found else None
 
 
-def differs_from_baseline(report: Report) -> bool | None:
+def differs_from_baseline(view: ReportView) -> bool | None:
     """Say whether anything fails or is not as in the baseline; None: there is none."""
-    if not isinstance(report.comparison, Comparison):
+    if view.comparison is None:
         return None
-    return not report.passed or any(map(_is_news, report.comparison.scenarios))
+    return not view.passed or any(map(_is_news, view.comparison.scenarios))
 
 
-def _parts(report: Report) -> Iterator[Any]:
-    for item in report.judged_scenarios():
-        scenario, judgement = item.scenario, item.judgement
-        if not item.is_passing:
-            yield "not passing", scenario.scenario_id, scenario.agent, judgement.status
-        if scenario.quarantine is not None and not item.is_passing:
-            yield "quarantine", scenario.scenario_id, scenario.agent, scenario.in_quarantine
-    for overrun in overruns(report):
-        of = overrun.scenario
-        name = (of.scenario_id, of.agent) if of else (None, None)
-        yield "over", *name, overrun.label, overrun.custom, overrun.gates
-    for case in report.summary.tests.failing:
+def _parts(view: ReportView) -> Iterator[Any]:
+    for row in view.scenarios:
+        if not row.is_passing:
+            yield "not passing", *row.key, row.status
+        if row.scenario.quarantine is not None and not row.is_passing:
+            yield "quarantine", *row.key, row.scenario.in_quarantine
+    for over, overrun in view.overruns:
+        labels = (None, overrun.label) if overrun.is_custom else (overrun.label, "")
+        yield "over", *(over.key if over else _NO_KEY), *labels, overrun.gates
+    for case in view.tests.failing:
         yield "test", case.title, case.outcome
-    for finding in report.summary.findings:
-        if finding.blocking:
-            yield "finding", finding.kind, finding.where
-    for reason in report.verdict.reasons:
-        yield "reason", reason.kind, reason.scenario_id, reason.agent
-    yield from _changes(report.comparison)
+    for found in view.findings:
+        if found.blocking:
+            yield "finding", found.finding.kind, found.where
+    for reason in view.reasons:
+        yield "reason", reason.kind, *(reason.name.key if reason.name else _NO_KEY)
+    yield from _changes(view)
 
 
-def _changes(found: Comparison | NoBaseline | None) -> Iterator[Any]:
-    if isinstance(found, NoBaseline):
+def _changes(view: ReportView) -> Iterator[Any]:
+    if view.no_baseline is not None:
         yield "no baseline"
-    elif found is not None:
-        for one in filter(_is_news, found.scenarios):
-            yield "changed", one.scenario_id, one.agent, one.change, one.call, one.newly_over
+    for row in filter(_is_news, view.comparison.scenarios if view.comparison else ()):
+        one = row.scenario
+        yield "changed", *row.key, one.change, one.call, one.newly_over
 
 
-def _is_news(scenario: ScenarioComparison) -> bool:
+def _is_news(row: ComparisonRow) -> bool:
+    scenario = row.scenario
     moved = scenario.change not in {"unchanged", "still_failing"}
     doubted = scenario.is_downgraded or scenario.thinned or scenario.flakier
     told = scenario.newly_over or scenario.differences or doubted

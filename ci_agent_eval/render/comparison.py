@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ci_agent_eval.analysis.comparison.findings import describe_set_aside
 from ci_agent_eval.analysis.comparison.model import (
     Comparison,
     MetricChange,
     NoBaseline,
     ScenarioChange,
     ScenarioComparison,
+    TrendPoint,
 )
-from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render import numbers, views
+from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import ABSENT, counted
-from ci_agent_eval.render.views import Figure, FigureKind
+from ci_agent_eval.render.scenario_name import Key, ScenarioName, key_of
+from ci_agent_eval.render.suite_figures import Figure, FigureKind, figures
+from ci_agent_eval.render.trajectory_diff import TrajectoryDiff, build_diff
 
 CHANGES: dict[ScenarioChange, str] = {
     "newly_failing": "newly failing",
@@ -52,6 +55,117 @@ class FigureRow:
     change: str = ABSENT
 
 
+@dataclass(frozen=True, slots=True)
+class ComparisonRow:
+    """A scenario on both sides, written out; raw figures are in `scenario`."""
+
+    scenario: ScenarioComparison
+    name: ScenarioName
+    before: str
+    """Passed of judged iterations in the baseline."""
+    now: str
+    change: str
+    """In our own words; of an unchanged scenario that it still passes."""
+    call: str
+    """That its pass rate fell, or may have fallen; empty: neither."""
+    sureness: str
+    """The adjusted p-value; empty where it says nothing."""
+    set_aside: str
+    """How many iterations are not comparable; empty: all are."""
+    diff: TrajectoryDiff | None
+    """None: both sides call the same tools in the same order."""
+
+    @property
+    def key(self) -> Key:
+        """Scenario id and agent."""
+        return key_of(self.scenario)
+
+    @property
+    def note(self) -> str:
+        """ScenarioChange, call and p-value, for a row that is about something else."""
+        # "Still passing" beside a regression would contradict it.
+        change = "" if self.call and self.scenario.change == "unchanged" else self.change
+        return ", ".join(part for part in (change, self.call, self.sureness) if part)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a reader should see how its trajectory differs."""
+        is_doubted = self.scenario.call in {"regression", "undecided"}
+        return self.scenario.change in _SHIFTED or is_doubted or bool(self.scenario.newly_over)
+
+    @property
+    def is_unlisted(self) -> bool:
+        """Whether it is fixed, new, renamed or not comparable: no list of failures has it."""
+        scenario = self.scenario
+        return scenario.change not in _HAS_A_LIST or bool(
+            scenario.newly_over or scenario.renamed_from or scenario.differences
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonView:
+    """A comparison with the baseline."""
+
+    label: str
+    """The baseline's name, foreign text."""
+    method: str
+    """How its figures and p-values were calculated."""
+    scenarios: Sequence[ComparisonRow]
+    trend: Sequence[TrendPoint]
+
+    @property
+    def changed(self) -> Sequence[ComparisonRow]:
+        """Scenarios that changed and whose trajectory differs, the worst first."""
+        return sorted((r for r in self.scenarios if r.diff and r.is_changed), key=_weight)
+
+    @property
+    def detours(self) -> Sequence[ComparisonRow]:
+        """Scenarios that did not change, but whose trajectory differs."""
+        return [row for row in self.scenarios if row.diff and not row.is_changed]
+
+    @property
+    def unlisted(self) -> Sequence[ComparisonRow]:
+        """Scenarios that changed and that no list of failures has."""
+        return [row for row in self.scenarios if row.is_unlisted]
+
+
+def build_comparison(report: Report) -> ComparisonView | None:
+    """Return the comparison with the baseline; None: there is none."""
+    found = comparison_of(report)
+    if found is None:
+        return None
+    rows = tuple(map(_build_row, found.scenarios))
+    return ComparisonView(found.label, method(found), rows, found.trend)
+
+
+def _build_row(scenario: ScenarioComparison) -> ComparisonRow:
+    sides = (scenario.before, scenario.after)
+    before, now = (ABSENT if s is None else numbers.of(s.passed, s.judged) for s in sides)
+    return ComparisonRow(
+        scenario=scenario,
+        name=ScenarioName(scenario.scenario_id, scenario.agent),
+        before=before,
+        now=now,
+        change=change_of(scenario),
+        call=call_of(scenario),
+        sureness=sureness(scenario),
+        set_aside=describe_set_aside(scenario) if scenario.differences else "",
+        diff=None if scenario.divergence is None else build_diff(scenario.divergence),
+    )
+
+
+def _weight(row: ComparisonRow) -> int:
+    scenario = row.scenario
+    ranks = (
+        scenario.change == "newly_failing",
+        scenario.call == "regression",
+        scenario.call == "undecided",
+        bool(scenario.newly_over),
+        scenario.change == "still_failing",
+    )
+    return ranks.index(True) if True in ranks else len(ranks)
+
+
 def comparison_of(report: Report) -> Comparison | None:
     """Return what comparing found, where there was a baseline."""
     return report.comparison if isinstance(report.comparison, Comparison) else None
@@ -63,7 +177,7 @@ def figure_rows(report: Report) -> Sequence[FigureRow]:
     A figure of all scenarios and one of those on both sides are two figures, and have a row each.
     """
     found = comparison_of(report)
-    measured = tuple(views.figures(report))
+    measured = tuple(figures(report))
     if found is None:
         return [_row(figure) for figure in measured]
     return [
@@ -114,7 +228,7 @@ def _passing(row: FigureRow, found: Comparison) -> FigureRow:
     before = [s.before.passing for s in found.scenarios if s.before is not None]
     after = [s.after.passing for s in found.scenarios if s.after is not None]
     change = numbers.difference(after.count(True) - before.count(True))
-    return replace(row, before=views.of(before.count(True), len(before)), change=change)
+    return replace(row, before=numbers.of(before.count(True), len(before)), change=change)
 
 
 def _raw_rate(found: Comparison) -> str:
@@ -207,20 +321,6 @@ def method(found: Comparison) -> str:
     return f"{told} Suite: {suite}."
 
 
-Key = tuple[str, str | None]
-
-
-def notes(report: Report) -> dict[Key, str]:
-    """Return what stands behind a scenario's name: since when it is so, and how sure that is."""
-    found = comparison_of(report)
-    return {} if found is None else {key_of(s): _note(s) for s in found.scenarios}
-
-
-def key_of(scenario: ScenarioComparison | ScenarioSummary) -> Key:
-    """Return what tells a scenario from others."""
-    return scenario.scenario_id, scenario.agent
-
-
 def change_of(scenario: ScenarioComparison) -> str:
     """Say what became of a scenario; of one that stayed as it was, that it passes."""
     if scenario.change != "unchanged":
@@ -251,28 +351,11 @@ def sureness(scenario: ScenarioComparison) -> str:
     return f"adjusted {numbers.p_value(p_value)}"
 
 
-def passes_of(scenario: ScenarioComparison) -> tuple[str, str]:
-    """Return the passes before and now."""
-    sides = (scenario.before, scenario.after)
-    before, now = (ABSENT if s is None else views.of(s.passed, s.judged) for s in sides)
-    return before, now
-
-
-def moved(found: Comparison) -> Sequence[ScenarioComparison]:
-    """Return what no list of trouble tells: what was fixed, is new, renamed, not comparable."""
-    return [s for s in found.scenarios if any(_moves(s))]
-
-
-def _moves(scenario: ScenarioComparison) -> Iterator[bool]:
-    yield scenario.change not in _HAS_A_LIST
-    yield bool(scenario.newly_over or scenario.renamed_from or scenario.differences)
-
-
 def base_line(report: Report) -> tuple[str, str] | None:
-    """Return what the run was compared with, or why with nothing: our words, then foreign ones."""
+    """Return our words about the baseline of the run, then its label or why there is none."""
     if isinstance(report.comparison, NoBaseline):
         return "no baseline:", report.comparison.reason
     found = comparison_of(report)
-    return (
-        None if found is None else (f"compared with {counted(found.runs, 'run')} of", found.label)
-    )
+    if found is None:
+        return None
+    return f"compared with {counted(found.runs, 'run')} of", found.label

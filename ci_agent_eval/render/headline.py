@@ -18,8 +18,8 @@ from ci_agent_eval.contract.findings import (
 from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.gate import Reason, ReasonKind, Status, find_shortfalls
 from ci_agent_eval.gate.report import JudgedScenario, Report
+from ci_agent_eval.render.findings import build_finding_rows
 from ci_agent_eval.render.numbers import count, counted, percent, required_score, score, score_below
-from ci_agent_eval.render.views import findings_of
 
 _FINDINGS: dict[FindingKind, tuple[str, str]] = {
     "no_results": ("no results were found", "no results were found"),
@@ -93,7 +93,8 @@ def _passed(report: Report) -> Iterator[str]:
 
 
 def _findings(report: Report, *, blocking: bool) -> Iterator[str]:
-    found = [f for f in findings_of(report).told if f.blocking is blocking]
+    shown = build_finding_rows(report).shown
+    found = [row.finding for row in shown if row.blocking is blocking]
     kinds = Counter(finding.kind for finding in found)
     for kind, (one, many) in _FINDINGS.items():
         if kind == "shards" and kinds[kind]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ci_agent_eval.analysis.known_scenarios import KnownScenarios, MissingScenario
 from ci_agent_eval.contract.scenario_manifest import UPDATE_COMMAND
 from ci_agent_eval.gate.report import Report
+from ci_agent_eval.render.links import NO_PLACE, Links, Place
 from ci_agent_eval.render.numbers import count
 
 
@@ -17,21 +18,21 @@ class KnownRow:
 
     scenario_id: str | None
     """Foreign text; None: it is about the run."""
-    what: str
+    text: str
     """In our own words."""
     detail: str = ""
     """What is said besides, which may hold foreign text."""
-    line: int | None = None
-    """1-based line of the manifest."""
     gates: bool = False
+    place: Place = NO_PLACE
+    """Its line of the manifest."""
 
 
-def known_rows(report: Report) -> Sequence[KnownRow]:
-    """Return the differences, what gates first."""
+def build_known_rows(report: Report, links: Links) -> Sequence[KnownRow]:
+    """Return the differences, the gating ones first."""
     rows = [*_partial(report)]
     if (found := report.summary.known) is not None:
-        rows += _rows(found)
-    return sorted(rows, key=lambda row: not row.gates)
+        rows += _rows(found, links)
+    return tuple(sorted(rows, key=lambda row: not row.gates))
 
 
 def is_gating(rows: Sequence[KnownRow]) -> bool:
@@ -59,17 +60,20 @@ def compared_share(found: KnownScenarios) -> str:
     return f"{count(found.compared)} of {count(found.known)} known scenarios compared"
 
 
-def _rows(found: KnownScenarios) -> Iterator[KnownRow]:
+def _rows(found: KnownScenarios, links: Links) -> Iterator[KnownRow]:
+    def place(line: int | None) -> Place:
+        return links.place(found.name, line) if line else NO_PLACE
+
     for missing in found.missing:
-        what = _missing(missing)
-        detail = missing.detail or ""
-        yield KnownRow(missing.scenario_id, what, detail, missing.line, missing.gates)
+        text, detail = _missing(missing), missing.detail or ""
+        yield KnownRow(missing.scenario_id, text, detail, missing.gates, place(missing.line))
     for regated in found.regated:
         gates = regated.gate == "advisory"
-        what = "advisory now, known as required" if gates else "required now, known as advisory"
-        yield KnownRow(regated.scenario_id, what, "", regated.line, gates)
+        text = "advisory now, known as required" if gates else "required now, known as advisory"
+        yield KnownRow(regated.scenario_id, text, "", gates, place(regated.line))
     for renamed in found.renamed:
-        yield KnownRow(renamed.scenario_id, "renamed, known as", renamed.former_id, renamed.line)
+        former, where = renamed.former_id, place(renamed.line)
+        yield KnownRow(renamed.scenario_id, "renamed, known as", former, place=where)
     for name in found.new:
         yield KnownRow(name, "new, not in the manifest")
 

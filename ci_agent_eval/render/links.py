@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import quote
 
 MAX_PATH = 4_096
@@ -27,6 +28,29 @@ def repository_path(file: str | None) -> str | None:
 def line_number(line: int | None) -> int | None:
     """Return a 1-based line that GitHub takes, or None."""
     return line if line is not None and 1 <= line <= MAX_LINE else None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a file, with its address at the head commit where that is known."""
+
+    file: str | None = None
+    """Foreign text; None: no file is known."""
+    line: int | None = None
+    url: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The file with its line; empty without a file."""
+        return f"{self.file}:{self.line}" if self.file and self.line else self.file or ""
+
+    @property
+    def path(self) -> str | None:
+        """The path as GitHub takes it, None outside of the repository."""
+        return repository_path(self.file)
+
+
+NO_PLACE: Final = Place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +83,10 @@ class Links:
         number = line_number(line)
         anchor = f"#L{number}" if number else ""
         return f"{root}/blob/{_quoted_path(self.sha)}/{_quoted_path(path)}{anchor}"
+
+    def place(self, file: str | None, line: int | None) -> Place:
+        """Return the place of a line, with its address where that is known."""
+        return Place(file or None, line_number(line), self.blob(file, line))
 
     def commit(self) -> str | None:
         """Return the address of the head commit, or None."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ci_agent_eval.contract.wording import pluralize
 
@@ -31,11 +32,29 @@ MAX_DIGITS = 12
 """How far two figures are written out to look different."""
 
 
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A figure: its value, None where it was not measured, and the value as text."""
+
+    value: float | None
+    text: str
+
+
+def format_cell(value: float | None, write: Callable[[float], str]) -> Cell:
+    """Return the cell of a figure; its text is a dash where it was not measured."""
+    return Cell(value, ABSENT if value is None else write(value))
+
+
 def count(number: float) -> str:
     """Write a whole number with commas between thousands: `12,345`."""
     if abs(number) >= SCIENTIFIC_FROM:
         return f"{float(number):.3g}" if abs(number) < 1e300 else "over 1e+300"
     return f"{number:,.0f}"
+
+
+def of(part: int, whole: int) -> str:
+    """Write a part of a whole: `4 / 5`."""
+    return f"{count(part)} / {count(whole)}"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

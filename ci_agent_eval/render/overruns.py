@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.contract.budget_kinds import (
     BUDGET_KINDS,
     SUITE_BUDGET_KINDS,
@@ -14,7 +13,6 @@ from ci_agent_eval.contract.budget_kinds import (
     SuiteBudgetKind,
 )
 from ci_agent_eval.contract.measurement import BudgetViolation
-from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import NOT_MEASURED
 
@@ -23,17 +21,15 @@ from ci_agent_eval.render.numbers import NOT_MEASURED
 class Overrun:
     """One budget violation with its figures written out."""
 
-    scenario: ScenarioSummary | None
-    """None: a budget of the suite."""
-    label: str | None
-    """Our own name of the budget; None: it is one of the user's own."""
-    custom: str
-    """The user's name of the budget, hostile; empty if it is ours."""
+    label: str
+    is_custom: bool
+    """Whether the label is the user's own name of a budget: foreign text."""
     hard: bool
     gates: bool
     limit: str
     observed: str
     over_by: str
+    is_measured: bool
     iterations: int = 1
 
     @property
@@ -42,22 +38,20 @@ class Overrun:
         return "hard" if self.hard else "soft"
 
 
-def overruns(report: Report) -> tuple[Overrun, ...]:
-    """Every budget violation: the ones that gate first, the suite's before the scenarios'."""
-    found = [
-        _overrun(None, violation, gates=violation.hard)
-        for violation in report.summary.suite_violations
-    ]
-    found += [
-        _overrun(
-            scenario,
-            item.violation,
-            gates=item.violation.hard and scenario.gate == "required",
-            iterations=item.iterations,
-        )
-        for scenario, item in report.violations()
-    ]
-    return tuple(sorted(found, key=lambda overrun: not overrun.gates))
+def build_overrun(violation: BudgetViolation, *, is_required: bool, iterations: int = 1) -> Overrun:
+    """Return a violation written out; it gates where the budget is hard and required."""
+    limit, observed = budget_figures(violation)
+    return Overrun(
+        label=budget_label(violation),
+        is_custom=violation.budget not in _KINDS,
+        hard=violation.hard,
+        gates=violation.hard and is_required,
+        limit=limit,
+        observed=observed,
+        over_by=numbers.overshoot(violation.over_by),
+        is_measured=violation.observed is not None,
+        iterations=iterations,
+    )
 
 
 _KINDS: dict[str, BudgetKind | SuiteBudgetKind] = {
@@ -71,29 +65,6 @@ _WRITERS: dict[BudgetFormat, tuple[Callable[[float, int], str], int]] = {
     "milliseconds": (numbers.milliseconds, 1),
     "seconds": (numbers.seconds, 1),
 }
-
-
-def _overrun(
-    scenario: ScenarioSummary | None,
-    violation: BudgetViolation,
-    *,
-    gates: bool,
-    iterations: int = 1,
-) -> Overrun:
-    ours = violation.budget in _KINDS
-    label = budget_label(violation)
-    limit, observed = budget_figures(violation)
-    return Overrun(
-        scenario=scenario,
-        label=label if ours else None,
-        custom="" if ours else label,
-        hard=violation.hard,
-        gates=gates,
-        limit=limit,
-        observed=observed,
-        over_by=numbers.overshoot(violation.over_by),
-        iterations=iterations,
-    )
 
 
 def budget_label(violation: BudgetViolation) -> str:

@@ -1,88 +1,67 @@
-"""The trajectory diff: which scenarios took another way, and both ways before they are escaped."""
+"""The trajectory diff of a scenario: where the tool calls of both sides first differ."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ci_agent_eval.analysis.comparison.model import (
-    Comparison,
-    Divergence,
-    ScenarioChange,
-    ScenarioComparison,
-)
+from ci_agent_eval.analysis.comparison.model import Divergence
 from ci_agent_eval.render.escape import visible_line
 from ci_agent_eval.render.numbers import count, counted
 
 MOST_STEPS = 40
 """Most tool calls of a sequence that a comment shows."""
 MOST_DETOURS = 10
-"""Most scenarios of which a comment tells that they pass by another way."""
+"""Most unchanged scenarios whose trajectory diff a comment shows."""
 
 _STEP_LIMIT = 200
 """Characters of a tool's name and argument in a sequence."""
 
-_TURNED: tuple[ScenarioChange, ...] = ("newly_failing", "still_failing", "fixed")
 
-Ways = tuple[Sequence[str], Sequence[str]]
+@dataclass(frozen=True, slots=True)
+class TrajectoryDiff:
+    """Both sequences of tool calls, and where they first differ."""
 
-
-def shifted(found: Comparison) -> Sequence[ScenarioComparison]:
-    """Return the scenarios that changed and take another way, what is worse first.
-
-    They changed where they fail or were fixed, where their pass rate fell or may have fallen,
-    and where they are newly over a budget.
-    """
-    return sorted((s for s in found.scenarios if s.divergence and has_changed(s)), key=_weight)
-
-
-def detours(found: Comparison) -> Sequence[ScenarioComparison]:
-    """Return the scenarios that stayed as they were, but take another way."""
-    return [s for s in found.scenarios if s.divergence and not has_changed(s)]
+    place: str
+    """The tool call and turn, in our own words."""
+    argument: str | None
+    """The first argument that differs, foreign text; None: the tools differ."""
+    call: int
+    """1-based tool call of the episode."""
+    before: Sequence[str]
+    """Names of tools, foreign text; at `call` with the argument that differs."""
+    after: Sequence[str]
 
 
-def has_changed(scenario: ScenarioComparison) -> bool:
-    """Say whether a reader should see what it did otherwise."""
-    is_doubted = scenario.call in {"regression", "undecided"}
-    return scenario.change in _TURNED or is_doubted or bool(scenario.newly_over)
-
-
-def _weight(scenario: ScenarioComparison) -> int:
-    ranks = (
-        scenario.change == "newly_failing",
-        scenario.call == "regression",
-        scenario.call == "undecided",
-        bool(scenario.newly_over),
-        scenario.change == "still_failing",
-    )
-    return ranks.index(True) if True in ranks else len(ranks)
-
-
-def ways_of(parted: Divergence) -> Ways:
-    """Return both sequences of tool calls, the argument that differs at the call that has it."""
-    return (
-        _with_argument(parted, parted.before, parted.argument_before),
-        _with_argument(parted, parted.after, parted.argument_after),
+def build_diff(found: Divergence) -> TrajectoryDiff:
+    """Return the diff with the argument that differs written at its call."""
+    return TrajectoryDiff(
+        place_of(found),
+        found.argument,
+        found.call,
+        _with_argument(found, found.before, found.argument_before),
+        _with_argument(found, found.after, found.argument_after),
     )
 
 
-def _with_argument(parted: Divergence, names: Sequence[str], value: str | None) -> Sequence[str]:
-    at = parted.call - 1
-    is_told = parted.argument_before is not None or parted.argument_after is not None
-    if not is_told or at >= len(names):
+def _with_argument(found: Divergence, names: Sequence[str], value: str | None) -> Sequence[str]:
+    at = found.call - 1
+    has_argument = found.argument_before is not None or found.argument_after is not None
+    if not has_argument or at >= len(names):
         return names
-    given = "" if value is None else f"{parted.argument}={value}"
+    given = "" if value is None else f"{found.argument}={value}"
     return (*names[:at], f"{names[at]}({given})", *names[at + 1 :])
 
 
-def place_of(parted: Divergence) -> str:
-    """Say in which call of which turn the ways part, in our own words."""
-    if not parted.call_of_turn:
-        return f"turn {count(parted.turn)}"
-    return f"tool call {count(parted.call_of_turn)} of turn {count(parted.turn)}"
+def place_of(found: Divergence) -> str:
+    """Return the tool call and turn of the first difference, in our own words."""
+    if not found.call_of_turn:
+        return f"turn {count(found.turn)}"
+    return f"tool call {count(found.call_of_turn)} of turn {count(found.turn)}"
 
 
-def sequence(names: Sequence[str], call: int, arrow: str) -> str:
-    """Return tool calls on one line; of a long sequence the part where it leaves the other."""
+def join_steps(names: Sequence[str], call: int, arrow: str) -> str:
+    """Return tool calls on one line; of a long sequence the part around the difference."""
     start = max(0, min(call - MOST_STEPS // 2, len(names) - MOST_STEPS))
     shown = [visible_line(name, _STEP_LIMIT) for name in names[start : start + MOST_STEPS]]
     if start:

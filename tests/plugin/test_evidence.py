@@ -10,6 +10,7 @@ from ci_agent_eval.gate.report import build_report
 from ci_agent_eval.render.formats.document import render_verdict
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import render_comment
+from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal
 from ci_agent_eval.results.load import load_results
 
@@ -109,8 +110,8 @@ def test_an_episode_without_evidence_is_red_everywhere(suite, test, said):
     assert [r.kind for r in report.verdict.reasons if r.scenario_id] == ["evidence", "scenario"]
     for text in (
         render_verdict(report),
-        render_comment(report, Links()),
-        render_terminal(report, color=False, width=1000),
+        render_comment(build_report_view(report, Links())),
+        render_terminal(build_report_view(report), color=False, width=1000),
     ):
         assert f"no evidence: {said}" in text
 
@@ -174,9 +175,11 @@ def test_only_what_is_required_needs_evidence(suite):
     assert report.passed
     (warning,) = (reason for reason in report.verdict.warnings if reason.kind == "evidence")
     assert warning.scenario_id == "opted_out"
-    assert "1 scenario needs no evidence" in render_comment(report, Links())
-    assert "`opted_out` (needs no evidence)" in render_comment(report, Links())
-    assert "Passed, and need no evidence" in render_terminal(report, color=False, width=100)
+    assert "1 scenario needs no evidence" in render_comment(build_report_view(report, Links()))
+    assert "`opted_out` (needs no evidence)" in render_comment(build_report_view(report, Links()))
+    assert "Passed, and need no evidence" in render_terminal(
+        build_report_view(report), color=False, width=100
+    )
 
 
 def test_the_marker_says_what_it_cannot_read(suite):

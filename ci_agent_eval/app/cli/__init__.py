@@ -227,6 +227,8 @@ def _print_page(job: Job) -> None:
 
 
 def _print_report(built: Report, format_: str, links: Links) -> None:
+    from ci_agent_eval.render.report_view import build_report_view
+
     if format_ == "json":
         from ci_agent_eval.render.formats.document import render_verdict
 
@@ -236,12 +238,12 @@ def _print_report(built: Report, format_: str, links: Links) -> None:
         from ci_agent_eval.render.markdown.report import render_comment
 
         # A fenced line of a test's output is no command on GitHub's page, but is one in its log.
-        text = without_commands(render_comment(built, links))
+        text = without_commands(render_comment(build_report_view(built, links)))
     else:
         from ci_agent_eval.render.terminal.report import render_terminal
 
         width = shutil.get_terminal_size((100, 24)).columns
-        text = render_terminal(built, color=_wants_color(), width=width)
+        text = render_terminal(build_report_view(built), color=_wants_color(), width=width)
     click.echo(text, nl=False)
 
 

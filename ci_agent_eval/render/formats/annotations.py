@@ -5,25 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-from ci_agent_eval.analysis.loaded_results import JUnitCase
-from ci_agent_eval.gate.report import JudgedScenario, Report
-from ci_agent_eval.render.baseline_findings import doubts
-from ci_agent_eval.render.comparison import Key, comparison_of, key_of, notes
+from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.escape import cut_bytes, many_lines, visible_line
-from ci_agent_eval.render.known import known_rows
-from ci_agent_eval.render.links import line_number, repository_path
-from ci_agent_eval.render.numbers import NOT_MEASURED
-from ci_agent_eval.render.overruns import Overrun, overruns
-from ci_agent_eval.render.views import (
-    NO_REASON,
-    Cause,
-    cause_of,
-    causes,
-    error_cause,
-    of,
-    reason_of,
-    title_of,
-)
+from ci_agent_eval.render.links import Place
+from ci_agent_eval.render.numbers import NOT_MEASURED, of
+from ci_agent_eval.render.overruns import Overrun
+from ci_agent_eval.render.report_view import FailingTest, ReportView
+from ci_agent_eval.render.scenario_name import Key
+from ci_agent_eval.render.scenario_rows import NO_REASON, Cause, ScenarioRow
 
 Level = Literal["failure", "warning", "notice"]
 
@@ -55,8 +44,7 @@ class Annotation:
 class _Draft:
     """An annotation before it is known whether it has a place."""
 
-    file: str | None
-    line: int | None
+    place: Place
     level: Level
     title: str
     message: str
@@ -68,26 +56,26 @@ class _Draft:
     """The scenario it is about; None: it is about something else."""
 
 
-def annotations(report: Report) -> tuple[Annotation, ...]:
+def annotations(view: ReportView) -> tuple[Annotation, ...]:
     """Return every annotation that has a file to stand in: failures first, of them the new ones."""
-    return tuple(annotation for _, annotation in _ordered(report))
+    return tuple(annotation for _, annotation in _ordered(view))
 
 
-def by_importance(report: Report) -> tuple[Annotation, ...]:
+def by_importance(view: ReportView) -> tuple[Annotation, ...]:
     """Return the same annotations with the first of each scenario before all others."""
     first: list[Annotation] = []
     others: list[Annotation] = []
     seen: set[Key] = set()
-    for key, annotation in _ordered(report):
+    for key, annotation in _ordered(view):
         (others if key in seen else first).append(annotation)
         if key is not None:
             seen.add(key)
     return (*first, *others)
 
 
-def noted(report: Report) -> tuple[tuple[AnnotationKind, Annotation], ...]:
+def noted(view: ReportView) -> tuple[tuple[AnnotationKind, Annotation], ...]:
     """Return every annotation with its kind, in order; one without a place has an empty path."""
-    found = [(draft.kind, draft.newly, _placed(draft)) for draft in _drafts(report)]
+    found = [(draft.kind, draft.newly, _placed(draft)) for draft in _drafts(view)]
     ordered = sorted(found, key=lambda item: (_order((not item[1], item[2])), item[0]))
     return tuple((kind, annotation) for kind, _, annotation in ordered)
 
@@ -98,17 +86,17 @@ def render_annotations(shown: Sequence[Annotation]) -> str:
     return json.dumps(listed, indent=2, sort_keys=True) + "\n"
 
 
-def unplaced(report: Report) -> int:
+def unplaced(view: ReportView) -> int:
     """Count what would be annotated if it named a file inside the repository."""
-    return sum(1 for draft in _drafts(report) if repository_path(draft.file) is None)
+    return sum(1 for draft in _drafts(view) if draft.place.path is None)
 
 
-def _ordered(report: Report) -> list[tuple[Key | None, Annotation]]:
+def _ordered(view: ReportView) -> list[tuple[Key | None, Annotation]]:
     """Return the annotations that have a place in their order, each with its scenario."""
     placed = [
-        (draft.newly, draft.key, annotation)
-        for draft in _drafts(report)
-        if (annotation := _place(draft)) is not None
+        (draft.newly, draft.key, _placed(draft))
+        for draft in _drafts(view)
+        if draft.place.path is not None
     ]
     ordered = sorted(placed, key=lambda item: _order((not item[0], item[2])))
     return [(key, annotation) for _, key, annotation in ordered]
@@ -126,14 +114,10 @@ def _order(pair: tuple[bool, Annotation]) -> tuple[int, bool, str, int, str, str
     )
 
 
-def _place(draft: _Draft) -> Annotation | None:
-    return None if repository_path(draft.file) is None else _placed(draft)
-
-
 def _placed(draft: _Draft) -> Annotation:
-    line = line_number(draft.line) or 1
+    line = draft.place.line or 1
     return Annotation(
-        path=repository_path(draft.file) or "",
+        path=draft.place.path or "",
         start_line=line,
         end_line=line,
         level=draft.level,
@@ -148,113 +132,87 @@ def _message(text: str) -> str:
     return cut_bytes(shown, MESSAGE_BYTES) or NO_REASON
 
 
-def _drafts(report: Report) -> Iterator[_Draft]:
-    told, new, missed = notes(report), _newly_failing(report), report.misses_thresholds
-    for item in report.judged_scenarios():
-        key = key_of(item.scenario)
-        level = _level(item, missed=missed)
-        for draft in _scenario(item, level, told.get(key, ""), newly=key in new):
-            yield replace(draft, key=key)
-    yield from _doubts(report)
-    yield from _known(report)
-    for overrun in overruns(report):
-        if overrun.scenario is not None:
-            yield _overrun(overrun)
-    for case in report.summary.tests.failing:
-        yield _test(case)
+def _drafts(view: ReportView) -> Iterator[_Draft]:
+    for row in view.scenarios:
+        yield from _scenario(row, _level(row, missed=view.misses_thresholds))
+    yield from map(_baseline_finding, view.baseline_findings)
+    yield from _known(view)
+    for about, overrun in view.overruns:
+        if about is not None:
+            yield _overrun(about, overrun)
+    yield from map(_test, view.failing_tests)
 
 
-def _newly_failing(report: Report) -> set[Key]:
-    found = comparison_of(report)
-    return set() if found is None else {key_of(s) for s in found.with_change("newly_failing")}
+def _baseline_finding(finding: BaselineFinding) -> _Draft:
+    """Return a finding of the comparison; one without a scenario of this run has no place."""
+    about = "suite" if finding.name is None else finding.name.scenario_id
+    figures = f"{finding.now} now, {finding.before} before"
+    return _Draft(
+        place=finding.place,
+        level="failure" if finding.gates else "warning",
+        title=f"{about}: against the baseline",
+        message=f"{finding.sentence}\n{'passes ' if finding.compared else ''}{figures}",
+        newly=True,
+        kind="baseline",
+        key=finding.key,
+    )
 
 
-def _doubts(report: Report) -> Iterator[_Draft]:
-    """Yield what the baseline speaks against and no failure says; not all of it has a file."""
-    places = {key_of(scenario): scenario for scenario in report.summary.scenarios}
-    for doubt in doubts(report):
-        place = None if doubt.key is None else places.get(doubt.key)
-        told = f"{doubt.what}: {doubt.quoted}" if doubt.quoted else doubt.what
-        figures = f"{doubt.now} now, {doubt.before} before"
-        yield _Draft(
-            file=place.file if place else None,
-            line=place.line if place else None,
-            level="failure" if doubt.gates else "warning",
-            title=f"{doubt.reason.scenario_id or 'suite'}: against the baseline",
-            message=f"{told}\n{'' if doubt.scenario is None else 'passes '}{figures}",
-            newly=True,
-            kind="baseline",
-            key=doubt.key,
-        )
-
-
-def _known(report: Report) -> Iterator[_Draft]:
-    """Yield how the run differs from lines of the scenario manifest, at those lines."""
-    found = report.summary.known
-    for row in known_rows(report) if found else ():
-        if row.line and found:
+def _known(view: ReportView) -> Iterator[_Draft]:
+    """Yield the differences of the run from lines of the scenario manifest, at those lines."""
+    for row in view.known:
+        if row.place.file:
             yield _Draft(
-                file=found.name,
-                line=row.line,
+                place=row.place,
                 level="failure" if row.gates else "warning",
                 title=f"{row.scenario_id}: known scenario",
-                message=f"{row.what} {row.detail}".rstrip(),
+                message=f"{row.text} {row.detail}".rstrip(),
                 kind="known",
             )
 
 
-def _scenario(item: JudgedScenario, level: Level, note: str, *, newly: bool) -> Iterator[_Draft]:
-    scenario = item.scenario
-    if scenario.tally.failed:
-        for cause in causes(scenario):
-            yield replace(_cause(item, cause, level, note), newly=newly)
-    if scenario.tally.error:
-        title = f"{title_of(scenario)}: {of(scenario.tally.error, scenario.tally.ran)} errors"
-        cause = error_cause(scenario)
+def _scenario(row: ScenarioRow, level: Level) -> Iterator[_Draft]:
+    tally, newly = row.scenario.tally, row.change == "newly_failing"
+    if tally.failed:
+        for cause in row.causes:
+            yield replace(_cause(row, cause, level, row.note), newly=newly)
+    if tally.error:
+        title = f"{row.name.title}: {of(tally.error, tally.ran)} errors"
         # An error is no measurement: it weighs more than one that went badly.
         worse: Level = "warning" if level == "notice" else level
-        reason = cause.reason or NO_REASON
-        yield _Draft(cause.file, cause.line, worse, title, reason, kind="error")
-    for failed in scenario.warnings:
-        yield replace(_cause(item, cause_of(scenario, failed), "warning"), kind="warning")
+        reason = row.error_cause.reason or NO_REASON
+        yield _Draft(row.place, worse, title, reason, kind="error", key=row.key)
+    for cause in row.warnings:
+        yield replace(_cause(row, cause, "warning"), kind="warning")
 
 
-def _cause(item: JudgedScenario, cause: Cause, level: Level, note: str = "") -> _Draft:
-    scenario = item.scenario
-    title = f"{title_of(scenario)}: {cause.name or 'failed'}"
-    passes = f"passes {of(scenario.tally.passed, scenario.tally.judged)}"
-    message = f"{reason_of(cause)}\n{passes}"
-    if note:
-        message = f"{message}, {note}"
-    return _Draft(cause.file, cause.line, level, title, message)
+def _cause(row: ScenarioRow, cause: Cause, level: Level, note: str = "") -> _Draft:
+    title = f"{row.name.title}: {cause.name or 'failed'}"
+    passes = f"passes {row.passes}, {note}" if note else f"passes {row.passes}"
+    return _Draft(cause.place, level, title, f"{cause.sentence}\n{passes}", key=row.key)
 
 
-def _overrun(overrun: Overrun) -> _Draft:
-    scenario = overrun.scenario
-    name = overrun.label or overrun.custom
-    measured = overrun.observed != NOT_MEASURED
-    observed = f"observed {overrun.observed} ({overrun.over_by})" if measured else NOT_MEASURED
-    message = f"{overrun.strength} limit {overrun.limit}, {observed}"
+def _overrun(row: ScenarioRow, overrun: Overrun) -> _Draft:
+    figures = f"observed {overrun.observed} ({overrun.over_by})"
+    observed = figures if overrun.is_measured else NOT_MEASURED
     return _Draft(
-        file=scenario.file if scenario else None,
-        line=scenario.line if scenario else None,
+        place=row.place,
         level="failure" if overrun.gates else "warning",
-        title=f"{title_of(scenario) if scenario else 'suite'}: over budget, {name}",
-        message=message,
+        title=f"{row.name.title}: over budget, {overrun.label}",
+        message=f"{overrun.strength} limit {overrun.limit}, {observed}",
         kind="budget",
-        key=key_of(scenario) if scenario else None,
+        key=row.key,
     )
 
 
-def _test(case: JUnitCase) -> _Draft:
-    message = case.message or NO_REASON
-    return _Draft(case.file, case.line, "failure", case.title, message, case.detail, kind="test")
+def _test(test: FailingTest) -> _Draft:
+    case, message = test.case, test.case.message or NO_REASON
+    return _Draft(test.place, "failure", case.title, message, case.detail, kind="test")
 
 
-def _level(item: JudgedScenario, *, missed: bool) -> Level:
-    """Return how much a failure of the scenario weighs; `missed`: evaluations miss a threshold."""
-    if item.only_measures:
+def _level(row: ScenarioRow, *, missed: bool) -> Level:
+    """Return the level of the scenario's failures; `missed`: evaluations miss a threshold."""
+    if row.is_only_measured:
         return "warning" if missed else "notice"
     # A scenario that reaches its pass rate with failed iterations does not gate.
-    gates = item.scenario.gate == "required" and not item.is_passing
-    return "failure" if gates else "warning"
+    return "failure" if row.is_required and not row.is_passing else "warning"

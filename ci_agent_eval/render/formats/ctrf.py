@@ -1,4 +1,4 @@
-"""CTRF: the report in the Common Test Report Format, for tools that read that (https://ctrf.io).
+"""CTRF: the report in the Common Test Report BudgetFormat, for tools that read that (https://ctrf.io).
 
 A test is a scenario, as the gate judges it, or a failed case of another runner; the last one is
 the gate itself, so that whoever looks at the counts alone sees a gate that failed. CTRF asks for
@@ -13,27 +13,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.contract.episode import Outcome
-from ci_agent_eval.gate import Reason, Status
-from ci_agent_eval.gate.report import JudgedScenario, Report
-from ci_agent_eval.render.baseline_findings import Doubt, doubts
-from ci_agent_eval.render.comparison import key_of
+from ci_agent_eval.gate import Status
+from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.escape import EMPTY, cut_bytes, many_lines, visible_line
 from ci_agent_eval.render.formats.annotations import MESSAGE_BYTES, TITLE_BYTES
-from ci_agent_eval.render.headline import headline
-from ci_agent_eval.render.links import line_number, repository_path
-from ci_agent_eval.render.overruns import overruns
-from ci_agent_eval.render.sentences import reason_sentence
-from ci_agent_eval.render.views import (
-    NO_REASON,
-    causes,
-    error_cause,
-    reason_of,
-    skip_cause,
-    title_of,
-)
+from ci_agent_eval.render.links import Place
+from ci_agent_eval.render.report_view import FailingTest, ReportView
+from ci_agent_eval.render.scenario_rows import NO_REASON, ScenarioRow
 
 SPEC_VERSION = "0.0.0"
 """The one that the schema describes; there is no later one."""
@@ -54,28 +42,28 @@ _CASES: dict[Outcome, str] = {
 _ALL = ("passed", "failed", "skipped", "pending", "other")
 
 
-def render_ctrf(report: Report) -> str:
+def render_ctrf(view: ReportView) -> str:
     """Return `ctrf.json`: sorted keys, two spaces, ASCII, a newline at the end."""
-    tests = list(_tests(report))
-    commit = {"commit": report.commit} if report.commit else {}
+    tests = list(_tests(view))
+    commit = {"commit": view.commit} if view.commit else {}
     document = {
         "reportFormat": "CTRF",
         "specVersion": SPEC_VERSION,
         "generatedBy": "agent-eval",
         "results": {
             "tool": {"name": "agent-eval"},
-            "summary": _summary(report, tests),
+            "summary": _summary(view, tests),
             "tests": tests,
-            "environment": {"reportName": report.summary.suite, **commit},
+            "environment": {"reportName": view.suite, **commit},
         },
     }
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
 
 
-def _summary(report: Report, tests: list[dict[str, Any]]) -> dict[str, Any]:
+def _summary(view: ReportView, tests: list[dict[str, Any]]) -> dict[str, Any]:
     counts = Counter(test["status"] for test in tests)
     duration = sum(test["duration"] for test in tests)
-    plain = report.summary.tests.tally
+    plain = view.tests.tally
     return {
         "tests": len(tests),
         **{status: counts[status] for status in _ALL},
@@ -84,60 +72,52 @@ def _summary(report: Report, tests: list[dict[str, Any]]) -> dict[str, Any]:
         "stop": duration,
         "duration": duration,
         "extra": {
-            "conclusion": report.verdict.conclusion,
+            "conclusion": view.conclusion,
             # The report keeps no names of other tests that did not fail.
             "testsNotListed": plain.passed + plain.skipped,
         },
     }
 
 
-def _tests(report: Report) -> Iterator[dict[str, Any]]:
-    over = {id(overrun.scenario) for overrun in overruns(report) if overrun.gates}
-    against = {doubt.key: doubt for doubt in doubts(report) if doubt.gates}
-    for item in report.judged_scenarios():
-        speaks_against = against.get(key_of(item.scenario))
-        is_over = id(item.scenario) in over
-        yield _scenario(item, report.summary.suite, speaks_against, is_over=is_over)
-    for case in report.summary.tests.failing:
-        yield _case(case)
-    yield _gate(report)
+def _tests(view: ReportView) -> Iterator[dict[str, Any]]:
+    for row in view.scenarios:
+        yield _scenario(row, view.suite)
+    yield from map(_case, view.failing_tests)
+    yield _gate(view)
 
 
-def _scenario(
-    item: JudgedScenario, suite: str, against: Doubt | None, *, is_over: bool
-) -> dict[str, Any]:
-    scenario, status = item.scenario, item.judgement.status
-    duration = scenario.duration_ms
-    tags = [item.judgement.gate, *(["evaluation"] if scenario.mode == "evaluation" else [])]
+def _scenario(row: ScenarioRow, suite: str) -> dict[str, Any]:
+    gating = next((f for f in reversed(row.baseline_findings) if f.gates), None)
+    duration = row.duration.value
     return {
-        "name": _name(title_of(scenario)),
-        "testId": _name(title_of(scenario)),
+        "name": _name(row.name.title),
+        "testId": _name(row.name.title),
         "suite": [_name(suite)],
-        "status": "failed" if is_over or against else _STATUSES[status],
-        "rawStatus": _raw_status(status, against, is_over=is_over),
+        "status": "failed" if row.fails_by_budget or gating else _STATUSES[row.status],
+        "rawStatus": _raw_status(row, gating),
         "duration": 0 if duration is None else round(duration),
-        "flaky": scenario.flaky > 0 and status == "passing",
-        "tags": tags,
-        "extra": _figures(scenario),
-        **_place(scenario.file, scenario.line),
-        **_message([*_against(against), *_why(item, is_over=is_over)]),
+        "flaky": row.scenario.flaky > 0 and row.is_passing,
+        "tags": [row.judgement.gate, *(["evaluation"] if row.is_evaluation else [])],
+        "extra": _figures(row.scenario),
+        **_place(row.place),
+        **_message([*_against(gating), *_why(row)]),
     }
 
 
-def _raw_status(status: Status, against: Doubt | None, *, is_over: bool) -> str:
-    """Say how a scenario stands; of one that passes what else it fails by."""
-    if status != "passing":
-        return status
-    if against is not None:
-        return against.reason.kind.replace("_", " ")
-    return "over budget" if is_over else status
+def _raw_status(row: ScenarioRow, gating: BaselineFinding | None) -> str:
+    """Return the status of a scenario; of one that passes why the gate fails it."""
+    if not row.is_passing:
+        return row.status
+    if gating is not None:
+        return gating.kind.replace("_", " ")
+    return "over budget" if row.fails_by_budget else row.status
 
 
-def _against(doubt: Doubt | None) -> Iterator[str]:
-    """Yield what the baseline speaks against a scenario, and the passes of both sides."""
-    if doubt is not None:
-        what = f"{doubt.what}: {doubt.quoted}" if doubt.quoted else doubt.what
-        yield f"against the baseline, {what}: passes {doubt.now} now, {doubt.before} before"
+def _against(finding: BaselineFinding | None) -> Iterator[str]:
+    """Yield the finding of the comparison that gates, with the passes of both sides."""
+    if finding is not None:
+        passes = f"passes {finding.now} now, {finding.before} before"
+        yield f"against the baseline, {finding.sentence}: {passes}"
 
 
 def _figures(scenario: ScenarioSummary) -> dict[str, Any]:
@@ -159,25 +139,25 @@ def _figures(scenario: ScenarioSummary) -> dict[str, Any]:
     }
 
 
-def _why(item: JudgedScenario, *, is_over: bool) -> Iterator[str]:
+def _why(row: ScenarioRow) -> Iterator[str]:
     """Yield why a scenario did not pass, a line each."""
-    scenario = item.scenario
-    if is_over:
+    scenario = row.scenario
+    if row.fails_by_budget:
         for found in scenario.violations:
             violation = found.violation
             seen = "not measured" if violation.observed is None else f"{violation.observed:g}"
             yield f"over budget, {violation.budget}: {seen}, limit {violation.limit:g}"
-    if not item.is_passing and scenario.tally.failed:
-        for cause in causes(scenario):
+    if not row.is_passing and scenario.tally.failed:
+        for cause in row.causes:
             named = f"{cause.name}: " if cause.name and cause.reason else ""
-            yield f"{named}{reason_of(cause)}"
-    if not item.is_passing and scenario.unjudged_reasons:
-        is_incomplete = item.judgement.status == "incomplete"
-        unjudged = skip_cause(scenario) if is_incomplete else error_cause(scenario)
-        yield unjudged.reason or NO_REASON
+            yield f"{named}{cause.sentence}"
+    if not row.is_passing and scenario.unjudged_reasons:
+        cause = row.skip_cause if row.status == "incomplete" else row.error_cause
+        yield cause.reason or NO_REASON
 
 
-def _case(case: JUnitCase) -> dict[str, Any]:
+def _case(test: FailingTest) -> dict[str, Any]:
+    case = test.case
     detail = {"trace": _text(case.detail)} if case.detail else {}
     return {
         "name": _name(case.title),
@@ -186,37 +166,27 @@ def _case(case: JUnitCase) -> dict[str, Any]:
         "duration": 0,
         "tags": ["test"],
         "extra": {"durationMs": None},
-        **_place(case.file, case.line),
+        **_place(test.place),
         **_message([case.message or NO_REASON]),
         **detail,
     }
 
 
-def _gate(report: Report) -> dict[str, Any]:
+def _gate(view: ReportView) -> dict[str, Any]:
     return {
         "name": "agent-eval gate",
-        "status": "passed" if report.passed else "failed",
-        "rawStatus": report.verdict.conclusion,
+        "status": "passed" if view.passed else "failed",
+        "rawStatus": view.conclusion,
         "duration": 0,
         "tags": ["gate"],
-        **_message([headline(report), *map(told, report.verdict.reasons)]),
+        **_message([view.headline, *(reason.line for reason in view.reasons)]),
     }
 
 
-def told(reason: Reason) -> str:
-    """Return a reason of the verdict on a line: what it is about, then what it is."""
-    about = reason.scenario_id or ""
-    if about and reason.agent:
-        about = f"{about} ({reason.agent})"
-    said = reason_sentence(reason)
-    return f"{about}: {said}" if about else said
-
-
-def _place(file: str | None, line: int | None) -> dict[str, Any]:
-    path, number = repository_path(file), line_number(line)
-    if path is None:
+def _place(place: Place) -> dict[str, Any]:
+    if place.path is None:
         return {}
-    return {"filePath": path} if number is None else {"filePath": path, "line": number}
+    return {"filePath": place.path, **({} if place.line is None else {"line": place.line})}
 
 
 def _message(lines: Iterator[str] | list[str]) -> dict[str, str]:

@@ -14,8 +14,6 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from ci_agent_eval.gate import Reason
-from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.escape import cut_bytes, many_lines
 from ci_agent_eval.render.formats.annotations import (
     MESSAGE_BYTES,
@@ -24,8 +22,7 @@ from ci_agent_eval.render.formats.annotations import (
     Level,
     noted,
 )
-from ci_agent_eval.render.formats.ctrf import told
-from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.report_view import ReasonRow, ReportView
 
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -43,15 +40,15 @@ _RULES: dict[AnnotationKind, str] = {
 _LEVELS: dict[Level, str] = {"failure": "error", "warning": "warning", "notice": "note"}
 
 
-def render_sarif(report: Report) -> str:
+def render_sarif(view: ReportView) -> str:
     """Return `agent-eval.sarif`: sorted keys, two spaces, ASCII, a newline at the end."""
-    found = noted(report)
+    found = noted(view)
     run = {
         "tool": {"driver": {"name": "agent-eval", "rules": [_rule(kind) for kind in _RULES]}},
-        "automationDetails": {"id": f"agent-eval/{report.summary.suite}/"},
-        "invocations": [_invocation(report, [a for _, a in found if not a.path])],
+        "automationDetails": {"id": f"agent-eval/{view.suite}/"},
+        "invocations": [_invocation(view, [a for _, a in found if not a.path])],
         "results": [_result(kind, a) for kind, a in found if a.path],
-        "properties": {"conclusion": report.verdict.conclusion, "headline": headline(report)},
+        "properties": {"conclusion": view.conclusion, "headline": view.headline},
     }
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
@@ -77,14 +74,13 @@ def _result(kind: AnnotationKind, annotation: Annotation) -> dict[str, Any]:
     }
 
 
-def _invocation(report: Report, unplaced: list[Annotation]) -> dict[str, Any]:
+def _invocation(view: ReportView, unplaced: list[Annotation]) -> dict[str, Any]:
     """Say how the run went: what is wrong with its files, why the gate failed."""
-    verdict = report.verdict
     return {
-        "executionSuccessful": not any(f.blocking for f in report.summary.findings),
+        "executionSuccessful": not any(f.blocking for f in view.findings),
         "toolExecutionNotifications": [
-            *(_notification("error", reason) for reason in verdict.reasons),
-            *(_notification("warning", reason) for reason in verdict.warnings),
+            *(_notification("error", reason) for reason in view.reasons),
+            *(_notification("warning", reason) for reason in view.warnings),
             *(
                 {
                     "level": _LEVELS[annotation.level],
@@ -96,11 +92,11 @@ def _invocation(report: Report, unplaced: list[Annotation]) -> dict[str, Any]:
     }
 
 
-def _notification(level: str, reason: Reason) -> dict[str, Any]:
+def _notification(level: str, reason: ReasonRow) -> dict[str, Any]:
     return {
         "descriptor": {"id": f"agent-eval/gate/{reason.kind}"},
         "level": level,
-        "message": _message(told(reason)),
+        "message": _message(reason.line),
     }
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from ci_agent_eval.analysis.comparison.model import ConversationSample, ScenarioComparison
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
-from ci_agent_eval.render.comparison import Key, key_of
 from ci_agent_eval.render.html.caps import Shown
 from ci_agent_eval.render.html.conversation import Conversation
 from ci_agent_eval.render.html.embed import embedded_json, filled
+from ci_agent_eval.render.scenario_name import Key, key_of
 
 Numbered = tuple[int, EpisodeRecord]
 

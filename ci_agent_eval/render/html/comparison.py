@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ci_agent_eval.analysis.comparison.findings import describe_set_aside
-from ci_agent_eval.analysis.comparison.model import (
-    ConditionDifference,
-    NoBaseline,
-    ScenarioComparison,
-    ScenarioMetrics,
-)
-from ci_agent_eval.gate.report import Report
+from ci_agent_eval.analysis.comparison.model import ConditionDifference, ScenarioMetrics
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.baseline_findings import Doubt, by_scenario
-from ci_agent_eval.render.comparison import (
-    CHANGES,
-    FigureRow,
-    Key,
-    call_of,
-    change_of,
-    comparison_of,
-    figure_rows,
-    key_of,
-    method,
-    sureness,
-)
+from ci_agent_eval.render.baseline_findings import BaselineFinding
+from ci_agent_eval.render.comparison import CHANGES, ComparisonRow, FigureRow
 from ci_agent_eval.render.html.beside import Beside
 from ci_agent_eval.render.html.caps import Shown
-from ci_agent_eval.render.numbers import ABSENT
-from ci_agent_eval.render.trajectory_diff import has_changed, place_of, ways_of
-from ci_agent_eval.render.views import of
+from ci_agent_eval.render.numbers import format_cell
+from ci_agent_eval.render.report_view import ReportView
+from ci_agent_eval.render.scenario_name import Key
 
 _FIGURES: tuple[
     tuple[str, Callable[[ScenarioMetrics], float | None], Callable[[float], str]], ...
@@ -95,63 +77,65 @@ class Sides:
     """Scenarios of which nothing is to be said."""
 
 
-def sides_of(report: Report, shown: Shown, beside: Beside) -> Sides | None:
+Findings = Sequence[BaselineFinding]
+
+
+def sides_of(view: ReportView, shown: Shown, beside: Beside) -> Sides | None:
     """Return the page's comparison; None: nothing was compared."""
-    found = comparison_of(report)
+    found = view.comparison
     if found is None:
         return None
-    against = by_scenario(report)
-    gates = {key for key, doubts in against.items() if any(doubt.gates for doubt in doubts)}
-    ordered = sorted(found.scenarios, key=lambda scenario: _weight(scenario, gates))
-    told = [s for s in ordered if key_of(s) in against or _is_told(s)]
+    against: dict[Key | None, list[BaselineFinding]] = {}
+    for finding in view.baseline_findings:
+        against.setdefault(finding.key, []).append(finding)
+    pairs = ((row, tuple(against.get(row.key, ()))) for row in found.scenarios)
+    ordered = sorted(pairs, key=lambda pair: _weight(*pair))
+    told = [(row, findings) for row, findings in ordered if findings or _is_told(row)]
     return Sides(
         label=shown.name(found.label),
-        method=method(found),
-        figures=figure_rows(report),
-        pairs=[_pair(s, shown, against.get(key_of(s), ()), beside) for s in shown.first(told)],
+        method=found.method,
+        figures=view.compared_figures,
+        pairs=[_pair(row, shown, findings, beside) for row, findings in shown.first(told)],
         unchanged=len(found.scenarios) - len(told),
     )
-
-
-def why_none(report: Report, shown: Shown) -> str:
-    """Return why nothing was compared although it was asked for; empty where it was not."""
-    return shown.text(report.comparison.reason) if isinstance(report.comparison, NoBaseline) else ""
 
 
 _TURNS = list(CHANGES)
 _CALLS = ("regression", "undecided")
 
 
-def _weight(scenario: ScenarioComparison, gates: Container[Key]) -> tuple[bool, float, int]:
-    """Return how early a reader needs it: what gates, then what the tests and the checks say."""
+def _weight(row: ComparisonRow, against: Findings) -> tuple[bool, float, int]:
+    """Return the rank of a row: those that gate first, then by test results and checks."""
+    scenario = row.scenario
     call = _CALLS.index(scenario.call) if scenario.call in _CALLS else len(_CALLS)
     change = _TURNS.index(scenario.change) if scenario.change in _TURNS else len(_TURNS)
     over = bool(scenario.newly_over) / 2
-    is_gating = key_of(scenario) in gates or scenario.change == "newly_failing"
-    return not is_gating, call if _is_trouble(scenario) else len(_CALLS) + 1 - over, change
+    is_gating = any(f.gates for f in against) or scenario.change == "newly_failing"
+    return not is_gating, call if _is_trouble(row) else len(_CALLS) + 1 - over, change
 
 
-def _is_trouble(scenario: ScenarioComparison) -> bool:
-    return scenario.call in _CALLS or scenario.change in _CHIPS
+def _is_trouble(row: ComparisonRow) -> bool:
+    return row.scenario.call in _CALLS or row.scenario.change in _CHIPS
 
 
-def _is_told(scenario: ScenarioComparison) -> bool:
+def _is_told(row: ComparisonRow) -> bool:
+    scenario = row.scenario
     said = scenario.divergence, scenario.newly_over, scenario.renamed_from, scenario.differences
     doubted = scenario.is_downgraded, scenario.thinned, scenario.flakier
     return scenario.change != "unchanged" or scenario.call in _CALLS or any((*said, *doubted))
 
 
-def _chips(scenario: ScenarioComparison, against: Sequence[Doubt]) -> Iterator[tuple[str, str]]:
-    called = call_of(scenario)
+def _chips(row: ComparisonRow, against: Findings) -> Iterator[tuple[str, str]]:
+    scenario = row.scenario
     # That it passes still would contradict what is said against it.
-    if scenario.change != "unchanged" or not (called or against):
+    if scenario.change != "unchanged" or not (row.call or against):
         plain = "passed" if scenario.change == "fixed" else "plain"
-        yield _CHIPS.get(scenario.change, plain), change_of(scenario)
-    gates: dict[str, bool] = {doubt.reason.kind: doubt.gates for doubt in against}
-    if called:
-        # What fails by itself has no doubt beside it.
+        yield _CHIPS.get(scenario.change, plain), row.change
+    gates: dict[str, bool] = {finding.kind: finding.gates for finding in against}
+    if row.call:
+        # A scenario that fails by itself has no finding of its pass rate.
         gates_by_rate = gates.get(scenario.call, scenario.required and scenario.change in _CHIPS)
-        yield "failed" if gates_by_rate and scenario.call == "regression" else "warning", called
+        yield "failed" if gates_by_rate and scenario.call == "regression" else "warning", row.call
     for kind, is_gating in gates.items():
         if kind not in {*_CALLS, scenario.change}:
             yield "failed" if is_gating else "warning", kind.replace("_", " ")
@@ -159,20 +143,16 @@ def _chips(scenario: ScenarioComparison, against: Sequence[Doubt]) -> Iterator[t
         yield "warning", "newly over budget"
 
 
-def _pair(
-    scenario: ScenarioComparison, shown: Shown, against: Sequence[Doubt], beside: Beside
-) -> Pair:
-    parted = scenario.divergence
-    call = parted.call if parted else 0
-    before, after = ways_of(parted) if parted else ((), ())
+def _pair(row: ComparisonRow, shown: Shown, against: Findings, beside: Beside) -> Pair:
+    scenario, diff = row.scenario, row.diff
     return Pair(
         name=shown.name(scenario.scenario_id),
         agent=shown.name(scenario.agent) if scenario.agent else None,
-        chips=list(_chips(scenario, against)),
-        sureness=sureness(scenario),
-        passes=(_passes(scenario.before), _passes(scenario.after)),
-        figures=_figures(scenario),
-        incomparable=_incomparable(scenario),
+        chips=list(_chips(row, against)),
+        sureness=row.sureness,
+        passes=(row.before, row.now),
+        figures=_figures(row),
+        incomparable=_incomparable(row),
         differences=[
             ConditionDifference(d.condition, shown.text(d.before), shown.text(d.after))
             for d in scenario.differences
@@ -180,43 +160,34 @@ def _pair(
         apart=scenario.change == "not_comparable",
         newly_over=[shown.name(name) for name in shown.first(scenario.newly_over)],
         renamed_from=shown.name(scenario.renamed_from) if scenario.renamed_from else None,
-        place=_place(scenario, shown),
-        before=_steps(before, call, shown),
-        after=_steps(after, call, shown),
-        talks=beside.of(scenario) if has_changed(scenario) else {},
-        opened=any(doubt.gates for doubt in against)
-        or scenario.change in _CHIPS
-        or scenario.call in _CALLS,
+        place=_place(row, shown),
+        before=_steps(diff.before, diff.call, shown) if diff else [],
+        after=_steps(diff.after, diff.call, shown) if diff else [],
+        talks=beside.of(scenario) if row.is_changed else {},
+        opened=any(finding.gates for finding in against) or _is_trouble(row),
     )
 
 
-def _incomparable(scenario: ScenarioComparison) -> str:
-    if scenario.change == "not_comparable":
+def _incomparable(row: ComparisonRow) -> str:
+    if row.scenario.change == "not_comparable":
         return "Not comparable"
-    told = describe_set_aside(scenario) if scenario.differences else ""
-    return told[:1].upper() + told[1:]
+    return row.set_aside[:1].upper() + row.set_aside[1:]
 
 
-def _passes(side: ScenarioMetrics | None) -> str:
-    return ABSENT if side is None else of(side.passed, side.judged)
-
-
-def _figures(scenario: ScenarioComparison) -> list[tuple[str, str, str]]:
-    rows = []
+def _figures(row: ComparisonRow) -> list[tuple[str, str, str]]:
+    rows, sides = [], (row.scenario.before, row.scenario.after)
     for name, figure, write in _FIGURES:
-        sides = [None if s is None else figure(s) for s in (scenario.before, scenario.after)]
-        if any(value is not None for value in sides):
-            before, now = (ABSENT if value is None else write(value) for value in sides)
-            rows.append((name, before, now))
+        before, now = (format_cell(None if side is None else figure(side), write) for side in sides)
+        if before.value is not None or now.value is not None:
+            rows.append((name, before.text, now.text))
     return rows
 
 
-def _place(scenario: ScenarioComparison, shown: Shown) -> str:
-    parted = scenario.divergence
-    if parted is None:
+def _place(row: ComparisonRow, shown: Shown) -> str:
+    if row.diff is None:
         return ""
-    argument = f", argument {shown.name(parted.argument)}" if parted.argument else ""
-    return f"First divergence at {place_of(parted)}{argument}"
+    argument = f", argument {shown.name(row.diff.argument)}" if row.diff.argument else ""
+    return f"First divergence at {row.diff.place}{argument}"
 
 
 def _steps(names: Sequence[str], call: int, shown: Shown) -> list[Step]:

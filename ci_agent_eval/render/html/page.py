@@ -14,44 +14,21 @@ from markupsafe import Markup
 from ci_agent_eval.analysis.comparison.model import ConversationSample
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render.baseline_findings import by_scenario
-from ci_agent_eval.render.comparison import key_of
-from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.html import assets
 from ci_agent_eval.render.html.beside import Beside
 from ci_agent_eval.render.html.budget_bars import suite_bars
 from ci_agent_eval.render.html.caps import Caps, Cut, Shown
 from ci_agent_eval.render.html.charts import charts
-from ci_agent_eval.render.html.comparison import Sides, sides_of, why_none
+from ci_agent_eval.render.html.comparison import Sides, sides_of
 from ci_agent_eval.render.html.embed import embedded_json
 from ci_agent_eval.render.html.episode_rows import Rows, attempts_of
 from ci_agent_eval.render.html.places import Places
-from ci_agent_eval.render.html.scenario_rows import (
-    listed_scenarios,
-    scenario_row,
-)
+from ci_agent_eval.render.html.scenario_rows import listed_scenarios, scenario_row
 from ci_agent_eval.render.html.why import told_reasons
-from ci_agent_eval.render.known import known_rows
-from ci_agent_eval.render.links import Links, line_number, quoted_url
+from ci_agent_eval.render.links import Links, Place, quoted_url
 from ci_agent_eval.render.markdown.report import SHORT_SHA
-from ci_agent_eval.render.markdown.waivers import (
-    acceptances,
-    acceptances_title,
-    hard_overruns,
-    quarantine_title,
-    until,
-)
 from ci_agent_eval.render.numbers import count, counted
-from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
-from ci_agent_eval.render.views import (
-    evaluations_title,
-    evidence,
-    figures,
-    finding_name,
-    findings_of,
-    flaky,
-)
+from ci_agent_eval.render.report_view import ReportView
 
 CHUNK = 65_536
 """Characters that are put together before they are handed on."""
@@ -60,11 +37,10 @@ _CAPS = Caps()
 
 
 def render_html(
-    report: Report,
+    view: ReportView,
     episodes: Sequence[EpisodeRecord],
     lines: Iterable[str],
     *,
-    links: Links,
     budgets: SuiteBudgets,
     samples: Sequence[ConversationSample] = (),
     caps: Caps = _CAPS,
@@ -77,40 +53,21 @@ def render_html(
     """
     cut = Cut()
     shown = Shown(caps, cut)
-    places = Places(shown, links)
-    scenarios = listed_scenarios(report, shown)
-    numbers = {
-        (item.scenario.scenario_id, item.scenario.agent): number
-        for number, item in enumerate(scenarios)
-    }
-    against = by_scenario(report)
-    comparison = sides_of(report, shown, Beside(samples, episodes, shown))
+    places = Places(shown, view.links)
+    scenarios = listed_scenarios(view, shown)
+    numbers = {row.key: number for number, row in enumerate(scenarios)}
+    comparison = sides_of(view, shown, Beside(samples, episodes, shown))
     rows = Rows(shown, places, numbers, attempts_of(episodes))
     context = {
-        "report": report,
-        "headline": headline(report),
-        "suite": report.summary.suite,
-        "evidence": evidence(report),
-        "figures": tuple(figures(report)),
+        "view": view,
         "comparison": comparison,
         "talks": _talks(comparison),
-        "no_baseline": why_none(report, shown),
-        "evaluations": evaluations_title(report) if report.evaluations else "",
-        "budgets": suite_bars(budgets, report.summary.totals, shown),
+        "no_baseline": shown.text(view.no_baseline or ""),
+        "budgets": suite_bars(budgets, view.totals, shown),
         "charts": charts(episodes),
-        "accepted": acceptances(report),
-        "accepted_title": acceptances_title(report),
-        "known": known_rows(report),
-        "reasons": told_reasons(report),
-        "quarantine_title": quarantine_title(report),
-        "until": until,
-        "hard_overruns": hard_overruns,
-        "flaky": flaky(report),
-        "links": _page_links(links),
-        "scenarios": _data(
-            scenario_row(item, shown, places, against.get(key_of(item.scenario), ()))
-            for item in scenarios
-        ),
+        "reasons": told_reasons(view),
+        "links": _page_links(view.links),
+        "scenarios": _data(scenario_row(row, shown, places) for row in scenarios),
         "scenario_count": len(scenarios),
         "episodes": _data(rows.lines(zip(episodes, lines, strict=True)), written=True),
         "episode_count": len(episodes),
@@ -119,11 +76,7 @@ def render_html(
         "shown": shown,
         "count": count,
         "counted": counted,
-        "findings": findings_of(report),
-        "finding_name": finding_name,
-        "finding_sentence": finding_sentence,
-        "reason_sentence": reason_sentence,
-        "place": lambda file, line: _place(file, line, shown, links),
+        "place": lambda place: _place(place, shown),
         "script": assets.script(),
         "style": assets.style(),
         "policy": assets.content_policy(assets.script(), assets.style()),
@@ -162,15 +115,11 @@ def _is_web(url: str) -> bool:
     return url.startswith(("https://", "http://"))
 
 
-def _place(
-    file: str | None, line: int | None, shown: Shown, links: Links
-) -> tuple[str, str | None] | None:
-    """Return where something stands, and its address."""
-    if not file:
+def _place(place: Place, shown: Shown) -> tuple[str, str | None] | None:
+    """Return the text of a place, and its address."""
+    if not place.file:
         return None
-    number = line_number(line)
-    url = links.blob(file, line)
-    return shown.name(f"{file}:{number}" if number else file), url if url and _is_web(url) else None
+    return shown.name(place.text), place.url if place.url and _is_web(place.url) else None
 
 
 def _left_out(cut: Cut) -> list[str]:

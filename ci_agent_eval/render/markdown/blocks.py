@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.render.escape import code_span
-from ci_agent_eval.render.links import Links, line_number
+from ci_agent_eval.render.links import Place
 from ci_agent_eval.render.numbers import ABSENT
 
 PATH_LIMIT = 160
@@ -49,13 +49,11 @@ def link(text: str, url: str | None) -> str:
     return f"[{text}]({url})" if url else text
 
 
-def place(file: str | None, line: int | None, links: Links, *, cell: bool = False) -> str:
+def render_place(place: Place, *, cell: bool = False) -> str:
     """Return `file:line` in code, linked to the head commit where that is known."""
-    if not file:
+    if not place.file:
         return ABSENT
-    number = line_number(line)
-    url = links.blob(file, line)
     # The address holds the folders, so the text need not.
-    name = file.replace("\\", "/").rpartition("/")[2] if url else file
-    shown = f"{name}:{number}" if number else name
-    return link(code_span(shown, limit=PATH_LIMIT, cell=cell), url)
+    name = place.file.replace("\\", "/").rpartition("/")[2] if place.url else place.file
+    shown = f"{name}:{place.line}" if place.line else name
+    return link(code_span(shown, limit=PATH_LIMIT, cell=cell), place.url)

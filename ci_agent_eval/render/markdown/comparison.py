@@ -1,25 +1,13 @@
-"""The sections of a comparison: what the baseline speaks against, what moved, which way it went."""
+"""The sections of a comparison: its findings, other changes, and trajectory diffs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from ci_agent_eval.analysis.comparison.findings import describe_set_aside
-from ci_agent_eval.analysis.comparison.model import Comparison, Divergence, ScenarioComparison
-from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render.baseline_findings import Doubt, doubts
-from ci_agent_eval.render.comparison import (
-    CHANGES,
-    change_of,
-    comparison_of,
-    figure_rows,
-    key_of,
-    method,
-    passes_of,
-)
+from ci_agent_eval.render.baseline_findings import BaselineFinding
+from ci_agent_eval.render.comparison import CHANGES, ComparisonRow
 from ci_agent_eval.render.escape import code_span, fenced
-from ci_agent_eval.render.links import Links
-from ci_agent_eval.render.markdown.blocks import Column, place
+from ci_agent_eval.render.markdown.blocks import Column, render_place
 from ci_agent_eval.render.markdown.section import (
     ID_LIMIT,
     REASON_LIMIT,
@@ -30,21 +18,16 @@ from ci_agent_eval.render.markdown.section import (
     of_blocks,
     of_list,
     of_table,
+    render_name,
 )
-from ci_agent_eval.render.numbers import ABSENT, counted
-from ci_agent_eval.render.trajectory_diff import (
-    MOST_DETOURS,
-    detours,
-    place_of,
-    sequence,
-    shifted,
-    ways_of,
-)
+from ci_agent_eval.render.numbers import counted
+from ci_agent_eval.render.report_view import ReportView
+from ci_agent_eval.render.trajectory_diff import MOST_DETOURS, TrajectoryDiff, join_steps
 
 
-def figures(report: Report) -> Section:
+def figures(view: ReportView) -> Section:
     """Return the figures of the suite that were measured, beside those of the baseline."""
-    rows, found = figure_rows(report), comparison_of(report)
+    rows, found = view.compared_figures, view.comparison
     columns = [Column("figure"), Column("this run", figures=True)]
     if found is not None:
         columns.append(Column(f"baseline {code_span(found.label, limit=60, cell=True)}", True))
@@ -53,18 +36,17 @@ def figures(report: Report) -> Section:
     body = of_table(
         columns, rows, lambda row: (row.label, row.value, row.before, row.change)[:width]
     )
+    method = "" if found is None else f"\n\n{found.method}"
     return Section(
         "figures",
         "Figures",
         ("figure", "figures"),
-        body if found is None else Body(len(rows), lambda n: f"{body.write(n)}\n\n{method(found)}"),
+        Body(len(rows), lambda lines: body.write(lines) + method),
     )
 
 
-def against(report: Report, links: Links) -> Section:
-    """Return what passes, or did not run, and the baseline speaks against; figures that rose."""
-    found = doubts(report)
-    scenarios = {key_of(scenario): scenario for scenario in report.summary.scenarios}
+def against(view: ReportView) -> Section:
+    """Return the findings of the comparison against scenarios and figures of the suite."""
     columns = (
         SCENARIO,
         Column("before", figures=True),
@@ -72,52 +54,32 @@ def against(report: Report, links: Links) -> Section:
         Column("against the baseline"),
         WHERE,
     )
-
-    def row(doubt: Doubt) -> Sequence[str]:
-        stands = None if doubt.key is None else scenarios.get(doubt.key)
-        return (
-            _about(doubt),
-            doubt.before,
-            doubt.now,
-            _what(doubt),
-            place(stands.file, stands.line, links, cell=True) if stands else ABSENT,
-        )
-
     return Section(
         "against",
         "Against the baseline",
         ("line against the baseline", "lines against the baseline"),
-        of_table(columns, found, row),
-        folded=not any(doubt.gates for doubt in found),
+        of_table(columns, view.baseline_findings, _finding_row),
+        folded=not any(finding.gates for finding in view.baseline_findings),
     )
 
 
-def _about(doubt: Doubt) -> str:
-    if doubt.scenario is not None:
-        note = "" if doubt.scenario.required else " (advisory)"
-        return named(doubt.scenario, cell=True) + note
-    name = doubt.reason.scenario_id
-    return "the whole suite" if name is None else code_span(name, limit=ID_LIMIT, cell=True)
+def _finding_row(finding: BaselineFinding) -> Sequence[str]:
+    compared, quoted = finding.compared, finding.quoted
+    is_advisory = compared is not None and not compared.scenario.required
+    detail = f": {code_span(quoted, limit=REASON_LIMIT, cell=True)}" if quoted else ""
+    return (
+        render_name(finding.name, cell=True) + (" (advisory)" if is_advisory else ""),
+        finding.before,
+        finding.now,
+        finding.text + detail,
+        render_place(finding.place, cell=True),
+    )
 
 
-def _what(doubt: Doubt) -> str:
-    if not doubt.quoted:
-        return doubt.what
-    return f"{doubt.what}: {code_span(doubt.quoted, limit=REASON_LIMIT, cell=True)}"
-
-
-def named(scenario: ScenarioComparison, *, cell: bool = False) -> str:
-    """Return a scenario's name and agent, in code."""
-    name = code_span(scenario.scenario_id, limit=ID_LIMIT, cell=cell)
-    if scenario.agent is None:
-        return name
-    return f"{name} (agent {code_span(scenario.agent, limit=ID_LIMIT, cell=cell)})"
-
-
-def moved(report: Report) -> Section:
-    """Return what was fixed, is new, was renamed, is newly over budget or not comparable."""
-    found = comparison_of(report)
-    lines = [] if found is None else list(_moved(found))
+def moved(view: ReportView) -> Section:
+    """Return the scenarios that were fixed, new, renamed, newly over budget or not comparable."""
+    found = view.comparison
+    lines = [] if found is None else list(_list_changes(found.scenarios))
     kinds = list(dict.fromkeys(kind for kind, _ in lines))
     title = ", ".join(f"{sum(k == kind for k, _ in lines)} {kind}" for kind in kinds)
     return Section(
@@ -129,69 +91,68 @@ def moved(report: Report) -> Section:
     )
 
 
-def _moved(found: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield what became of scenarios that are in no list of trouble: the kind, then which."""
-    each = (_fixed, _newly_over, _other_conditions, _renamed, _new, _otherwise)
-    for said in each:
-        for scenario in found.scenarios:
-            yield from said(scenario)
+Lines = Iterator[tuple[str, str]]
+"""The kind of change, and the line of a scenario."""
 
 
-Said = Iterator[tuple[str, str]]
+def _list_changes(rows: Sequence[ComparisonRow]) -> Lines:
+    each: tuple[Callable[[ComparisonRow], Lines], ...] = (
+        _fixed, _newly_over, _other_conditions, _renamed, _new, _otherwise,
+    )  # fmt: skip
+    for lines in each:
+        for row in rows:
+            yield from lines(row)
 
 
-def _fixed(scenario: ScenarioComparison) -> Said:
-    if scenario.change == "fixed":
-        yield CHANGES["fixed"], _with_passes(scenario)
+def _fixed(row: ComparisonRow) -> Lines:
+    if row.scenario.change == "fixed":
+        yield CHANGES["fixed"], _with_passes(row)
 
 
-def _newly_over(scenario: ScenarioComparison) -> Said:
-    if scenario.newly_over:
-        budgets = ", ".join(code_span(name, limit=ID_LIMIT) for name in scenario.newly_over)
-        yield "newly over budget", f"{named(scenario)}, {budgets}"
+def _newly_over(row: ComparisonRow) -> Lines:
+    if row.scenario.newly_over:
+        budgets = ", ".join(code_span(name, limit=ID_LIMIT) for name in row.scenario.newly_over)
+        yield "newly over budget", f"{render_name(row.name)}, {budgets}"
 
 
-def _other_conditions(scenario: ScenarioComparison) -> Said:
-    if scenario.differences:
-        whole = CHANGES["not_comparable"]
-        if scenario.change == "not_comparable":
-            yield whole, f"{_with_passes(scenario)}, {_differences(scenario)}"
+def _other_conditions(row: ComparisonRow) -> Lines:
+    if row.scenario.differences:
+        kind, differences = CHANGES["not_comparable"], _differences(row)
+        if row.scenario.change == "not_comparable":
+            yield kind, f"{_with_passes(row)}, {differences}"
         else:
-            told = f"{describe_set_aside(scenario)}: {_differences(scenario)}"
-            yield f"partly {whole}", f"{_with_passes(scenario)}, {told}"
+            yield f"partly {kind}", f"{_with_passes(row)}, {row.set_aside}: {differences}"
 
 
-def _renamed(scenario: ScenarioComparison) -> Said:
-    if scenario.renamed_from is not None:
-        yield "renamed", f"{named(scenario)} was {code_span(scenario.renamed_from)}"
+def _renamed(row: ComparisonRow) -> Lines:
+    if row.scenario.renamed_from is not None:
+        yield "renamed", f"{render_name(row.name)} was {code_span(row.scenario.renamed_from)}"
 
 
-def _new(scenario: ScenarioComparison) -> Said:
-    if scenario.change == "new":
-        yield CHANGES["new"], named(scenario)
+def _new(row: ComparisonRow) -> Lines:
+    if row.scenario.change == "new":
+        yield CHANGES["new"], render_name(row.name)
 
 
-def _otherwise(scenario: ScenarioComparison) -> Said:
-    if scenario.change not in CHANGES:
-        yield change_of(scenario), _with_passes(scenario)
+def _otherwise(row: ComparisonRow) -> Lines:
+    if row.scenario.change not in CHANGES:
+        yield row.change, _with_passes(row)
 
 
-def _with_passes(scenario: ScenarioComparison) -> str:
-    before, now = passes_of(scenario)
-    return f"{named(scenario)}, {now} now, {before} before"
+def _with_passes(row: ComparisonRow) -> str:
+    return f"{render_name(row.name)}, {row.now} now, {row.before} before"
 
 
-def _differences(scenario: ScenarioComparison) -> str:
+def _differences(row: ComparisonRow) -> str:
     return "; ".join(
         f"{d.condition} was {code_span(d.before)}, is {code_span(d.after)}"
-        for d in scenario.differences
+        for d in row.scenario.differences
     )
 
 
-def changed_ways(report: Report) -> Section:
+def changed_ways(view: ReportView) -> Section:
     """Return the trajectory diff of each scenario that changed."""
-    found = comparison_of(report)
-    changed = [] if found is None else shifted(found)
+    changed = view.comparison.changed if view.comparison else ()
     return Section(
         "ways",
         f"What changed in {counted(len(changed), 'scenario')}",
@@ -201,10 +162,9 @@ def changed_ways(report: Report) -> Section:
     )
 
 
-def other_ways(report: Report) -> Section:
-    """Return the trajectory diffs of the first scenarios that pass, but by another way."""
-    found = comparison_of(report)
-    passing = [] if found is None else detours(found)
+def other_ways(view: ReportView) -> Section:
+    """Return the trajectory diffs of the first scenarios that did not change otherwise."""
+    passing = view.comparison.detours if view.comparison else ()
     takes = "takes" if len(passing) == 1 else "take"
     return Section(
         "detours",
@@ -216,19 +176,15 @@ def other_ways(report: Report) -> Section:
     )
 
 
-def _way(scenario: ScenarioComparison) -> str:
-    parted = scenario.divergence
-    assert parted is not None, "only what took another way is shown"  # noqa: S101 - see shifted
-    return f"{named(scenario)}, {_where(parted)}:\n\n{fenced(_diff(parted), 20_000, 'diff')}"
+def _way(row: ComparisonRow) -> str:
+    if row.diff is None:
+        return ""
+    where = f"first divergence at {row.diff.place}"
+    if row.diff.argument is not None:
+        where = f"{where}, argument {code_span(row.diff.argument, limit=REASON_LIMIT)}"
+    return f"{render_name(row.name)}, {where}:\n\n{fenced(_diff(row.diff), 20_000, 'diff')}"
 
 
-def _where(parted: Divergence) -> str:
-    where = f"first divergence at {place_of(parted)}"
-    if parted.argument is None:
-        return where
-    return f"{where}, argument {code_span(parted.argument, limit=REASON_LIMIT)}"
-
-
-def _diff(parted: Divergence) -> str:
-    before, after = (sequence(names, parted.call, " → ") for names in ways_of(parted))
+def _diff(found: TrajectoryDiff) -> str:
+    before, after = (join_steps(names, found.call, " → ") for names in (found.before, found.after))
     return f"  {before}" if before == after else f"- {before}\n+ {after}"

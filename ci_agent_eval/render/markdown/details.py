@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ci_agent_eval.analysis.loaded_results import JUnitCase
-from ci_agent_eval.analysis.summary import FailedAssertion, ScenarioSummary
+from ci_agent_eval.analysis.reliability import Reliability
 from ci_agent_eval.contract.findings import SourceFile
-from ci_agent_eval.gate.report import JudgedScenario, Report
-from ci_agent_eval.render.baseline_findings import doubts, gating
-from ci_agent_eval.render.comparison import key_of, notes
 from ci_agent_eval.render.escape import code_span, fenced
-from ci_agent_eval.render.links import Links
-from ci_agent_eval.render.markdown.blocks import Column, place
+from ci_agent_eval.render.markdown.blocks import Column, render_place
 from ci_agent_eval.render.markdown.section import (
     ID_LIMIT,
     OUTPUT_LIMIT,
@@ -31,49 +26,50 @@ from ci_agent_eval.render.markdown.section import (
     passes_columns,
     scenario_cell,
 )
-from ci_agent_eval.render.numbers import ABSENT, count, counted, milliseconds, money, percent
-from ci_agent_eval.render.views import Cause, cause_of, causes, repeated, tries
+from ci_agent_eval.render.numbers import ABSENT, count, counted, percent
+from ci_agent_eval.render.report_view import FailingTest, FlakyRow, ReportView
+from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
+
+FEW_TRIES = 3
+"""A small number of tries, of which the chances are shown beside those of the largest."""
 
 
-def assertions(report: Report, links: Links) -> Section:
-    """Return every failed assertion that a table above does not tell in full."""
+def assertions(view: ReportView) -> Section:
+    """Return every failed assertion that a table above does not show in full."""
     found = [
-        (item.scenario, cause)
-        for item in report.judged_scenarios()
-        if item.scenario.tally.failed and not item.only_measures and not told_by_row(item)
-        for cause in causes(item.scenario)
+        (row, cause)
+        for row, cause in view.failures
+        if not row.is_only_measured and not is_shown_in_row(row)
     ]
     title = counted(len(found), "failed assertion", "failed assertions")
     return Section(
         "assertions",
         f"{title} in full",
         ("failing assertion", "failing assertions"),
-        of_list(found, lambda pair: assertion_line(pair[0], pair[1], links)),
+        of_list(found, lambda pair: assertion_line(*pair)),
         folded=True,
     )
 
 
-def told_by_row(item: JudgedScenario) -> bool:
-    """Say whether the one row of a failing scenario says all there is to say."""
-    found = list(causes(item.scenario))
-    texts = [text or "" for cause in found for text in (cause.name, cause.reason)]
+def is_shown_in_row(row: ScenarioRow) -> bool:
+    """Say whether the one table row of a failing scenario shows all of its causes in full."""
+    texts = [text or "" for cause in row.causes for text in (cause.name, cause.reason)]
     short = all(len(text) <= REASON_LIMIT for text in texts)
-    return item.judgement.status == "failing" and len(found) <= 1 and short
+    return row.status == "failing" and len(row.causes) <= 1 and short
 
 
-def assertion_line(scenario: ScenarioSummary, cause: Cause, links: Links) -> str:
-    """Return the line of a failed assertion: of what, how often, which, why, where."""
-    where = place(cause.file, cause.line, links)
-    times = ""
-    if cause.iterations is not None and scenario.tally.ran > 1:
-        times = f" in {count(cause.iterations)} of {count(scenario.tally.ran)} iterations"
-    name = scenario_cell(scenario, cell=False)
+def assertion_line(row: ScenarioRow, cause: Cause) -> str:
+    """Return the line of a failed assertion: scenario, iterations, name, reason, place."""
+    times, ran = "", row.scenario.tally.ran
+    if cause.iterations is not None and ran > 1:
+        times = f" in {count(cause.iterations)} of {count(ran)} iterations"
+    name, where = scenario_cell(row, cell=False), render_place(cause.place)
     return f"{name}{times}: {cause_cell(cause, WHOLE_REASON_LIMIT)}, {where}"
 
 
-def outputs(report: Report) -> Section:
-    """Return what failing tests printed, mostly tracebacks."""
-    found = [case for case in report.summary.tests.failing if case.detail]
+def outputs(view: ReportView) -> Section:
+    """Return the output of failing tests, mostly tracebacks."""
+    found = [test for test in view.failing_tests if test.case.detail]
     return Section(
         "outputs",
         f"Output of {counted(len(found), 'failing test')}",
@@ -83,73 +79,64 @@ def outputs(report: Report) -> Section:
     )
 
 
-def _output(case: JUnitCase) -> str:
-    return f"{code_span(case.title)}\n\n{fenced(case.detail or '', OUTPUT_LIMIT)}"
+def _output(test: FailingTest) -> str:
+    return f"{code_span(test.case.title)}\n\n{fenced(test.case.detail or '', OUTPUT_LIMIT)}"
 
 
-def advisory(report: Report, links: Links) -> Section:
-    """Return scenarios that fail and only inform."""
-    found = [item for item in report.advisory if item.judgement.status == "failing"]
+def advisory(view: ReportView) -> Section:
+    """Return advisory scenarios that fail."""
+    found = view.failing_advisory
     return Section(
         "advisory",
         f"Advisory, not gating: {counted(len(found), 'failing scenario')}",
         ("failing advisory scenario", "failing advisory scenarios"),
-        failing_table(found, links, notes(report)),
+        failing_table(found),
         folded=True,
     )
 
 
-def warnings(report: Report, links: Links) -> Section:
+def warnings(view: ReportView) -> Section:
     """Return failed assertions that are warnings."""
-    found = [
-        (scenario, failed) for scenario in report.summary.scenarios for failed in scenario.warnings
-    ]
+    found = [(row, cause) for row in view.scenarios for cause in row.warnings]
     return Section(
         "warnings",
         counted(len(found), "warning"),
         ("warning", "warnings"),
-        of_list(found, lambda pair: _warning_line(pair, links)),
+        of_list(found, lambda pair: assertion_line(*pair)),
         folded=True,
     )
 
 
-def _warning_line(pair: tuple[ScenarioSummary, FailedAssertion], links: Links) -> str:
-    scenario, failed = pair
-    return assertion_line(scenario, cause_of(scenario, failed), links)
-
-
-def flaky(report: Report, links: Links) -> Section:
-    """Return what passed only on a retry."""
-    found = [
-        f"{scenario_cell(scenario, cell=False)}, {counted(scenario.flaky, 'iteration')}, "
-        f"{place(scenario.file, scenario.line, links)}"
-        for scenario in report.summary.scenarios
-        if scenario.flaky
-    ]
-    found += [code_span(title) for title in report.summary.tests.flaky]
+def flaky(view: ReportView) -> Section:
+    """Return the scenarios and tests that passed only on a retry."""
     return Section(
         "flaky",
-        f"{count(len(found))} flaky: passed only on a retry",
+        f"{count(len(view.flaky))} flaky: passed only on a retry",
         ("flaky scenario or test", "flaky scenarios or tests"),
-        of_list(found, str),
+        of_list(view.flaky, _flaky_line),
         folded=True,
     )
 
 
-def passing(report: Report, links: Links) -> Section:
-    """Return what passed, with its cost and latency; what is over a hard budget is marked.
+def _flaky_line(found: FlakyRow) -> str:
+    if found.scenario is None:
+        return code_span(found.title)
+    name, times = scenario_cell(found.scenario, cell=False), counted(found.iterations, "iteration")
+    return f"{name}, {times}, {render_place(found.place)}"
 
-    What the gate fails by the baseline is no passing scenario; where it only warns, it says so.
+
+def passing(view: ReportView) -> Section:
+    """Return the scenarios that passed, with cost and latency, and marked where over budget.
+
+    A finding of the comparison that gates makes it no passing scenario; others are its note.
     """
-    against, told = gating(report), notes(report)
     found = [
-        item
-        for item in report.judged_scenarios()
-        if item.is_passing and not item.only_measures and key_of(item.scenario) not in against
+        row
+        for row in view.scenarios
+        if row.is_passing and not row.is_only_measured and not row.fails_by_baseline
     ]
-    over = sum(1 for item in found if _is_over(item))
+    over = sum(1 for row in found if row.hard_overruns)
     title = counted(len(found), "passing scenario")
-    doubted = {doubt.key for doubt in doubts(report)}
     rated = are_rated(found)
     columns = (
         SCENARIO,
@@ -158,40 +145,29 @@ def passing(report: Report, links: Links) -> Section:
         Column("p95 turn latency", figures=True),
         WHERE,
     )
-
-    def row(item: JudgedScenario) -> Sequence[str]:
-        key = key_of(item.scenario)
-        note = told.get(key, "") if key in doubted else ""
-        return _passing_row(item, links, note, rated=rated)
-
     return Section(
         "passing",
         f"{title}, {count(over)} over budget" if over else title,
         ("passing scenario", "passing scenarios"),
-        of_table(columns, found, row),
+        of_table(columns, found, lambda row: _passing_row(row, rated=rated)),
         folded=True,
     )
 
 
-def _passing_row(item: JudgedScenario, links: Links, note: str, *, rated: bool) -> Sequence[str]:
-    scenario = item.scenario
-    cost, latency = scenario.cost_usd, scenario.p95_latency_ms
+def _passing_row(row: ScenarioRow, *, rated: bool) -> Sequence[str]:
+    note = f" ({row.note})" if row.note and row.baseline_findings else ""
     return (
-        scenario_cell(scenario) + (f" ({note})" if note else ""),
-        *passes_cells(item, rated=rated, note=", over budget" if _is_over(item) else ""),
-        ABSENT if cost is None else money(cost / max(scenario.tally.ran, 1)),
-        ABSENT if latency is None else milliseconds(latency),
-        place(scenario.file, scenario.line, links, cell=True),
+        scenario_cell(row) + note,
+        *passes_cells(row, rated=rated, note=", over budget" if row.hard_overruns else ""),
+        row.cost_per_episode.text,
+        row.latency.text,
+        render_place(row.place, cell=True),
     )
 
 
-def _is_over(item: JudgedScenario) -> bool:
-    return any(found.violation.hard for found in item.scenario.violations)
-
-
-def iterations(report: Report) -> Section:
-    """Return what the iterations of a scenario came to together, and what they used."""
-    found = repeated(report)
+def iterations(view: ReportView) -> Section:
+    """Return the totals of each scenario's iterations: passes, tries, and usage."""
+    found = view.repeated
     titles = ("`pass@k`", "`pass^k`", "duration", "tokens", "cost")
     columns = (
         SCENARIO,
@@ -207,40 +183,38 @@ def iterations(report: Report) -> Section:
     )
 
 
-def _iterations_row(item: JudgedScenario) -> Sequence[str]:
-    scenario = item.scenario
-    duration, tokens, cost = scenario.duration_ms, scenario.tokens, scenario.cost_usd
+def _iterations_row(row: ScenarioRow) -> Sequence[str]:
     return (
-        scenario_cell(scenario),
-        *passes_cells(item, rated=True),
-        *_tries(scenario),
-        ABSENT if duration is None else milliseconds(duration),
-        ABSENT if tokens is None else count(tokens),
-        ABSENT if cost is None else money(cost),
+        scenario_cell(row),
+        *passes_cells(row, rated=True),
+        *_tries(row.scenario.reliability),
+        row.duration.text,
+        row.tokens.text,
+        row.cost.text,
     )
 
 
-def _tries(scenario: ScenarioSummary) -> Sequence[str]:
+def _tries(found: Sequence[Reliability]) -> Sequence[str]:
     """Write the chance that one of k tries passes, and that all do, for few tries and for most."""
-    if not scenario.reliability:
+    if not found:
         return ABSENT, ABSENT
-    shown = tries(scenario)
+    few = [one for one in found if one.k <= FEW_TRIES][-1:]
+    shown = [*few, *(one for one in found[-1:] if one not in few)]
     return (
         ", ".join(f"{percent(one.pass_at_k)} (k = {count(one.k)})" for one in shown),
         ", ".join(f"{percent(one.pass_hat_k)} (k = {count(one.k)})" for one in shown),
     )
 
 
-def sources(report: Report) -> Section:
+def sources(view: ReportView) -> Section:
     """Return the files, with the counts of their cases."""
-    found = report.summary.sources
     figure_columns = ("cases", "passed", "failures", "errors", "skipped")
     columns = (Column("file"), *(Column(title, figures=True) for title in figure_columns))
     return Section(
         "sources",
-        counted(len(found), "result file"),
+        counted(len(view.sources), "result file"),
         ("result file", "result files"),
-        of_table(columns, found, _source_row),
+        of_table(columns, view.sources, _source_row),
         folded=True,
     )
 

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ci_agent_eval.analysis.loaded_results import JUnitCase
-from ci_agent_eval.analysis.summary import ScenarioSummary
-from ci_agent_eval.contract.findings import Finding
-from ci_agent_eval.gate.report import JudgedScenario, Report
-from ci_agent_eval.render import views
-from ci_agent_eval.render.comparison import notes
 from ci_agent_eval.render.escape import code_span
-from ci_agent_eval.render.known import KnownRow, is_gating, known_advice, known_rows
-from ci_agent_eval.render.links import Links
-from ci_agent_eval.render.markdown.blocks import Column, fold, items, place
+from ci_agent_eval.render.findings import FindingRow
+from ci_agent_eval.render.known import KnownRow
+from ci_agent_eval.render.markdown.blocks import Column, fold, items, render_place
 from ci_agent_eval.render.markdown.section import (
     ID_LIMIT,
     REASON_LIMIT,
@@ -25,127 +19,114 @@ from ci_agent_eval.render.markdown.section import (
     cause_cell,
     failing_table,
     of_table,
+    render_name,
     scenario_cell,
 )
-from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count, counted
+from ci_agent_eval.render.numbers import ABSENT, NOT_MEASURED, count, counted, of
 from ci_agent_eval.render.overruns import Overrun
-from ci_agent_eval.render.overruns import overruns as over_budget
-from ci_agent_eval.render.sentences import finding_sentence
-from ci_agent_eval.render.views import error_cause, finding_name, of
+from ci_agent_eval.render.report_view import FailingTest, ReportView
+from ci_agent_eval.render.scenario_name import ScenarioName
+from ci_agent_eval.render.scenario_rows import ScenarioRow
 
 
-def failing(report: Report, links: Links) -> Section:
+def failing(view: ReportView) -> Section:
     """Return required scenarios below their pass rate, the first cause of each."""
-    found = [item for item in report.required if item.judgement.status == "failing"]
     return Section(
         "failing",
         "Failing",
         ("failing scenario", "failing scenarios"),
-        failing_table(found, links, notes(report)),
+        failing_table(view.failing),
     )
 
 
-def tests(report: Report, links: Links) -> Section:
+def tests(view: ReportView) -> Section:
     """Return JUnit cases that are no episodes and did not pass."""
-    found = report.summary.tests.failing
     columns = (Column("test"), Column("ended"), Column("message"), WHERE)
     return Section(
         "tests",
         "Failing tests",
         ("failing test", "failing tests"),
-        of_table(columns, found, lambda case: _test_row(case, links)),
+        of_table(columns, view.failing_tests, _test_row),
     )
 
 
-def _test_row(case: JUnitCase, links: Links) -> Sequence[str]:
+def _test_row(test: FailingTest) -> Sequence[str]:
+    case = test.case
     return (
         code_span(case.title, limit=ID_LIMIT, cell=True),
         case.outcome,
         code_span(case.message, limit=REASON_LIMIT, cell=True) if case.message else ABSENT,
-        place(case.file, case.line, links, cell=True),
+        render_place(test.place, cell=True),
     )
 
 
-def errors(report: Report, links: Links) -> Section:
-    """Return scenarios with iterations that the world broke."""
-    found = [item for item in report.judged_scenarios() if item.scenario.tally.error]
+def errors(view: ReportView) -> Section:
+    """Return scenarios with iterations that ended in an infrastructure error."""
     columns = (SCENARIO, Column("errors", figures=True), Column("first reason"), WHERE)
     return Section(
         "errors",
         "Ended in an error, not judged",
         ("scenario with errors", "scenarios with errors"),
-        of_table(columns, found, lambda item: _error_row(item, links)),
+        of_table(columns, view.errored, _error_row),
     )
 
 
-def _error_row(item: JudgedScenario, links: Links) -> Sequence[str]:
-    scenario, cause = item.scenario, error_cause(item.scenario)
+def _error_row(row: ScenarioRow) -> Sequence[str]:
+    tally, more = row.scenario.tally, len(row.scenario.unjudged_reasons) - 1
+    others = f" (and {counted(more, 'other reason')})" if more > 0 else ""
     return (
-        scenario_cell(scenario),
-        of(scenario.tally.error, scenario.tally.ran),
-        cause_cell(cause, REASON_LIMIT, cell=True) + _more_reasons(scenario),
-        place(cause.file, cause.line, links, cell=True),
+        scenario_cell(row),
+        of(tally.error, tally.ran),
+        cause_cell(row.error_cause, REASON_LIMIT, cell=True) + others,
+        render_place(row.place, cell=True),
     )
 
 
-def _more_reasons(scenario: ScenarioSummary) -> str:
-    more = len(scenario.unjudged_reasons) - 1
-    return f" (and {counted(more, 'other reason')})" if more > 0 else ""
-
-
-def skipped(report: Report, links: Links) -> Section:
-    """Return scenarios of which iterations were skipped, or never ran."""
-    found = views.skipped_scenarios(report)
+def skipped(view: ReportView) -> Section:
+    """Return scenarios with iterations that were skipped, or never ran."""
     columns = (SCENARIO, Column("reason"), WHERE)
-    gating = any(reason.kind in {"skipped", "incomplete"} for reason in report.verdict.reasons)
+    gating = any(reason.kind in {"skipped", "incomplete"} for reason in view.reasons)
     return Section(
         "skipped",
         "Skipped",
         ("skipped scenario", "skipped scenarios"),
-        of_table(columns, found, lambda item: _skipped_row(item, links)),
+        of_table(columns, view.skipped, _skipped_row),
         folded=not gating,
     )
 
 
-def _skipped_row(item: JudgedScenario, links: Links) -> Sequence[str]:
-    scenario, cause = item.scenario, views.skip_cause(item.scenario)
-    note = views.unjudged_note(scenario)
+def _skipped_row(row: ScenarioRow) -> Sequence[str]:
     return (
-        scenario_cell(scenario),
-        (f"{note}: " if note else "") + cause_cell(cause, REASON_LIMIT, cell=True),
-        place(cause.file, cause.line, links, cell=True),
+        scenario_cell(row),
+        (f"{row.unjudged}: " if row.unjudged else "")
+        + cause_cell(row.skip_cause, REASON_LIMIT, cell=True),
+        render_place(row.place, cell=True),
     )
 
 
-def known(report: Report, links: Links) -> Section:
-    """Return how the run stands against the scenario manifest."""
-    found = known_rows(report)
-    columns = (SCENARIO, Column("difference"), WHERE)
-    table = of_table(columns, found, lambda row: _known_row(row, report, links))
-    advice = known_advice(report)
+def known(view: ReportView) -> Section:
+    """Return how the run differs from the scenario manifest."""
+    table = of_table((SCENARIO, Column("difference"), WHERE), view.known, _known_row)
     return Section(
         "known",
         "Known scenarios",
         ("difference from the known scenarios", "differences from the known scenarios"),
-        Body(table.total, lambda lines: f"{table.write(lines)}\n\n{advice}".rstrip()),
-        folded=not is_gating(found),
+        Body(table.total, lambda lines: f"{table.write(lines)}\n\n{view.known_advice}".rstrip()),
+        folded=not any(row.gates for row in view.known),
     )
 
 
-def _known_row(row: KnownRow, report: Report, links: Links) -> Sequence[str]:
-    name = row.scenario_id
+def _known_row(row: KnownRow) -> Sequence[str]:
     detail = f" {code_span(row.detail, limit=REASON_LIMIT, cell=True)}" if row.detail else ""
-    file = report.summary.known.name if report.summary.known and row.line else None
     return (
-        "the whole suite" if name is None else code_span(name, limit=ID_LIMIT, cell=True),
-        f"{row.what}{detail}{'' if row.gates else ' (does not gate)'}",
-        place(file, row.line, links, cell=True),
+        render_name(None if row.scenario_id is None else ScenarioName(row.scenario_id), cell=True),
+        f"{row.text}{detail}{'' if row.gates else ' (does not gate)'}",
+        render_place(row.place, cell=True),
     )
 
 
-def overruns(report: Report, links: Links) -> Section:
+def overruns(view: ReportView) -> Section:
     """Return the budgets that were exceeded or not measured."""
-    found = over_budget(report)
     columns = (
         SCENARIO,
         Column("budget"),
@@ -158,55 +139,53 @@ def overruns(report: Report, links: Links) -> Section:
         "overruns",
         "Over budget",
         ("line of budgets", "lines of budgets"),
-        of_table(columns, found, lambda overrun: _overrun_row(overrun, links)),
-        folded=not any(overrun.gates for overrun in found),
+        of_table(columns, view.overruns, lambda pair: _overrun_row(*pair)),
+        folded=not any(overrun.gates for _, overrun in view.overruns),
     )
 
 
-def _overrun_row(overrun: Overrun, links: Links) -> Sequence[str]:
-    scenario = overrun.scenario
-    label = overrun.label or code_span(overrun.custom, limit=ID_LIMIT, cell=True)
+def _overrun_row(row: ScenarioRow | None, overrun: Overrun) -> Sequence[str]:
+    label = overrun.label
+    shown = code_span(label, limit=ID_LIMIT, cell=True) if overrun.is_custom else label
     return (
-        scenario_cell(scenario) if scenario else "the whole suite",
-        f"{label} ({overrun.strength})",
+        scenario_cell(row) if row else render_name(None),
+        f"{shown} ({overrun.strength})",
         overrun.limit,
         _observed(overrun),
         overrun.over_by,
-        place(scenario.file, scenario.line, links, cell=True) if scenario else ABSENT,
+        render_place(row.place, cell=True) if row else ABSENT,
     )
 
 
 def _observed(overrun: Overrun) -> str:
-    if overrun.observed == NOT_MEASURED:
+    if not overrun.is_measured:
         return f"*{NOT_MEASURED}*"
     worst = f" (worst of {count(overrun.iterations)})" if overrun.iterations > 1 else ""
     return overrun.observed + worst
 
 
-def findings(report: Report) -> Section:
-    """Return what the loader found out about the files."""
-    found = views.findings_of(report)
-    blocking = any(finding.blocking for finding in found.told)
+def findings(view: ReportView) -> Section:
+    """Return the findings about the result files."""
+    found = view.findings
 
     def write(lines: int) -> str:
-        told, rest = found.told[:lines], lines - len(found.told)
-        shown = items(map(_finding_line, told))
+        shown, rest = found.shown[:lines], lines - len(found.shown)
+        text = items(map(_finding_line, shown))
         if rest <= 0 or not found.consequences:
-            return shown
+            return text
         folded = items(map(_finding_line, found.consequences[:rest]))
-        return f"{shown}\n\n{fold(found.summary, folded)}"
+        return f"{text}\n\n{fold(found.summary, folded)}"
 
     return Section(
         "findings",
         "Findings about the result files",
         ("finding", "findings"),
-        Body(len(found.told) + len(found.consequences), write),
-        folded=not blocking,
+        Body(len(found), write),
+        folded=not any(row.blocking for row in found.shown),
     )
 
 
-def _finding_line(finding: Finding) -> str:
-    where = f" in {code_span(finding.where, limit=ID_LIMIT)}" if finding.where else ""
-    note = "" if finding.blocking else " (does not gate)"
-    message = code_span(finding_sentence(finding), limit=WHOLE_REASON_LIMIT)
-    return f"{finding_name(finding)}{where}{note}: {message}"
+def _finding_line(row: FindingRow) -> str:
+    where = f" in {code_span(row.where, limit=ID_LIMIT)}" if row.where else ""
+    note = "" if row.blocking else " (does not gate)"
+    return f"{row.name}{where}{note}: {code_span(row.sentence, limit=WHOLE_REASON_LIMIT)}"

@@ -8,21 +8,19 @@ sections are shortened and dropped to keep a limit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.comment_state import state_line, state_of
-from ci_agent_eval.render.comparison import base_line
 from ci_agent_eval.render.escape import code_span, comment_token
 from ci_agent_eval.render.formats.annotations import unplaced
-from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import Links, quoted_url
 from ci_agent_eval.render.markdown import comparison, details, evaluations, failures, trend, waivers
 from ci_agent_eval.render.markdown.blocks import fold, link
 from ci_agent_eval.render.markdown.fit import Lines, cuts, fit, size
 from ci_agent_eval.render.markdown.section import Section
 from ci_agent_eval.render.numbers import count, counted
-from ci_agent_eval.render.views import evidence
+from ci_agent_eval.render.report_view import ReportView
 
 COMMENT_LIMIT = 60_000
 STEP_SUMMARY_LIMIT = 1_000_000
@@ -40,28 +38,28 @@ def marker(suite: str) -> str:
     return f"<!-- agent-eval suite={comment_token(suite)} -->"
 
 
-def render_comment(report: Report, links: Links, *, limit: int = COMMENT_LIMIT) -> str:
+def render_comment(view: ReportView, *, limit: int = COMMENT_LIMIT) -> str:
     """Return the comment, at most `limit` UTF-8 bytes; ValueError below `MIN_LIMIT`."""
-    head = f"{_mark(report)}\n{_heading(report)}"
-    return _render(report, links, head, COMMENT_LINES, limit=limit)
+    marks = f"{marker(view.suite)}\n{state_line(state_of(view))}"
+    return _render(view, f"{marks}\n{_heading(view)}", COMMENT_LINES, limit=limit)
 
 
-def render_step_summary(report: Report, links: Links, *, limit: int = STEP_SUMMARY_LIMIT) -> str:
+def render_step_summary(view: ReportView, *, limit: int = STEP_SUMMARY_LIMIT) -> str:
     """Return the step summary, at most `limit` UTF-8 bytes; ValueError below `MIN_LIMIT`."""
-    return _render(report, links, _heading(report), STEP_SUMMARY_LINES, limit=limit)
+    return _render(view, _heading(view), STEP_SUMMARY_LINES, limit=limit)
 
 
 def render_check_summary(
-    report: Report, links: Links, *, left_out: str = "", limit: int = CHECK_SUMMARY_LIMIT
+    view: ReportView, *, left_out: str = "", limit: int = CHECK_SUMMARY_LIMIT
 ) -> str:
     """Return the check run's summary, whose title is the headline; limits as for the comment.
 
     `left_out` says how many annotations are not published, and why; empty: none.
     """
-    missing = unplaced(report)
+    missing = unplaced(view)
     no_file = f"Not annotated for want of a file: {counted(missing, 'problem')}." if missing else ""
     note = "\n\n".join(part for part in (no_file, left_out) if part)
-    return _render(report, links, "", COMMENT_LINES, limit=limit, note=note)
+    return _render(view, "", COMMENT_LINES, limit=limit, note=note)
 
 
 def annotations_left_out(found: int, most: int) -> str:
@@ -74,23 +72,18 @@ def annotations_left_out(found: int, most: int) -> str:
     )
 
 
-def render_headline_comment(report: Report, links: Links) -> str:
-    """Return a comment of the verdict alone, for where the whole one may not be sent.
+def render_headline_comment(view: ReportView) -> str:
+    """Return a comment of the verdict alone, for a comment that may not be sent.
 
-    It is without the word of what it says: the whole one says more, and is to take its place.
+    It has no state, so that the next run replaces it with the full comment.
     """
-    where = _whole(links)
+    where = _whole(view.links)
     note = f"The full comment was withheld because it failed its own safety check; {where}."
-    return f"{marker(report.summary.suite)}\n{_heading(report)}\n\n{note}\n"
+    return f"{marker(view.suite)}\n{_heading(view)}\n\n{note}\n"
 
 
-def _mark(report: Report) -> str:
-    """Return the lines that are not shown: whose comment this is, and what it says in one word."""
-    return f"{marker(report.summary.suite)}\n{state_line(state_of(report))}"
-
-
-def _heading(report: Report) -> str:
-    return f"### {'✅' if report.passed else '❌'} {headline(report)}"
+def _heading(view: ReportView) -> str:
+    return f"### {'✅' if view.passed else '❌'} {view.headline}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +100,18 @@ class _Frame:
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _render(
-    report: Report, links: Links, head: str, most: int, *, limit: int, note: str = ""
-) -> str:
+def _render(view: ReportView, head: str, most: int, *, limit: int, note: str = "") -> str:
     if limit < MIN_LIMIT:
         raise ValueError(f"a report does not fit into {limit} bytes; give it {MIN_LIMIT} or more")
-    frame = _Frame(head, _evidence_line(report, links), links, limit)
-    built = sections(report, links)
-    body = _folded if report.passed else _open
+    frame = _Frame(head, _evidence_line(view, view.links), view.links, limit)
+    built = sections(view)
+    body = _folded if view.passed else _open
 
     def compose(lines: Lines) -> str:
-        shown = body(built, lines, _whole(links))
+        shown = body(built, lines, _whole(view.links))
         return frame.wrap(shown, _left_out(frame, built, lines, most), note)
 
-    return fit(compose, most, limit) or _bare(report, frame)
+    return fit(compose, most, limit) or _bare(view, frame)
 
 
 def _open(built: tuple[Section, ...], lines: Lines, whole: str) -> str:
@@ -146,10 +137,10 @@ def _left_out(frame: _Frame, built: tuple[Section, ...], lines: Lines, most: int
     return f"Left out to fit {count(frame.limit)} bytes: {whole}; {_whole(frame.links)}."
 
 
-def _bare(report: Report, frame: _Frame) -> str:
+def _bare(view: ReportView, frame: _Frame) -> str:
     """Verdict and evidence without links: what is left if addresses alone break the limit."""
     note = f"All else was left out to fit {count(frame.limit)} bytes; {_whole(Links())}."
-    whole = _Frame(frame.head, _evidence_line(report, Links()), Links(), frame.limit).wrap(note)
+    whole = _Frame(frame.head, _evidence_line(view, Links()), Links(), frame.limit).wrap(note)
     return whole if size(whole) <= frame.limit else f"{frame.head}\n\n{note}\n"
 
 
@@ -160,13 +151,13 @@ def _whole(links: Links) -> str:
     return "the whole is in `verdict.json` of the report folder"
 
 
-def _evidence_line(report: Report, links: Links) -> str:
-    parts = [*evidence(report)]
-    if (base := base_line(report)) is not None:
-        words, label = base
+def _evidence_line(view: ReportView, links: Links) -> str:
+    parts = [*view.evidence]
+    if view.base is not None:
+        words, label = view.base
         parts.append(f"{words} {code_span(label)}")
-    if report.summary.suite != "default":
-        parts.append(f"suite {code_span(report.summary.suite, limit=60)}")
+    if view.suite != "default":
+        parts.append(f"suite {code_span(view.suite, limit=60)}")
     if links.run_url:
         parts.append(link("run", quoted_url(links.run_url)))
     if links.artifact_url:
@@ -176,33 +167,36 @@ def _evidence_line(report: Report, links: Links) -> str:
     return " · ".join(parts)
 
 
-def sections(report: Report, links: Links) -> tuple[Section, ...]:
-    """Return the sections that have something to say."""
-    built = (
-        comparison.figures(report),
-        failures.failing(report, links),
-        comparison.against(report, links),
-        failures.tests(report, links),
-        failures.errors(report, links),
-        failures.skipped(report, links),
-        failures.known(report, links),
-        failures.overruns(report, links),
-        failures.findings(report),
-        comparison.changed_ways(report),
-        comparison.other_ways(report),
-        comparison.moved(report),
-        details.assertions(report, links),
-        details.outputs(report),
-        evaluations.conversations(report, links),
-        evaluations.failures(report, links),
-        details.advisory(report, links),
-        waivers.quarantined(report, links),
-        waivers.acknowledged(report),
-        details.warnings(report, links),
-        details.flaky(report, links),
-        details.passing(report, links),
-        details.iterations(report),
-        trend.trend(report),
-        details.sources(report),
-    )
+def sections(view: ReportView) -> tuple[Section, ...]:
+    """Return the sections that are not empty, in their order."""
+    built = (build(view) for build in _SECTIONS)
     return tuple(section for section in built if section.total)
+
+
+_SECTIONS: tuple[Callable[[ReportView], Section], ...] = (
+    comparison.figures,
+    failures.failing,
+    comparison.against,
+    failures.tests,
+    failures.errors,
+    failures.skipped,
+    failures.known,
+    failures.overruns,
+    failures.findings,
+    comparison.changed_ways,
+    comparison.other_ways,
+    comparison.moved,
+    details.assertions,
+    details.outputs,
+    evaluations.conversations,
+    evaluations.failures,
+    details.advisory,
+    waivers.quarantined,
+    waivers.acknowledged,
+    details.warnings,
+    details.flaky,
+    details.passing,
+    details.iterations,
+    trend.trend,
+    details.sources,
+)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar, get_args
 
-from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.gate import Judgement
-from ci_agent_eval.gate.report import JudgedScenario
-from ci_agent_eval.render.comparison import Key, key_of
 from ci_agent_eval.render.escape import code_span
-from ci_agent_eval.render.links import Links
-from ci_agent_eval.render.markdown.blocks import Column, fold, items, place, table
+from ci_agent_eval.render.markdown.blocks import Column, fold, items, render_place, table
 from ci_agent_eval.render.numbers import ABSENT, count, percent
-from ci_agent_eval.render.views import NO_AGENT, Cause, agent_of, first_cause, of, rate_of
+from ci_agent_eval.render.scenario_name import NO_AGENT, ScenarioName
+from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 
 T = TypeVar("T")
 
@@ -119,11 +116,8 @@ def of_blocks(found: Sequence[T], block: Callable[[T], str]) -> Body:
     return Body(len(found), lambda lines: "\n\n".join(block(item) for item in found[:lines]))
 
 
-def failing_table(found: Sequence[JudgedScenario], links: Links, notes: Mapping[Key, str]) -> Body:
-    """Return a body that is a table of failing scenarios and the first cause of each.
-
-    `notes` are our own words about scenarios, from a comparison.
-    """
+def failing_table(found: Sequence[ScenarioRow]) -> Body:
+    """Return a body that is a table of failing scenarios and the first cause of each."""
     rated = are_rated(found)
     columns = (
         SCENARIO,
@@ -131,25 +125,21 @@ def failing_table(found: Sequence[JudgedScenario], links: Links, notes: Mapping[
         Column("first failing assertion"),
         WHERE,
     )
-    return of_table(columns, found, lambda item: _failing_row(item, links, notes, rated=rated))
+    return of_table(columns, found, lambda row: _failing_row(row, rated=rated))
 
 
-def _failing_row(
-    item: JudgedScenario, links: Links, notes: Mapping[Key, str], *, rated: bool
-) -> Sequence[str]:
-    scenario, cause = item.scenario, first_cause(item.scenario)
-    note = notes.get(key_of(scenario))
+def _failing_row(row: ScenarioRow, *, rated: bool) -> Sequence[str]:
     return (
-        scenario_cell(scenario) + (f" ({note})" if note else ""),
-        *passes_cells(item, rated=rated),
-        cause_cell(cause, REASON_LIMIT, cell=True),
-        place(cause.file, cause.line, links, cell=True),
+        scenario_cell(row) + (f" ({row.note})" if row.note else ""),
+        *passes_cells(row, rated=rated),
+        cause_cell(row.first_cause, REASON_LIMIT, cell=True),
+        render_place(row.first_cause.place, cell=True),
     )
 
 
-def are_rated(found: Iterable[JudgedScenario]) -> bool:
-    """Say whether any of the scenarios was judged more than once: then its rate means something."""
-    return any(item.scenario.tally.judged > 1 for item in found)
+def are_rated(found: Iterable[ScenarioRow]) -> bool:
+    """Say whether any of the scenarios has a pass rate to show."""
+    return any(row.is_rated for row in found)
 
 
 def passes_columns(*, rated: bool) -> Sequence[Column]:
@@ -158,12 +148,11 @@ def passes_columns(*, rated: bool) -> Sequence[Column]:
     return columns if rated else columns[:1]
 
 
-def passes_cells(item: JudgedScenario, *, rated: bool, note: str = "") -> Sequence[str]:
-    """Return how many iterations passed and how many must where that is not all, and the rate."""
-    passes = of(item.scenario.tally.passed, item.scenario.tally.judged)
-    required = ", ".join(_required(item.judgement))
-    told = f"{passes} ({required} required)" if required else passes
-    return (told + note, rate_of(item.scenario)) if rated else (told + note,)
+def passes_cells(row: ScenarioRow, *, rated: bool, note: str = "") -> Sequence[str]:
+    """Return passed of judged iterations, with the requirement unless it is all, and the rate."""
+    required = ", ".join(_required(row.judgement))
+    passes = f"{row.passes} ({required} required)" if required else row.passes
+    return (passes + note, row.pass_rate.text) if rated else (passes + note,)
 
 
 def _required(judgement: Judgement) -> Iterator[str]:
@@ -175,18 +164,21 @@ def _required(judgement: Judgement) -> Iterator[str]:
         yield percent(rate)
 
 
-def scenario_cell(scenario: ScenarioSummary, *, cell: bool = True) -> str:
-    """Return the scenario's name, its agent if it has several, and whether it only informs."""
-    name = code_span(scenario.scenario_id, limit=ID_LIMIT, cell=cell)
-    agent = agent_of(scenario)
-    if agent is not None:
-        shown = f"agent {code_span(agent, limit=ID_LIMIT, cell=cell)}" if agent else NO_AGENT
-        name = f"{name} ({shown})"
-    if not scenario.needs_evidence:
-        name = f"{name} (needs no evidence)"
-    if scenario.in_quarantine:
-        return f"{name} (in quarantine)"
-    return f"{name} (advisory)" if scenario.gate == "advisory" else name
+def scenario_cell(row: ScenarioRow, *, cell: bool = True) -> str:
+    """Return the scenario's name with the remarks about it."""
+    return " ".join((render_name(row.name, cell=cell), *(f"({text})" for text in row.remarks)))
+
+
+def render_name(name: ScenarioName | None, *, cell: bool = False) -> str:
+    """Return a scenario's id and agent, each in code; None is the suite."""
+    if name is None:
+        return "the whole suite"
+    shown = code_span(name.scenario_id, limit=ID_LIMIT, cell=cell)
+    if name.agent is None:
+        return shown
+    if not name.agent:
+        return f"{shown} ({NO_AGENT})"
+    return f"{shown} (agent {code_span(name.agent, limit=ID_LIMIT, cell=cell)})"
 
 
 def cause_cell(cause: Cause, limit: int, *, cell: bool = False) -> str:

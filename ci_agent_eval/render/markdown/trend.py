@@ -10,13 +10,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from ci_agent_eval.analysis.comparison.model import TrendPoint
-from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.comparison import comparison_of
 from ci_agent_eval.render.escape import code_span
 from ci_agent_eval.render.markdown.blocks import Column, table
 from ci_agent_eval.render.markdown.section import ID_LIMIT, Body, Section
-from ci_agent_eval.render.numbers import ABSENT, counted
+from ci_agent_eval.render.numbers import counted, format_cell
+from ci_agent_eval.render.report_view import ReportView
 
 FEWEST = 2
 """Runs of the base of which there is a trend: one is a figure, and stands among the figures."""
@@ -28,10 +27,9 @@ _PLACES = 10
 _NO_LABEL = re.compile(r"[^0-9A-Za-z./_-]", re.ASCII)
 
 
-def trend(report: Report) -> Section:
+def trend(view: ReportView) -> Section:
     """Return how pass rate and cost moved over the last runs of the base, up to this one."""
-    found = comparison_of(report)
-    points = () if found is None else found.trend
+    points = view.comparison.trend if view.comparison else ()
     runs = len(points) - 1
     return Section(
         "trend",
@@ -124,8 +122,7 @@ def _table(points: Sequence[TrendPoint]) -> str:
 
 
 def _figures(point: TrendPoint) -> tuple[str, str]:
-    rate, cost = point.pass_rate, point.cost_usd
     return (
-        ABSENT if rate is None else numbers.percent(rate),
-        ABSENT if cost is None else numbers.money(cost),
+        format_cell(point.pass_rate, numbers.percent).text,
+        format_cell(point.cost_usd, numbers.money).text,
     )

@@ -1,83 +1,66 @@
-"""What the report for a terminal says of the baseline: doubts, changes, and figures before."""
+"""The comparison with the baseline in the terminal report: findings, changes, figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ci_agent_eval.analysis.comparison.findings import describe_set_aside
-from ci_agent_eval.analysis.comparison.model import ScenarioComparison
-from ci_agent_eval.gate.report import Report
-from ci_agent_eval.render.baseline_findings import Doubt, doubts
-from ci_agent_eval.render.comparison import (
-    FigureRow,
-    change_of,
-    comparison_of,
-    moved,
-    passes_of,
-)
+from ci_agent_eval.render.baseline_findings import BaselineFinding
+from ci_agent_eval.render.comparison import ComparisonRow, FigureRow
 from ci_agent_eval.render.escape import terminal
-from ci_agent_eval.render.terminal.entries import NAME_LIMIT, WHOLE_LIMIT
+from ci_agent_eval.render.report_view import ReportView
+from ci_agent_eval.render.terminal.entries import NAME_LIMIT, WHOLE_LIMIT, name_text
 from ci_agent_eval.render.terminal.layout import DIM, RED, YELLOW, Entry, Paper, block
-from ci_agent_eval.render.trajectory_diff import (
-    MOST_DETOURS,
-    detours,
-    place_of,
-    sequence,
-    shifted,
-    ways_of,
-)
+from ci_agent_eval.render.trajectory_diff import MOST_DETOURS, join_steps
 
 
-def against(report: Report, paper: Paper) -> str:
-    """Return what passes, or did not run, and the baseline speaks against; figures that rose."""
-    found = doubts(report)
-    code = RED if any(doubt.gates for doubt in found) else YELLOW
-    return block("Against the baseline", found, _doubt, paper, code)
+def against(view: ReportView, paper: Paper) -> str:
+    """Return the findings of the comparison against scenarios and figures of the suite."""
+    found = view.baseline_findings
+    code = RED if any(finding.gates for finding in found) else YELLOW
+    return block("Against the baseline", found, _finding, paper, code)
 
 
-def _doubt(doubt: Doubt) -> Entry:
-    about, agent = doubt.reason.scenario_id, doubt.reason.agent
-    name = "the whole suite" if about is None else terminal(about, NAME_LIMIT)
-    if agent is not None:
-        name = f"{name} (agent {terminal(agent, NAME_LIMIT)})"
-    quoted = f": {terminal(doubt.quoted)}" if doubt.quoted else ""
-    return Entry(name, f"{doubt.before} -> {doubt.now}", doubt.what + quoted)
+def _finding(finding: BaselineFinding) -> Entry:
+    quoted = f": {terminal(finding.quoted)}" if finding.quoted else ""
+    figure = f"{finding.before} -> {finding.now}"
+    return Entry(name_text(finding.name), figure, finding.text + quoted)
 
 
-def changes(report: Report, paper: Paper) -> Iterator[str]:
-    """Yield which way scenarios went, and what else moved."""
-    found = comparison_of(report)
+def changes(view: ReportView, paper: Paper) -> Iterator[str]:
+    """Yield the trajectory diffs, and the scenarios that changed otherwise."""
+    found = view.comparison
     if found is not None:
-        yield block("What changed", shifted(found), _way, paper, DIM)
-        other = detours(found)
-        yield block("Pass by another way", other, _way, paper, DIM, most=MOST_DETOURS)
-        yield block("Since the baseline", moved(found), _moved, paper, DIM)
+        yield block("What changed", found.changed, _way, paper, DIM)
+        yield block("Pass by another way", found.detours, _way, paper, DIM, most=MOST_DETOURS)
+        yield block("Since the baseline", found.unlisted, _moved, paper, DIM)
 
 
-def _way(scenario: ScenarioComparison) -> Entry:
-    parted = scenario.divergence
-    assert parted is not None, "only what took another way is shown"  # noqa: S101 - see shifted
-    argument = f", argument {terminal(parted.argument)}" if parted.argument else ""
+def _way(row: ComparisonRow) -> Entry:
+    name, diff = terminal(row.scenario.scenario_id, NAME_LIMIT), row.diff
+    if diff is None:
+        return Entry(name, "", "")
+    argument = f", argument {terminal(diff.argument)}" if diff.argument else ""
     before, after = (
-        terminal(sequence(names, parted.call, " -> "), WHOLE_LIMIT) for names in ways_of(parted)
+        terminal(join_steps(names, diff.call, " -> "), WHOLE_LIMIT)
+        for names in (diff.before, diff.after)
     )
     text = before if before == after else f"was {before}; is {after}"
-    return Entry(terminal(scenario.scenario_id, NAME_LIMIT), f"{place_of(parted)}{argument}", text)
+    return Entry(name, f"{diff.place}{argument}", text)
 
 
-def _moved(scenario: ScenarioComparison) -> Entry:
-    before, now = passes_of(scenario)
+def _moved(row: ComparisonRow) -> Entry:
+    scenario = row.scenario
     differences = "; ".join(
         f"{d.condition} was {d.before}, is {d.after}" for d in scenario.differences
     )
     if differences and scenario.change != "not_comparable":
-        differences = f"{describe_set_aside(scenario)}: {differences}"
+        differences = f"{row.set_aside}: {differences}"
     over = f"newly over budget: {', '.join(scenario.newly_over)}" if scenario.newly_over else ""
     was = f"was {scenario.renamed_from}" if scenario.renamed_from else ""
     text = "; ".join(part for part in (differences, over, was) if part)
     name = terminal(scenario.scenario_id, NAME_LIMIT)
     shown = terminal(text) if text else ""
-    return Entry(name, f"{change_of(scenario)}, {before} -> {now}", shown)
+    return Entry(name, f"{row.change}, {row.before} -> {row.now}", shown)
 
 
 def figures(rows: Sequence[FigureRow], *, is_compared: bool) -> Iterator[str]:

@@ -1,160 +1,135 @@
-"""What the report for a terminal says of one scenario, test, budget or agreement."""
+"""Entries of the terminal report: one scenario, test, budget or waiver each."""
 
 from __future__ import annotations
 
-from ci_agent_eval.analysis.loaded_results import JUnitCase
-from ci_agent_eval.gate import Reason
-from ci_agent_eval.gate.report import JudgedScenario
 from ci_agent_eval.render.escape import terminal
 from ci_agent_eval.render.known import KnownRow
-from ci_agent_eval.render.links import line_number
-from ci_agent_eval.render.markdown.waivers import hard_overruns, until
-from ci_agent_eval.render.numbers import (
-    ABSENT,
-    NOT_MEASURED,
-    count,
-    counted,
-    milliseconds,
-    money,
-    score,
-)
+from ci_agent_eval.render.links import Place
+from ci_agent_eval.render.numbers import count, counted
 from ci_agent_eval.render.overruns import Overrun
-from ci_agent_eval.render.sentences import reason_sentence
+from ci_agent_eval.render.report_view import FailingTest, FlakyRow, QuarantineRow, ReasonRow
+from ci_agent_eval.render.scenario_name import ScenarioName
+from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 from ci_agent_eval.render.terminal.layout import Entry
-from ci_agent_eval.render.views import (
-    Cause,
-    Flaky,
-    error_cause,
-    first_cause,
-    rate_of,
-    skip_cause,
-    title_of,
-    unjudged_note,
-)
 
 NAME_LIMIT = 60
 WHOLE_LIMIT = 1_000
 """Of a sentence that says what to do."""
 
 USED = Entry("scenario", "passes, pass rate", "duration, tokens, cost of all together")
-"""What stands above the iterations."""
+"""Heading of the iterations."""
 
 
-def failing(item: JudgedScenario, note: str) -> Entry:
-    """Return a scenario below its pass rate: the first cause, after our own `note` on it."""
-    cause = first_cause(item.scenario)
-    text = "; ".join(part for part in (note, _text(cause)) if part)
-    return Entry(_name(item), _passes(item), text, _place(cause.file, cause.line))
+def failing(row: ScenarioRow) -> Entry:
+    """Return a scenario below its pass rate: its note, then the first cause."""
+    cause = row.first_cause
+    text = "; ".join(part for part in (row.note, _text(cause)) if part)
+    return Entry(_name(row), _passes(row), text, _place(cause.place))
 
 
-def errored(item: JudgedScenario) -> Entry:
-    """Return a scenario that the world broke, and by what first."""
-    tally = item.scenario.tally
-    cause = error_cause(item.scenario)
+def errored(row: ScenarioRow) -> Entry:
+    """Return a scenario with infrastructure errors, and the first reason."""
+    tally, cause = row.scenario.tally, row.error_cause
     errors = f"{count(tally.error)}/{count(tally.ran)}"
-    return Entry(_name(item), errors, _text(cause), _place(cause.file, cause.line))
+    return Entry(_name(row), errors, _text(cause), _place(cause.place))
 
 
-def skipped(item: JudgedScenario) -> Entry:
-    """Return a scenario of which iterations were skipped, or never ran, and why."""
-    cause = skip_cause(item.scenario)
-    note = unjudged_note(item.scenario)
-    return Entry(_name(item), note, _text(cause), _place(cause.file, cause.line))
+def skipped(row: ScenarioRow) -> Entry:
+    """Return a scenario with iterations that were skipped, or never ran, and why."""
+    return Entry(_name(row), row.unjudged, _text(row.skip_cause), _place(row.place))
 
 
 def known(row: KnownRow) -> Entry:
     """Return a difference between the run and the scenario manifest."""
     name = row.scenario_id
-    shown = "the whole suite" if name is None else terminal(name, NAME_LIMIT)
+    shown = name_text(None if name is None else ScenarioName(name))
     detail = [terminal(row.detail, WHOLE_LIMIT)] if row.detail else []
     note = [] if row.gates else ["(does not gate)"]
-    return Entry(shown, "", " ".join([row.what, *detail, *note]))
+    return Entry(shown, "", " ".join([row.text, *detail, *note]))
 
 
-def test(case: JUnitCase) -> Entry:
+def test(found: FailingTest) -> Entry:
     """Return a JUnit case that is no episode."""
+    case = found.case
     message = terminal(case.message) if case.message else ""
-    return Entry(
-        terminal(case.title, NAME_LIMIT), case.outcome, message, _place(case.file, case.line)
-    )
+    return Entry(terminal(case.title, NAME_LIMIT), case.outcome, message, _place(found.place))
 
 
-def unproven(item: JudgedScenario) -> Entry:
+def unproven(row: ScenarioRow) -> Entry:
     """Return a scenario whose test is marked to need no evidence."""
-    return Entry(_name(item), _passes(item), _place(item.scenario.file, item.scenario.line))
+    return Entry(_name(row), _passes(row), _place(row.place))
 
 
-def overrun(overrun: Overrun) -> Entry:
+def overrun(pair: tuple[ScenarioRow | None, Overrun]) -> Entry:
     """Return a budget that was exceeded or not measured."""
-    scenario = overrun.scenario
-    name = terminal(title_of(scenario), NAME_LIMIT) if scenario else "the whole suite"
-    label = overrun.label or terminal(overrun.custom, NAME_LIMIT)
-    over = "" if overrun.observed == NOT_MEASURED else f" ({overrun.over_by})"
-    text = f"{overrun.observed}, limit {overrun.limit}{over}"
-    return Entry(name, f"{label} ({overrun.strength})", text)
+    row, found = pair
+    label = terminal(found.label, NAME_LIMIT) if found.is_custom else found.label
+    over = f" ({found.over_by})" if found.is_measured else ""
+    text = f"{found.observed}, limit {found.limit}{over}"
+    return Entry(_name(row) if row else name_text(None), f"{label} ({found.strength})", text)
 
 
-def flaky(found: Flaky) -> Entry:
-    """Return what passed only on a retry."""
+def flaky(found: FlakyRow) -> Entry:
+    """Return a scenario or test that passed only on a retry."""
     times = counted(found.iterations, "iteration") if found.iterations else "test"
-    return Entry(terminal(found.title, NAME_LIMIT), times, _place(found.file, found.line))
+    return Entry(terminal(found.title, NAME_LIMIT), times, _place(found.place))
 
 
-def iterations(item: JudgedScenario) -> Entry:
-    """Return what the iterations of a scenario came to together."""
-    scenario, used = item.scenario, []
-    if scenario.duration_ms is not None:
-        used.append(milliseconds(scenario.duration_ms))
-    if scenario.tokens is not None:
-        used.append(counted(scenario.tokens, "token"))
-    if scenario.cost_usd is not None:
-        used.append(money(scenario.cost_usd))
-    return Entry(_name(item), _passes(item), ", ".join(used))
+def iterations(row: ScenarioRow) -> Entry:
+    """Return the totals of a scenario's iterations."""
+    tokens = row.scenario.tokens
+    used = [
+        "" if row.duration.value is None else row.duration.text,
+        "" if tokens is None else counted(tokens, "token"),
+        "" if row.cost.value is None else row.cost.text,
+    ]
+    return Entry(_name(row), _passes(row), ", ".join(filter(None, used)))
 
 
-def measured(pair: tuple[JudgedScenario, Cause]) -> Entry:
+def measured(pair: tuple[ScenarioRow, Cause]) -> Entry:
     """Return an assertion that failed in an evaluation."""
-    item, cause = pair
-    found = item.scenario.evaluations
-    mean = ABSENT if found.mean_score is None else score(found.mean_score)
+    row, cause = pair
     times = f", {count(cause.iterations)}x" if cause.iterations and cause.iterations > 1 else ""
-    return Entry(_name(item), f"score {mean}{times}", _text(cause), _place(cause.file, cause.line))
+    figure = f"score {row.score.text}{times}"
+    return Entry(_name(row), figure, _text(cause), _place(cause.place))
 
 
-def quarantined(item: JudgedScenario) -> Entry:
-    """Return a scenario in quarantine: why it does not pass, until when, and who says so."""
-    agreed = item.scenario.quarantine
-    assert agreed is not None, "only what is in quarantine is shown"  # noqa: S101 - see above
-    owner, reason = terminal(agreed.owner or "", NAME_LIMIT), terminal(agreed.reason)
-    over = [terminal(name, NAME_LIMIT) for name in hard_overruns(item.scenario)]
-    why = f"over budget: {', '.join(over)}; " if over and item.is_passing else ""
-    text = f"{why}until {until(agreed)}; owner {owner}: {reason}"
-    return Entry(_name(item), _passes(item), text, _place(item.scenario.file, item.scenario.line))
+def quarantined(item: QuarantineRow) -> Entry:
+    """Return a scenario in quarantine: why it does not pass, the last day, owner and reason."""
+    row, owner, reason = item.row, terminal(item.owner, NAME_LIMIT), terminal(item.reason)
+    over = ", ".join(terminal(name, NAME_LIMIT) for name in row.hard_overruns)
+    why = f"over budget: {over}; " if over and row.is_passing else ""
+    text = f"{why}until {item.until}; owner {owner}: {reason}"
+    return Entry(_name(row), _passes(row), text, _place(row.place))
 
 
-def accepted(reason: Reason) -> Entry:
-    """Return what a team accepts for a while, or an entry that accepts nothing."""
-    name = "" if reason.scenario_id is None else terminal(reason.scenario_id, NAME_LIMIT)
-    agent = f" (agent {terminal(reason.agent, NAME_LIMIT)})" if reason.agent else ""
-    return Entry(name + agent, "", terminal(reason_sentence(reason), WHOLE_LIMIT))
+def accepted(reason: ReasonRow) -> Entry:
+    """Return an acknowledged regression, or an entry that accepts nothing."""
+    name = "" if reason.name is None else name_text(reason.name)
+    return Entry(name, "", terminal(reason.sentence, WHOLE_LIMIT))
 
 
-def _passes(item: JudgedScenario) -> str:
-    tally = item.scenario.tally
-    passes = f"{count(tally.passed)}/{count(tally.judged)}"
-    return f"{passes}, {rate_of(item.scenario)}" if tally.judged > 1 else passes
+def name_text(name: ScenarioName | None) -> str:
+    """Return a scenario's id and agent, each cut to a limit of its own; None is the suite."""
+    if name is None:
+        return "the whole suite"
+    agent = "" if name.agent is None else f" (agent {terminal(name.agent, NAME_LIMIT)})"
+    return terminal(name.scenario_id, NAME_LIMIT) + agent
 
 
-def _name(item: JudgedScenario) -> str:
-    return terminal(title_of(item.scenario), NAME_LIMIT)
+def _place(place: Place) -> str:
+    """Return `file:line`; empty without a file."""
+    return terminal(place.text) if place.file else ""
+
+
+def _passes(row: ScenarioRow) -> str:
+    passes = row.passes.replace(" ", "")
+    return f"{passes}, {row.pass_rate.text}" if row.is_rated else passes
+
+
+def _name(row: ScenarioRow) -> str:
+    return terminal(row.name.title, NAME_LIMIT)
 
 
 def _text(cause: Cause) -> str:
     return ": ".join(terminal(text) for text in (cause.name, cause.reason) if text)
-
-
-def _place(file: str | None, line: int | None) -> str:
-    if not file:
-        return ""
-    number = line_number(line)
-    return terminal(f"{file}:{number}" if number else file)

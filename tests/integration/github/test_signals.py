@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.app.report_folder import write_report_folder
-from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.report_view import build_report_view
 from tests.integration.github.rig import REPO, SHA, TOKEN, Rig, publication
 from tests.processes import started_python, wait_for
 from tests.render_reports import failing_over_budget
@@ -99,7 +99,8 @@ def test_the_next_publish_completes_what_a_kill_left(rig: Rig):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_command_line_ends_as_the_signal_asks(rig: Rig, tmp_path: Path, number: signal.Signals):
-    write_report_folder(failing_over_budget(), tmp_path / "report", Links())
+    built = failing_over_budget()
+    write_report_folder(built, build_report_view(built), tmp_path / "report")
     event = {
         "repository": {"full_name": REPO},
         "pull_request": {"number": 7, "head": {"sha": SHA, "repo": {"full_name": REPO}}},

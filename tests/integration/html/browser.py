@@ -19,6 +19,7 @@ from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.html.caps import Caps
 from ci_agent_eval.render.html.page import render_html
 from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -50,10 +51,9 @@ def page_of(
     """Return the page of these episodes, as the pipeline renders it."""
     ordered = sorted(episodes, key=lambda item: item.key)
     pieces = render_html(
-        built or report(*ordered, budgets=budgets),
+        build_report_view(built or report(*ordered, budgets=budgets), links or Links()),
         tuple(assign_agents(build_episode_record(item) for item in ordered)),
         map(canonical_json, ordered),
-        links=links or Links(),
         budgets=budgets or SuiteBudgets(),
         samples=samples,
         caps=caps or Caps(),

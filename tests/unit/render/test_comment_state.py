@@ -15,6 +15,7 @@ from ci_agent_eval.render.comment_state import (
 )
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import render_comment, render_headline_comment
+from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import (
     agreement,
     baseline,
@@ -38,14 +39,14 @@ def costing(usd, tokens=1):
 @pytest.mark.parametrize("name", REPORTS)
 def test_every_comment_holds_the_word_of_its_report(name):
     built = REPORTS[name]()
-    state = state_of(built)
+    state = state_of(build_report_view(built))
     for text in (
-        render_comment(built, LINKS),
-        render_comment(built, Links(), limit=1_000),
+        render_comment(build_report_view(built, LINKS)),
+        render_comment(build_report_view(built, Links()), limit=1_000),
     ):
         assert parse_state(text) == state
         assert parse_state(text.replace("\n", " \r\n")) == state
-    assert parse_state(render_headline_comment(built, LINKS)) is None
+    assert parse_state(render_headline_comment(build_report_view(built, LINKS))) is None
 
 
 @pytest.mark.parametrize(
@@ -58,10 +59,10 @@ def test_what_has_no_word_in_its_place_has_none(body):
 def test_figures_are_no_part_of_it():
     one = report(episode("a", **costing(1)), failing("b", **costing(1, 7)))
     other = report(episode("a", **costing(2)), failing("b", **costing(3, 9)))
-    assert state_of(one) == state_of(other)
+    assert state_of(build_report_view(one)) == state_of(build_report_view(other))
     rare = [failing("a", iteration=1), *(episode("a", iteration=n) for n in (2, 3))]
     often = [*(failing("a", iteration=n) for n in (1, 2)), episode("a", iteration=3)]
-    assert state_of(report(*rare)) == state_of(report(*often))
+    assert state_of(build_report_view(report(*rare))) == state_of(build_report_view(report(*often)))
 
 
 DIFFERENT = {
@@ -96,13 +97,15 @@ DIFFERENT = {
 
 
 def test_what_a_reader_would_act_on_differently_has_another_word():
-    words = {name: state_of(built) for name, built in DIFFERENT.items()}
+    words = {name: state_of(build_report_view(built)) for name, built in DIFFERENT.items()}
     assert len(set(words.values())) == len(words)
 
 
 def test_order_is_no_part_of_it():
     made = [failing("a"), episode("b", **OVER), failing("c", gate="advisory")]
-    assert state_of(report(*made)) == state_of(report(*reversed(made)))
+    assert state_of(build_report_view(report(*made))) == state_of(
+        build_report_view(report(*reversed(made)))
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,4 +133,4 @@ def test_order_is_no_part_of_it():
     ],
 )
 def test_a_run_differs_where_it_fails_or_something_moved(built, differs):
-    assert differs_from_baseline(built) is differs
+    assert differs_from_baseline(build_report_view(built)) is differs

@@ -11,14 +11,14 @@ from ci_agent_eval.analysis.comparison.model import Divergence
 from ci_agent_eval.contract.findings import MissingShards, RepeatedShard
 from ci_agent_eval.contract.results import Session, Shard
 from ci_agent_eval.gate import GatePolicy
-from ci_agent_eval.render.baseline_findings import doubts
 from ci_agent_eval.render.formats.annotations import annotations, noted
 from ci_agent_eval.render.formats.ctrf import render_ctrf
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.markdown.report import render_check_summary, render_comment
+from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.sentences import reason_sentence
 from ci_agent_eval.render.terminal.report import render_terminal
-from ci_agent_eval.render.trajectory_diff import place_of, ways_of
+from ci_agent_eval.render.trajectory_diff import build_diff
 from ci_agent_eval.results.load import load_results
 from tests.builders import (
     agreement,
@@ -41,11 +41,11 @@ NEVER = {"min_pass_rate": 0.0}
 
 
 def comment(built):
-    return render_comment(built, LINKS)
+    return render_comment(build_report_view(built, LINKS))
 
 
 def terminal(built, width=200):
-    return render_terminal(built, color=False, width=width)
+    return render_terminal(build_report_view(built), color=False, width=width)
 
 
 def row(text, start):
@@ -67,7 +67,9 @@ def dearer():
     return report(*costing(0.02), policy=policy, baseline=baseline(costing(0.01)))
 
 
-@pytest.mark.parametrize("render", [comment, terminal, lambda r: render_check_summary(r, LINKS)])
+@pytest.mark.parametrize(
+    "render", [comment, terminal, lambda r: render_check_summary(build_report_view(r, LINKS))]
+)
 def test_a_cost_that_rose_is_said_with_both_figures_and_the_limit(dearer, render):
     shown = render(dearer)
     line = next(one for one in shown.splitlines() if "the whole suite" in one)
@@ -81,14 +83,14 @@ def test_the_limit_stands_at_the_figure(dearer):
 
 
 def test_a_figure_that_rose_is_noted_although_it_has_no_file(dearer):
-    ((kind, found),) = noted(dearer)
+    ((kind, found),) = noted(build_report_view(dearer))
     assert (kind, found.level, found.title) == (
         "baseline",
         "failure",
         "suite: against the baseline",
     )
     assert "cost per episode rose" in found.message
-    assert annotations(dearer) == ()
+    assert annotations(build_report_view(dearer)) == ()
 
 
 def test_a_rise_that_may_be_chance_is_said_and_does_not_gate():
@@ -98,8 +100,8 @@ def test_a_rise_that_may_be_chance_is_said_and_does_not_gate():
 
     policy = GatePolicy(max_cost_increase=0.5)
     built = report(*one(0.05), policy=policy, baseline=baseline(one(0.01)))
-    (doubt,) = doubts(built)
-    assert (doubt.gates, doubt.what) == (
+    (doubt,) = build_report_view(built).baseline_findings
+    assert (doubt.gates, doubt.text) == (
         False,
         "cost per episode rose by 100 %, which may be chance, 50 % allowed",
     )
@@ -114,8 +116,8 @@ def test_a_figure_that_is_not_measured_everywhere_says_in_how_many_scenarios():
     built = report(
         *costing(0.01), policy=GatePolicy(max_cost_increase=0.5), baseline=baseline(base)
     )
-    (doubt,) = doubts(built)
-    assert doubt.what == (
+    (doubt,) = build_report_view(built).baseline_findings
+    assert doubt.text == (
         "cost per episode is not measured on both sides in 1 of 6 scenarios, 50 % allowed"
     )
 
@@ -132,7 +134,7 @@ def regressing(**policy):
 
 
 def test_a_failed_check_of_a_regression_does_not_say_that_nothing_changed():
-    failure, warning = annotations(regressing())
+    failure, warning = annotations(build_report_view(regressing()))
     assert failure.message.startswith("regression, adjusted p")
     assert warning.message.startswith(
         "the check failed: is polite\npasses 2 / 10, regression, adjusted p"
@@ -140,7 +142,9 @@ def test_a_failed_check_of_a_regression_does_not_say_that_nothing_changed():
 
 
 def test_a_check_without_a_reason_says_what_it_is():
-    (found,) = annotations(report(failing(assertions=[failed_assertion("asks", reason=None)])))
+    (found,) = annotations(
+        build_report_view(report(failing(assertions=[failed_assertion("asks", reason=None)])))
+    )
     assert found.message == "the check failed: asks\npasses 0 / 1"
 
 
@@ -150,7 +154,7 @@ def test_what_did_not_change_is_still_passing():
         failing("tone", iteration=3, **LAX),
         baseline=baseline([episode("tone", **LAX)]),
     )
-    assert "passes 2 / 3, still passing" in annotations(built)[0].message
+    assert "passes 2 / 3, still passing" in annotations(build_report_view(built))[0].message
     assert "unchanged" not in terminal(built) + comment(built)
 
 
@@ -167,14 +171,19 @@ def test_a_regression_that_only_warns_is_marked_among_what_passes():
 
 
 def test_in_ctrf_a_regression_that_gates_failed():
-    tests = {t["name"]: t for t in json.loads(render_ctrf(regressing()))["results"]["tests"]}
+    tests = {
+        t["name"]: t
+        for t in json.loads(render_ctrf(build_report_view(regressing())))["results"]["tests"]
+    }
     assert (tests["tone"]["status"], tests["tone"]["rawStatus"]) == ("failed", "regression")
     assert tests["tone"]["message"].endswith("passes 2 / 10 now, 10 / 10 before")
     assert tests["other"]["status"] == "passed"
 
 
 def test_in_ctrf_a_regression_that_warns_passed():
-    tests = json.loads(render_ctrf(regressing(regressions="warn")))["results"]["tests"]
+    tests = json.loads(render_ctrf(build_report_view(regressing(regressions="warn"))))["results"][
+        "tests"
+    ]
     assert [t["status"] for t in tests if t["name"] == "tone"] == ["passed"]
 
 
@@ -201,7 +210,7 @@ def test_regressions_stand_before_what_cannot_be_told():
         *(failing("tone", iteration=n, **NEVER) for n in TEN),
         baseline=baseline(base),
     )
-    kinds = [doubt.reason.kind for doubt in doubts(built)]
+    kinds = [doubt.kind for doubt in build_report_view(built).baseline_findings]
     assert kinds == ["regression", "undecided"]
 
 
@@ -288,7 +297,8 @@ def test_the_call_is_counted_in_its_own_turn():
 
 def test_a_divergence_of_an_older_file_names_its_turn():
     old = Divergence(turn=2, call=3, argument="amount", before=("a",) * 3, after=("a",) * 3)
-    assert (place_of(old), ways_of(old)) == ("turn 2", (("a",) * 3, ("a",) * 3))
+    diff = build_diff(old)
+    assert (diff.place, diff.before, diff.after) == ("turn 2", ("a",) * 3, ("a",) * 3)
 
 
 def test_figures_of_all_and_of_those_compared_are_two_rows():

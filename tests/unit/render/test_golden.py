@@ -15,44 +15,84 @@ from ci_agent_eval.render.markdown.report import (
     render_comment,
     render_step_summary,
 )
+from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal
 from tests.conftest import GOLDEN
 from tests.render_reports import LINKS, REPORTS, oversize
 
 OUTPUTS = {
-    **{f"{name}.md": (name, lambda r: render_comment(r, LINKS)) for name in REPORTS},
     **{
-        f"{name}.txt": (name, lambda r: render_terminal(r, color=False, width=100))
+        f"{name}.md": (name, lambda r: render_comment(build_report_view(r, LINKS)))
         for name in REPORTS
     },
-    "failing.laptop.md": ("failing", lambda r: render_comment(r, Links())),
-    "failing.step_summary.md": ("failing", lambda r: render_step_summary(r, LINKS)),
-    "junit_only.check_summary.md": ("junit_only", lambda r: render_check_summary(r, LINKS)),
-    "failing.narrow.txt": ("failing", lambda r: render_terminal(r, color=False, width=50)),
-    "failing.commands.txt": ("failing", lambda r: render_commands(annotations(r))),
-    "hostile.commands.txt": ("hostile", lambda r: render_commands(annotations(r))),
+    **{
+        f"{name}.txt": (
+            name,
+            lambda r: render_terminal(build_report_view(r), color=False, width=100),
+        )
+        for name in REPORTS
+    },
+    "failing.laptop.md": ("failing", lambda r: render_comment(build_report_view(r, Links()))),
+    "failing.step_summary.md": (
+        "failing",
+        lambda r: render_step_summary(build_report_view(r, LINKS)),
+    ),
+    "junit_only.check_summary.md": (
+        "junit_only",
+        lambda r: render_check_summary(build_report_view(r, LINKS)),
+    ),
+    "failing.narrow.txt": (
+        "failing",
+        lambda r: render_terminal(build_report_view(r), color=False, width=50),
+    ),
+    "failing.commands.txt": (
+        "failing",
+        lambda r: render_commands(annotations(build_report_view(r))),
+    ),
+    "hostile.commands.txt": (
+        "hostile",
+        lambda r: render_commands(annotations(build_report_view(r))),
+    ),
     "failing.json": ("failing", render_verdict),
     "iterations.json": ("iterations", render_verdict),
-    "iterations.commands.txt": ("iterations", lambda r: render_commands(annotations(r))),
+    "iterations.commands.txt": (
+        "iterations",
+        lambda r: render_commands(annotations(build_report_view(r))),
+    ),
     "known.json": ("known", render_verdict),
-    "known.commands.txt": ("known", lambda r: render_commands(annotations(r))),
-    "known.sarif": ("known", render_sarif),
+    "known.commands.txt": ("known", lambda r: render_commands(annotations(build_report_view(r)))),
+    "known.sarif": ("known", lambda r: render_sarif(build_report_view(r))),
     "junit_only.json": ("junit_only", render_verdict),
     "compared.json": ("compared", render_verdict),
-    "compared.commands.txt": ("compared", lambda r: render_commands(annotations(r))),
-    "compared.check_summary.md": ("compared", lambda r: render_check_summary(r, LINKS)),
-    "compared.narrow.txt": ("compared", lambda r: render_terminal(r, color=False, width=50)),
-    "regressed.commands.txt": ("regressed", lambda r: render_commands(annotations(r))),
-    "regressed.ctrf.json": ("regressed", render_ctrf),
+    "compared.commands.txt": (
+        "compared",
+        lambda r: render_commands(annotations(build_report_view(r))),
+    ),
+    "compared.check_summary.md": (
+        "compared",
+        lambda r: render_check_summary(build_report_view(r, LINKS)),
+    ),
+    "compared.narrow.txt": (
+        "compared",
+        lambda r: render_terminal(build_report_view(r), color=False, width=50),
+    ),
+    "regressed.commands.txt": (
+        "regressed",
+        lambda r: render_commands(annotations(build_report_view(r))),
+    ),
+    "regressed.ctrf.json": ("regressed", lambda r: render_ctrf(build_report_view(r))),
     "hostile_baseline.commands.txt": (
         "hostile_baseline",
-        lambda r: render_commands(annotations(r)),
+        lambda r: render_commands(annotations(build_report_view(r))),
     ),
     "agreed.json": ("agreed", render_verdict),
     "below_thresholds.json": ("below_thresholds", render_verdict),
-    "failing.ctrf.json": ("failing", render_ctrf),
-    "failing.sarif": ("failing", render_sarif),
-    "evaluations.commands.txt": ("evaluations", lambda r: render_commands(annotations(r))),
+    "failing.ctrf.json": ("failing", lambda r: render_ctrf(build_report_view(r))),
+    "failing.sarif": ("failing", lambda r: render_sarif(build_report_view(r))),
+    "evaluations.commands.txt": (
+        "evaluations",
+        lambda r: render_commands(annotations(build_report_view(r))),
+    ),
 }
 OVERSIZE = {"oversize.1000.md": 1_000, "oversize.4000.md": 4_000, "oversize.30000.md": 30_000}
 
@@ -65,7 +105,9 @@ def test_output_is_the_golden_one(name, golden):
 
 @pytest.mark.parametrize("name", OVERSIZE)
 def test_oversize_comment_is_the_golden_one(name, golden):
-    golden(f"render/{name}", render_comment(oversize(), LINKS, limit=OVERSIZE[name]))
+    golden(
+        f"render/{name}", render_comment(build_report_view(oversize(), LINKS), limit=OVERSIZE[name])
+    )
 
 
 def test_every_golden_file_is_held_against_something():

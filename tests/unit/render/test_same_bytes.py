@@ -12,17 +12,19 @@ from ci_agent_eval.render.formats.annotations import annotations
 from ci_agent_eval.render.formats.workflow_commands import render_commands
 from ci_agent_eval.render.formats.document import render_verdict
 from ci_agent_eval.render.markdown.report import render_comment
+from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal
 from tests.render_reports import LINKS, REPORTS
 
 digest = hashlib.sha256()
 for build in REPORTS.values():
     report = build()
+    view = build_report_view(report, LINKS)
     for text in (
-        render_comment(report, LINKS),
+        render_comment(view),
         render_verdict(report),
-        render_terminal(report, color=True, width=80),
-        render_commands(annotations(report)),
+        render_terminal(view, color=True, width=80),
+        render_commands(annotations(view)),
     ):
         digest.update(text.encode())
 print(digest.hexdigest())

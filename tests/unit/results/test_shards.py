@@ -19,6 +19,7 @@ from ci_agent_eval.render.formats.document import render_verdict
 from ci_agent_eval.render.headline import headline
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.markdown.report import render_comment
+from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.sentences import finding_sentence, reason_sentence
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.storage.sharding import assign_shards, hash_shard_plan, parse_shard
@@ -64,7 +65,11 @@ def report(tmp_path):
 
 
 def rendered(found):
-    return render_comment(found, Links()), render_verdict(found), annotations(found)
+    return (
+        render_comment(build_report_view(found, Links())),
+        render_verdict(found),
+        annotations(build_report_view(found)),
+    )
 
 
 def shard_messages(tmp_path):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ci_agent_eval.app.report_folder import CTRF_BEGINNING, SARIF_BEGINNING
 from ci_agent_eval.render.formats.ctrf import render_ctrf
 from ci_agent_eval.render.formats.sarif import render_sarif
+from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import episode, failed_assertion, failing, finding, report
 from tests.render_reports import REPORTS, oversize
 
@@ -23,13 +24,13 @@ SARIF = jsonschema.Draft4Validator(json.loads((SCHEMAS / "sarif-2.1.0.json").rea
 
 
 def ctrf(shown):
-    document = json.loads(render_ctrf(shown))
+    document = json.loads(render_ctrf(build_report_view(shown)))
     CTRF.validate(document)
     return document["results"]
 
 
 def sarif(shown):
-    document = json.loads(render_sarif(shown))
+    document = json.loads(render_sarif(build_report_view(shown)))
     SARIF.validate(document)
     return document["runs"][0]
 
@@ -151,7 +152,7 @@ def test_hostile_text_is_text():
     shown = report(
         failing(HOSTILE, file="a b/te#st.py", assertions=[failed_assertion(HOSTILE, file=None)])
     )
-    text = render_ctrf(shown) + render_sarif(shown)
+    text = render_ctrf(build_report_view(shown)) + render_sarif(build_report_view(shown))
     assert text.isascii()
     assert "\x1b" not in text
     for told in (ctrf(shown), sarif(shown)):
@@ -177,8 +178,8 @@ def test_any_text_gives_a_valid_file(name, reason, file):
 def test_the_same_episodes_in_any_order_give_the_same_bytes():
     runs = [failing("a"), episode("b"), episode("c", outcome="error", reason="down")]
     first, second = report(*runs), report(*reversed(runs))
-    assert render_ctrf(first) == render_ctrf(second)
-    assert render_sarif(first) == render_sarif(second)
+    assert render_ctrf(build_report_view(first)) == render_ctrf(build_report_view(second))
+    assert render_sarif(build_report_view(first)) == render_sarif(build_report_view(second))
 
 
 def test_a_commit_is_named_where_it_is_known():
@@ -188,5 +189,5 @@ def test_a_commit_is_named_where_it_is_known():
 
 def test_files_begin_as_the_folder_knows_them():
     shown = report(episode())
-    assert render_ctrf(shown).startswith(CTRF_BEGINNING)
-    assert render_sarif(shown).startswith(SARIF_BEGINNING)
+    assert render_ctrf(build_report_view(shown)).startswith(CTRF_BEGINNING)
+    assert render_sarif(build_report_view(shown)).startswith(SARIF_BEGINNING)

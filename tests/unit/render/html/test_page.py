@@ -20,6 +20,7 @@ from ci_agent_eval.render.html.beginning import PAGE_BEGINNING
 from ci_agent_eval.render.html.caps import Caps
 from ci_agent_eval.render.html.page import render_html
 from ci_agent_eval.render.links import Links
+from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.results.samples import SampleCollector
 from tests.builders import (
     baseline,
@@ -47,10 +48,9 @@ from tests.render_reports import (
 def pieces(*episodes, built=None, caps=None, links=LINKS, budgets=None, samples=()):
     ordered = sorted(episodes, key=lambda item: item.key)
     return render_html(
-        built or report(*ordered),
+        build_report_view(built or report(*ordered), links),
         [build_episode_record(item) for item in ordered],
         map(canonical_json, ordered),
-        links=links,
         budgets=budgets or SuiteBudgets(),
         samples=samples,
         caps=caps or Caps(),
@@ -420,10 +420,9 @@ def test_the_page_is_made_while_it_is_written():
         episode("a", iteration=n, trajectory={"turns": [turn("x" * 7_000)]}) for n in range(100)
     ]
     made = render_html(
-        report(*many),
+        build_report_view(report(*many), Links()),
         [build_episode_record(item) for item in many],
         lines(),
-        links=Links(),
         budgets=SuiteBudgets(),
     )
     next(made)
@@ -437,7 +436,7 @@ def test_memory_does_not_grow_with_what_is_said():
     many = 300
     built = report(episode("a"))
     page_pieces = render_html(
-        built, [facts] * many, [one] * many, links=Links(), budgets=SuiteBudgets()
+        build_report_view(built, Links()), [facts] * many, [one] * many, budgets=SuiteBudgets()
     )
     tracemalloc.start()
     size = sum(len(piece) for piece in page_pieces)

@@ -24,6 +24,7 @@ from ci_agent_eval.render.markdown.report import (
     render_step_summary,
 )
 from ci_agent_eval.render.markdown.section import NAMES
+from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import episode, failed_assertion, failing, finding, report
 from tests.render_reports import (
     HOSTILE,
@@ -71,14 +72,14 @@ def well_formed(markdown: str) -> None:
 @pytest.mark.parametrize("name", REPORTS)
 @pytest.mark.parametrize("render", [render_comment, render_step_summary, render_check_summary])
 def test_every_rendering_is_ours_alone_and_well_formed(name, render):
-    text = render(REPORTS[name](), LINKS)
+    text = render(build_report_view(REPORTS[name](), LINKS))
     well_formed(text)
     assert foreign_elements(text, LINKS.prefixes) == ()
 
 
 @given(text=TEXT, limit=st.integers(MIN_LIMIT, 20_000))
 def test_any_text_in_any_agreement_is_harmless_and_fits_any_limit(text, limit):
-    comment = render_comment(hostile_agreed(text), LINKS, limit=limit)
+    comment = render_comment(build_report_view(hostile_agreed(text), LINKS), limit=limit)
     assert len(comment.encode()) <= limit
     well_formed(comment)
     assert foreign_elements(comment, LINKS.prefixes) == ()
@@ -86,7 +87,7 @@ def test_any_text_in_any_agreement_is_harmless_and_fits_any_limit(text, limit):
 
 @given(text=TEXT, limit=st.integers(MIN_LIMIT, 20_000))
 def test_any_text_in_any_field_is_harmless_and_fits_any_limit(text, limit):
-    comment = render_comment(hostile(text), LINKS, limit=limit)
+    comment = render_comment(build_report_view(hostile(text), LINKS), limit=limit)
     assert len(comment.encode()) <= limit
     well_formed(comment)
     assert foreign_elements(comment, LINKS.prefixes) == ()
@@ -94,7 +95,7 @@ def test_any_text_in_any_field_is_harmless_and_fits_any_limit(text, limit):
 
 @given(text=TEXT)
 def test_any_text_in_a_whole_comment_stands_in_code(text):
-    comment = render_comment(hostile(text), Links())
+    comment = render_comment(build_report_view(hostile(text), Links()))
     well_formed(comment)
     assert foreign_elements(comment, ()) == ()
     rendered = MarkdownIt("commonmark").enable("table").render(comment)
@@ -104,7 +105,7 @@ def test_any_text_in_a_whole_comment_stands_in_code(text):
 
 
 def test_hostile_text_is_still_there_to_be_read():
-    comment = render_comment(hostile(), Links())
+    comment = render_comment(build_report_view(hostile(), Links()))
     shown = MarkdownIt("commonmark").enable("table").render(comment)
     assert "me@evil.example" in shown
     assert "&lt;/details&gt;&lt;/code&gt;" in shown
@@ -114,7 +115,7 @@ def test_hostile_text_is_still_there_to_be_read():
 @pytest.mark.parametrize("limit", [MIN_LIMIT, 1_500, 3_000, 8_000, 20_000, 60_000])
 @pytest.mark.parametrize("build", [oversize, hostile, everything_wrong])
 def test_comment_keeps_its_limit_in_bytes(build, limit):
-    comment = render_comment(build(), LINKS, limit=limit)
+    comment = render_comment(build_report_view(build(), LINKS), limit=limit)
     assert len(comment.encode()) <= limit
     first, _, rest = comment.split("\n", 2)
     assert first == marker(build().summary.suite)
@@ -124,7 +125,7 @@ def test_comment_keeps_its_limit_in_bytes(build, limit):
 
 @pytest.mark.parametrize("links", [LINKS, Links()])
 def test_what_was_left_out_is_counted_and_found_elsewhere(links):
-    comment = render_comment(oversize(), links, limit=6_000)
+    comment = render_comment(build_report_view(oversize(), links), limit=6_000)
     (note,) = re.findall(r"^Left out to fit 6,000 bytes: (.*)$", comment, re.MULTILINE)
     assert "4,800 of 4,800 failing assertions" in note
     assert "1 of 1 result file" in note
@@ -133,14 +134,16 @@ def test_what_was_left_out_is_counted_and_found_elsewhere(links):
 
 
 def test_long_list_is_cut_and_counted_even_where_there_is_room():
-    comment = render_comment(report(*(failing(f"s{n:03}") for n in range(120))), LINKS, limit=10**6)
+    comment = render_comment(
+        build_report_view(report(*(failing(f"s{n:03}") for n in range(120))), LINKS), limit=10**6
+    )
     assert "\n\nand 70 more; the whole is in [the report](" in comment
     assert comment.count("\n| `s") == 50
     assert "Left out" not in comment
 
 
 def test_everything_fits_where_the_limit_allows_it():
-    text = render_step_summary(oversize(), LINKS, limit=10**7)
+    text = render_step_summary(build_report_view(oversize(), LINKS), limit=10**7)
     assert text.count("| `scenario_") == 120
     assert "Left out" not in text
 
@@ -151,12 +154,12 @@ def test_every_section_is_dropped_by_some_step():
 
 def test_limit_too_small_for_a_verdict_is_refused():
     with pytest.raises(ValueError, match="1000 or more"):
-        render_comment(report(episode()), LINKS, limit=MIN_LIMIT - 1)
+        render_comment(build_report_view(report(episode()), LINKS), limit=MIN_LIMIT - 1)
 
 
 def test_links_longer_than_the_limit_are_dropped_before_the_evidence():
     long = Links("https://github.com", "o/r", "a" * 40, run_url="https://github.com/" + "x" * 2_000)
-    comment = render_comment(report(episode()), long, limit=MIN_LIMIT)
+    comment = render_comment(build_report_view(report(episode()), long), limit=MIN_LIMIT)
     assert len(comment.encode()) <= MIN_LIMIT
     assert "1 episode ran: 1 judged" in comment
     assert "xxx" not in comment
@@ -165,14 +168,14 @@ def test_links_longer_than_the_limit_are_dropped_before_the_evidence():
 def test_verdict_is_kept_where_even_the_evidence_does_not_fit():
     wrong = everything_wrong()
     named = replace(wrong, summary=replace(wrong.summary, suite="\u202e" * 100))
-    comment = render_comment(named, LINKS, limit=MIN_LIMIT)
+    comment = render_comment(build_report_view(named, LINKS), limit=MIN_LIMIT)
     assert len(comment.encode()) <= MIN_LIMIT
     assert headline(wrong) in comment
     assert "All else was left out to fit 1,000 bytes; the whole is in `verdict.json`" in comment
 
 
 def test_passing_comment_is_verdict_and_evidence_with_one_fold_between():
-    comment = render_comment(REPORTS["passing"](), LINKS)
+    comment = render_comment(build_report_view(REPORTS["passing"](), LINKS))
     outside = re.sub(r"<details>.*</details>\n\n", "", comment, flags=re.DOTALL)
     first, _state, verdict, blank, evidence, end = outside.split("\n")
     assert (first, blank, end) == (marker("default"), "", "")
@@ -182,11 +185,13 @@ def test_passing_comment_is_verdict_and_evidence_with_one_fold_between():
 
 
 def test_rows_link_to_the_line_at_the_head_commit():
-    comment = render_comment(report(failing("a")), LINKS)
+    comment = render_comment(build_report_view(report(failing("a")), LINKS))
     line = f"https://github.com/acme/support-agent/blob/{LINKS.sha}/tests/test_refunds.py#L48"
     assert f"| [`test_refunds.py:48`]({line}) |" in comment
-    assert "](http" not in render_comment(report(failing("a")), Links())
-    assert "| `tests/test_refunds.py:48` |" in render_comment(report(failing("a")), Links())
+    assert "](http" not in render_comment(build_report_view(report(failing("a")), Links()))
+    assert "| `tests/test_refunds.py:48` |" in render_comment(
+        build_report_view(report(failing("a")), Links())
+    )
 
 
 def test_same_results_in_any_order_give_the_same_bytes():
@@ -199,7 +204,9 @@ def test_same_results_in_any_order_give_the_same_bytes():
     for seed in range(8):
         random.Random(seed).shuffle(episodes)
         random.Random(seed).shuffle(findings)
-        texts.add(render_comment(report(*episodes, findings=tuple(findings)), LINKS))
+        texts.add(
+            render_comment(build_report_view(report(*episodes, findings=tuple(findings)), LINKS))
+        )
     assert len(texts) == 1
 
 
@@ -207,7 +214,9 @@ def test_error_beside_a_failed_assertion_is_not_told_as_the_agents_fault():
     both = report(
         failing("a", iteration=1), episode("a", iteration=2, outcome="error", reason="429")
     )
-    failing_part, errors = render_comment(both, LINKS).split("**Ended in an error, not judged**")
+    failing_part, errors = render_comment(build_report_view(both, LINKS)).split(
+        "**Ended in an error, not judged**"
+    )
     assert "429" not in failing_part
     assert errors.count("429") == 1
     assert "| `a` | 1 / 2 | `429` |" in errors
@@ -234,21 +243,23 @@ def test_marker_is_one_comment_that_no_suite_name_ends():
 
 def test_check_summary_counts_what_could_not_be_annotated():
     assert "for want of a file: 2 problems" in render_check_summary(
-        report(
-            failing(file=None),
-            failing(
-                "b",
-                file=None,
-                assertions=[failed_assertion(file="../x"), failed_assertion("n", file=None)],
+        build_report_view(
+            report(
+                failing(file=None),
+                failing(
+                    "b",
+                    file=None,
+                    assertions=[failed_assertion(file="../x"), failed_assertion("n", file=None)],
+                ),
             ),
+            LINKS,
         ),
-        LINKS,
     )
-    assert "want of a file" not in render_check_summary(report(failing()), LINKS)
+    assert "want of a file" not in render_check_summary(build_report_view(report(failing()), LINKS))
 
 
 def test_headline_comment_is_found_again_and_says_what_is_missing():
-    text = render_headline_comment(hostile(), LINKS)
+    text = render_headline_comment(build_report_view(hostile(), LINKS))
     first, verdict = text.split("\n")[:2]
     assert first == marker(HOSTILE)
     assert verdict.startswith("### ❌ Agent evals failed: ")

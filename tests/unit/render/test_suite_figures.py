@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.render.views import evidence, figures
+from ci_agent_eval.render.suite_figures import evidence, figures
 from tests.builders import episode, evaluated, report, turn
 
 JUDGE = {"calls": 3, "tokens": {"input": 900, "output": 100}, "cost_usd": 0.25}

@@ -1,0 +1,286 @@
+"""The view model of the report: everything that the formats show, selected, named and written out.
+
+It is built once from the gate's report, and every format renders it: text in it is not yet
+escaped, and every place has its address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ci_agent_eval.analysis.comparison.model import NoBaseline
+from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests
+from ci_agent_eval.analysis.summary import Totals
+from ci_agent_eval.contract.findings import SourceFile
+from ci_agent_eval.gate import Conclusion, Reason, ReasonKind
+from ci_agent_eval.gate.report import Report
+from ci_agent_eval.render.baseline_findings import BaselineFinding, build_baseline_findings
+from ci_agent_eval.render.comparison import (
+    ComparisonView,
+    FigureRow,
+    base_line,
+    build_comparison,
+    figure_rows,
+)
+from ci_agent_eval.render.findings import FindingRows, build_finding_rows
+from ci_agent_eval.render.headline import headline
+from ci_agent_eval.render.known import KnownRow, build_known_rows, known_advice
+from ci_agent_eval.render.links import NO_PLACE, Links, Place
+from ci_agent_eval.render.numbers import count, counted
+from ci_agent_eval.render.overruns import Overrun, build_overrun
+from ci_agent_eval.render.scenario_name import ScenarioName
+from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow, build_scenario_rows
+from ci_agent_eval.render.sentences import reason_sentence
+from ci_agent_eval.render.suite_figures import Figure, evaluations_title, evidence, figures
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonRow:
+    """A reason or a warning of the verdict with its sentence, which may hold foreign text."""
+
+    kind: ReasonKind
+    name: ScenarioName | None
+    """None: it is about no scenario."""
+    sentence: str
+
+    @property
+    def line(self) -> str:
+        """The scenario and the sentence on one line."""
+        if self.name is None:
+            return self.sentence
+        agent = f" ({self.name.agent})" if self.name.agent else ""
+        return f"{self.name.scenario_id}{agent}: {self.sentence}"
+
+
+@dataclass(frozen=True, slots=True)
+class FailingTest:
+    """A failing JUnit case that is no episode; all of it is foreign text."""
+
+    case: JUnitCase
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class FlakyRow:
+    """A scenario or test that passed only on a retry; the title is foreign text."""
+
+    title: str
+    scenario: ScenarioRow | None
+    """None: it is a test that is no episode."""
+
+    @property
+    def iterations(self) -> int:
+        """Of the scenario; 0: it is a test."""
+        return self.scenario.scenario.flaky if self.scenario else 0
+
+    @property
+    def place(self) -> Place:
+        """The scenario's test."""
+        return self.scenario.place if self.scenario else NO_PLACE
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineRow:
+    """A scenario in quarantine, or whose quarantine expired."""
+
+    row: ScenarioRow
+    until: str
+    """The last day, and whether it is over."""
+    owner: str
+    """Foreign text, as is the reason."""
+    reason: str
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the scenario does not gate."""
+        return self.row.scenario.in_quarantine
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """The report, ready to be rendered."""
+
+    suite: str
+    """Foreign text, as are titles, names, reasons and files everywhere in the view."""
+    conclusion: Conclusion
+    headline: str
+    links: Links
+    commit: str | None
+    figures: Sequence[Figure]
+    compared_figures: Sequence[FigureRow]
+    """Beside those of the baseline."""
+    totals: Totals
+    evidence: Sequence[str]
+    base: tuple[str, str] | None
+    """Our words about the baseline, then its label or why there is none."""
+    no_baseline: str | None
+    """Why nothing was compared; None: there is a baseline, or none was asked for."""
+    comparison: ComparisonView | None
+    baseline_findings: Sequence[BaselineFinding]
+    scenarios: Sequence[ScenarioRow]
+    """By scenario id and agent."""
+    overruns: Sequence[tuple[ScenarioRow | None, Overrun]]
+    """The gating ones first, the suite's (None) before the scenarios'."""
+    tests: PlainTests
+    failing_tests: Sequence[FailingTest]
+    flaky: Sequence[FlakyRow]
+    quarantined: Sequence[QuarantineRow]
+    quarantine_title: str
+    acknowledged: Sequence[ReasonRow]
+    """What is accepted, then the entries that accept nothing."""
+    acknowledged_title: str
+    known: Sequence[KnownRow]
+    known_advice: str
+    """How the manifest is updated; empty: there is none."""
+    evaluations_title: str
+    misses_thresholds: bool
+    """Whether the evaluations together miss a threshold of the suite."""
+    findings: FindingRows
+    sources: Sequence[SourceFile]
+    reasons: Sequence[ReasonRow]
+    warnings: Sequence[ReasonRow]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gate passed."""
+        return self.conclusion == "success"
+
+    @property
+    def failing(self) -> Sequence[ScenarioRow]:
+        """Required scenarios below their pass rate."""
+        return [row for row in self.scenarios if row.is_required and row.status == "failing"]
+
+    @property
+    def failing_advisory(self) -> Sequence[ScenarioRow]:
+        """Advisory scenarios below their pass rate."""
+        return [row for row in self.scenarios if row.is_advisory and row.status == "failing"]
+
+    @property
+    def errored(self) -> Sequence[ScenarioRow]:
+        """Scenarios with iterations that ended in an infrastructure error."""
+        return [row for row in self.scenarios if row.scenario.tally.error]
+
+    @property
+    def skipped(self) -> Sequence[ScenarioRow]:
+        """Scenarios with iterations that were skipped or never ran, and none that failed."""
+        return [row for row in self.scenarios if row.status in {"skipped", "incomplete"}]
+
+    @property
+    def repeated(self) -> Sequence[ScenarioRow]:
+        """Scenarios that ran more than once and were judged."""
+        tallies = ((row, row.scenario.tally) for row in self.scenarios)
+        return [row for row, tally in tallies if tally.ran > 1 and tally.judged]
+
+    @property
+    def evaluations(self) -> Sequence[ScenarioRow]:
+        """Scenarios that are evaluations, whether they gate or not."""
+        return [row for row in self.scenarios if row.is_evaluation]
+
+    @property
+    def failures(self) -> Iterator[tuple[ScenarioRow, Cause]]:
+        """Each cause of the scenarios with failed iterations."""
+        for row in self.scenarios:
+            if row.scenario.tally.failed:
+                yield from ((row, cause) for cause in row.causes)
+
+
+def build_report_view(report: Report, links: Links | None = None) -> ReportView:
+    """Build the view of a report; without `links` no place has an address."""
+    links = links or Links()
+    summary, verdict = report.summary, report.verdict
+    comparison = build_comparison(report)
+    compared = () if comparison is None else comparison.scenarios
+    findings = build_baseline_findings(report, compared, links)
+    scenarios = build_scenario_rows(report, links, compared, findings)
+    reasons, warnings = (
+        tuple(map(_build_reason, found)) for found in (verdict.reasons, verdict.warnings)
+    )
+    quarantined = tuple(_list_quarantined(scenarios))
+    # An entry that accepts nothing names no scenario.
+    acknowledged = sorted(
+        (row for row in warnings if row.kind == "acknowledged"), key=lambda row: row.name is None
+    )
+    return ReportView(
+        suite=summary.suite,
+        conclusion=verdict.conclusion,
+        headline=headline(report),
+        links=links,
+        commit=report.commit,
+        figures=tuple(figures(report)),
+        compared_figures=figure_rows(report),
+        totals=summary.totals,
+        evidence=evidence(report),
+        base=base_line(report),
+        no_baseline=report.comparison.reason if isinstance(report.comparison, NoBaseline) else None,
+        comparison=comparison,
+        baseline_findings=findings,
+        scenarios=scenarios,
+        overruns=_list_overruns(report, scenarios),
+        tests=summary.tests,
+        failing_tests=tuple(
+            FailingTest(case, links.place(case.file, case.line)) for case in summary.tests.failing
+        ),
+        flaky=(
+            *(FlakyRow(row.name.title, row) for row in scenarios if row.scenario.flaky),
+            *(FlakyRow(title, None) for title in summary.tests.flaky),
+        ),
+        quarantined=quarantined,
+        quarantine_title=_title_quarantine(quarantined),
+        acknowledged=acknowledged,
+        acknowledged_title=_title_acknowledged(acknowledged),
+        known=build_known_rows(report, links),
+        known_advice=known_advice(report),
+        evaluations_title=evaluations_title(report),
+        misses_thresholds=report.misses_thresholds,
+        findings=build_finding_rows(report),
+        sources=summary.sources,
+        reasons=reasons,
+        warnings=warnings,
+    )
+
+
+def _build_reason(reason: Reason) -> ReasonRow:
+    about = reason.scenario_id
+    name = None if about is None else ScenarioName(about, reason.agent)
+    return ReasonRow(reason.kind, name, reason_sentence(reason))
+
+
+def _list_overruns(
+    report: Report, scenarios: Sequence[ScenarioRow]
+) -> Sequence[tuple[ScenarioRow | None, Overrun]]:
+    suite = (build_overrun(v, is_required=True) for v in report.summary.suite_violations)
+    found: list[tuple[ScenarioRow | None, Overrun]] = [(None, overrun) for overrun in suite]
+    found += [(row, overrun) for row in scenarios for overrun in row.overruns]
+    return tuple(sorted(found, key=lambda pair: not pair[1].gates))
+
+
+def _list_quarantined(scenarios: Sequence[ScenarioRow]) -> Iterator[QuarantineRow]:
+    for row in scenarios:
+        if (entry := row.scenario.quarantine) is not None:
+            until = f"{entry.until}, over: it gates again" if entry.expired else str(entry.until)
+            yield QuarantineRow(row, until, entry.owner or "", entry.reason)
+
+
+def _title_quarantine(found: Sequence[QuarantineRow]) -> str:
+    """Count the scenarios in quarantine, those of them that fail, and those whose day is over."""
+    active, parts = [item for item in found if item.is_active], []
+    if active:
+        failing = sum(1 for item in active if not item.row.is_passing)
+        note = f" ({count(failing)} not passing)" if failing else ""
+        parts.append(f"In quarantine, not gating: {counted(len(active), 'scenario')}{note}")
+    if over := len(found) - len(active):
+        title = "quarantine" if active else "Quarantine"
+        parts.append(f"{title} over, gating again: {count(over)}")
+    return "; ".join(parts)
+
+
+def _title_acknowledged(found: Sequence[ReasonRow]) -> str:
+    """Count the accepted regressions, and the entries that accept nothing."""
+    held = sum(1 for reason in found if reason.name is not None)
+    needless = len(found) - held
+    accepts = "accepts" if needless == 1 else "accept"
+    entries = counted(needless, "entry", "entries")
+    parts = [f"Acknowledged, not gating: {count(held)}"] if held else []
+    parts += [f"{entries} of the acknowledged {accepts} nothing"] if needless else []
+    return "; ".join(parts)
