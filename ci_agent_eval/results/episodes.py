@@ -1,8 +1,8 @@
-"""Episode files of every layout, read as a stream of episodes and of what is wrong with them.
+"""Read episode files of every layout as a stream of episodes and problems.
 
-`results.json` in its own layout (one episode a line) and `.jsonl` files are read line by
-line; any other JSON (pretty-printed results, a list, a single episode, or what another tool
-wrote) as a whole.
+`results.json` in its canonical layout (one episode a line) and `.jsonl` files are read line by
+line; any other JSON (pretty-printed results, a list, a single episode, or another tool's file)
+as a whole.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ci_agent_eval.results.importers.protocol import Importer
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""Bytes of the longest line, and of the largest file that is read as a whole."""
+"""Maximum bytes of a line, and of a file that is read as a whole."""
 
 LIST_END = b"]}"
 """The last line of `results.json`."""
@@ -39,7 +39,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class LineFile(Protocol):
-    """The two methods of a binary file that are needed here."""
+    """A binary file that can be read by lines."""
 
     def read(self, size: int, /) -> bytes:
         """Return up to `size` bytes."""
@@ -51,22 +51,22 @@ class LineFile(Protocol):
 
 
 class ParsedEpisode(NamedTuple):
-    """One episode as it was read."""
+    """An episode with its position in the file."""
 
     episode: Episode
     line: int = 0
-    """1-based line; 0 where the file was read as a whole."""
+    """1-based line; 0 if the file was read as a whole."""
     event: Literal["started", "ended"] = "ended"
     is_unnumbered: bool = False
-    """It says neither its node id nor its iteration, so its place in the file is its iteration."""
+    """Whether it has neither node id nor iteration, so that its position is its iteration."""
     started_key: tuple[str, str, int, int] | None = None
-    """Key of the line that started it, where it ended under another scenario."""
+    """Key of the line that started it, if it ended under another scenario."""
     suite: str | None = None
-    """The suite that its file is of, where it says one."""
+    """The suite in its file, if there is one."""
 
 
 class EpisodeIdentity(NamedTuple):
-    """What tells an episode that was read from others."""
+    """The data that identify an episode."""
 
     key: tuple[str, str, int, int]
     """`Episode.key`."""
@@ -76,17 +76,17 @@ class EpisodeIdentity(NamedTuple):
 
 
 def identify_episode(parsed: ParsedEpisode) -> EpisodeIdentity:
-    """Return what a record is told from others by."""
+    """Return the identity of an episode."""
     return EpisodeIdentity(parsed.episode.key, parsed.event, parsed.started_key, parsed.suite)
 
 
 class FileProblem(NamedTuple):
-    """Something that is wrong in the file; reading goes on after it where it can."""
+    """A problem of a file; reading continues after it if possible."""
 
     message: str
     line: int = 0
     cut: bool = False
-    """It is the file's last line, cut in the middle: its writer was killed."""
+    """Whether it is an incomplete last line: its writer was killed."""
     kind: FindingKind = "unreadable_file"
 
 
@@ -97,7 +97,7 @@ _TOO_LONG = FileProblem("its episode is longer than 64 MiB")
 
 
 class MalformedError(ValueError):
-    """A piece of text that is no episode; says why, and on which of its lines (0: none)."""
+    """A text that is not an episode, with the reason and its line (0: unknown)."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
         super().__init__(reason)
@@ -105,21 +105,21 @@ class MalformedError(ValueError):
 
 
 class LineBlock(NamedTuple, Generic[_Item]):
-    """Lines in the middle of a file that were read in another way."""
+    """Lines in the middle of a file, read in parallel."""
 
     found: Sequence[_Item | FileProblem]
     lines: int
 
 
-def _read_no_block(suite: str | None, *, is_list: bool) -> LineBlock[Any]:  # noqa: ARG001 - a stand-in
+def _read_no_block(suite: str | None, *, is_list: bool) -> LineBlock[Any]:  # noqa: ARG001 - the default
     return LineBlock((), 0)
 
 
 class BlockReader(Protocol[_Item]):
-    """Reads what it can of a file's whole lines, one episode each, from where the file stands."""
+    """Reads complete lines, one episode each, from the file's position."""
 
     def __call__(self, suite: str | None, *, is_list: bool) -> LineBlock[_Item]:
-        """Return it and move the file behind it; the lines after it are still to be read.
+        """Return a block of lines and move the file's position to its end.
 
         With `is_list` lines may end with a comma.
         """
@@ -129,7 +129,7 @@ class BlockReader(Protocol[_Item]):
 def read_episodes(
     file: LineFile, name: str, ahead: BlockReader[_Item] = _read_no_block
 ) -> Iterator[ParsedEpisode | FileProblem | _Item]:
-    """Read every episode of a file; the layout is told by its first line and its name."""
+    """Read every episode of a file; its first line and its name determine the layout."""
     first = file.readline(MAX_LINE_BYTES).removeprefix(_BOM)
     if not first.strip():
         rest = file.read(1)
@@ -162,7 +162,7 @@ def _read_canonical(
         if line is not None and line.strip() == LIST_END:
             closed = True
             break
-        if line is None or line.endswith(b"\n"):  # else it is cut off in the middle: said below
+        if line is None or line.endswith(b"\n"):  # else it is cut off, which is reported below
             yield parse_list_line(line, number, results.suite)
     if not closed:
         yield FileProblem("it is cut off before its list of episodes ends", number)
@@ -173,7 +173,7 @@ def _read_canonical(
 def parse_list_line(
     line: bytes | None, number: int, suite: str | None
 ) -> ParsedEpisode | FileProblem:
-    """Read an entry of a list, which a comma may follow; None is a line that was too long."""
+    """Parse an entry of a list, optionally with a comma; None is a line that was too long."""
     if line is None:
         return _TOO_LONG._replace(line=number)
     return _parse_line_text(line.strip().removesuffix(b","), number, suite)
@@ -190,7 +190,7 @@ def _read_lines(
 
 
 def parse_line(line: bytes | None, number: int) -> Iterator[ParsedEpisode | FileProblem]:
-    """Read a line that is an episode for itself, or blank; None is one that was too long."""
+    """Parse a line that is an episode or blank; None is a line that was too long."""
     if line is None:
         yield _TOO_LONG._replace(line=number)
         return
@@ -203,7 +203,7 @@ def parse_line(line: bytes | None, number: int) -> Iterator[ParsedEpisode | File
 
 
 def iterate_lines(file: LineFile, start: int) -> Iterator[tuple[int, bytes | None]]:
-    """Yield lines with their numbers; None for one over the limit, which is not kept."""
+    """Yield numbered lines; None for a line over the limit, which is dropped."""
     number = start
     while line := file.readline(MAX_LINE_BYTES):
         if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
@@ -256,20 +256,20 @@ def import_episodes(
     for number, item in enumerate(importer.episodes(document)):
         found = True
         if isinstance(item, ImportProblem):
-            told = f"it is a file of {importer.tool} and {item.message}"
-            yield FileProblem(_limit_length(told), kind=item.kind)
+            message = f"it is a file of {importer.tool} and {item.message}"
+            yield FileProblem(_limit_length(message), kind=item.kind)
             continue
         try:
             yield ParsedEpisode(_validate_model(Episode, item))
         except MalformedError as error:
             yield FileProblem(f"it is a file of {importer.tool}; result {number}: {error}")
     if not found:
-        told = f"it is a file of {importer.tool} and holds no results; run the tool again"
-        yield FileProblem(told, kind="no_results")
+        message = f"it is a file of {importer.tool} and holds no results; run the tool again"
+        yield FileProblem(message, kind="no_results")
 
 
 def _find_items(value: Any) -> list[tuple[str, Any]]:
-    """Find the episodes in a document, each with the place that a problem in it is named by."""
+    """Find the episodes in a document, each with its path for error messages."""
     if isinstance(value, dict) and "episodes" in value:
         _validate_model(Results, {**value, "episodes": ()})
         value, prefix = value["episodes"], "episodes"

@@ -1,4 +1,4 @@
-"""Which files to read: patterns and folders to a sorted list, the same on any file system."""
+"""Find result files by patterns and folders, sorted independently of the file system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ci_agent_eval.contract.results import (
 from ci_agent_eval.errors import InputError
 
 MAX_FILE_BYTES = 2 * 1024**3
-"""Bytes above which a file is a finding, not an input."""
+"""Maximum file size; a larger file is a finding."""
 
 _VERDICT_NAME = "verdict.json"
 _MAX_DEPTH = 20
@@ -32,12 +32,12 @@ class ResultFile:
 
     path: Path
     where: str
-    """How reports name it: posix, relative to the root where it lies inside."""
+    """Name in reports: posix, relative to the root if it is inside."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """The files that one run of our plugin left in a folder."""
+    """The files of one run of our plugin in a folder."""
 
     folder: str
     session: ResultFile | None = None
@@ -45,20 +45,20 @@ class RunFolder:
     journal: tuple[ResultFile, ...] = ()
     junit: ResultFile | None = None
     junit_path: Path | None = None
-    """Where its JUnit file is, if there is one: the only one whose cases are surely its own."""
+    """Path of its JUnit file, which may not exist; only cases in it certainly belong to the run."""
     lacks_junit: bool = False
-    """It was asked to write a JUnit file, and there is none."""
+    """Whether it was asked to write a JUnit file and there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
-    """Everything to read, in the order in which to read it."""
+    """All files to read, in reading order."""
 
     runs: tuple[RunFolder, ...] = ()
     episodes: tuple[ResultFile, ...] = ()
-    """Episode files that belong to no run of ours."""
+    """Episode files that belong to no run of our plugin."""
     junit: tuple[ResultFile, ...] = ()
-    """JUnit files, those of the runs included."""
+    """JUnit files, including those in run folders."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -67,9 +67,8 @@ def find_result_files(
 ) -> FoundFiles:
     """Expand patterns, folders and file names, relative to `root`.
 
-    Each of `runs` is the folder of one run that was to write its JUnit file, too; what
-    lies in folders below is of others. Raises InputError for a pattern that cannot mean
-    anything.
+    Each of `runs` is the folder of one run that should have written its JUnit file, too;
+    folders below it belong to other runs. Raises InputError for an invalid pattern.
     """
     search = _FileSearch(_normalize_path(root))
     try:
@@ -89,23 +88,23 @@ def find_result_files(
 
 @dataclass(slots=True)
 class _FileSearch:
-    """What was found so far; each file once, however many patterns match it."""
+    """Collects the files found so far, each once, even if several patterns match it."""
 
     root: Path
     run_folders: set[Path] = field(default_factory=set)
     junit_wanted: set[Path] = field(default_factory=set)
-    """Run folders that were named as folders, so that their JUnit file belongs."""
+    """Run folders that were named as folders, which includes their JUnit file."""
     junit_required: set[Path] = field(default_factory=set)
     episode_files: set[Path] = field(default_factory=set)
     junit_files: set[Path] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
     linked: list[Path] = field(default_factory=list)
-    """Linked folders that were not searched and do not look like results."""
+    """Linked folders that were not searched and do not look like run folders."""
     bases: list[str] = field(default_factory=list)
-    """Real folders that files may lie in: the root, and those outside it that were named."""
+    """Real folders that may contain files, besides the root: the named ones."""
 
     def add_run(self, folder: Path) -> None:
-        """Take the folder itself and nothing below it."""
+        """Add the folder itself and nothing below it."""
         path = _normalize_path(self.root / folder)
         self.bases.append(os.path.realpath(path))
         if not _is_run_folder(path):
@@ -132,7 +131,7 @@ class _FileSearch:
             self.junit_files.update(inside)
 
     def found(self) -> FoundFiles:
-        """Sort, check and bundle what was found."""
+        """Return the found files, checked and sorted."""
         runs = tuple(
             run
             for folder in sorted(self.run_folders, key=_path_sort_key)
@@ -148,11 +147,11 @@ class _FileSearch:
             findings=tuple(sorted(set(self.findings))),
         )
 
-    def _expand(self, pattern: str, what: str) -> list[Path]:
-        """Return what matches; nothing is a finding that names the pattern."""
+    def _expand(self, pattern: str, kind: str) -> list[Path]:
+        """Return the matching paths; no match is a finding."""
         if not pattern.strip() or "\0" in pattern:
             raise InputError(
-                f"{pattern!r} names no {what}; give a file, a folder, or a pattern such as "
+                f"{pattern!r} names no {kind}; give a file, a folder, or a pattern such as "
                 "'reports/**/*.xml'"
             )
         self.bases.append(_find_base_folder(pattern, self.root))
@@ -161,7 +160,7 @@ class _FileSearch:
         # Path.glob neither takes absolute patterns nor leaves out hidden files.
         matches = glob.glob(pattern, root_dir=self.root, recursive=True)  # noqa: PTH207 - as said
         if not matches:
-            self._find_nothing(pattern, f"no {what} match {pattern!r}")
+            self._find_nothing(pattern, f"no {kind} match {pattern!r}")
         return [_normalize_path(self.root / match) for match in matches]
 
     def _find_nothing(self, pattern: str, sentence: str) -> None:
@@ -180,9 +179,9 @@ class _FileSearch:
         self.junit_wanted.update(runs)
 
     def _add_result_file(self, path: Path) -> None:
-        """Sort a named file to its run, to the JUnit files or to the other episode files."""
+        """Add a named file to its run, to the JUnit files or to the other episode files."""
         if path.name in (_VERDICT_NAME, EVAL_RESULTS_NAME):
-            return  # our own output beside the results; it holds no results
+            return  # our own output, which contains no results
         if path.name in (SESSION_NAME, RESULTS_NAME):
             self.run_folders.add(path.parent)
         elif path.parent.name == JOURNAL_DIR and (path.parent.parent / SESSION_NAME).exists():
@@ -212,7 +211,7 @@ class _FileSearch:
         return next(iter(self._keep_readable([path])), None)
 
     def _keep_readable(self, paths: Iterable[Path]) -> tuple[ResultFile, ...]:
-        """Keep the files that may be read; the others are findings."""
+        """Return the readable files; the others become findings."""
         inputs = []
         for path in paths:
             problem = self._find_problem(path)
@@ -241,7 +240,7 @@ class _FileSearch:
         return _make_printable((path.relative_to(self.root) if inside else path).as_posix())
 
     def _iterate_folders(self, folder: Path, depth: int = 0) -> Iterator[Path]:
-        """Yield the folder and those below it, without hidden and journal folders."""
+        """Yield the folder and all folders below it, except hidden and journal folders."""
         yield folder
         for entry in os.scandir(folder):
             if entry.name.startswith(".") or entry.name == JOURNAL_DIR or not entry.is_dir():
@@ -256,7 +255,7 @@ class _FileSearch:
                 yield from self._iterate_folders(path, depth + 1)
 
     def _report_linked(self) -> None:
-        """Say in one line which folders were left out: a tree of packages may link hundreds."""
+        """Add one finding for all linked folders: a package tree may contain hundreds."""
         linked = sorted(set(self.linked), key=_path_sort_key)
         if not linked:
             return
@@ -272,7 +271,7 @@ class _FileSearch:
 
 
 def _looks_like_run_folder(folder: Path) -> bool:
-    """Say whether a folder's name, or what lies in it, is what a run of ours leaves."""
+    """Return whether a folder's name or content looks like a run of our plugin."""
     name = folder.name.lower().replace("_", "-")
     return "agent-eval" in name or "episode" in name or _is_run_folder(folder)
 
@@ -285,12 +284,12 @@ def _is_run_folder(folder: Path) -> bool:
 
 
 def _normalize_path(path: Path) -> Path:
-    """Make a path absolute and free of dots; symbolic links stay what they are."""
+    """Make a path absolute and remove dots, without following symbolic links."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
 
 def _find_base_folder(pattern: str, root: Path) -> str:
-    """Return the real folder that a pattern names before its first wildcard."""
+    """Return the real folder before a pattern's first wildcard."""
     plain = Path(root)
     for part in Path(pattern).parts:
         if glob.has_magic(part):
@@ -298,7 +297,7 @@ def _find_base_folder(pattern: str, root: Path) -> str:
         plain /= part
     if plain.is_dir():
         return os.path.realpath(plain)
-    # The folder is what was named; a link in it may not lead elsewhere.
+    # The folder was named, so a link in it must not lead outside of it.
     return os.path.realpath(plain.parent)
 
 

@@ -1,4 +1,4 @@
-"""Taking secrets out of what was loaded, before anything is made of it."""
+"""Redact secrets in loaded results, before anything else uses them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _CACHE_SIZE = 4096
 
 @dataclass(frozen=True, slots=True)
 class RedactedNames:
-    """What scenarios and tests are called without secrets; no two are called the same."""
+    """Redacted names of scenarios and tests; they stay distinct."""
 
     scenarios: Mapping[str, str]
     nodeids: Mapping[str, str]
 
     @classmethod
     def of(cls, keys: Iterable[EpisodeKey], redact: Redact) -> RedactedNames:
-        """Name the scenarios and tests of these episodes."""
+        """Redact the names in the keys of episodes."""
         keys = list(keys)
         return cls(
             make_distinct_names((key[0] for key in keys), redact),
@@ -44,14 +44,14 @@ class RedactedNames:
         )
 
     def rename_key(self, key: EpisodeKey) -> EpisodeKey:
-        """Return the key as it is written."""
+        """Return the key with redacted names."""
         return self.scenarios[key[0]], self.nodeids[key[1]], key[2], key[3]
 
 
 def redact_results(loaded: LoadedResults, redact: Redact) -> LoadedResults:
-    """Return the same without secrets; producers other than ours may have written some.
+    """Redact secrets in loaded results, which other producers may have written.
 
-    Episodes that differ in a secret alone are told apart by numbers.
+    Episodes that differ only in a secret are numbered.
     """
     names = RedactedNames.of(map(_episode_key, loaded.episodes), redact)
     # Files, agents and models are the same in thousands of episodes.
@@ -84,7 +84,7 @@ def _redact_secret_pairs(redact: Redact) -> Redact:
 
 
 def redact_json(value: Any, redact: Redact) -> Any:
-    """Return a JSON value without secrets in its texts; keys of objects are texts too."""
+    """Redact secrets in the strings and object keys of a JSON value."""
     if isinstance(value, str):
         return remove_secret_pairs(redact(value))
     if isinstance(value, list):
@@ -128,7 +128,7 @@ def _redact_conditions(conditions: Conditions, redact: Redact) -> Conditions:
         "prices": _redact_text(conditions.prices, redact),
         "judge": _redact_text(conditions.judge, redact),
     }
-    # Copies of thousands that are the same take longer than looking.
+    # Checking is faster than copying thousands of unchanged conditions.
     is_clean = all(getattr(conditions, name) == value for name, value in update.items())
     return conditions if is_clean else conditions.model_copy(update=update)
 

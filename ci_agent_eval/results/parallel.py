@@ -1,4 +1,4 @@
-"""Doing the same to many things on all processors, where this system can fork without risk."""
+"""Process items on all processors, if the system can fork safely."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    # Most files are small and read by one process, which is not to import this.
+    # Most files are small and read by one process, which should not import this.
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
@@ -18,14 +18,14 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 MIN_ITEMS = 3
-"""Things for which a process of its own is worth its start."""
+"""Minimum number of items for which starting processes is worthwhile."""
 
 
 def count_processors() -> int:
-    """Return how many processes may work at once; 1 where forking is a risk.
+    """Return how many processes may work in parallel; 1 if forking is unsafe.
 
-    A fork takes no other thread along, and the locks that one holds stay locked. Nor does one
-    of these processes start more of them.
+    Forking is unsafe with other threads: the fork does not copy them, but the locks that they hold
+    stay locked. Worker processes do not fork again, either.
     """
     if sys.platform != "linux" or threading.active_count() > 1 or _is_worker_process():
         return 1
@@ -33,7 +33,7 @@ def count_processors() -> int:
 
 
 def _is_worker_process() -> bool:
-    from multiprocessing import current_process  # noqa: PLC0415 - as said above
+    from multiprocessing import current_process  # noqa: PLC0415 - see above
 
     return current_process().daemon
 
@@ -41,9 +41,9 @@ def _is_worker_process() -> bool:
 def map_parallel(
     work: Callable[[_Item], _Result], items: Sequence[_Item], *, processes: int
 ) -> list[_Result]:
-    """Return what `work` makes of each item, in order; it must be fit to be sent between processes.
+    """Return the result of `work` for each item, in order; results must be picklable.
 
-    What a process of ours does not bring back, because it failed or was killed, is done here.
+    If a worker process fails or is killed, its items are processed in this process.
     """
     shares = min(processes, len(items)) if len(items) >= MIN_ITEMS else 1
     started = [_start_process(work, items[share::shares]) for share in range(1, shares)]
@@ -75,10 +75,10 @@ def _run_worker(
     work: Callable[[_Item], _Result], items: Sequence[_Item], sender: Connection
 ) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)  # what the parent does at them is not ours to do
+        signal.signal(number, signal.SIG_DFL)  # the parent's handlers must not run here
     try:
         found = list(map(work, items))
-    except Exception:  # noqa: BLE001 - the parent does it again, and meets it there
+    except Exception:  # noqa: BLE001 - the parent repeats the work and raises it
         return
     sender.send(found)
 

@@ -1,7 +1,7 @@
-"""Long files of one episode a line, read on all processors: no line depends on another.
+"""Read long files with one episode a line on all processors: lines are independent.
 
-Only whole lines in the middle of a file are read so. Its beginning tells the layout and its end
-whether it is whole; those, and any file in which a line is not as it usually is, one process reads.
+Only complete lines in the middle of a file are read in parallel. One process reads the start, which
+shows the layout, the end, which shows whether the file is complete, and any unusual file.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from ci_agent_eval.results.parallel import MIN_ITEMS, count_processors, map_para
 from ci_agent_eval.results.spool import EpisodeSink, EpisodeWriter, SpoolPosition
 
 PIECE_BYTES = 512 * 1024
-"""Bytes that are read at once; a file of fewer than three pieces is not worth a process."""
+"""Bytes of a piece; a file of fewer than three pieces is not read in parallel."""
 _TAIL_DIVISOR = 8
-"""Of a piece this part, at the end of a file, is left to one process."""
+"""The last `piece / _TAIL_DIVISOR` bytes of a file are left to one process."""
 
 
 class ParsedLine(NamedTuple):
-    """An episode as another process has read it."""
+    """An episode that another process has read."""
 
     head: EpisodeIdentity
     record: EpisodeRecord
@@ -53,16 +53,16 @@ class _FilePiece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParallelLineReader:
-    """Reads a file in pieces; fit to be `ahead` of `read_episodes`."""
+    """Reads a file in pieces; the `BlockReader` of `read_episodes`."""
 
     file: BinaryIO
     keeper: EpisodeSink | None
     processes: int | None = None
-    """None: as many as may work at once."""
+    """Number of processes; None: as many as possible."""
     piece: int = PIECE_BYTES
 
     def __call__(self, suite: str | None, *, is_list: bool) -> LineBlock[ParsedLine]:
-        """Read what one process need not read, unless it is too little or not as usual."""
+        """Read the block for several processes; empty if it is too small or unusual."""
         start = self.file.tell()
         bounds = self._bounds(start)
         processes = self.processes or (count_processors() if len(bounds) > MIN_ITEMS else 1)
@@ -92,13 +92,13 @@ class ParallelLineReader:
         return LineBlock((), 0)
 
     def _writers(self, processes: int) -> Sequence[EpisodeWriter | None]:
-        """Return what each process keeps episodes in; nothing where one process has to read."""
+        """Return each process's writer of episodes; none if one process has to read."""
         if processes <= 1:
             return ()
         return [None] * processes if self.keeper is None else self.keeper.writers(processes)
 
     def _bounds(self, start: int) -> list[int]:
-        """Return where pieces begin and end: behind line ends, and well before the file's end."""
+        """Return the offsets between pieces: after line ends, and well before the file's end."""
         size = os.fstat(self.file.fileno()).st_size
         if size - start < MIN_ITEMS * self.piece:
             return []
@@ -120,7 +120,7 @@ def _read_piece(
     suite: str | None,
     is_list: bool,
 ) -> LineBlock[ParsedLine] | None:
-    """Read the lines of a piece, counted from 0; None where one process has to read the file."""
+    """Read the lines of a piece, numbered from 0; None if one process has to read the file."""
     data = os.pread(descriptor, piece.size, piece.offset)
     if len(data) < piece.size:
         return None
@@ -130,7 +130,7 @@ def _read_piece(
             return None
         for one in _parse_piece_line(line, number, suite, is_list=is_list):
             if isinstance(one, ParsedEpisode) and one.is_unnumbered:
-                return None  # its place among all of the file is its iteration
+                return None  # its position in the whole file is its iteration
             found.append(_build_line(one, writer) if isinstance(one, ParsedEpisode) else one)
     if writer is not None:
         writer.flush()
@@ -152,7 +152,7 @@ def _build_line(parsed: ParsedEpisode, writer: EpisodeWriter | None) -> ParsedLi
 
 
 def _join_blocks(parts: Sequence[LineBlock[ParsedLine]]) -> LineBlock[ParsedLine]:
-    """Put the pieces together, with the numbers that lines have in the file after its first."""
+    """Join the blocks, with line numbers of the file; the first block starts at line 2."""
     found: list[ParsedLine | FileProblem] = []
     lines = 0
     for part in parts:

@@ -1,4 +1,4 @@
-"""Reading the episodes of a run or of a loose file, and saying whether the run finished."""
+"""Read the episodes of a run or of a loose file, and check whether the run finished."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _STOPPED = {
     3: "pytest had an internal error",
     4: "pytest was misused",
 }
-"""pytest's exit statuses after which not everything ran (its `ExitCode`)."""
+"""Exit statuses of pytest after which tests are missing (its `ExitCode`)."""
 _ORDINARY = (0, 1, 5)
-"""Those that other findings judge: all passed, some failed, nothing to run."""
+"""Exit statuses that other findings cover: all passed, some failed, nothing to run."""
 _UNKNOWN_STATUS = Finding(
     "interrupted",
     "pytest",
@@ -47,46 +47,46 @@ _UNKNOWN_STATUS = Finding(
 
 
 class LoadedEpisode(NamedTuple):
-    """One episode that was read, and from where."""
+    """An episode that was read, with its file."""
 
     record: EpisodeRecord
     source: ResultFile
     place: SpoolPosition | None
     is_over: bool
-    """False for a journal's `started` line that no `ended` line followed."""
+    """False for a `started` line of a journal without an `ended` line."""
 
 
 @dataclass(frozen=True, slots=True)
 class IncompleteRun:
-    """That a run did not come to its end."""
+    """A run that did not finish."""
 
     where: str
     reason: str
     over: int
-    """Episodes that ended."""
+    """Number of episodes that ended."""
     selected: int | None
-    """Those that were to run; None: it got no further than this."""
+    """Number of selected episodes; None: the run ended before it was known."""
     advice: str
     begun: int = 0
-    """Episodes that began, whether they ended or not."""
+    """Number of episodes that started, whether or not they ended."""
     stop: SuiteStop | None = None
-    """The budget of its suite at which it was stopped, where it was."""
+    """The suite budget that stopped the run, if one did."""
 
     @property
     def finding(self) -> Finding:
-        """Say so."""
+        """The finding for the run."""
         if self.stop is not None:
             left_out = max((self.selected or 0) - self.begun, 0)
             return Finding("stopped", self.where, StoppedRun(self.stop, self.selected, left_out))
         share = str(self.over) if self.selected is None else f"{self.over} of {self.selected}"
         selected = "" if self.selected is None else " selected"
-        told = f"{share}{selected} episodes finished and are reported"
-        return Finding("interrupted", self.where, f"{self.reason}: {told}; {self.advice}")
+        message = f"{share}{selected} episodes finished and are reported"
+        return Finding("interrupted", self.where, f"{self.reason}: {message}; {self.advice}")
 
 
 @dataclass(slots=True)
 class LoadedRun:
-    """What was read of one run or file."""
+    """The content of one run or file."""
 
     entries: dict[EpisodeKey, LoadedEpisode] = field(default_factory=dict)
     sources: list[SourceFile] = field(default_factory=list)
@@ -94,25 +94,25 @@ class LoadedRun:
     incomplete: IncompleteRun | None = None
     session: Session | None = None
     where: str = ""
-    """How reports name the session's file."""
+    """Name of the session's file in reports."""
     junit: Path | None = None
-    """Where pytest leaves the JUnit file of a run that it came to write one of."""
+    """Path of the run's JUnit file, if pytest got far enough to write it."""
     suites: set[str] = field(default_factory=set)
-    """The suites that its files say they are of."""
+    """Suite names in its files."""
 
     @property
     def was_cut_short(self) -> bool:
-        """Whether pytest stopped before the end: not all that ran has a report."""
+        """Whether pytest stopped early, so that tests that ran may have no report."""
         session = self.session
         if session is None:
             return False
-        # At a limit xdist leaves tests without a report; pytest itself ends the one it is at.
+        # At a limit, xdist leaves tests without a report; pytest itself finishes the current test.
         at_limit = session.stopped is not None and session.exit_status == _INTERRUPTED
         return session.state != "finished" or at_limit
 
 
 def read_run(run: RunFolder, spool: EpisodeSink | None) -> LoadedRun:
-    """Read a run: `results.json` of a finished one, the journal of any other."""
+    """Read a run: `results.json` of a finished run, else the journal."""
     read = LoadedRun()
     if run.session is not None:
         read.where = run.session.where
@@ -136,10 +136,10 @@ def read_run(run: RunFolder, spool: EpisodeSink | None) -> LoadedRun:
 
 
 def check_exit_status(session: Session) -> tuple[Finding, ...]:
-    """Hold what the process of pytest ended with against what its session says of itself.
+    """Compare the exit status of pytest's process with its session.
 
-    What an unfinished session, its collection errors or its own status say already is
-    not said again.
+    Problems that an unfinished session, collection errors or the session's status already
+    report are not repeated.
     """
     exit_status = session.process_status
     if exit_status is None:
@@ -167,7 +167,7 @@ def _build_missing_junit_finding(where: str) -> Finding:
 
 
 def read_loose_file(file: ResultFile, spool: EpisodeSink | None) -> LoadedRun:
-    """Read an episode file that belongs to no run of ours."""
+    """Read an episode file that belongs to no run of our plugin."""
     read = LoadedRun()
     _read_file(file, read, spool, is_journal=False)
     started = sum(1 for entry in read.entries.values() if not entry.is_over)
@@ -182,7 +182,7 @@ def _read_session(file: ResultFile, read: LoadedRun) -> Session | None:
     try:
         with open_regular(file.path, follow=True) as opened:
             session = Session.model_validate(parse_json(opened.read(_MAX_SESSION_BYTES)))
-    except ValueError as error:  # pydantic's errors are such
+    except ValueError as error:  # includes pydantic's errors
         read.findings.append(
             _build_unreadable_finding(file, describe_validation_error(error)[:300])
         )
@@ -236,7 +236,7 @@ def _read_records(
 def _is_reported_elsewhere(
     problem: FileProblem, session: Session | None, *, is_journal: bool
 ) -> bool:
-    """Say whether another finding says it better: the session's, or that of unfinished episodes."""
+    """Return whether a finding of the session or of unfinished episodes covers the problem."""
     if problem != INCOMPLETE or session is None:
         return problem.cut and is_journal
     return bool(session.state != "finished" or session.stopped or session.collection_errors)
@@ -244,16 +244,16 @@ def _is_reported_elsewhere(
 
 @dataclass(slots=True)
 class _EpisodeMerger:
-    """Adds a file's episodes to a run; a line that ended one replaces the line that began it."""
+    """Adds a file's episodes to a run; an `ended` line replaces its `started` line."""
 
     file: ResultFile
     read: LoadedRun
     spool: EpisodeSink | None
     _seen: dict[str, int] = field(default_factory=dict)
-    """How many repeats of a scenario named neither test nor iteration."""
+    """Numbers of episodes without node id and iteration, by scenario."""
 
     def add(self, parsed: ParsedEpisode) -> None:
-        """Add an episode that was read here."""
+        """Add an episode that this process has read."""
         parsed = self._number_repeat(parsed)
         head = identify_episode(parsed)
         if self._counts(head):
@@ -266,7 +266,7 @@ class _EpisodeMerger:
             self._enter(line.head, line.record, line.place)
 
     def _number_repeat(self, parsed: ParsedEpisode) -> ParsedEpisode:
-        """Make the place of a repeat its iteration, where it names neither test nor iteration."""
+        """Set the iteration of an episode without one to its position among its scenario's."""
         if not parsed.is_unnumbered:
             return parsed
         scenario = parsed.episode.scenario_id
@@ -275,7 +275,7 @@ class _EpisodeMerger:
         return parsed._replace(episode=episode)
 
     def _counts(self, head: EpisodeIdentity) -> bool:
-        """Say whether an episode is to be entered: the first that ended is the one that counts."""
+        """Return whether an episode counts: only the first that ended does."""
         read = self.read
         if head.suite is not None:
             read.suites.add(head.suite)
@@ -297,7 +297,7 @@ class _EpisodeMerger:
 
 
 def build_duplicate_finding(key: EpisodeKey, first: str, second: str) -> Finding:
-    """Make the finding for an episode that is there twice."""
+    """Build the finding for a duplicate episode."""
     scenario, nodeid, iteration, attempt = key
     name = f"episode {scenario!r} (iteration {iteration}, attempt {attempt})"
     again = "twice" if first == second else f"in {first} too, which is the one that counts"
@@ -310,7 +310,7 @@ def build_duplicate_finding(key: EpisodeKey, first: str, second: str) -> Finding
 
 
 def _check_completeness(run: RunFolder, read: LoadedRun) -> None:
-    """Note that a run did not come to its end, where it did not."""
+    """Record that a run did not finish, if it did not."""
     reason = _explain_incomplete(run, read)
     if reason is not None:
         read.incomplete = IncompleteRun(
@@ -335,7 +335,7 @@ def _is_at_limit(session: Session) -> bool:
 
 
 def _find_suite_stop(session: Session | None) -> SuiteStop | None:
-    """Return the budget of its suite at which the run was stopped, if it knows of one."""
+    """Return the suite budget that stopped the run, or None."""
     return session.suite_stop if session is not None and _is_at_limit(session) else None
 
 
@@ -349,8 +349,8 @@ def _explain_incomplete(run: RunFolder, read: LoadedRun) -> str | None:
         return "the run left no results.json"
     missing = session.selected is not None and len(_collect_iterations(read)) < session.selected
     if _is_at_limit(session):
-        # Episodes are counted and other tests are not: even where every episode ran, a test
-        # that is none may have been left out, and what did not run did not pass.
+        # Only episodes are counted: even if every episode ran, another test may be missing,
+        # and a missing test has not passed.
         return f"pytest stopped early at a limit of its own, as with -x ({session.stopped})"
     if session.exit_status in _STOPPED and not session.collection_errors:
         return f"the run did not end well ({_STOPPED[session.exit_status]})"
@@ -379,7 +379,7 @@ def _build_unreadable_finding(file: ResultFile, message: str, line: int = 0) -> 
 
 
 def _count_sources(files: Iterable[ResultFile], read: LoadedRun) -> None:
-    """Count each file's episodes by outcome."""
+    """Add the counts of each file's episodes by outcome."""
     unread = {finding.where for finding in read.findings if finding.kind == "unreadable_file"}
     outcomes: dict[str, list[Outcome]] = {file.where: [] for file in files}
     for entry in read.entries.values():

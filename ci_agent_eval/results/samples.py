@@ -1,4 +1,4 @@
-"""A few conversations of a run, kept while it is read: one of each kind to set beside another."""
+"""Collect a few conversations of a run while it is read, to compare them in reports."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ci_agent_eval.results.loaded_redaction import EpisodeKey, Redact, RedactedN
 from ci_agent_eval.results.spool import EpisodeWriter, SpoolPosition
 
 MAX_TOOL_PATHS = 3
-"""Conversations of a scenario that are kept for each outcome, each of another way."""
+"""Maximum number of conversations of a scenario and outcome, each with other tool calls."""
 MAX_CONVERSATION = 100_000
-"""Characters of a conversation as JSON; a longer one is noted and not kept."""
+"""Maximum characters of a conversation as JSON; of a longer one only the tools are kept."""
 MAX_TOTAL = 16_000_000
-"""Characters of all that are kept; what comes later is noted and not kept."""
+"""Maximum characters of all conversations; of later ones only the tools are kept."""
 
 _SampleGroup = tuple[str, str | None, Outcome]
 _ToolPath = tuple[str, ...]
@@ -33,7 +33,7 @@ class _Candidate:
 
 @dataclass(slots=True)
 class SampleCollector:
-    """Takes the place of a spool: of all episodes it keeps the first few of each kind."""
+    """An `EpisodeSink` that keeps the first few episodes of each scenario, agent and outcome."""
 
     _taken: dict[_SampleGroup, dict[_ToolPath, _Candidate]] = field(default_factory=dict)
     _kept: dict[SpoolPosition, EpisodeKey] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class SampleCollector:
     _size: int = 0
 
     def put(self, episode: Episode) -> SpoolPosition:
-        """Take an episode's conversation where it is the first of its way, or one before that."""
+        """Keep an episode's conversation if it is the first by key with its tool calls."""
         self._count += 1
         place = SpoolPosition(self._count, 0)
         if episode.outcome in ("passed", "failed") and episode.trajectory is not None:
@@ -52,36 +52,36 @@ class SampleCollector:
     def _take(
         self, known: dict[_ToolPath, _Candidate], episode: Episode, place: SpoolPosition
     ) -> None:
-        way = _list_tool_path(episode)
-        if way in known and known[way].key < episode.key:
+        tool_path = _list_tool_path(episode)
+        if tool_path in known and known[tool_path].key < episode.key:
             return
-        if way not in known and len(known) >= MAX_TOOL_PATHS:
+        if tool_path not in known and len(known) >= MAX_TOOL_PATHS:
             last = max(known, key=lambda one: known[one].key)
             if known[last].key < episode.key:
                 return
             del known[last]
-        known[way] = _Candidate(episode.key, place, episode, self._turns(episode))
+        known[tool_path] = _Candidate(episode.key, place, episode, self._turns(episode))
 
     def _turns(self, episode: Episode) -> str | None:
-        assert episode.trajectory is not None, "put() takes no other"  # noqa: S101 - see there
+        assert episode.trajectory is not None, "put() requires one"  # noqa: S101 - see put()
         text = json.dumps(json.loads(canonical_json(episode.trajectory)).get("turns", []))
         if len(text) > MAX_CONVERSATION or self._size + len(text) > MAX_TOTAL:
             return None
         self._size += len(text)
         return text
 
-    def writers(self, count: int) -> Sequence[EpisodeWriter]:  # noqa: ARG002 - as spools have it
-        """Return nothing: which conversation is the first of its way, one process has to tell."""
+    def writers(self, count: int) -> Sequence[EpisodeWriter]:  # noqa: ARG002 - as in EpisodeSink
+        """Return no writers: one process has to find the first conversation by key."""
         return ()
 
     def keep(self, key: EpisodeKey, place: SpoolPosition) -> None:
-        """Mark an episode as one that counts."""
+        """Mark an episode that counts."""
         self._kept[place] = key
 
     def list_samples(self, redact: Redact | None) -> tuple[ConversationSample, ...]:
-        """Return what was kept, without secrets, by scenario, agent, outcome and iteration."""
+        """Return the redacted conversations by scenario, agent, outcome and iteration."""
         names = RedactedNames.of(self._kept.values(), redact or str)
-        taken = [one for ways in self._taken.values() for one in ways.values()]
+        taken = [one for candidates in self._taken.values() for one in candidates.values()]
         found = [_build_sample(one, names, redact) for one in taken if one.place in self._kept]
         return tuple(sorted(found, key=_sample_sort_key))
 
@@ -106,7 +106,7 @@ def _build_sample(
 
 
 def _redact_turns(turns: str, redact: Redact) -> str:
-    # Most hold no secret, and looking at the whole at once is cheap.
+    # Most contain no secret, and checking the whole text at once is cheap.
     if redact(turns) == turns:
         return turns
     return json.dumps(redact_json(json.loads(turns), redact))

@@ -1,4 +1,4 @@
-"""Shards: the runs of one split, put together; what is missing, doubled or foreign. Pure."""
+"""Merge the shards of a split; find missing, repeated and foreign shards. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ci_agent_eval.results.runs import LoadedRun
 
 
 def find_current_attempts(runs: Mapping[int, LoadedRun]) -> set[int]:
-    """Return the numbers of the runs to read: of a shard that was run again, the last attempt.
+    """Return the numbers of the runs to read: only the last attempt at each shard.
 
-    Two folders of the same attempt both stay: they are a finding.
+    Two folders with the same attempt are both kept; they are a finding.
     """
     latest: dict[tuple[int, int, str | None], int] = {}
     for _, shard in _iterate_shards(runs):
@@ -35,7 +35,7 @@ def find_current_attempts(runs: Mapping[int, LoadedRun]) -> set[int]:
 
 
 def check_shards(runs: Mapping[int, LoadedRun]) -> Iterator[Finding]:
-    """List what keeps the shards that were read from being one whole run of the suite."""
+    """Yield a finding for each reason that the shards are not one complete run of the suite."""
     shards = dict(_iterate_shards(runs))
     if not shards:
         return
@@ -61,13 +61,15 @@ def check_shards(runs: Mapping[int, LoadedRun]) -> Iterator[Finding]:
 
 
 def list_incomplete_runs(runs: Mapping[int, LoadedRun]) -> Iterator[Finding]:
-    """List the runs that did not come to their end; of a split that did not, once for all.
+    """Yield the findings of unfinished runs; shards with the same reason share one finding.
 
-    A shard for which the split left nothing has nothing to say.
+    Shards without any test are ignored.
     """
-    told = [run for run in runs.values() if not (is_shard(run) and _get_session(run).selected == 0)]
-    found = [run.incomplete for run in told if run.incomplete is not None]
-    is_of_all = len(found) == len(told) and all(map(is_shard, told))
+    counted = [
+        run for run in runs.values() if not (is_shard(run) and _get_session(run).selected == 0)
+    ]
+    found = [run.incomplete for run in counted if run.incomplete is not None]
+    is_of_all = len(found) == len(counted) and all(map(is_shard, counted))
     if is_of_all and len({(one.reason, one.advice) for one in found}) == 1:
         over, selected = sum(one.over for one in found), sum(one.selected or 0 for one in found)
         begun = sum(one.begun for one in found)
@@ -82,10 +84,10 @@ def list_incomplete_runs(runs: Mapping[int, LoadedRun]) -> Iterator[Finding]:
 def unify_session_names(
     findings: Iterable[Finding], runs: Mapping[int, LoadedRun]
 ) -> Iterator[Finding]:
-    """Name what all runs of one split say of their sessions by the one name they all have.
+    """Yield the findings with the default session name if all shards have the same finding.
 
-    So does the one run of ours. Where some say it and others do not, each keeps its place,
-    and so does a file that cannot be read: it is to be found.
+    The findings of a single run get that name, too. Findings of only some shards, and of files
+    that cannot be read, keep their location.
     """
     places = {run.where for run in runs.values() if run.where}
     found = set(findings)
@@ -104,15 +106,15 @@ def _iterate_other_runs(
 
 
 def _has_no_session(run: LoadedRun) -> bool:
-    """Say whether a folder holds no session of ours: results of another producer."""
+    """Return whether a folder has no session of our plugin: another producer wrote it."""
     return run.session is None
 
 
 def _find_disagreements(
     runs: Mapping[int, LoadedRun], shards: Mapping[int, Shard]
 ) -> Iterator[tuple[str, Iterable[int]]]:
-    """Yield what the shards do not agree on, and where."""
-    said: Sequence[tuple[str, Mapping[int, object]]] = (
+    """Yield each disagreement of the shards, with their numbers."""
+    compared: Sequence[tuple[str, Mapping[int, object]]] = (
         ("the shards are of splits of different sizes", {n: s.count for n, s in shards.items()}),
         ("the shards are of different workflow runs", {n: s.run for n, s in shards.items()}),
         ("the shards are of different suites", {n: _get_session(runs[n]).suite for n in shards}),
@@ -122,19 +124,19 @@ def _find_disagreements(
             {n: s.plan for n, s in shards.items()},
         ),
     )
-    for reason, values in said:
+    for reason, values in compared:
         if len(set(values.values())) > 1:
             yield reason, values
 
 
 def build_replaced_finding(read: LoadedRun) -> Finding:
-    """Say that a shard was run again, and that its first results are not counted."""
+    """Build the finding that a later attempt at a shard replaces these results."""
     message = "a later attempt at the same shard replaces these results; nothing of them counts"
     return Finding("shards", read.where, message, blocking=False)
 
 
 def is_shard(read: LoadedRun) -> bool:
-    """Say whether a run was a shard."""
+    """Return whether a run was a shard."""
     return read.session is not None and read.session.shard is not None
 
 
@@ -150,7 +152,7 @@ def _get_session(read: LoadedRun) -> Session:
 
 
 def merge_sessions(sessions: Sequence[Session]) -> tuple[Session, ...]:
-    """Return the sessions with those of shards made one: every shard leaves out the same."""
+    """Merge the sessions of shards into one; every shard deselects the same tests."""
     shards = [session for session in sessions if session.shard is not None]
     if not shards:
         return tuple(sessions)
@@ -166,16 +168,16 @@ def merge_sessions(sessions: Sequence[Session]) -> tuple[Session, ...]:
 
 
 def _max_wall_time(sessions: Iterable[Session]) -> float | None:
-    """Return the wall time of runs side by side; None where one did not measure it."""
+    """Return the wall time of parallel runs; None if one was not measured."""
     times = [session.wall_time_s for session in sessions]
     known = [time for time in times if time is not None]
     return max(known) if len(known) == len(times) else None
 
 
 def merge_sources(sources: Iterable[SourceFile]) -> list[SourceFile]:
-    """Add up the files of one run of ours, or of all its shards, under the names they all have.
+    """Merge the sources of a run, or of all its shards, under their default names.
 
-    However a suite was split, its report names the same files. Others stay as they are.
+    So the report names the same files for any split. Other sources stay unchanged.
     """
     merged: dict[str, SourceFile] = {}
     rest: list[SourceFile] = []

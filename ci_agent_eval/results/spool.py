@@ -1,4 +1,4 @@
-"""Merging result files into one `results.json` without holding any episode in memory."""
+"""Merge result files into one `results.json` without keeping episodes in memory."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ __all__ = [
 
 
 class SpoolPosition(NamedTuple):
-    """Where the spool holds a line."""
+    """The position of a line in the spool."""
 
     offset: int
     length: int
     file: int = 0
-    """Number of the file, where several processes write."""
+    """Number of the file, if several processes write."""
 
 
 class EpisodeWriter(Protocol):
-    """Where one process puts episodes."""
+    """Stores the episodes of one process."""
 
     def put(self, episode: Episode) -> SpoolPosition:
         """Take an episode; return what it is kept by."""
         ...
 
     def flush(self) -> None:
-        """Let other processes see what was put."""
+        """Make the stored episodes visible to other processes."""
         ...
 
 
 class EpisodeSink(Protocol):
-    """Where episodes go while they are read: all of them are put, those that count are kept."""
+    """Stores episodes while they are read: all are put, then those that count are kept."""
 
     def put(self, episode: Episode) -> SpoolPosition:
         """Take an episode; return what it is kept by."""
         ...
 
     def writers(self, count: int) -> Sequence[EpisodeWriter]:
-        """Return one for each of so many processes; nothing where they cannot put episodes."""
+        """Return a writer for each of `count` processes; none if they cannot store episodes."""
         ...
 
     def keep(self, key: EpisodeKey, place: SpoolPosition) -> None:
@@ -63,14 +63,14 @@ class EpisodeSink(Protocol):
 
 
 class _SpoolFile:
-    """The canonical lines of episodes in a temporary file, one after the other."""
+    """A temporary file with the canonical lines of episodes."""
 
     def __init__(self, number: int, redact: Redact | None) -> None:
         self._number = number
         self._redact = redact
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._end: int | None = None
-        """None: another process may have written since."""
+        """End of the file; None: unknown, because another process may have written."""
 
     def put(self, episode: Episode) -> SpoolPosition:
         line = self._line(episode).encode()
@@ -83,7 +83,7 @@ class _SpoolFile:
 
     def _line(self, episode: Episode) -> str:
         line = canonical_json(episode)
-        # Most lines hold no secret, and looking at the whole line at once is cheap.
+        # Most lines contain no secret, and checking the whole line at once is cheap.
         if self._redact is None or self._redact(line) == line:
             return line
         clean = redact_json(json.loads(line), self._redact)
@@ -94,7 +94,7 @@ class _SpoolFile:
         self._end = None
 
     def read(self, place: SpoolPosition) -> str:
-        """Return a line that any process has written and flushed."""
+        """Return a line that a process has written and flushed."""
         return os.pread(self._file.fileno(), place.length, place.offset).decode()
 
     def close(self) -> None:
@@ -102,15 +102,15 @@ class _SpoolFile:
 
 
 class EpisodeSpool:
-    """The canonical lines of episodes on disk; only those kept are written out, by key."""
+    """Stores the canonical lines of episodes on disk, and yields the kept ones by key."""
 
     def __init__(self, redact: Redact | None = None) -> None:
-        """Spool to temporary files; `redact` takes secrets out of every text."""
+        """Spool to temporary files; `redact` removes secrets from every text."""
         self._redact = redact
         self._files = [_SpoolFile(0, redact)]
         self._kept: list[tuple[EpisodeKey, SpoolPosition]] = []
         self._ordered: list[tuple[EpisodeKey, SpoolPosition, EpisodeKey]] | None = None
-        """What is kept in the order it is written, by the key it is written with; None: not yet."""
+        """Kept lines sorted by their redacted key; None: not sorted yet."""
 
     def __enter__(self) -> Self:
         return self
@@ -124,29 +124,29 @@ class EpisodeSpool:
         self.close()
 
     def close(self) -> None:
-        """Give the disk space back."""
+        """Free the disk space."""
         for file in self._files:
             file.close()
 
     def put(self, episode: Episode) -> SpoolPosition:
-        """Append the episode's line; it is written out only if its place is kept."""
+        """Append the episode's line; it is written only if its position is kept."""
         return self._files[0].put(episode)
 
     def writers(self, count: int) -> Sequence[EpisodeWriter]:
-        """Return one for each of so many processes: each has a file of its own."""
+        """Return a writer for each of `count` processes, with a separate file each."""
         while len(self._files) < count:
             self._files.append(_SpoolFile(len(self._files), self._redact))
         for file in self._files:
-            file.flush()  # a process that is forked now would have what is held back, too
+            file.flush()  # else a forked process would write the buffered data again
         return self._files[:count]
 
     def keep(self, key: EpisodeKey, place: SpoolPosition) -> None:
-        """Mark the line at the place as the one that counts for the key."""
+        """Mark the line at the position as the one that counts for the key."""
         self._kept.append((key, place))
         self._ordered = None
 
     def lines(self) -> Iterator[str]:
-        """Yield the kept lines in the order of their keys as they are written."""
+        """Yield the kept lines in the order of their redacted keys."""
         for file in self._files:
             file.flush()
         if self._ordered is None:
@@ -158,13 +158,13 @@ class EpisodeSpool:
 
 
 def _apply_names(line: str, key: EpisodeKey) -> str:
-    """Return the line with the names of the key: without secrets, others may share its own."""
+    """Return the line with the names of the key, which are distinct after redaction."""
     episode = Episode.model_validate_json(line)
     names = {"scenario_id": key[0], "nodeid": key[1] or episode.nodeid}
     return canonical_json(episode.model_copy(update=names))
 
 
 def write_results(path: Path, suite: str, spool: EpisodeSpool, *, complete: bool = True) -> None:
-    """Write `results.json` whole or not at all. Raises OSError."""
+    """Write `results.json` atomically. Raises OSError."""
     with replace_file(path) as file:
         file.writelines(render_results(suite, spool.lines(), complete=complete))

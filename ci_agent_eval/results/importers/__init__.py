@@ -1,1 +1,1 @@
-"""Results of other runners: one module a format, each from a parsed document to episodes. Pure."""
+"""Import results of other tools: one module for each format. Pure."""

@@ -1,7 +1,7 @@
-"""DeepEval: a test run as it is kept in `.deepeval/.latest_run_full.json` or a results folder.
+"""Import DeepEval test runs from `.deepeval/.latest_run_full.json` or a results folder.
 
 The layout is `TestRun` of its `test_run/test_run.py`. Each test case is an episode, each metric
-an assertion: DeepEval's metrics carry their threshold, and say themselves whether they passed.
+an assertion: DeepEval's metrics have a threshold and a verdict.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Case = Mapping[str, Any]
 
 
 class DeepEvalImporter:
-    """Reads the full test run that DeepEval keeps."""
+    """Imports the full test run that DeepEval writes."""
 
     tool = "DeepEval"
 
     def can_import(self, document: ToolDocument) -> bool:
-        """Say so by the two lists of test cases."""
+        """Return whether the document has both lists of test cases."""
         return "testCases" in document and "conversationalTestCases" in document
 
     def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
-        """Yield an episode for each test case, in the run's own order."""
+        """Yield an episode for each test case, in the order of the run."""
         agent = _build_agent_fields(document)
         seen: dict[str, int] = defaultdict(int)
         for key in ("testCases", "conversationalTestCases"):
@@ -58,11 +58,11 @@ def _case_sort_key(case: Case) -> tuple[int, str]:
 
 
 def _build_agent_fields(document: ToolDocument) -> EpisodeData:
-    """Return the model among the hyperparameters, where the run logged one."""
+    """Return the fields for the model among the hyperparameters, if the run logged one."""
     model = as_text(as_mapping(document.get("hyperparameters")).get("model"))
     if model is None:
         return {}
-    # Runs of several models go together; the node id tells their episodes apart.
+    # Runs of several models may be loaded together; the node id separates their episodes.
     return {"model": model, "agent": model, "nodeid": f"deepeval[{format_name(model)}]"}
 
 
@@ -77,13 +77,13 @@ def _build_case_fields(case: Case) -> EpisodeData:
 
 
 def _build_outcome(case: Case, metrics: list[Case]) -> EpisodeData:
-    """Judge by `success`; a metric that broke is nobody's failure but the world's."""
+    """Return the outcome by `success`; a broken metric is an infrastructure error."""
     judged = [metric for metric in metrics if metric.get("error") is None]
     broken = [metric for metric in metrics if metric.get("error") is not None]
     fields: EpisodeData = {"assertions": [_build_assertion(metric) for metric in judged]}
     if broken:
-        told = (f"{format_name(m.get('name'))}: {format_name(m.get('error'))}" for m in broken)
-        return fields | {"outcome": "error", "reason": "; ".join(told)}
+        errors = (f"{format_name(m.get('name'))}: {format_name(m.get('error'))}" for m in broken)
+        return fields | {"outcome": "error", "reason": "; ".join(errors)}
     if not judged or not isinstance(case.get("success"), bool):
         return fields | {"outcome": "error", "reason": "it was not judged: it has no metric"}
     return fields | {"outcome": "passed" if case["success"] else "failed"}
@@ -91,24 +91,24 @@ def _build_outcome(case: Case, metrics: list[Case]) -> EpisodeData:
 
 def _build_assertion(metric: Case) -> EpisodeData:
     threshold = as_amount(metric.get("threshold"))
-    told = as_text(metric.get("reason"))
+    reason = as_text(metric.get("reason"))
     least = None if threshold is None else f"threshold {threshold:g}"
     return {
         "name": as_text(metric.get("name")) or "(no name)",
         "passed": metric.get("success") is True,
         "score": as_share(metric.get("score")),
-        "reason": " · ".join(part for part in (told, least) if part) or None,
-        # A flaky metric never decides, says DeepEval.
+        "reason": " · ".join(part for part in (reason, least) if part) or None,
+        # In DeepEval, a flaky metric does not decide the outcome.
         "severity": "warning" if metric.get("flaky") is True else "error",
     }
 
 
 def _build_turns(case: Case) -> list[EpisodeData]:
-    """Return the conversation; of a single exchange with what DeepEval was told it took."""
+    """Return the turns; a single exchange has the figures that were reported to DeepEval."""
     turns = sorted(iterate_objects(case.get("turns")), key=_case_sort_key)
     if turns:
         return [_build_turn(turn) for turn in turns]
-    answered = {
+    reply = {
         "role": "assistant",
         "content": format_content(case.get("actualOutput")),
         "tool_calls": list(_iterate_tool_calls(case)),
@@ -116,7 +116,7 @@ def _build_turns(case: Case) -> list[EpisodeData]:
         "tokens": build_token_usage(case.get("inputTokenCount"), case.get("outputTokenCount")),
         "cost_usd": as_amount(case.get("tokenCost")),
     }
-    return [{"role": "user", "content": format_content(case.get("input"))}, answered]
+    return [{"role": "user", "content": format_content(case.get("input"))}, reply]
 
 
 def _build_turn(turn: Case) -> EpisodeData:
@@ -138,17 +138,17 @@ def _iterate_tool_calls(holder: Case) -> Iterator[EpisodeData]:
 
 
 def _build_judge_usage(metrics: list[Case]) -> EpisodeData | None:
-    """Return what the metrics took that asked a model."""
-    asked = [metric for metric in metrics if as_text(metric.get("evaluationModel"))]
-    if not asked:
+    """Return the usage of the metrics that used a model; None: no metric did."""
+    with_model = [metric for metric in metrics if as_text(metric.get("evaluationModel"))]
+    if not with_model:
         return None
-    costs = [as_amount(metric.get("evaluationCost")) for metric in asked]
+    costs = [as_amount(metric.get("evaluationCost")) for metric in with_model]
     known = [cost for cost in costs if cost is not None]
     return {
-        "calls": len(asked),
+        "calls": len(with_model),
         "tokens": {
-            "input": sum(as_count(metric.get("inputTokenCount")) or 0 for metric in asked),
-            "output": sum(as_count(metric.get("outputTokenCount")) or 0 for metric in asked),
+            "input": sum(as_count(metric.get("inputTokenCount")) or 0 for metric in with_model),
+            "output": sum(as_count(metric.get("outputTokenCount")) or 0 for metric in with_model),
         },
         "cost_usd": sum(known) if len(known) == len(costs) else None,
     }

@@ -1,7 +1,7 @@
-"""inspect_ai's `.eval` logs: zip archives of one JSON file a sample.
+"""Import inspect_ai's `.eval` logs: zip archives with one JSON file for each sample.
 
-https://inspect.aisi.org.uk/eval-logs.html#sec-log-format. `header.json` is all of the log but its
-samples; it is written last, so that one without it is of an evaluation that never ended.
+https://inspect.aisi.org.uk/eval-logs.html#sec-log-format. `header.json` has the log without its
+samples. It is written last, so an archive without it is of an unfinished evaluation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LIMITS = ArchiveLimits(members=100_000, member_bytes=MAX_LINE_BYTES)
 
 
 def read_eval_archive(path: Path) -> Iterator[ParsedEpisode | FileProblem]:
-    """Read an `.eval` log; what is wrong with the archive is a problem."""
+    """Read the episodes of an `.eval` log, and the problems of the archive."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             files = extract_archive(path, Path(folder), wanted=_is_wanted, limits=_LIMITS)
@@ -46,7 +46,7 @@ def _is_wanted(path: PurePosixPath) -> bool:
 
 
 def _build_document(folder: Path, files: tuple[Path, ...]) -> dict[str, Any]:
-    """Put the log together as inspect_ai's own JSON has it."""
+    """Build the log as in inspect_ai's own JSON format."""
     header = folder / _HEADER
     if header not in files:
         raise InputError(

@@ -1,7 +1,7 @@
-"""inspect_ai: an evaluation log, version 2, as JSON; an `.eval` archive is made one before.
+"""Import inspect_ai evaluation logs, version 2, as JSON; `.eval` archives are converted first.
 
 https://inspect.aisi.org.uk/eval-logs.html (EvalLog, EvalSample, Score). Each sample of each
-epoch is an episode. inspect_ai knows no verdict of a sample: see `verdicts` for what is one.
+epoch is an episode. inspect_ai has no verdicts on samples: see `score_verdicts`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ci_agent_eval.results.importers.values import (
 VERSION = 2
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Correct, partial, incorrect, no answer: as `value_to_float` of inspect_ai reads them."""
+"""Correct, partial, incorrect, no answer: as in `value_to_float` of inspect_ai."""
 
 _STOP_REASONS = {
     "message": "max_turns",
@@ -44,7 +44,7 @@ _STOP_REASONS = {
     "working": "timeout",
     "operator": "cancelled",
 }
-"""Limits at which a sample ends, as our reasons to stop."""
+"""Our stop reasons for the limits that end a sample."""
 
 _ROLES = ("user", "assistant", "system")
 _EVENTS = ("model", "tool")
@@ -64,12 +64,12 @@ InspectSample = Mapping[str, Any]
 
 
 class InspectAIImporter:
-    """Reads an evaluation log."""
+    """Imports an evaluation log."""
 
     tool = "inspect_ai"
 
     def can_import(self, document: ToolDocument) -> bool:
-        """Say so by the log's specification of its task."""
+        """Return whether the document has a log's specification of its task."""
         spec = as_mapping(document.get("eval"))
         return "status" in document and "task" in spec and "model" in spec
 
@@ -97,7 +97,7 @@ class InspectAIImporter:
 
 
 def drop_unread_keys(sample: InspectSample) -> EpisodeData:
-    """Keep of a sample what is read of it: its events may be a thousand times as long."""
+    """Keep only the keys of a sample that are read: its events may be a thousand times longer."""
     kept = {key: sample[key] for key in _SAMPLE_KEYS if key in sample}
     events = [
         event for event in iterate_objects(sample.get("events")) if event.get("event") in _EVENTS
@@ -110,7 +110,7 @@ def _sample_sort_key(sample: InspectSample) -> tuple[str, int]:
 
 
 def _build_agent_fields(spec: Mapping[str, Any]) -> EpisodeData:
-    """Return the model, and the agent: the solver where the run named one, else the model."""
+    """Return the fields for the model and the agent: the solver if there is one, else the model."""
     model = as_text(spec.get("model"))
     solver = as_text(spec.get("solver"))
     agent = f"{solver}, {model}" if solver and model else solver or model
@@ -118,7 +118,7 @@ def _build_agent_fields(spec: Mapping[str, Any]) -> EpisodeData:
 
 
 def _build_identity(sample: InspectSample, document: ToolDocument) -> EpisodeData:
-    """Name the scenario by task and sample; logs of several models are told apart by the model."""
+    """Return the fields that identify the episode: task, sample and model, epoch and attempt."""
     spec = as_mapping(document.get("eval"))
     task = format_name(spec.get("task"))
     return {
@@ -130,7 +130,7 @@ def _build_identity(sample: InspectSample, document: ToolDocument) -> EpisodeDat
 
 
 def _iterate_scores(sample: InspectSample) -> Iterator[CaseScore]:
-    """Yield the scores of every scorer; of one with several values each by itself."""
+    """Yield the scores of every scorer, one for each value."""
     for scorer, found in sorted(as_mapping(sample.get("scores")).items()):
         score = as_mapping(found)
         value, reason = score.get("value"), as_text(score.get("explanation"))
@@ -142,19 +142,19 @@ def _iterate_scores(sample: InspectSample) -> Iterator[CaseScore]:
 
 
 def _build_outcome(sample: InspectSample) -> EpisodeData:
-    """Return what ended the sample, where it was not its agent."""
+    """Return the fields for a limit or an error that ended the sample."""
     error = as_mapping(sample.get("error"))
     limit = as_mapping(sample.get("limit"))
     fields: EpisodeData = build_stop_fields(_STOP_REASONS.get(format_name(limit.get("type"))))
     if error:
-        # What its scorers said of half a conversation is not a judgement.
+        # Scores of an incomplete conversation are no verdict.
         reason = as_text(error.get("message")) or "it ended in an error"
         fields |= {"outcome": "error", "reason": reason, "assertions": []}
     return fields
 
 
 def _build_conversation(sample: InspectSample) -> EpisodeData:
-    """Return the conversation, with what the log's events say of its turns."""
+    """Return the conversation, with the figures of its turns from the log's events."""
     replies = {}
     calls = {}
     for event in iterate_objects(sample.get("events")):
@@ -201,16 +201,16 @@ def _build_turn(
 
 
 def _build_usage(usage: Mapping[str, Any]) -> EpisodeData | None:
-    """Return the usage of one reply; inspect_ai counts what came from a cache apart."""
+    """Return the usage of one reply; inspect_ai counts cached tokens separately."""
     cached = as_count(usage.get("input_tokens_cache_read")) or 0
     written = as_count(usage.get("input_tokens_cache_write")) or 0
-    given = as_count(usage.get("input_tokens"))
-    whole = None if given is None else given + cached + written
+    uncached = as_count(usage.get("input_tokens"))
+    whole = None if uncached is None else uncached + cached + written
     return build_token_usage(whole, usage.get("output_tokens"), cached)
 
 
 def _format_content(content: object) -> str:
-    """Return a message's text; of parts each on a line, those that are no text by their kind."""
+    """Return a message's text, each part on a line; parts without text show their type."""
     if not isinstance(content, list):
         return format_content(content)
     parts = (
@@ -243,8 +243,8 @@ def _check_completeness(document: ToolDocument, found: int) -> Iterator[ImportPr
     if status != "success":
         error = as_text(as_mapping(document.get("error")).get("message"))
         why = f" ({format_name(error)})" if error else ""
-        told = f"says its status is {format_name(status)!r}{why}"
-        yield ImportProblem(f"{told}; run the evaluation again", "interrupted")
+        message = f"says its status is {format_name(status)!r}{why}"
+        yield ImportProblem(f"{message}; run the evaluation again", "interrupted")
     if document.get("invalidated") is True:
         yield ImportProblem("says that it was invalidated; run the evaluation again", "interrupted")
     expected = as_count(as_mapping(document.get("results")).get("total_samples"))

@@ -1,8 +1,8 @@
-"""Opik: an experiment as `opik export … experiment` writes it, and the artifact of its episodes.
+"""Import Opik experiments (`opik export … experiment`) and its episode artifacts.
 
 The experiment's layout is `create_experiment_data_structure` of its `cli/exports/utils.py`. Its
-assertions are assertions, and so is the score `Passed` that `@llm_unit` leaves; of the other
-scores see `verdicts`. Tokens and costs are in the traces' own files, and stay unmeasured.
+assertions and the score `Passed` of `@llm_unit` are assertions; for other scores see
+`score_verdicts`. Tokens and costs are only in the traces' files, so they stay unmeasured.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from ci_agent_eval.results.importers.values import (
 )
 
 _NAMES = ("scenario_id", "test_name", "name")
-"""Keys of a data set item that name it, in the order in which they count."""
+"""Keys of a data set item that name it, in order of priority."""
 
 Item = Mapping[str, Any]
 
 
 class OpikExperimentImporter:
-    """Reads an exported experiment."""
+    """Imports an exported experiment."""
 
     tool = "Opik (`opik export … experiment`)"
 
     def can_import(self, document: ToolDocument) -> bool:
-        """Say so by the experiment and its items."""
+        """Return whether the document has an experiment with items."""
         return "items" in document and "dataset_name" in as_mapping(document.get("experiment"))
 
     def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
-        """Yield an episode for each item: each trial of each item of the data set."""
+        """Yield an episode for each trial of each item of the data set."""
         items = sorted(iterate_objects(document.get("items")), key=_item_sort_key)
         scores = [list(_iterate_scores(item)) for item in items]
         verdicts = find_verdict_names(scores)
@@ -85,21 +85,21 @@ def _iterate_turns(item: Item) -> Iterator[EpisodeData]:
     yield {"role": "user", "content": format_content(data.get("input", dict(data)))}
     output = item.get("evaluation_task_output")
     if output is not None:
-        said = as_mapping(output).get("output", output)
-        yield {"role": "assistant", "content": format_content(said)}
+        content = as_mapping(output).get("output", output)
+        yield {"role": "assistant", "content": format_content(content)}
 
 
 class OpikArtifactImporter:
-    """Reads the episodes of a session in one file, in the layout of Opik's pull request."""
+    """Imports the episodes of a session in one file, in the layout of Opik's pull request."""
 
     tool = "Opik (the episode artifact of its pytest plugin)"
 
     def can_import(self, document: ToolDocument) -> bool:
-        """Say so by the counts beside the results."""
+        """Return whether the document has counts and results."""
         return "episodes_total" in document and "results" in document
 
     def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
-        """Yield the episodes; one whose test failed did not pass, whatever it says itself."""
+        """Yield the episodes; an episode of a failed test is failed, whatever its own outcome."""
         records = list(iterate_objects(document.get("results")))
         for record in records:
             given = dict(as_mapping(record.get("episode")))

@@ -1,4 +1,4 @@
-"""promptfoo: the file of `promptfoo eval -o results.json`, version 3.
+"""Import promptfoo results (`promptfoo eval -o results.json`), version 3.
 
 https://www.promptfoo.dev/docs/configuration/reference/ (EvaluateResult, EvaluateSummaryV3,
 ResultFailureReason). Each result is an episode: the test is its scenario, the provider its agent.
@@ -32,12 +32,12 @@ Result = Mapping[str, Any]
 
 
 class PromptfooImporter:
-    """Reads what `promptfoo eval -o results.json` writes."""
+    """Imports the output of `promptfoo eval -o results.json`."""
 
     tool = "promptfoo"
 
     def can_import(self, document: ToolDocument) -> bool:
-        """Say so by the summary with its statistics."""
+        """Return whether the document has a summary with statistics."""
         results = as_mapping(document.get("results"))
         return "stats" in results and "results" in results
 
@@ -54,7 +54,7 @@ class PromptfooImporter:
 
 
 def _result_sort_key(result: Result) -> tuple[int, int, str]:
-    """Order by test and prompt: promptfoo writes results as they come in."""
+    """Return the test and prompt: promptfoo writes results in order of completion."""
     return (
         as_count(result.get("testIdx")) or 0,
         as_count(result.get("promptIdx")) or 0,
@@ -74,7 +74,7 @@ def _build_episodes(results: Sequence[Result]) -> Iterator[EpisodeData]:
         yield {
             "scenario_id": scenario,
             "agent": agent,
-            # Files of several providers go together; this tells their episodes apart.
+            # Files of several providers may be loaded together; this separates their episodes.
             "nodeid": f"promptfoo[{format_name(agent)}]",
             "iteration": seen[scenario, agent],
             **_build_outcome(result),
@@ -83,7 +83,7 @@ def _build_episodes(results: Sequence[Result]) -> Iterator[EpisodeData]:
 
 
 def _name_tests(results: Sequence[Result]) -> dict[tuple[str | None, str], str]:
-    """Name each test by its description; by its variables, too, where others share that."""
+    """Name each test by its description, and by its variables if the description is not unique."""
     variables: dict[str | None, set[str]] = defaultdict(set)
     for result in results:
         variables[_get_description(result)].add(_format_variables(result))
@@ -120,7 +120,7 @@ def _get_provider(result: Result) -> str | None:
 
 
 def _name_agent(result: Result, *, with_prompt: bool) -> str | None:
-    """Return the provider; with the prompt where one provider was given several."""
+    """Return the provider, with the prompt if a provider has several prompts."""
     name = _get_provider(result)
     return f"{name or '(no provider)'}, {_format_prompt(result)}" if with_prompt else name
 
@@ -151,11 +151,11 @@ def _build_outcome(result: Result) -> EpisodeData:
 
 
 def _build_assertion(part: Mapping[str, Any], number: int, *, passed: bool) -> EpisodeData:
-    asked, held = as_mapping(part.get("assertion")), part.get("pass") is True
-    kind, value = as_text(asked.get("type")), asked.get("value")
-    told = f"{kind}: {format_name(value)}" if kind and value not in (None, "") else kind
+    assertion, held = as_mapping(part.get("assertion")), part.get("pass") is True
+    kind, value = as_text(assertion.get("type")), assertion.get("value")
+    name = f"{kind}: {format_name(value)}" if kind and value not in (None, "") else kind
     return {
-        "name": as_text(asked.get("metric")) or told or f"assertion {number}",
+        "name": as_text(assertion.get("metric")) or name or f"assertion {number}",
         "passed": held,
         "score": as_share(part.get("score")),
         "reason": as_text(part.get("reason")),
@@ -164,7 +164,7 @@ def _build_assertion(part: Mapping[str, Any], number: int, *, passed: bool) -> E
 
 
 def _build_conversation(result: Result) -> EpisodeData:
-    """Return the exchange with its figures, as far as the provider gave them."""
+    """Return the exchange, with the figures that the provider reported."""
     response = as_mapping(result.get("response"))
     latency = as_amount(result.get("latencyMs"))
     if not response:
@@ -172,8 +172,11 @@ def _build_conversation(result: Result) -> EpisodeData:
     usage = as_mapping(response.get("tokenUsage"))
     used = build_token_usage(usage.get("prompt"), usage.get("completion"))
     calls = list(_iterate_tool_calls(response.get("output")))
-    asked = {"role": "user", "content": format_content(as_mapping(result.get("prompt")).get("raw"))}
-    answered = {
+    request = {
+        "role": "user",
+        "content": format_content(as_mapping(result.get("prompt")).get("raw")),
+    }
+    reply = {
         "role": "assistant",
         "content": "" if calls else format_content(response.get("output")),
         "tool_calls": calls,
@@ -181,11 +184,11 @@ def _build_conversation(result: Result) -> EpisodeData:
         "tokens": used,
         "cost_usd": as_amount(response.get("cost")),
     }
-    return {"duration_ms": latency, "trajectory": {"turns": [asked, answered]}}
+    return {"duration_ms": latency, "trajectory": {"turns": [request, reply]}}
 
 
 def _iterate_tool_calls(output: object) -> Iterator[EpisodeData]:
-    """Yield tool calls in the layout of OpenAI's API, which promptfoo hands through."""
+    """Yield tool calls in the layout of OpenAI's API, which promptfoo passes on."""
     items = list(iterate_objects(output))
     if not items or not all(
         as_text(as_mapping(item.get("function")).get("name")) for item in items
@@ -207,8 +210,8 @@ def _parse_arguments(arguments: object) -> object:
 
 
 def _check_counts(stats: Mapping[str, Any], found: int) -> Iterator[ImportProblem]:
-    told = [as_count(stats.get(name)) for name in ("successes", "failures", "errors")]
-    if None not in told and (total := sum(number or 0 for number in told)) != found:
+    counts = [as_count(stats.get(name)) for name in ("successes", "failures", "errors")]
+    if None not in counts and (total := sum(number or 0 for number in counts)) != found:
         yield ImportProblem(
             f"counts {total} results and holds {found}; run promptfoo again",
             "declared_counts_differ",

@@ -1,4 +1,4 @@
-"""What a reader of another tool's results is."""
+"""The interface of importers for other tools' results."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Any, NamedTuple, Protocol
 from ci_agent_eval.contract.findings import FindingKind
 
 ToolDocument = Mapping[str, Any]
-"""A JSON object as it was parsed: nothing in it is sure to have the shape that it should."""
+"""A parsed JSON object of unknown structure."""
 
 EpisodeData = dict[str, Any]
-"""The fields of an episode, as an episode file would hold them; the contract checks them."""
+"""The fields of an episode, as in an episode file; the contract validates them."""
 
 
 class ImportProblem(NamedTuple):
-    """Something about the file that its reader must know."""
+    """A problem of an imported file."""
 
     message: str
-    """One sentence, after "it": what it is, then what to do."""
+    """The sentence after "it": the problem, then the advice."""
     kind: FindingKind = "unreadable_file"
 
 
 class Importer(Protocol):
-    """Reads the results of one tool; what a file does not say stays unmeasured."""
+    """Imports the results of one tool; figures that are not in the file stay unmeasured."""
 
     @property
     def tool(self) -> str:
-        """What the tool is called, with the option or file where that is needed."""
+        """The tool's name, with the option or file if needed."""
         ...
 
     def can_import(self, document: ToolDocument) -> bool:
-        """Say by its keys whether a document is of this tool, whatever its version."""
+        """Return whether a document's keys are this tool's, in any version."""
         ...
 
     def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
-        """Yield what it holds, the same for any order in which the tool may have written it."""
+        """Yield the episodes and problems of a document, independent of its internal order."""
         ...

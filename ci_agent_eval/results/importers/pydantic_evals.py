@@ -1,7 +1,7 @@
-"""pydantic-evals: an `EvaluationReport` as `EvaluationReportAdapter.dump_json` writes it.
+"""Import pydantic-evals reports (`EvaluationReportAdapter.dump_json`).
 
-Each case is an episode; an evaluator's true or false is an assertion, its number a score. A task
-that raised, and an evaluator that did, is an error.
+Each case is an episode. Booleans of evaluators are assertions, numbers are scores. A task or an
+evaluator that raised is an error.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Case = Mapping[str, Any]
 
 
 class PydanticEvalsImporter:
-    """Reads the JSON of an `EvaluationReport`."""
+    """Imports the JSON of an `EvaluationReport`."""
 
     tool = "pydantic-evals"
 
     def can_import(self, document: ToolDocument) -> bool:
-        """Say so by the lists of cases and failures, and the name beside them."""
+        """Return whether the document has the lists of cases and failures."""
         return isinstance(document.get("cases"), list) and "failures" in document
 
     def episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
-        """Yield an episode for each case, those first whose task came to an end."""
+        """Yield an episode for each case, finished ones first."""
         data_set = as_text(document.get("dataset_name"))
         agent = as_text(document.get("name"))
         seen: dict[str, int] = defaultdict(int)
@@ -46,7 +46,7 @@ class PydanticEvalsImporter:
             yield {
                 "scenario_id": f"{format_name(data_set)}/{name}" if data_set else name,
                 "agent": agent,
-                # Reports of several experiments go together; this tells their episodes apart.
+                # Reports of several experiments may be loaded together; this separates them.
                 "nodeid": f"pydantic-evals::{format_name(data_set)}[{format_name(agent)}]",
                 "iteration": seen[name],
                 **fields,
@@ -66,7 +66,7 @@ def _case_sort_key(case: Case) -> tuple[str, str]:
 
 
 def _name_case(case: Case) -> str:
-    """Return the case's own name: of a repeated one it stands apart."""
+    """Return the case's name, for repeated cases without the suffix of the repeat."""
     name = as_text(case.get("source_case_name")) or as_text(case.get("name"))
     return format_name(name or case.get("inputs") or "(no name)")
 
@@ -122,7 +122,7 @@ def _iterate_user_turns(case: Case) -> Iterator[EpisodeData]:
 
 
 def _build_reply(case: Case) -> EpisodeData:
-    """Return the output with the metrics that instrumented agents leave."""
+    """Return the output, with the metrics of instrumented agents."""
     metrics = as_mapping(case.get("metrics"))
     return {
         "role": "assistant",
@@ -135,5 +135,5 @@ def _build_reply(case: Case) -> EpisodeData:
 
 def _check_report_evaluators(document: ToolDocument) -> Iterator[ImportProblem]:
     for failure in iterate_objects(document.get("report_evaluator_failures")):
-        told = f"{format_name(failure.get('name'))}: {format_name(failure.get('error_message'))}"
-        yield ImportProblem(f"has an evaluator of the whole report that broke ({told})")
+        error = f"{format_name(failure.get('name'))}: {format_name(failure.get('error_message'))}"
+        yield ImportProblem(f"has an evaluator of the whole report that broke ({error})")

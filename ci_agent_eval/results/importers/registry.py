@@ -1,4 +1,4 @@
-"""The formats of other tools that are read, in the order in which they are asked for."""
+"""The importers of other tools' formats, in the order in which they are tried."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ IMPORTERS: dict[str, Importer] = {
 }
 
 TOOLS = "promptfoo, inspect_ai, DeepEval, pydantic-evals, Opik and pytest-skill-engineering"
-"""The tools, for a sentence."""
+"""The names of all tools, for a sentence."""
 
 
 def find_importer(document: object) -> Importer | None:
-    """Return who reads the document, told by its content alone; None where nobody does."""
+    """Return the importer for a document, found by its content; None: unknown format."""
     if not isinstance(document, dict):
         return None
     found = (importer for importer in IMPORTERS.values() if importer.can_import(document))

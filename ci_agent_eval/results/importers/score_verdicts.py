@@ -1,13 +1,13 @@
-"""Which scores say pass or fail, for tools that know no verdict of their own.
+"""Derive verdicts from scores, for tools without verdicts.
 
-A score of which every value in the file is 0 or 1 (or true, false, correct, incorrect) is a
-verdict; any other is a figure, and informs. What lacks a verdict that others in the file have
-was not judged to its end, and what has none at all was not judged: an error, never a pass.
+A score with only the values 0 and 1 (or true, false, correct, incorrect) in the whole file is a
+verdict; any other score is information. A case that lacks some or all of the file's verdicts was
+not fully judged: an error, never a pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ class CaseScore:
 
 
 def find_verdict_names(cases: Iterable[Sequence[CaseScore]]) -> tuple[str, ...]:
-    """Return the names of the scores that are verdicts, sorted."""
+    """Return the sorted names of the scores that are verdicts."""
     values: dict[str, set[float]] = {}
     for scores in cases:
         for score in scores:
@@ -34,7 +34,7 @@ def find_verdict_names(cases: Iterable[Sequence[CaseScore]]) -> tuple[str, ...]:
 
 
 def build_judged_fields(scores: Sequence[CaseScore], verdicts: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of an episode that its scores decide."""
+    """Build the fields of an episode that depend on its scores."""
     found = {score.name for score in scores}
     missing = [name for name in verdicts if name not in found]
     fields: dict[str, Any] = {
@@ -62,20 +62,14 @@ def _explain_unjudged(missing: Sequence[str]) -> str:
 
 
 def parse_score(name: str, value: object, reason: str | None = None) -> CaseScore | None:
-    """Return a score; None for a value that is no number."""
+    """Parse a score; None if the value is no number."""
     figure = float(value) if isinstance(value, bool) else as_number(value)
     return None if figure is None else CaseScore(name, float(figure), reason)
 
 
-def reasons(fields: Mapping[str, Any]) -> str | None:
-    """Return why an episode did not pass, from its failed assertions; None where none failed."""
-    failed = [a for a in fields.get("assertions", ()) if not a["passed"]]
-    return "; ".join(str(a.get("reason") or a["name"]) for a in failed) or None
-
-
 def build_stop_fields(reason: str | None) -> dict[str, Any]:
-    """Return the fields of an episode that say why its run stopped.
+    """Build the stop reason fields of an episode.
 
-    The outcome stays the tool's: it knew of the limit when it judged the run.
+    The tool's outcome is kept: the tool knew of the limit when it judged the run.
     """
     return {"stop_reason": reason, "allowed_stops": [reason] if reason in AGENT_STOPS else []}

@@ -1,7 +1,7 @@
-"""pytest-skill-engineering: its `--aitest-json`, schema version 4.0.
+"""Import pytest-skill-engineering results (`--aitest-json`), schema version 4.0.
 
-The layout is its `SuiteReport`, `TestReport` and `EvalResult`. Each captured run is an episode;
-its test's outcome is the episode's, because a run knows nothing of what is asserted about it.
+The layout is its `SuiteReport`, `TestReport` and `EvalResult`. Each captured run is an episode
+with the outcome of its test, because a run does not contain the test's assertions.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _STOP_REASONS = {
     "cleanup_error": "server_error",
 }
 _INFRASTRUCTURE_STOPS = ("timeout", "request_audit_error", "execution_error", "cleanup_error")
-"""Reasons to stop that are the world's."""
+"""Stop reasons that are infrastructure errors."""
 
 _RAISED = re.compile(r"\s*(?:(?:setup|teardown): )?\s*((?:\w+\.)*\w*(?:Error|Exception|Timeout))\b")
-"""The exception that the plugin's text of a failure starts with."""
+"""The exception at the start of the plugin's failure text."""
 
 Test = Mapping[str, Any]
 
 
 class SkillEngineeringImporter:
-    """Reads the evidence of a session."""
+    """Imports the results of a session."""
 
     tool = "pytest-skill-engineering (--aitest-json)"
 
     def can_import(self, document: ToolDocument) -> bool:
-        """Say so by what the session keeps of its prices, or by the outcome of a run."""
+        """Return whether the document has the session's list of prices, or a run's outcome."""
         first = next(iterate_objects(document.get("tests")), {})
         return "tests" in document and (
             "models_without_pricing" in document or "eval_result" in first
@@ -99,13 +99,13 @@ def _build_test_fields(test: Test, unpriced: Container[str]) -> EpisodeData:
 
 
 def _build_outcome(test: Test, result: Mapping[str, Any]) -> EpisodeData:
-    """Tell a failed assertion from a test that broke, as pytest's text of it does."""
-    outcome, told = test.get("outcome"), as_text(test.get("error"))
+    """Return the outcome: failed for an assertion, an error for any other exception."""
+    outcome, text = test.get("outcome"), as_text(test.get("error"))
     if outcome == "passed":
         return {"outcome": "passed"}
     if outcome == "skipped":
-        return {"outcome": "skipped", "reason": told}
-    raised = _RAISED.match(told or "")
+        return {"outcome": "skipped", "reason": text}
+    raised = _RAISED.match(text or "")
     asserted = raised is None or raised[1] == "AssertionError"
     broke = (
         result.get("stop_reason") in _INFRASTRUCTURE_STOPS or not asserted or outcome != "failed"
@@ -113,11 +113,11 @@ def _build_outcome(test: Test, result: Mapping[str, Any]) -> EpisodeData:
     reason = (
         as_text(result.get("error")) if result.get("stop_reason") in _INFRASTRUCTURE_STOPS else None
     )
-    return {"outcome": "error" if broke else "failed", "reason": reason or _strip_lines(told)}
+    return {"outcome": "error" if broke else "failed", "reason": reason or _strip_lines(text)}
 
 
-def _strip_lines(told: str | None) -> str | None:
-    return "\n".join(line.strip() for line in told.splitlines()) if told else None
+def _strip_lines(text: str | None) -> str | None:
+    return "\n".join(line.strip() for line in text.splitlines()) if text else None
 
 
 def _iterate_assertions(holder: Mapping[str, Any]) -> Iterator[EpisodeData]:
@@ -126,13 +126,13 @@ def _iterate_assertions(holder: Mapping[str, Any]) -> Iterator[EpisodeData]:
             "name": as_text(found.get("message")) or as_text(found.get("type")) or "(no name)",
             "passed": found.get("passed") is True,
             "reason": as_text(found.get("details")),
-            # The plugin records them; whether they fail the test is for the test to say.
+            # The plugin only records them; the test's outcome shows whether they failed it.
             "severity": "warning",
         }
 
 
 def _build_conversation(result: Mapping[str, Any], unpriced: Container[str]) -> EpisodeData:
-    """Return the conversation; figures stand at turns only where each turn has its own."""
+    """Return the conversation, with figures of the turns only if every turn has its own."""
     turns = [_build_turn(turn) for turn in iterate_objects(result.get("turns"))]
     usages = list(iterate_objects(result.get("usage")))
     replies = [turn for turn in turns if turn["role"] == "assistant"]
@@ -165,7 +165,7 @@ def _sum_usages(usages: list[Mapping[str, Any]]) -> dict[str, int] | None:
 def _find_cost(
     result: Mapping[str, Any], usages: list[Mapping[str, Any]], unpriced: Container[str]
 ) -> float | None:
-    """Return the cost; the plugin writes 0 for what has no price."""
+    """Return the cost; None for models without a price, for which the plugin writes 0."""
     if not usages or any(format_content(usage.get("model")) in unpriced for usage in usages):
         return None
     return as_amount(result.get("cost_usd"))
@@ -192,9 +192,9 @@ def _build_tool_call(call: Mapping[str, Any]) -> EpisodeData:
 
 
 def _check_counts(document: ToolDocument, found: int) -> Iterator[ImportProblem]:
-    told = [as_count(document.get(name)) for name in ("passed", "failed", "skipped")]
-    total = sum(number or 0 for number in told)
-    if None not in told and total != found:
+    counts = [as_count(document.get(name)) for name in ("passed", "failed", "skipped")]
+    total = sum(number or 0 for number in counts)
+    if None not in counts and total != found:
         yield ImportProblem(
             f"counts {total} runs and holds {found}; run the suite again",
             "declared_counts_differ",

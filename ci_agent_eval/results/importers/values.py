@@ -1,4 +1,4 @@
-"""Reading values that may be anything: what is not of the asked kind is not there."""
+"""Convert untyped JSON values; a value of another type counts as missing."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import Any
 from ci_agent_eval.contract.wording import one_line
 
 MAX_AMOUNT = 1e15
-"""The contract's largest amount."""
+"""The largest amount in the contract."""
 
 _MAX_NAME = 200
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
-    """Return an object, or an empty one."""
+    """Return a JSON object, or an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: object) -> Sequence[Any]:
-    """Return a list, or an empty one."""
+    """Return a JSON list, or an empty one."""
     return value if isinstance(value, list) else ()
 
 
 def iterate_objects(value: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the items of a list, each as an object; one that is none is an empty one."""
+    """Yield the items of a list as objects; any other item becomes an empty object."""
     return (as_mapping(item) for item in as_list(value))
 
 
 def as_text(value: object) -> str | None:
-    """Return a text that says something, or None."""
+    """Return a string that is not blank, or None."""
     return value if isinstance(value, str) and value.strip() else None
 
 
 def as_number(value: object) -> float | None:
-    """Return a finite number, or None; true and false are none."""
+    """Return a finite number, or None; booleans are no numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if -MAX_AMOUNT <= value <= MAX_AMOUNT and math.isfinite(value) else None
@@ -49,7 +49,7 @@ def as_amount(value: object) -> float | None:
 
 
 def as_count(value: object) -> int | None:
-    """Return a whole number that is not negative, or None."""
+    """Return an integer that is not negative, or None."""
     found = as_amount(value)
     return int(found) if found is not None and found == int(found) else None
 
@@ -61,27 +61,33 @@ def as_share(value: object) -> float | None:
 
 
 def convert_seconds_to_ms(seconds: object) -> float | None:
-    """Return seconds as milliseconds, or None."""
+    """Convert seconds to milliseconds; None if they are no amount."""
     found = as_amount(seconds)
     return None if found is None else as_amount(found * 1000)
 
 
-def build_token_usage(given: object, read: object, cached: object = None) -> dict[str, int] | None:
-    """Return the usage of one turn; None unless tokens in and out are both there."""
-    read_in, out = as_count(given), as_count(read)
-    if read_in is None or out is None:
+def build_token_usage(
+    prompt: object, completion: object, cached: object = None
+) -> dict[str, int] | None:
+    """Build the usage of one turn; None unless both input and output tokens are known."""
+    tokens_in, tokens_out = as_count(prompt), as_count(completion)
+    if tokens_in is None or tokens_out is None:
         return None
-    return {"input": read_in, "output": out, "cached": min(as_count(cached) or 0, read_in)}
+    return {
+        "input": tokens_in,
+        "output": tokens_out,
+        "cached": min(as_count(cached) or 0, tokens_in),
+    }
 
 
 def format_content(value: object) -> str:
-    """Return a text as it is, nothing as nothing, and anything else as JSON."""
+    """Return a string unchanged, None as an empty string, and anything else as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def format_name(value: object) -> str:
-    """Return a value on a line of its own, short enough for a name."""
+    """Format a value on one line, cut to the length of a name."""
     line = one_line(format_content(value))
     return line if len(line) <= _MAX_NAME else f"{line[:_MAX_NAME]}…"

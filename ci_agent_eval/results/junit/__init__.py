@@ -1,1 +1,1 @@
-"""JUnit XML files of any producer, read as loaded results."""
+"""Read JUnit XML files of any producer."""

@@ -1,4 +1,4 @@
-"""What a suite declares of itself, held against the cases found in it. Pure."""
+"""Compare the totals that a suite declares with its cases. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ci_agent_eval.results.junit.producers import Producer
 
 
 class CaseCounts(NamedTuple):
-    """Cases by their outcome, and the result elements found in them.
+    """Numbers of cases by outcome, and of their result elements.
 
     A case with a failure and an error is one errored case; some producers declare it
     under both, so either count may match a declared one.
@@ -24,7 +24,7 @@ class CaseCounts(NamedTuple):
     error_elements: int = 0
     skipped_elements: int = 0
     of_suites: int = 0
-    """Errored cases that stand for a suite's own result; a suite need not declare them."""
+    """Errored cases that represent a suite's own result; a suite need not declare them."""
     rerun_failures: int = 0
     """Failures of attempts that were retried (`flakyFailure`, `rerunFailure`)."""
     rerun_errors: int = 0
@@ -32,7 +32,7 @@ class CaseCounts(NamedTuple):
 
     @property
     def cases(self) -> int:
-        """All cases."""
+        """Number of all cases."""
         return self.passed + self.failed + self.error + self.skipped
 
     def __sub__(self, other: CaseCounts) -> CaseCounts:
@@ -40,10 +40,10 @@ class CaseCounts(NamedTuple):
 
 
 class CountDifference(NamedTuple):
-    """One suite whose declared totals are not those of its cases."""
+    """A suite's difference between declared totals and cases."""
 
-    loses: bool
-    """It declares more cases or failures than are there: something did not report."""
+    has_lost_results: bool
+    """Whether it declares more cases or failures than it has: some did not report."""
     text: str
 
 
@@ -53,9 +53,9 @@ def compare_counts(
     direct: CaseCounts,
     producer: Producer = "other",
 ) -> CountDifference | None:
-    """Compare a suite's totals with its cases, with or without those of its inner suites.
+    """Compare a suite's totals with its cases; None: they agree.
 
-    Producers differ on whether a suite's totals include its inner suites.
+    Producers differ on whether a suite's totals include its inner suites, so both are accepted.
     """
     declared = {name: parse_total(attributes, name) for name in ("tests", "failures", "errors")}
     declared["skipped"] = parse_total(attributes, "skipped", "skips", "skip")
@@ -70,25 +70,27 @@ def compare_counts(
     ]
     if not wrong:
         return None
-    shown = _count_by_name(inside)
-    pairs = ", ".join(f"{name} {declared[name]} (found {shown[name]})" for name in wrong)
+    found = _count_by_name(inside)
+    pairs = ", ".join(f"{name} {declared[name]} (found {found[name]})" for name in wrong)
     text = f"suite {attributes.get('name', '')[:80]!r} declares {pairs}"
     if (habit := _find_counting_habit(producer, wrong, declared, inside)) is not None:
-        return CountDifference(loses=False, text=f"{text}, for {habit}")
+        return CountDifference(has_lost_results=False, text=f"{text}, for {habit}")
     return CountDifference(_has_lost_results(wrong, declared, inside), text)
 
 
 def build_node_difference(failures: int) -> CountDifference:
-    """Return that node:test counts failures in its closing comments, and none has a case."""
+    """Build the difference of a node:test file that counts failures without a failed case."""
     tests = pluralize(failures, "failed test")
-    return CountDifference(loses=True, text=f"node:test counts {tests} and wrote no failed case")
+    return CountDifference(
+        has_lost_results=True, text=f"node:test counts {tests} and wrote no failed case"
+    )
 
 
 def _list_acceptable_counts(
     name: str, counts: CaseCounts, disabled: int, producer: Producer
 ) -> tuple[int, ...]:
-    """Return the totals that a producer may rightly declare for these counts."""
-    # Surefire declares every attempt of a JUnit 4 test, and writes one case for all of them.
+    """Return the totals that a producer may declare for these counts."""
+    # Surefire declares every attempt of a JUnit 4 test, but writes one case for all of them.
     failures, errors = _count_reruns(counts, producer)
     if name == "tests":
         return (counts.cases, counts.cases - counts.of_suites, counts.cases + failures + errors)
@@ -102,16 +104,16 @@ def _list_acceptable_counts(
 
 
 def _count_reruns(counts: CaseCounts, producer: Producer) -> tuple[int, int]:
-    """Return the failures and errors of retried attempts, where the producer declares them."""
+    """Return the failures and errors of retried attempts, if the producer declares them."""
     return (counts.rerun_failures, counts.rerun_errors) if producer == "surefire" else (0, 0)
 
 
 def _find_counting_habit(
     producer: Producer, wrong: list[str], declared: Mapping[str, int | None], inside: CaseCounts
 ) -> str | None:
-    """Return how a known producer counts, where that explains more tests than cases.
+    """Return the habit of a known producer that explains more tests than cases, or None.
 
-    Whatever explains them, every failure and error that is declared has to be in the file.
+    Even then, every declared failure and error must be in the file.
     """
     surplus = (declared["tests"] or 0) - inside.cases
     if surplus <= 0 or not inside.cases or None in declared.values():
@@ -127,7 +129,7 @@ def _find_counting_habit(
 def _has_lost_results(
     wrong: list[str], declared: Mapping[str, int | None], inside: CaseCounts
 ) -> bool:
-    """Whether cases, failures or errors were declared that are nowhere to be found."""
+    """Return whether declared cases, failures or errors are missing."""
     bad_declared = (declared["failures"] or 0) + (declared["errors"] or 0)
     bad_found = max(inside.failed + inside.error, inside.failure_elements + inside.error_elements)
     return ("tests" in wrong and (declared["tests"] or 0) > inside.cases) or (
@@ -145,7 +147,7 @@ def _count_by_name(counts: CaseCounts) -> dict[str, int]:
 
 
 def parse_total(attributes: Mapping[str, str], *names: str) -> int | None:
-    """Return the first of the attributes that is a plain number; None for none."""
+    """Return the first of the attributes that is a plain number, or None."""
     for name in names:
         text = attributes.get(name, "").strip()
         if text.isascii() and text.isdigit() and len(text) < 10:

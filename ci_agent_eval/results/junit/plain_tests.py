@@ -1,4 +1,4 @@
-"""JUnit files folded to plain tests: their tally, what failed, and what an episode may claim."""
+"""Read JUnit files into plain tests, and the cases that may belong to episodes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ci_agent_eval.results.junit.reader import JUnitFile, read_junit
 from ci_agent_eval.storage.regular_file import open_regular
 
 MAX_DETAILS = 1000
-"""Failing cases that keep the text of their failure; the others keep its first line."""
+"""Maximum number of failing cases that keep the failure text; others keep its first line."""
 
 
 @dataclass(slots=True)
 class JUnitTests:
-    """What all JUnit files hold together."""
+    """The content of all JUnit files together."""
 
     __test__ = False  # pytest would take the name for a test class
 
     passed_on_retry: PassedOnRetry = "flaky"
     tally: OutcomeTally = field(default_factory=OutcomeTally)
-    """Every case but the joined ones."""
+    """Tally of all cases except the joined ones."""
     failing: list[JUnitCase] = field(default_factory=list)
     flaky: list[str] = field(default_factory=list)
     joined: list[JUnitCase] = field(default_factory=list)
@@ -37,7 +37,7 @@ class JUnitTests:
     """Whether every file could be read to its end."""
 
     def plain_with(self, unclaimed: Sequence[JUnitCase]) -> PlainTests:
-        """Return the plain tests, with those joined cases that no episode claimed."""
+        """Return the plain tests, including the joined cases that match no episode."""
         unclaimed = [_judge_retry(case, self.passed_on_retry) for case in unclaimed]
         failing = [*self.failing, *(case for case in unclaimed if _is_bad(case))]
         flaky = [*self.flaky, *(case.title for case in unclaimed if case.flaky)]
@@ -53,15 +53,15 @@ def read_junit_tests(
     *,
     passed_on_retry: PassedOnRetry = "flaky",
 ) -> JUnitTests:
-    """Read the files one after the other; memory grows with what failed, not with the files.
+    """Read the files one after the other; memory grows with the failures, not with the files.
 
-    `episode_addresses` are those of the episodes of the run that a file belongs to: in
-    any other file the same address is another test's. `of_runs` are those that pytest
-    wrote beside a session of ours. Those of shards tell one after the other what none of
-    them could collect, for each collects the whole suite: it counts once.
+    `episode_addresses` are the addresses of a run's episodes, by its JUnit file: in any other
+    file the same address is another test's. `of_runs` are the files that pytest wrote next to
+    our session. Every file in `of_shards` repeats the collection errors of the whole suite,
+    which count once.
     """
     tests = JUnitTests(passed_on_retry)
-    told: set[JUnitCase] = set()
+    reported: set[JUnitCase] = set()
     for file in files:
         try:
             with open_regular(file.path, follow=True) as opened:
@@ -69,7 +69,7 @@ def read_junit_tests(
                 of_run = file.path in of_runs
                 found = read_junit(opened, addresses, of_run=of_run)
             if file.path in of_shards:
-                _drop_repeated_collection_cases(found, told)
+                _drop_repeated_collection_cases(found, reported)
             _add_file(tests, file.where, found)
         except OSError as error:
             problem = f"it cannot be read: {error.strerror}"
@@ -79,14 +79,14 @@ def read_junit_tests(
     return tests
 
 
-def _drop_repeated_collection_cases(file: JUnitFile, told: set[JUnitCase]) -> None:
-    """Leave out the collected files that a shard before this one told of."""
+def _drop_repeated_collection_cases(file: JUnitFile, reported: set[JUnitCase]) -> None:
+    """Drop the collection cases that an earlier shard reported."""
     for case in file.collected:
         key = JUnitCase("", case.name, case.outcome)
-        if key in told:
+        if key in reported:
             file.failing = [one for one in file.failing if one is not case]
             file.counts = _subtract_outcome(file.counts, case.outcome)
-        told.add(key)
+        reported.add(key)
 
 
 def _subtract_outcome(counts: CaseCounts, outcome: Outcome) -> CaseCounts:
@@ -95,14 +95,14 @@ def _subtract_outcome(counts: CaseCounts, outcome: Outcome) -> CaseCounts:
 
 
 def _judge_retry(case: JUnitCase, passed_on_retry: PassedOnRetry) -> JUnitCase:
-    """Return a case as the setting wants it, if it passed only on a retry."""
+    """Return a case with the outcome that the setting gives to a pass on a retry."""
     if not case.flaky or passed_on_retry == "flaky":
         return case
     if passed_on_retry == "passed":
         return case._replace(flaky=False)
-    told = "it passed only on a retry, which counts as failed (passed_on_retry)"
+    message = "it passed only on a retry, which counts as failed (passed_on_retry)"
     first = f"; at first: {case.message}" if case.message else ""
-    return case._replace(outcome="failed", flaky=False, message=f"{told}{first}")
+    return case._replace(outcome="failed", flaky=False, message=f"{message}{first}")
 
 
 def _judge_retries(file: JUnitFile, passed_on_retry: PassedOnRetry) -> None:
@@ -158,7 +158,12 @@ def _build_source(where: str, file: JUnitFile) -> SourceFile:
 
 def _build_findings(where: str, file: JUnitFile) -> list[Finding]:
     findings = [
-        Finding("declared_counts_differ", where, _describe_difference(difference), difference.loses)
+        Finding(
+            "declared_counts_differ",
+            where,
+            _describe_difference(difference),
+            difference.has_lost_results,
+        )
         for difference in file.differences
     ]
     if file.end.problem is not None:
@@ -167,14 +172,16 @@ def _build_findings(where: str, file: JUnitFile) -> list[Finding]:
         findings.append(Finding("unreadable_file", place, message))
     if file.end.replaced:
         number = file.end.replaced
-        what = "1 character that XML forbids was" if number == 1 else f"{number} characters were"
-        message = f"{what} replaced by U+FFFD so that the file could be read"
+        characters = (
+            "1 character that XML forbids was" if number == 1 else f"{number} characters were"
+        )
+        message = f"{characters} replaced by U+FFFD so that the file could be read"
         findings.append(Finding("repaired_file", where, message, blocking=False))
     return findings
 
 
 def _describe_difference(difference: CountDifference) -> str:
-    if difference.loses:
+    if difference.has_lost_results:
         return f"{difference.text}: something did not report; run its tests again"
     return f"{difference.text}; only the cases count"
 

@@ -1,4 +1,4 @@
-"""Producers of JUnit XML whose way of counting is known. Pure."""
+"""Detect producers of JUnit XML that count in a known way. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SUREFIRE_SCHEMA = "surefire-test-report"
 
 
 def detect_producer(attributes: Mapping[str, str], outer: Producer) -> Producer:
-    """Return who wrote a suite by its attributes; by default who wrote the suite around it."""
+    """Return the producer of a suite by its attributes; by default the outer suite's."""
     if attributes.get("name") in _PYTEST_SUITES:
         return "pytest"
     if _SUREFIRE_SCHEMA in attributes.get("xsi:noNamespaceSchemaLocation", ""):
@@ -21,7 +21,7 @@ def detect_producer(attributes: Mapping[str, str], outer: Producer) -> Producer:
 
 
 def is_gotestsum(root: Mapping[str, str], suite: Mapping[str, str]) -> bool:
-    """Say whether gotestsum wrote a suite with the property `go.version`.
+    """Return whether gotestsum wrote a suite with the property `go.version`.
 
     go-junit-report may write the property too. Its version 1 declares nothing in the root,
     and its version 2 declares errors in each suite (`internal/junitxml` of gotestsum).

@@ -1,7 +1,7 @@
-"""JUnit XML of any producer: streamed by expat, each case read by junitparser's eyes.
+"""Read JUnit XML of any producer: parsed as a stream by expat, interpreted by junitparser.
 
-The only door to junitparser. A case without children is what most files are made of;
-it needs no interpretation and costs nothing but its counting.
+The only module that imports junitparser. Most cases have no children; these need no
+interpretation and are only counted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
-from xml.etree import ElementTree as ET  # only builds elements, parses nothing
+from xml.etree import ElementTree as ET  # builds elements, never parses
 from xml.parsers import expat
 
 import junitparser
@@ -45,14 +45,14 @@ _WORST_FIRST: tuple[tuple[type[junitparser.junitparser.FinalResult], Outcome], .
 _RERUNS: dict[type, Outcome] = {xunit2.RerunFailure: "failed", xunit2.RerunError: "error"}
 _FLAKY = (xunit2.FlakyFailure, xunit2.FlakyError)
 _TODO = "todo"
-"""What node:test calls a case that may fail; it is skipped, whatever came of it."""
+"""Name in node:test for a case that may fail; it counts as skipped, whatever its result."""
 _NODE_TOTALS = re.compile(r" (?:fail|cancelled) (\d{1,9}) ")
-"""The comments in which node:test closes its file: the only trace of a test that failed itself
-beside its subtests, which have the cases (`lib/internal/test_runner/reporter/junit.js`)."""
+"""Comments at the end of node:test's file: the only trace of a failed test with subtests, because
+only the subtests have cases (`lib/internal/test_runner/reporter/junit.js`)."""
 _SUITE_RESULTS = ("failure", "error")
-"""Results that some producers write beside the cases: the suite itself broke."""
+"""Results outside of cases, which some producers write if the suite itself broke."""
 _COLLECTION_MESSAGES = ("collection failure", "collection skipped")
-"""What pytest writes of a file that it did not collect (`_pytest/junitxml.py`)."""
+"""Messages of pytest for a file that it did not collect (`_pytest/junitxml.py`)."""
 _MAX_SUITE_DEPTH = 200
 _MAX_CHILDREN = 1000
 _MAX_TEXT = 8000
@@ -62,7 +62,7 @@ _MAX_DIFFERENCES = 3
 
 @dataclass(slots=True)
 class JUnitFile:
-    """What one file holds, counted from its cases."""
+    """The content of one file, counted from its cases."""
 
     counts: CaseCounts = field(default_factory=CaseCounts)
     failing: list[JUnitCase] = field(default_factory=list)
@@ -70,9 +70,9 @@ class JUnitFile:
     flaky: list[JUnitCase] = field(default_factory=list)
     """Plain cases that passed only on a rerun, with the message of their first failure."""
     joined: list[JUnitCase] = field(default_factory=list)
-    """Cases that belong, or claim to belong, to an episode, whatever their outcome."""
+    """Cases with a node id or an address of an episode, whatever their outcome."""
     collected: list[JUnitCase] = field(default_factory=list)
-    """Cases that are no tests, but files that pytest could not collect, or skipped as a whole."""
+    """Cases for files that pytest could not collect or skipped as a whole."""
     differences: list[CountDifference] = field(default_factory=list)
     end: StreamEnd = field(default_factory=StreamEnd)
 
@@ -93,11 +93,10 @@ def read_junit(
 ) -> JUnitFile:
     """Read one file to its end, or as far as it can be read.
 
-    `episode_addresses` are the (classname, name) pairs under which pytest would write
-    the episodes; such cases are kept for the join. `of_run` says that pytest wrote the
-    file beside our session: the totals that it declares are of reports (subtests and
-    reruns are some, too) and not of cases, and its cases without a name are tests that
-    were never over (`_pytest/junitxml.py`).
+    `episode_addresses` are the (classname, name) pairs that pytest writes for the episodes;
+    these cases are kept for the join. `of_run`: pytest wrote the file next to our session.
+    Its declared totals then count reports (also subtests and reruns), not cases, and its
+    cases without a name are unfinished tests (`_pytest/junitxml.py`).
     """
     listener = _JUnitListener(episode_addresses, of_run=of_run)
     end = parse_xml_stream(raw, listener)
@@ -114,7 +113,7 @@ def read_junit(
 
 
 def _merge_retries(file: JUnitFile, suites: Iterable[MergedRetries]) -> None:
-    """Count each retried test once, as what came of it."""
+    """Count each retried test once, with its final outcome."""
     dropped = set()
     for merged in suites:
         dropped |= {id(case) for case in merged.dropped}
@@ -126,13 +125,13 @@ def _merge_retries(file: JUnitFile, suites: Iterable[MergedRetries]) -> None:
 
 @dataclass(slots=True)
 class _OpenSuite:
-    """An open suite: what it declares, the counts when it began, those of its inner suites."""
+    """An open suite: its attributes, the counts at its start, and the counts of inner suites."""
 
     attributes: Mapping[str, str]
     before: CaseCounts
     producer: Producer
     retries: PytestReruns | GoReruns | None
-    """Whoever writes several cases for a retried test."""
+    """Merges the cases of retried tests; None: the producer writes one case for each test."""
     inner: list[int] = field(default_factory=lambda: [0] * len(CaseCounts._fields))
 
 
@@ -150,7 +149,7 @@ _SUITE_SLOT = 7
 
 
 class _JUnitListener:
-    """Counts cases as they end and keeps only those that are needed later."""
+    """Counts cases as they end and keeps only the cases that are needed later."""
 
     def __init__(
         self,
@@ -163,8 +162,8 @@ class _JUnitListener:
         self._of_run = of_run
         self._finds_reruns = finds_reruns
         self.may_hold_reruns = False
-        """A suite of pytest declares other totals than its cases. Few do, and finding
-        reruns needs memory for every case, so that only their files are read again."""
+        """Whether a suite of pytest declares other totals than its cases. Few do, and finding
+        reruns needs memory for every case, so only their files are read again."""
         self.counts = [0] * len(CaseCounts._fields)
         self.go = GoReruns()
         self.merged: list[MergedRetries] = []
@@ -173,13 +172,13 @@ class _JUnitListener:
         self._case: dict[str, str] | None = None
         self._children: _CaseBuilder | None = None
         self._is_of_suite = False
-        """The open case stands for a result that a suite itself has."""
+        """Whether the open case represents a suite's own result."""
         self._node_failures = 0
-        """Failed and cancelled tests by the closing comments of node:test."""
+        """Number of failed and cancelled tests in the closing comments of node:test."""
         self._parser: expat.XMLParserType
 
     def attach(self, parser: expat.XMLParserType) -> None:
-        """Listen to the parser."""
+        """Set the handlers of the parser."""
         self._parser = parser
         parser.StartElementHandler = self._start_root
         parser.EndElementHandler = self._end
@@ -224,7 +223,7 @@ class _JUnitListener:
         return "pytest" if self._of_run else "other"
 
     def _start_go(self) -> None:
-        """Take the open suite for gotestsum's, if it is: it says so before its first case."""
+        """Start merging Go reruns if gotestsum wrote the open suite."""
         suite = self._suites[-1]
         if suite.retries is None and is_gotestsum(self._suites[0].attributes, suite.attributes):
             self.go.start_suite()
@@ -237,7 +236,7 @@ class _JUnitListener:
 
     @property
     def _zero_based(self) -> bool:
-        """Whether lines count from 0, as in pytest's file (`_pytest/junitxml.py`)."""
+        """Whether lines are 0-based, as in pytest's file (`_pytest/junitxml.py`)."""
         return self._suites[-1].producer == "pytest"
 
     def _start_in_case(self, tag: str, attributes: dict[str, str]) -> None:
@@ -290,12 +289,15 @@ class _JUnitListener:
             self._keep_difference(found)
 
     def _keep_difference(self, found: CountDifference) -> None:
-        """Keep the first few of each kind: no number of harmless ones hides one that is not."""
-        if sum(kept.loses is found.loses for kept in self.file.differences) < _MAX_DIFFERENCES:
+        """Keep the first few of each kind, so that harmless ones never hide a lost result."""
+        if (
+            sum(kept.has_lost_results is found.has_lost_results for kept in self.file.differences)
+            < _MAX_DIFFERENCES
+        ):
             self.file.differences.append(found)
 
     def _end_plain(self, attributes: dict[str, str]) -> None:
-        """End a case without children: the road that nearly all cases take."""
+        """End a case without children, as nearly all cases are."""
         if self._of_run and "name" not in attributes:
             return
         stated = PASSED
@@ -339,10 +341,10 @@ class _JUnitListener:
 
 
 class _CaseBuilder:
-    """Builds the element of a case from those children that say how it came out.
+    """Builds the element of a case from its results and properties.
 
-    Nested results are lifted to the case itself, as junitparser's iteration reads them.
-    Captured output is never kept; texts and numbers of children are bounded.
+    Nested results become children of the case, where junitparser finds them. Captured output is
+    not kept; texts and numbers of children are bounded.
     """
 
     def __init__(self, attributes: dict[str, str]) -> None:
@@ -356,7 +358,7 @@ class _CaseBuilder:
         self._length = 0
 
     def start(self, tag: str, attributes: dict[str, str]) -> bool:
-        """Open a child; whether its text is wanted."""
+        """Open a child; return whether its text is needed."""
         self.depth += 1
         if tag in _RESULTS and self._is_room_for(tag):
             self._close_text()
@@ -366,11 +368,11 @@ class _CaseBuilder:
             if self._properties is None:
                 self._properties = ET.SubElement(self.element, "properties")
             ET.SubElement(self._properties, "property", attributes)
-        # Inside a result everything is its text, but for what the program printed.
+        # All text inside a result belongs to it, except captured output.
         return self._open is not None and tag not in ("system-out", "system-err")
 
     def add_text(self, text: str) -> None:
-        """Take text of the open result as long as there is room for it."""
+        """Add text to the open result, up to the limit."""
         if self._length <= _MAX_TEXT:
             self._texts.append(text[: _MAX_TEXT + 1 - self._length])
             self._length += len(text)
@@ -394,12 +396,12 @@ class _CaseBuilder:
 
 
 def _strip_namespace(tag: str) -> str:
-    """Return the name of an element without its namespace prefix."""
+    """Return an element's name without its namespace prefix."""
     return tag.rpartition(":")[2]
 
 
 def _interpret_case(element: ET.Element, *, zero_based: bool) -> JUnitCase:
-    """Read a case with children: the worst of its results is its outcome."""
+    """Interpret a case with children: its worst result is its outcome."""
     case = xunit2.TestCase.fromelem(element)  # type: ignore[no-untyped-call]
     results = case.result
     attributes = element.attrib
@@ -424,16 +426,16 @@ def _is_todo(result: junitparser.junitparser.Result) -> bool:
 def _interpret_interim_results(
     case: xunit2.TestCase, attributes: Mapping[str, str], nodeid: str | None, *, zero_based: bool
 ) -> JUnitCase:
-    """Read a case without a final result: its reruns, and what its attributes say.
+    """Interpret a case without a final result by its reruns and attributes.
 
-    Surefire writes reruns of a case that never passed as `rerun…`, and those of one that
-    passed at last as `flaky…`.
+    Surefire writes reruns of a case that never passed as `rerun…`, and reruns of a case that
+    finally passed as `flaky…`.
     """
     stated = parse_status_attributes(attributes)
     interim = case.interim_result
     reruns = [result for result in interim if type(result) in _RERUNS]
-    passed_at_last = stated.is_said or any(isinstance(result, _FLAKY) for result in interim)
-    if stated.outcome == "passed" and reruns and not passed_at_last:
+    finally_passed = stated.is_stated or any(isinstance(result, _FLAKY) for result in interim)
+    if stated.outcome == "passed" and reruns and not finally_passed:
         worst = max(reruns, key=lambda result: SEVERITY[_RERUNS[type(result)]])
         outcome = _RERUNS[type(worst)]
         return _build_case(attributes, outcome, worst, nodeid, zero_based=zero_based)
@@ -470,7 +472,7 @@ def _build_case(
 
 
 def _find_first_line(text: str | None) -> str | None:
-    """Return the first line that is not blank, cut to its limit; None for none."""
+    """Return the first line that is not blank, cut to the limit, or None."""
     for line in (text or "").splitlines():
         if line.strip():
             return line.strip()[:_MAX_MESSAGE]
@@ -486,7 +488,7 @@ def _cut_text(text: str | None) -> str | None:
 
 
 def _parse_line(text: str, *, zero_based: bool) -> int | None:
-    """Return the 1-based line of an attribute; None for none."""
+    """Parse the 1-based line of an attribute, or return None."""
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         return None
     return (int(text) + zero_based) or None

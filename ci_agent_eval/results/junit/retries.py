@@ -1,4 +1,4 @@
-"""Several cases of one test in one file: which are its retries, and what came of them. Pure."""
+"""Find several cases of one test in a file, and merge its retries. Pure."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.contract.episode import Outcome
 
 _MAX_DEPTH = 100
-"""Levels of subtests; a name may hold any number of slashes."""
+"""Maximum levels of subtests; a name may have any number of slashes."""
 
 
 class MergedRetries(NamedTuple):
-    """What is left of a file's cases where each retried test is one case."""
+    """The changes to a file's cases that make each retried test one case."""
 
     dropped: Sequence[JUnitCase] = ()
     """Failing cases that a later attempt at the same test replaces."""
     flaky: Sequence[JUnitCase] = ()
-    """Tests that failed and passed on a retry."""
+    """Tests that failed first and passed on a retry."""
     passed: int = 0
-    """Cases that passed and are further attempts at a test."""
+    """Number of passed cases that are further attempts at a test."""
 
 
 class PytestReruns:
-    """A suite of pytest: pytest-rerunfailures leaves a case without a result for each rerun.
+    """Merges reruns in a suite of pytest: pytest-rerunfailures writes an empty case for each.
 
     Addresses are kept as hashes: there may be 100,000 of them.
     """
@@ -36,7 +36,7 @@ class PytestReruns:
         self._repeated = 0
 
     def add(self, address: tuple[str, str], outcome: Outcome, _: JUnitCase | None = None) -> None:
-        """Take the next case by its class name and name, unless it is an episode's."""
+        """Add the next case by its class name and name, unless it belongs to an episode."""
         key = hash(address)
         if key in self._seen:
             self._repeated += 1
@@ -47,8 +47,8 @@ class PytestReruns:
     def merge(self, declared: int | None, cases: int) -> MergedRetries:
         """Return the retries, unless the suite declares as many tests as it has cases.
 
-        Then nothing was retried, and the cases are of different tests at one address:
-        `a/b.py::test_c` and `a.py::b::test_c` have the same.
+        Then nothing was retried, and the cases are different tests with one address, such as
+        `a/b.py::test_c` and `a.py::b::test_c`.
         """
         if declared is None or declared == cases:
             return MergedRetries()
@@ -59,26 +59,26 @@ class PytestReruns:
 
 
 class GoReruns:
-    """The suites of gotestsum: with `--rerun-fails` each attempt at a test is a case.
+    """Merges reruns in suites of gotestsum: with `--rerun-fails` each attempt is a case.
 
-    So is each run of a test with `-count=2`, where a failure stays one. The two are told
-    apart by the tests that never failed: only failed tests are rerun. gotestsum writes the
-    failed cases of a suite first.
+    With `-count=2` each repeat is a case, too, and its failures count. The tests that never
+    failed show the difference: only failed tests are rerun. gotestsum writes the failed cases
+    of a suite first.
     """
 
     def __init__(self) -> None:
         self._is_rerun = False
-        """A test that never failed ran once."""
+        """Whether a test that never failed ran once."""
         self._is_repeated = False
-        """A test that never failed ran twice."""
+        """Whether a test that never failed ran twice."""
         self._suites: list[_GoPackage] = []
 
     def start_suite(self) -> None:
-        """Begin a suite: a package has one for all its runs."""
+        """Start a suite: a package has one for all its runs."""
         self._suites.append(_GoPackage())
 
     def add(self, address: tuple[str, str], outcome: Outcome, case: JUnitCase | None) -> None:
-        """Take the next case of the suite; only one that failed needs to be given whole."""
+        """Add the next case of the suite; `case` is needed only for failures."""
         suite, name = self._suites[-1], address[1]
         if case is not None:
             suite.failed[name].append(case)
@@ -92,51 +92,51 @@ class GoReruns:
             self._is_rerun = True
 
     def merge(self) -> list[MergedRetries]:
-        """Return the retries; none where the file does not prove that failed tests were rerun."""
+        """Return the retries; none unless the file proves that failed tests were rerun."""
         if self._is_repeated or not self._is_rerun or any(s.repeats for s in self._suites):
             return []
         return [suite.merge() for suite in self._suites]
 
 
 class _GoPackage:
-    """The runs of a package's tests: of those that failed, and of the subtests of those."""
+    """The runs of a package's failed tests and their subtests."""
 
     def __init__(self) -> None:
         self.failed: dict[str, list[JUnitCase]] = defaultdict(list)
         self.passed: Counter[str] = Counter()
         self.once: set[int] = set()
-        """Hashes of the tests that never failed, and no parent of which did."""
+        """Hashes of the tests that never failed and have no failed parent."""
 
     def failed_parents(self, name: str) -> Iterator[str]:
         return (parent for parent in _iterate_parents(name) if parent in self.failed)
 
     @property
     def repeats(self) -> bool:
-        """Whether a test passed twice that a rerun repeats only until it passes."""
-        alone = self.failed.keys() - self._count_explained().keys()
-        return any(self.passed[n] > 1 for n in alone if not any(self.failed_parents(n)))
+        """Whether a test passed twice, although reruns end with the first pass."""
+        leaves = self.failed.keys() - self._count_explained().keys()
+        return any(self.passed[n] > 1 for n in leaves if not any(self.failed_parents(n)))
 
     def merge(self) -> MergedRetries:
         explained = self._count_explained()
-        recovered = [name for name in self.failed if self._passed_at_last(name, explained)]
+        recovered = [name for name in self.failed if self._has_recovered(name, explained)]
         dropped = [case for cases in self.failed.values() for case in cases[:-1]]
         dropped += [self.failed[name][-1] for name in recovered]
         flaky = (self.failed[name][0]._replace(outcome="passed", flaky=True) for name in recovered)
         kept = len(recovered) + sum(name not in self.failed for name in +self.passed)
         return MergedRetries(dropped, tuple(flaky), self.passed.total() - kept)
 
-    def _passed_at_last(self, name: str, explained: Mapping[str, int]) -> bool:
-        """Say whether a later pass follows each failure of a test.
+    def _has_recovered(self, name: str, explained: Mapping[str, int]) -> bool:
+        """Return whether a later pass follows each failure of a test.
 
         A failed test is rerun until it passes. Its parents get a result with each rerun: they
-        fail once at first, and then only with it. A parent that failed more often failed by
-        itself, and nothing says whether that was before its last pass.
+        fail once at first, and then only with the test. A parent that failed more often has a
+        failure without a subtest, perhaps after its last pass.
         """
         failures = len(self.failed[name])
         return self.passed[name] > 0 and failures <= explained.get(name, failures)
 
     def _count_explained(self) -> dict[str, int]:
-        """Return how often tests with failed subtests fail if each one's reruns are the cause."""
+        """Return how often tests with failed subtests fail because of the subtests' reruns."""
         parents = {parent for name in self.failed for parent in self.failed_parents(name)}
         explained = dict.fromkeys(parents, 1)
         for leaf in self.failed.keys() - parents:
@@ -146,7 +146,7 @@ class _GoPackage:
 
 
 def _iterate_parents(name: str) -> Iterator[str]:
-    """Yield the names of the tests around a subtest, the closest first."""
+    """Yield the names of a subtest's parents, closest first."""
     end = name.rfind("/")
     for _ in range(_MAX_DEPTH):
         if end < 0:

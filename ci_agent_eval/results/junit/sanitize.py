@@ -1,7 +1,8 @@
-"""Reading XML of any encoding as UTF-8 in which no character is forbidden.
+"""Convert XML of any encoding to UTF-8 without forbidden characters.
 
-Test runners paste terminal output into XML; one ESC byte would lose the whole file.
-What XML 1.0 forbids (https://www.w3.org/TR/xml/#charsets) becomes U+FFFD and is counted.
+Test runners paste terminal output into XML; one ESC byte would make the whole file unreadable.
+Characters that XML 1.0 forbids (https://www.w3.org/TR/xml/#charsets) are replaced by U+FFFD and
+counted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Protocol
 
 REPLACEMENT = "\ufffd"
 _FORBIDDEN_MARK = "\uffff"
-"""Stands for bytes that do not decode; itself forbidden, so that one rule counts both."""
+"""Replacement for undecodable bytes; forbidden in XML, too, so that one rule counts both."""
 
 _CONTROLS = bytes(set(range(0x20)) - set(b"\t\n\r"))
 _FORBIDDEN = re.compile(
@@ -35,7 +36,7 @@ _BOMS = (
 
 
 class Readable(Protocol):
-    """The one method of a binary file that is needed here."""
+    """A binary file."""
 
     def read(self, size: int, /) -> bytes:
         """Return up to `size` bytes; none at the end."""
@@ -43,11 +44,11 @@ class Readable(Protocol):
 
 
 class EncodingError(Exception):
-    """The file declares an encoding that nobody knows, or that fails; says which."""
+    """The file declares an unknown encoding, or its text does not match it."""
 
 
 def _mark_undecodable(error: UnicodeError) -> tuple[str, int]:
-    """Decode what does not decode as the forbidden mark."""
+    """Decode undecodable bytes as the forbidden mark."""
     if isinstance(error, UnicodeDecodeError):
         return _FORBIDDEN_MARK, error.end
     raise error
@@ -57,14 +58,14 @@ codecs.register_error("ci_agent_eval.mark", _mark_undecodable)
 
 
 class CleanReader:
-    """A binary reader that gives UTF-8 free of forbidden characters; the same for any chunking.
+    """A reader of UTF-8 without forbidden characters; the same for any size of chunks.
 
     References inside CDATA sections, where they are plain text, are treated like others.
     """
 
     def __init__(self, raw: Readable) -> None:
         self.replaced = 0
-        """How many characters were replaced so far."""
+        """Number of characters replaced so far."""
         self._raw = raw
         self._head = self._read_head()
         self._encoding = _detect_encoding(self._head)
@@ -96,7 +97,7 @@ class CleanReader:
         return self._raw.read(size)
 
     def _is_clean(self, chunk: bytes) -> bool:
-        """Whether the chunk may pass as it is: the cheap question that is nearly always true."""
+        """Return whether the chunk needs no change: a cheap check that is nearly always true."""
         return (
             bool(chunk)
             and self._ascii_is_plain
@@ -119,7 +120,7 @@ class CleanReader:
         return _FORBIDDEN.sub(self._replace, text).encode()
 
     def _hold_open_reference(self, text: str) -> str:
-        """Keep back the beginning of a character reference that the next chunk may finish."""
+        """Hold back the start of a character reference that the next chunk may finish."""
         start = max(0, len(text) - _OPEN_REFERENCE_LENGTH)
         match = _OPEN_REFERENCE.search(text, start)
         if match is None:
@@ -137,7 +138,7 @@ class CleanReader:
 
 
 def _is_allowed(code: int) -> bool:
-    """Whether XML 1.0 allows the character (production 2, Char)."""
+    """Return whether XML 1.0 allows the character (production 2, Char)."""
     return (
         code in (0x9, 0xA, 0xD)
         or 0x20 <= code <= 0xD7FF
@@ -147,13 +148,13 @@ def _is_allowed(code: int) -> bool:
 
 
 def _detect_encoding(head: bytes) -> str:
-    """Find the encoding by byte order mark, by its look, or as declared; else UTF-8."""
+    """Detect the encoding by byte order mark, first bytes or declaration; else UTF-8."""
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return encoding
     declared = _DECLARED.match(head)
     name = declared.group(1).decode("ascii").lower() if declared else "utf-8"
-    # A declaration that reads as ASCII is not UTF-16, whatever it says: .NET writes such files.
+    # A declaration in ASCII is not UTF-16, even if it says so: .NET writes such files.
     if name in ("utf-8", "utf8", "us-ascii", "ascii") or name.startswith(("utf-16", "utf-32")):
         return "utf-8"
     return name
@@ -161,7 +162,7 @@ def _detect_encoding(head: bytes) -> str:
 
 def _build_decoder(encoding: str) -> codecs.IncrementalDecoder:
     try:
-        b" ".decode(encoding, "ignore")  # refuses codecs that are no text encodings, such as zip
+        b" ".decode(encoding, "ignore")  # refuses codecs that are not text encodings, such as zip
         return codecs.getincrementaldecoder(encoding)("ci_agent_eval.mark")
     except (LookupError, UnicodeError) as error:
         raise EncodingError(f"its encoding {encoding!r} is not known") from error

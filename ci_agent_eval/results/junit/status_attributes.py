@@ -1,4 +1,4 @@
-"""How a JUnit case went by its attributes `status` and `result`, whoever wrote them. Pure."""
+"""Parse the attributes `status` and `result` of JUnit cases of any producer. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from ci_agent_eval.contract.episode import Outcome
 
 SEVERITY: Mapping[Outcome, int] = {"passed": 0, "skipped": 1, "failed": 2, "error": 3}
-"""The worst of several outcomes is the one that counts."""
+"""Order of outcomes; the worst of several counts."""
 
 _STATUS_OUTCOMES: dict[str, Outcome] = {
-    # Producers that write how a case went as an attribute only: GoogleTest, tst and others.
-    # A word that is not here says nothing good: it makes the case an error.
+    # Some producers (GoogleTest, tst and others) write the outcome only as an attribute.
+    # An unknown word makes the case an error.
     **dict.fromkeys(("run", "completed", "ok", "finished"), "passed"),
     **dict.fromkeys(("passed", "pass", "success", "successful", "succeeded"), "passed"),
     **dict.fromkeys(("skipped", "skip", "disabled", "suppressed", "notrun"), "skipped"),
@@ -24,23 +24,24 @@ _WITHOUT_SPACES = str.maketrans("", "", " -_")
 
 
 class StatedOutcome(NamedTuple):
-    """What the attributes `status` and `result` say; the worse where they differ."""
+    """The outcome in the attributes `status` and `result`; the worse one if they differ."""
 
     outcome: Outcome = "passed"
     message: str | None = None
-    """Says the word, where it is none of the usual ones."""
-    is_said: bool = False
+    """Names the word if it is unknown."""
+    is_stated: bool = False
+    """Whether an attribute is present."""
 
 
 PASSED = StatedOutcome()
 
 
 def parse_status_attributes(attributes: Mapping[str, str]) -> StatedOutcome:
-    """Read the attributes; passed where they say nothing, an error where they are unclear."""
+    """Parse the attributes: passed if both are missing, an error for an unknown word."""
     worst = PASSED
     for name in ("status", "result"):
         stated = _parse_status_word(name, attributes.get(name, "").strip())
-        if SEVERITY[stated.outcome] > SEVERITY[worst.outcome] or not worst.is_said:
+        if SEVERITY[stated.outcome] > SEVERITY[worst.outcome] or not worst.is_stated:
             worst = stated
     return worst
 
@@ -50,5 +51,7 @@ def _parse_status_word(name: str, word: str) -> StatedOutcome:
         return PASSED
     outcome = _STATUS_OUTCOMES.get(word.lower().translate(_WITHOUT_SPACES))
     if outcome is not None:
-        return StatedOutcome(outcome, is_said=True)
-    return StatedOutcome("error", f"its {name} is {word[:80]!r}, which is no success", is_said=True)
+        return StatedOutcome(outcome, is_stated=True)
+    return StatedOutcome(
+        "error", f"its {name} is {word[:80]!r}, which is no success", is_stated=True
+    )

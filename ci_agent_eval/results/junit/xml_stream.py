@@ -1,7 +1,7 @@
-"""Streaming XML through expat: bounded memory, no entities of consequence, no network.
+"""Parse XML as a stream with expat: bounded memory, no entity expansion, no network.
 
-Standard library only. `xml.etree` builds on the same parser but offers no hand on the
-declaration of entities and keeps whole text nodes.
+Standard library only. `xml.etree` uses the same parser, but cannot refuse entity declarations and
+keeps whole text nodes.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ _CUT_OFF = {
         expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
     )
 }
-"""What expat says at the end of a document that should go on."""
+"""Errors of expat for a document that ends too early."""
 
 
 class NotReadableError(Exception):
-    """A handler cannot go on; the text says why."""
+    """A handler refuses the document; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
-    """How reading ended. What was heard before a problem stays true."""
+    """The end of parsing. Elements reported before a problem stay valid."""
 
     replaced: int = 0
-    """Characters that were replaced so that the rest could be read."""
+    """Number of characters that were replaced to make the file readable."""
     problem: str | None = None
-    """Why the document could not be read to its end."""
+    """The reason that the document could not be read to its end."""
     line: int = 0
     """1-based line of the problem; 0 for none."""
 
 
 class XmlListener(Protocol):
-    """What wants to hear of the document's elements."""
+    """A handler of the document's elements."""
 
     def attach(self, parser: expat.XMLParserType) -> None:
         """Set the handlers of the parser; they may raise NotReadableError."""
 
 
 def parse_xml_stream(raw: Readable, listener: XmlListener) -> StreamEnd:
-    """Parse until the end or a problem. Raises nothing but what `raw` itself raises."""
+    """Parse until the end or a problem. Raises only errors of `raw`."""
     parser = _build_safe_parser()
     listener.attach(parser)
     try:
@@ -75,7 +75,7 @@ def _format_error(error: expat.ExpatError) -> str:
 
 
 def _feed_parser(reader: CleanReader, parser: expat.XMLParserType) -> None:
-    """Feed the parser; a token that does not end gets ever larger chunks, so time stays linear."""
+    """Feed the parser; an unfinished token gets larger and larger chunks, to keep time linear."""
     fed = 0
     size = _CHUNK_BYTES
     while chunk := reader.read(size):
@@ -97,7 +97,7 @@ def _build_safe_parser() -> expat.XMLParserType:
 
 
 class _EntityGuard:
-    """Refuses the declarations that entity expansion and external entity attacks need."""
+    """Refuses entity declarations that allow entity expansion or external entity attacks."""
 
     def __init__(self) -> None:
         self.declared = 0

@@ -304,7 +304,7 @@ def test_passing_cases_are_not_kept() -> None:
 
 
 def differences(document: str) -> list[tuple[str, bool]]:
-    return [(found.text, found.loses) for found in read(document).differences]
+    return [(found.text, found.has_lost_results) for found in read(document).differences]
 
 
 def test_declared_totals_that_hide_a_failure_are_told() -> None:
