@@ -1,8 +1,8 @@
 """The pytest plugin: hooks of a few lines that call a session object.
 
-pytest imports this module at every start in every project that has the package
-installed. It stays inert until it meets an episode or a report directory: until then
-neither pydantic nor the contract is imported, and nothing is printed or written.
+pytest imports this module at every start in every project that has the package installed. It stays
+inert until it meets an episode or a report directory: until then neither pydantic nor the contract
+is imported, and nothing is printed or written.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _INTERRUPTIONS = (KeyboardInterrupt, pytest.exit.Exception)
 
 @pytest.fixture
 def episode_clock() -> Callable[[], float]:
-    """Clock of the `episode` fixture, in seconds; override it to script the time."""
+    """Clock of the `episode` fixture, in seconds; override it to control the time."""
     return time.perf_counter
 
 
 @pytest.fixture
 def episode_alone() -> None:
-    """Ask to run alone: a test or fixture that changes what the whole process has once."""
+    """Run a test alone because it, or one of its fixtures, changes process-wide state."""
 
 
 @pytest.fixture(name=detection.RECORDER)
 def _recorder_fixture(
     request: pytest.FixtureRequest, episode_clock: Callable[[], float]
 ) -> EpisodeRecorder:
-    return _get_episode_session(request.config).recorder(
+    return _get_episode_session(request.config).build_recorder(
         request.node, episode_clock, request.getfixturevalue
     )
 
@@ -79,7 +79,7 @@ def aitest_run(
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of episodes."""
+    """Add the plugin's options."""
     options.add_options(parser)
     suite_budgets.add_budget_options(parser)
     experiment_options.add_experiment_options(parser)
@@ -89,18 +89,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> None:
-    """Keep pytest's parser: it tells later what the command line leaves out.
+    """Keep pytest's parser, which later shows what the command line excludes.
 
-    And find the rootdir without our options' values, before a conftest is looked for there.
+    Also determine the rootdir without our options' values, before pytest looks for a conftest
+    there.
     """
     early_config.stash[options.PARSER] = parser
     rootdir.set_rootdir(early_config, parser, args)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, and on the main process what collects the terminal summary."""
+    """Register the marker, and on the main process the terminal summary."""
     config.addinivalue_line("markers", options.MARKER_HELP)
-    # A setting that means nothing is said before anything runs.
+    # Invalid settings are reported before any test runs.
     options.get_iterations(config)
     options.get_concurrency(config)
     if options.get_cassette_mode(config) != "off":
@@ -124,7 +125,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Open the report directory, where one was asked for, before any test runs."""
+    """Open the report directory, if one was requested, before any test runs."""
     directory = options.get_report_dir(session.config)
     if directory is not None and not options.is_worker(session.config):
         from ci_agent_eval.pytest_plugin.run_report import RunReport  # noqa: PLC0415 - inert until used
@@ -138,7 +139,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell an xdist worker where the report directory is: its working directory may differ."""
+    """Send an xdist worker the report directory: its working directory may differ."""
     directory = options.get_report_dir(node.config)
     node.workerinput[options.WORKER_DIR] = None if directory is None else str(directory)
     experiment_hooks.send_experiment_to_worker(node)
@@ -147,7 +148,7 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Have workers that run several episodes at once given more of them at once."""
+    """Queue more items on xdist workers that run several episodes at once."""
     concurrency = options.get_concurrency(config)
     if concurrency == 1:
         return None
@@ -168,7 +169,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, No
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Know the evaluations that were asked for before a test imports one of them."""
+    """Find the requested evaluations before a test imports one of them."""
     if evaluation_files.are_evaluations_requested(session.config):
         from ci_agent_eval.pytest_plugin.evaluation import evaluation_module  # noqa: PLC0415 - inert until used
 
@@ -189,7 +190,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_pycollect_makemodule(
     module_path: Path, parent: pytest.Collector
 ) -> Generator[None, pytest.Module | None, pytest.Module | None]:
-    """Take up a module that is an evaluation, whoever makes it."""
+    """Mark the module of an evaluation, whichever plugin creates it."""
     is_measured = evaluation_files.is_evaluation_file(module_path, parent.config)
     if not is_measured and not evaluation_files.is_left_out_by_pytest(module_path, parent.session):
         return (yield)
@@ -197,7 +198,7 @@ def pytest_pycollect_makemodule(
 
     evaluation_module.add_evaluation_file(module_path, parent.config)
     if not is_measured:
-        # Run strictly; pytest rewrites the asserts of those files alone that it collects itself.
+        # Strict mode; pytest rewrites asserts only in files that it collects itself.
         return (yield)
     return evaluation_module.mark_evaluation_module((yield))
 
@@ -206,7 +207,7 @@ def pytest_pycollect_makemodule(
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Turn what cannot be measured, or a marker that cannot be read, into a collection error."""
+    """Report modules that cannot be measured, and invalid markers, as collection errors."""
     report = yield
     if evaluation_files.EVALUATION in collector.stash and report.passed:
         from ci_agent_eval.pytest_plugin.evaluation import evaluation_module  # noqa: PLC0415 - inert until used
@@ -223,19 +224,19 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the scenarios of other shards out, once everything else has been."""
+    """Deselect the scenarios of other shards, after all other deselection."""
     if not config.option.shard:
         return
     from ci_agent_eval.pytest_plugin.collection import shards  # noqa: PLC0415 - inert until used
 
-    if left := shards.select_shard_items(config, items):
-        config.hook.pytest_deselected(items=left)
+    if deselected := shards.select_shard_items(config, items):
+        config.hook.pytest_deselected(items=deselected)
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    """Count the episodes that -k, -m or --deselect leave out; --lf does not tell what it does.
+    """Count the episodes that -k, -m or --deselect exclude; --lf does not report its exclusions.
 
-    What another shard runs is not left out.
+    Scenarios that another shard runs do not count.
     """
     if items and options.SHARD in items[0].config.stash:
         return
@@ -246,7 +247,7 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Take up the episodes among the items that were selected; the terminal tells of them next."""
+    """Register the selected episodes before the terminal reports the collection."""
     items = [item for item in session.items if detection.is_episode(item)]
     if items or options.get_report_dir(session.config) is not None:
         _select_episodes(session.config, items)
@@ -255,7 +256,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Take up, too, what a plugin has put in the place of collected items since, as anyio does."""
+    """Register episodes that a plugin added after the collection, and start concurrency.
+
+    anyio, for example, replaces collected items.
+    """
     items = [item for item in session.items if detection.is_episode(item)]
     if any(detection.EPISODE not in item.stash for item in items):
         _select_episodes(session.config, items)
@@ -272,14 +276,14 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """Say what this run cannot show; an xdist worker has no terminal to say it on."""
+    """Print the session's notes; an xdist worker has no terminal to print them on."""
     if SESSION not in config.stash:
         return []
     return [make_printable(f"note: {note}") for note in config.stash[SESSION].notes]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand the notes of an xdist worker to the main process."""
+    """Send the notes of an xdist worker to the main process."""
     if options.is_worker(session.config) and SESSION in session.config.stash:
         output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
         output[NOTES] = list(session.config.stash[SESSION].notes)
@@ -287,11 +291,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    """Write the episode down as started before anything of the test runs."""
+    """Write the episode as started before any of the test's code runs."""
     if detection.EPISODE not in item.stash:
         return (yield)
-    if (lanes := _get_scheduler(item)) is not None and lanes.is_begun(item):
-        _get_episode_session(item.config).enter(item)
+    if (scheduler := _get_scheduler(item)) is not None and scheduler.is_started(item):
+        _get_episode_session(item.config).activate(item)
     else:
         _get_episode_session(item.config).begin(item)
     try:
@@ -299,7 +303,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     except _INTERRUPTIONS as interruption:
         _get_episode_session(item.config).interrupt(item, interruption)
         raise
-    _get_episode_session(item.config).confirm(item)
+    _get_episode_session(item.config).raise_marker_problem(item)
     loop_members.refuse_foreign_loops(item)
     return result
 
@@ -308,7 +312,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
-    """Run an async fixture on the loop of the episodes, unless it is another plugin's."""
+    """Run an async fixture on the episodes' loop, unless it belongs to another plugin."""
     __tracebackhide__ = True
     if not loop_members.runs_fixture(fixturedef, request):
         return (yield)
@@ -322,9 +326,9 @@ def pytest_fixture_setup(
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Judge the episode when its test has returned: checks and hard budgets fail the test."""
+    """Judge the episode after its test returned: checks and hard budgets fail the test."""
     if detection.EPISODE in item.stash:
-        _get_episode_session(item.config).call(item)
+        _get_episode_session(item.config).mark_called(item)
     try:
         result = yield
     except _INTERRUPTIONS as interruption:
@@ -333,7 +337,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
         raise
     except BaseException as error:
         if detection.EPISODE in item.stash:
-            _get_episode_session(item.config).raised(item, error)
+            _get_episode_session(item.config).handle_exception(item, error)
         raise
     if detection.EPISODE in item.stash:
         simulations.check_scenario_ran(item)
@@ -345,38 +349,41 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Write the episode down as it ended, and hand its figures to JUnit and the summary."""
+    """Write the episode's ending, and pass its figures to JUnit and the terminal summary."""
     if detection.EPISODE in item.stash:
-        _get_episode_session(item.config).measure(item, call)
-        if (lanes := _get_scheduler(item)) is not None:
-            lanes.retime(item, call)
+        _get_episode_session(item.config).measure_failure(item, call)
+        if (scheduler := _get_scheduler(item)) is not None:
+            scheduler.set_phase_times(item, call)
     report = yield
     if detection.EPISODE in item.stash:
-        _get_episode_session(item.config).record(item, call, report)
+        _get_episode_session(item.config).record_phase(item, call, report)
         hide_own_traceback(item, call, report)
     if SESSION in item.config.stash:
-        item.config.stash[SESSION].clean(report)
+        item.config.stash[SESSION].redact_report(report)
     return report
 
 
 def _get_scheduler(item: pytest.Item) -> EpisodeScheduler | None:
-    lanes: EpisodeScheduler | None = item.config.stash.get(options.SCHEDULER, None)
-    return lanes
+    scheduler: EpisodeScheduler | None = item.config.stash.get(options.SCHEDULER, None)
+    return scheduler
 
 
 def _select_episodes(config: pytest.Config, items: list[pytest.Item]) -> None:
-    stash, watching = config.stash, config.pluginmanager.get_plugin(options.REMOVED_EPISODES)
-    removed = () if watching is None else watching.removed(items)
+    stash, removed_episodes = (
+        config.stash,
+        config.pluginmanager.get_plugin(options.REMOVED_EPISODES),
+    )
+    removed = () if removed_episodes is None else removed_episodes.list_scenarios(items)
     _get_episode_session(config).select(
         items, stash.get(DESELECTED, 0), stash.get(options.SHARD, None), removed
     )
 
 
 def _get_episode_session(config: pytest.Config) -> EpisodeSession:
-    """Return the session's episodes; the contract is imported when the first is met."""
+    """Return the session's episodes; the first call imports the contract."""
     if SESSION not in config.stash:
         options.require_pydantic()
         from ci_agent_eval.pytest_plugin import session  # noqa: PLC0415 - inert until used
 
-        config.stash[SESSION] = session.EpisodeSession.of(config)
+        config.stash[SESSION] = session.EpisodeSession.for_process(config)
     return config.stash[SESSION]

@@ -1,4 +1,4 @@
-"""The plugin's options, ini settings and marker, and how the rest of it reads them."""
+"""The plugin's options, ini settings and marker, and functions that read them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Any
 import pytest
 
 WORKER_DIR = "episode_report_dir"
-"""Key under which an xdist worker is told the report directory."""
+"""Key of an xdist worker's input that holds the report directory."""
 
-REMOVED_EPISODES = "ci_agent_eval_collected"
-"""What pytest knows the plugin object by that watches the collection."""
+REMOVED_EPISODES = "ci_agent_eval_removed_episodes"
+"""pytest's name of the plugin object that watches the collection."""
 
 PARSER = pytest.StashKey[pytest.Parser]()
 """pytest's own parser."""
 
 SHARD = pytest.StashKey[Any]()
-"""The shard that this process runs, a `contract.results.Shard`."""
+"""The shard of this process, a `contract.results.Shard`."""
 
 SCHEDULER = pytest.StashKey[Any]()
-"""What runs the episodes of this process side by side, a `concurrent.lanes.Lanes`."""
+"""The object that runs this process's episodes concurrently, a
+`concurrency.scheduler.EpisodeScheduler`."""
 
 ASSERT_MODULES = "episode_assert_modules"
 """Ini setting that names modules whose asserts count as assertions of episodes."""
@@ -42,7 +43,7 @@ MARKER_HELP = (
 
 
 def require_pydantic() -> None:
-    """Raise pytest.UsageError where the pydantic that episodes are made of is not installed."""
+    """Raise pytest.UsageError unless pydantic 2 or newer is installed."""
     try:
         found = metadata.version("pydantic")
     except metadata.PackageNotFoundError:
@@ -70,11 +71,11 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--episode-commit", metavar="SHA", help="commit under test, kept in session.json"
     )
-    # For `agent-eval run` alone: whoever sets it adds to session.json how pytest's process ended.
+    # Only for `agent-eval run`, which adds to session.json how pytest's process ended.
     group.addoption("--episode-watched", action="store_true", help=argparse.SUPPRESS)
-    # For `agent-eval` alone: which of the arguments are those of this one run, as a JSON list.
+    # Only for `agent-eval`: the arguments of this one run, as a JSON list.
     group.addoption("--episode-asked", help=argparse.SUPPRESS)
-    # For `agent-eval scenarios` alone: collect, write what was collected to a file, run nothing.
+    # Only for `agent-eval scenarios`: collect, write the scenarios to a file, run nothing.
     group.addoption("--episode-list", metavar="FILE", help=argparse.SUPPRESS)
     group.addoption(
         "--aitest-iterations",
@@ -166,14 +167,14 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def parse_whole_number(text: str) -> int:
-    """Return a number of iterations; raises argparse's error, which pytest prints as usage."""
+    """Parse a number of iterations; raises argparse's error, which pytest prints as usage."""
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"give a whole number, 1 or more (got {text!r})")
     return int(text)
 
 
 def get_cassette_mode(config: pytest.Config) -> str:
-    """Return the cassettes' mode. Raises pytest.UsageError for an ini setting that is none."""
+    """Return the cassettes' mode. Raises pytest.UsageError for an invalid ini setting."""
     mode = str(config.option.cassette or config.getini("cassette")).strip()
     if mode not in CASSETTE_MODES:
         known = ", ".join(CASSETTE_MODES)
@@ -190,21 +191,21 @@ def get_cassette_dir(config: pytest.Config, test_file: Path) -> Path:
 
 
 def get_iterations(config: pytest.Config) -> int:
-    """Return how often an episode runs whose marker does not say: the option, the ini setting.
+    """Return the default number of iterations: the option, or the ini setting.
 
-    Raises pytest.UsageError where the ini setting is no such number.
+    Raises pytest.UsageError if the ini setting is not a whole number of at least 1.
     """
     return _read_count(config, "aitest_iterations")
 
 
 def get_concurrency(config: pytest.Config) -> int:
-    """Return how many episodes may run at once in a process; raises pytest.UsageError.
+    """Return the number of concurrent episodes per process; raises pytest.UsageError.
 
-    It is one where a debugger, or what shows each test's setup, has to see them one by one.
+    It is 1 with a debugger and with options that show each test's setup.
     """
-    asked = _read_count(config, "episode_concurrency")
+    requested = _read_count(config, "episode_concurrency")
     one_by_one = ("usepdb", "trace", "setupshow", "setuponly", "setupplan")
-    return 1 if any(config.getoption(name, default=False) for name in one_by_one) else asked
+    return 1 if any(config.getoption(name, default=False) for name in one_by_one) else requested
 
 
 def _read_count(config: pytest.Config, name: str) -> int:
@@ -218,7 +219,7 @@ def _read_count(config: pytest.Config, name: str) -> int:
 
 
 def is_worker(config: pytest.Config) -> bool:
-    """Say whether this process is an xdist worker."""
+    """Return whether this process is an xdist worker."""
     return hasattr(config, "workerinput")
 
 
@@ -229,26 +230,26 @@ def get_worker_id(config: pytest.Config) -> str:
 
 
 def get_report_dir(config: pytest.Config) -> Path | None:
-    """Return the report directory, or None where nothing is to be written."""
+    """Return the report directory, or None if no report is written."""
     if config.option.collectonly:
         return None
     if is_worker(config):
-        told = config.workerinput.get(WORKER_DIR)  # type: ignore[attr-defined]
-        return Path(told) if told else None
+        folder = config.workerinput.get(WORKER_DIR)  # type: ignore[attr-defined]
+        return Path(folder) if folder else None
     given = config.option.episode_report_dir or config.getini("episode_report_dir")
     return config.invocation_params.dir / given if given else None
 
 
 def get_eval_results_option(config: pytest.Config) -> Path | None:
-    """Return the file of `--eval-results`, or None where the option was not given."""
+    """Return the file of `--eval-results`, or None if the option was not given."""
     given = config.option.eval_results
     return config.invocation_params.dir / given if given else None
 
 
 def get_eval_results_path(config: pytest.Config) -> Path | None:
-    """Return the file of the evaluation report beside the report directory's.
+    """Return the evaluation report's path outside of the report directory.
 
-    None where there is a report directory and no other file was asked for.
+    None if there is a report directory and no other file was requested.
     """
     given = get_eval_results_option(config)
     setting = str(config.getini("eval_results")).strip()

@@ -1,9 +1,9 @@
-"""pytest's rootdir, found without the values of this plugin's options.
+"""pytest's rootdir, determined without the values of this plugin's options.
 
-pytest finds it before it knows the options of plugins, and takes what stands after a space for a
+pytest determines it before it knows the options of plugins, and takes a value after a space for a
 path of tests (https://github.com/pytest-dev/pytest/issues/1435). With `--episode-report-dir DIR`
-the node ids would depend on where DIR is, and on whether an earlier run, or the main process of
-workers that start now, has made it.
+the node ids would depend on the location of DIR, and on whether an earlier run, or the main process
+of workers that start now, has created it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _GROUPS = ("episodes", "experiments")
 
 
 def set_rootdir(config: pytest.Config, parser: pytest.Parser, args: Sequence[str]) -> None:
-    """Set the rootdir to what it is without our options' values, here and in xdist's workers.
+    """Set the rootdir as if our options had no values, here and in xdist's workers.
 
-    Raises pytest.UsageError where pytest has read another configuration file for such a value.
+    Raises pytest.UsageError if pytest has read another configuration file because of a value.
     """
     options = _list_value_options(parser)
     given = config.invocation_params
@@ -55,7 +55,7 @@ def _list_value_options(parser: pytest.Parser) -> set[str]:
 
 
 def _join_values(args: Sequence[Any], options: set[str]) -> Iterator[str]:
-    """Yield arguments as they are, and our options as `--option=value`."""
+    """Yield the arguments, with our options as `--option=value`."""
     rest = iter(map(str, args))
     for arg in rest:
         value = next(rest, None) if arg in options else None

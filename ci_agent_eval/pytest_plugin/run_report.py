@@ -1,4 +1,4 @@
-"""The run as a whole, on the main process: `session.json` first and last, `results.json`."""
+"""The run's `session.json`, written at its start and its end, and `results.json`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ci_agent_eval.storage.run_folder import ReportFolder
 
 
 class RunReport:
-    """Watches the session from its start to its end; a plugin object of its own."""
+    """A plugin object that watches the session and writes its report files."""
 
     def __init__(
         self,
@@ -39,13 +39,13 @@ class RunReport:
         self._redactor = redactor
         self._collection = collection
         self._started = time.perf_counter()
-        self._broke = False
+        self._had_internal_error = False
         self._interruptions: list[BaseException] = []
         self._errors = collection.errors
 
     @classmethod
     def start(cls, config: pytest.Config, directory: Path) -> RunReport:
-        """Clear the directory, write that the run has begun, and listen."""
+        """Clear the directory, write that the run has begun, and register the object."""
         folder = ReportFolder(directory)
         redactor = Redactor.from_environ(os.environ)
         collection = CollectionOutcome(config, redactor)
@@ -58,10 +58,10 @@ class RunReport:
             attempt=get_workflow_attempt(os.environ),
             shard=get_requested_shard(config, os.environ) if config.option.shard else None,
         )
-        session = collection.restrict(session)
+        session = collection.add_restrictions(session)
         try:
             folder.prepare()
-            if not config.option.episode_watched:  # else it is locked by who watches
+            if not config.option.episode_watched:  # otherwise `agent-eval run` holds the lock
                 lock = ExitStack()
                 lock.enter_context(folder.locked())
                 config.add_cleanup(lock.close)
@@ -72,42 +72,42 @@ class RunReport:
         run = cls(folder, session, redactor, collection)
         config.pluginmanager.register(run, "ci_agent_eval_run")
         if (reports := config.pluginmanager.get_plugin(PLUGIN_NAME)) is not None:
-            reports.look_up = run.facts
+            reports.load_records = run.load_summary_records
         return run
 
-    def facts(self) -> list[dict[str, Any]]:
-        """Return what the journals say of every episode, as data for the terminal summary."""
+    def load_summary_records(self) -> list[dict[str, Any]]:
+        """Return the summary records of all episodes in the journals."""
         return [
             build_summary_record(episode) for episode in self._folder.merge_journals().episodes()
         ]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Keep what could not be collected, and what was skipped."""
+        """Keep files that could not be collected or were skipped."""
         self._collection.add(report)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Note that the run did not end by itself."""
+        """Remember that the run was interrupted."""
         self._interruptions.append(excinfo.value)
 
     def pytest_internalerror(self) -> None:
-        """Note that the run broke."""
-        self._broke = True
+        """Remember that pytest had an internal error."""
+        self._had_internal_error = True
 
     def _was_interrupted(self, stopped: str | None) -> bool:
-        """Tell Ctrl-C from pytest's own stops: after collection errors, and at a limit.
+        """Distinguish Ctrl-C from pytest's own stops: after collection errors, and at a limit.
 
         xdist stops at a limit with a KeyboardInterrupt of its own class.
         """
         planned = bool(self._errors) or stopped is not None
         foreign = (pytest.exit.Exception,)
-        return self._broke or any(
+        return self._had_internal_error or any(
             not planned or type(error) is KeyboardInterrupt or isinstance(error, foreign)
             for error in self._interruptions
         )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
-        """Write the results when every worker is down, then how the run went."""
+        """Write the results after every worker has finished, then the session."""
         yield
         limit = session.shouldfail or session.shouldstop
         stopped = self._redactor.text(str(limit)) if limit else None
@@ -129,7 +129,7 @@ class RunReport:
                     "stopped": stopped,
                     "suite_stop": _get_suite_stop(session),
                     "removed": noted.removed,
-                    **self._collection.update(),
+                    **self._collection.list_session_fields(),
                     "wall_time_s": round(time.perf_counter() - self._started, 3),
                 }
             )
@@ -137,8 +137,8 @@ class RunReport:
 
 
 def _get_suite_stop(session: pytest.Session) -> SuiteStop | None:
-    """Return the budget of the suite that stopped the session; None where none or else did."""
+    """Return the suite budget that stopped the session, or None."""
     found = get_budget_stop(session.config)
     if found is None or session.shouldfail or not session.shouldstop:
         return None
-    return found.kept.budgets.get_stop()
+    return found.state.budgets.get_stop()

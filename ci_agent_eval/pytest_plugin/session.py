@@ -1,4 +1,4 @@
-"""The episodes of a session: one process's, from their selection to their last line."""
+"""The episodes of one process's session, from their selection to their last journal line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPath
 from ci_agent_eval.pytest_plugin.episodes.subtests import (
     format_subtest_name,
     get_ending_after_subtests,
-    is_of_subtest,
+    is_from_subtest,
     record_subtest,
 )
 from ci_agent_eval.pytest_plugin.evaluation import measurement
@@ -48,11 +48,11 @@ from ci_agent_eval.redaction import Redactor, make_distinct_names
 from ci_agent_eval.storage.run_folder import Journal, ReportFolder
 
 NAME = "ci_agent_eval_episodes"
-"""What pytest knows the session's episodes by."""
+"""pytest's name of the plugin object of the session's episodes."""
 
 
 class EpisodeSession:
-    """What the plugin's hooks call; one for each process that runs tests."""
+    """The object that the plugin's hooks call; one per process that runs tests."""
 
     def __init__(
         self, places: RepositoryPaths, redactor: Redactor, folder: ReportFolder | None
@@ -60,21 +60,21 @@ class EpisodeSession:
         self._places = places
         self._redactor = redactor
         self._has_learned = False
-        self._cleaned: tuple[Redactor, Episode, Episode] | None = None
+        self._redacted: tuple[Redactor, Episode, Episode] | None = None
         self._folder = folder
         self._journal: Journal | None = None
         self._counting: AssertCounting | None = None
         self._subtest: EpisodeItem | None = None
         self.notes: tuple[str, ...] = ()
-        """What is worth saying of the selected episodes before they run."""
+        """Notes about the selected episodes, printed before they run."""
 
     @classmethod
-    def of(cls, config: pytest.Config) -> EpisodeSession:
-        """Set up for the process that `config` belongs to."""
+    def for_process(cls, config: pytest.Config) -> EpisodeSession:
+        """Create the session of the process that `config` belongs to."""
         directory = options.get_report_dir(config)
         folder = None if directory is None else ReportFolder(directory)
         episodes = cls(
-            RepositoryPaths.of(config.rootpath, os.environ),
+            RepositoryPaths.find(config.rootpath, os.environ),
             Redactor.from_environ(os.environ),
             folder,
         )
@@ -84,10 +84,10 @@ class EpisodeSession:
         return episodes
 
     @staticmethod
-    def of_running(config: pytest.Config) -> EpisodeSession:
-        """Return the one that was set up for the process."""
+    def get_running(config: pytest.Config) -> EpisodeSession:
+        """Return the session of this process."""
         found = config.pluginmanager.get_plugin(NAME)
-        assert isinstance(found, EpisodeSession)  # noqa: S101 - whoever asks is in an episode
+        assert isinstance(found, EpisodeSession)  # noqa: S101 - called only within an episode
         return found
 
     def select(
@@ -97,20 +97,20 @@ class EpisodeSession:
         shard: Shard | None = None,
         removed: Sequence[RemovedScenario] = (),
     ) -> None:
-        """Take up the items that are episodes, and note how many there are.
+        """Register the items that are episodes, and write how many there are.
 
-        Two node ids may be the same once secrets are out of them; the later one, in the
-        order of the full ids, gets a number. The same item twice is two iterations.
+        Two node ids may become equal once secrets are removed; the later one, in the order of the
+        full ids, gets a number. The same item twice counts as two iterations.
         """
         names = make_distinct_names((item.nodeid for item in items), self._redactor.text)
         scenarios = make_distinct_names(map(get_default_scenario, items), self._redactor.text)
         earlier: Counter[str] = Counter()
         for item in items:
             iteration = get_iteration(item)
-            number = iteration.number + earlier[item.nodeid] * iteration.of
+            number = iteration.number + earlier[item.nodeid] * iteration.total
             earlier[item.nodeid] += 1
             scenario = scenarios[get_default_scenario(item)]
-            self._take_up(item, EpisodeItem(names[item.nodeid], scenario, number))
+            self._register_item(item, EpisodeItem(names[item.nodeid], scenario, number))
         if self._folder is not None:
             clean = tuple(redact_model(scenario, self._redactor) for scenario in removed)
             self._folder.note_selected(len(items), deselected, shard, clean)
@@ -121,69 +121,69 @@ class EpisodeSession:
             ]
             self.notes = tuple(self._redactor.text(note) for note in found)
 
-    def _take_up(self, item: pytest.Item, state: EpisodeItem) -> None:
+    def _register_item(self, item: pytest.Item, state: EpisodeItem) -> None:
         item.stash[EPISODE] = state
         names: list[str] | None = getattr(item, "fixturenames", None)
         if names is not None and RECORDER not in names:
-            # A marked test that asks for no fixture of ours is timed all the same. The list is
-            # replaced, not appended to: the items of one parametrized test share it.
+            # A marked test that uses no fixture of ours is timed too. The list is replaced, not
+            # appended to: the items of one parametrized test share it.
             item.fixturenames = [*names, RECORDER]  # type: ignore[attr-defined]
 
-    def learn(self, secrets: frozenset[str]) -> None:
-        """Keep these values, too, out of what is written and shown from now on."""
+    def add_secrets(self, secrets: frozenset[str]) -> None:
+        """Redact these values, too, from all later output."""
         self._redactor = self._redactor.with_secrets(secrets)
         self._has_learned = True
 
-    def clean(self, report: pytest.TestReport) -> None:
-        """Take secrets out of a report, once there are any that only this process knows.
+    def redact_report(self, report: pytest.TestReport) -> None:
+        """Redact a report if this process has secrets that its parent process does not know.
 
-        Whoever reads our output knows those of the environment by itself.
+        A process that reads our output knows the secrets of the environment.
         """
         if self._has_learned:
             redact_report(report, self._redactor.text)
 
     def begin(self, item: pytest.Item, *, ahead: bool = False) -> None:
-        """Write down that the episode has started, as it would be if nothing more came.
+        """Write that the episode has started, as its result if nothing more follows.
 
-        One that is started ahead is not entered: its turn is to come.
+        An episode that is started ahead of its turn is not activated yet.
         """
         state = item.stash[EPISODE]
-        # pytest-rerunfailures counts in `execution_count`, also over a worker that crashed.
+        # pytest-rerunfailures counts in `execution_count`, even after a worker crashed.
         state.attempt = max(state.attempt + 1, getattr(item, "execution_count", 1))
-        state.recorder = state.ended = state.subtest = None
+        state.recorder = state.final_episode = state.subtest = None
         state.called = False
         state.subtest_errors.clear()
         state.subtest_failures.clear()
-        state.draft = self._draft(item, state)
-        if state.draft.evidence == "required" and self._counting is not None:
+        state.initial_episode = self._build_initial_episode(item, state)
+        if state.initial_episode.evidence == "required" and self._counting is not None:
             state.problem = self._counting.count_for(item) or state.problem
-        state.running = RunningEpisode(state.draft.mode, locate=self._places.of_frame)
+        state.running = RunningEpisode(state.initial_episode.mode, locate=self._places.locate_frame)
         if measurement.is_hypothesis_evaluation(item, state):
             state.running.mode, state.running.counts_once = "strict", True
         if not ahead:
-            self.enter(item)
-        self._write("started", _build_lost_episode(state.draft))
+            self.activate(item)
+        self._write("started", _build_lost_episode(state.initial_episode))
 
-    def enter(self, item: pytest.Item) -> None:
-        """Let what is asserted from now on be the item's, whose turn it is."""
+    def activate(self, item: pytest.Item) -> None:
+        """Make this item's episode the active one."""
         state = item.stash[EPISODE]
         if state.running is None:
             deactivate_episode()
         else:
             activate_episode(state.running)
 
-    def confirm(self, item: pytest.Item) -> None:
-        """End the setup of a test whose marker cannot be read with the reason."""
+    def raise_marker_problem(self, item: pytest.Item) -> None:
+        """Raise pytest.UsageError in the setup of a test with an invalid marker."""
         problem = item.stash[EPISODE].problem
         if problem is not None:
             raise pytest.UsageError(problem)
 
-    def _draft(self, item: pytest.Item, state: EpisodeItem) -> Episode:
-        file, line = self._places.of_item(item)
+    def _build_initial_episode(self, item: pytest.Item, state: EpisodeItem) -> Episode:
+        file, line = self._places.locate_item(item)
         mode = "evaluation" if is_evaluation(item) else "strict"
         identity: Any = {
             "iteration": state.iteration,
-            "iterations": get_iteration(item).of,
+            "iterations": get_iteration(item).total,
             "attempt": state.attempt,
             "mode": mode,
         }
@@ -202,23 +202,23 @@ class EpisodeSession:
                 state.scenario_id, nodeid=state.nodeid, file=file, line=line, **identity
             )
 
-    def recorder(
+    def build_recorder(
         self, item: pytest.Item, clock: Callable[[], float], fixture: Callable[[str], Any]
     ) -> EpisodeRecorder:
         """Return the recorder of the item's episode, which starts now.
 
-        `fixture` gives the item's fixtures by name, to those who find the running episode.
+        `fixture` returns the item's fixtures by name, for code that finds the running episode.
         """
         if EPISODE not in item.stash:
-            # Asked for with `request.getfixturevalue` alone: unknown until now.
+            # Requested only with `request.getfixturevalue`: unknown until now.
             name = self._redactor.text(item.nodeid)
             item.stash[EPISODE] = EpisodeItem(name, name)
             self.begin(item)
         state = item.stash[EPISODE]
-        if state.draft is None:
+        if state.initial_episode is None:
             raise pytest.UsageError(f"{item.nodeid}: the episode was asked for before its setup")
         state.recorder = EpisodeRecorder.from_initial_episode(
-            state.draft, clock=clock, locate=self._places.of_caller
+            state.initial_episode, clock=clock, locate=self._places.locate_caller
         )
         if (running := state.running) is not None:
             running.recorder, running.fixture = state.recorder, fixture
@@ -227,13 +227,13 @@ class EpisodeSession:
             running.early_assertions.clear()
         return state.recorder
 
-    def call(self, item: pytest.Item) -> None:
-        """Count what is asserted from now on: the test is called."""
+    def mark_called(self, item: pytest.Item) -> None:
+        """Count assertions from now on: the test function is called."""
         if (running := item.stash[EPISODE].running) is not None:
             running.is_called = True
 
     def judge(self, item: pytest.Item) -> None:
-        """Fail a test that returned, over failed checks and hard budgets not kept."""
+        """Fail a test that returned, because of failed checks and exceeded hard budgets."""
         state = item.stash[EPISODE]
         state.called = True
         measurement.record_unittest_failures(item, state, self._places)
@@ -242,15 +242,15 @@ class EpisodeSession:
         state.subtest_errors += measurement.abandon_unawaited_checks(state)
         if not state.subtest_errors:
             state.subtest_errors += measurement.check_for_assertions(state)
-        state.ended = measurement.note_uncounted_asserts(
+        state.final_episode = measurement.note_uncounted_asserts(
             item, _finish_episode(state, get_ending_after_subtests(state))
         )
         if measurement.is_measured(item, state) and not state.subtest_errors:
             return
-        if lines := (*list_failure_reasons(state.ended), *state.subtest_errors):
-            raise measurement.build_failure(state, _format_failure(state.ended, lines))
+        if lines := (*list_failure_reasons(state.final_episode), *state.subtest_errors):
+            raise measurement.build_failure(state, _format_failure(state.final_episode, lines))
 
-    def raised(self, item: pytest.Item, error: BaseException) -> None:
+    def handle_exception(self, item: pytest.Item, error: BaseException) -> None:
         """Fail a test that skipped itself after a check or a subtest had failed."""
         state = item.stash[EPISODE]
         state.called = True
@@ -261,35 +261,35 @@ class EpisodeSession:
         if measurement.is_measured(item, state) and not state.subtest_errors:
             return
         reason = measurement.get_skip_reason(error)
-        state.ended = _finish_episode(
+        state.final_episode = _finish_episode(
             state, get_ending_after_subtests(state, Ending("skipped", reason))
         )
         lines = (
-            *list_failure_reasons(state.ended),
+            *list_failure_reasons(state.final_episode),
             *state.subtest_errors,
             f"then skipped: {reason or ''}",
         )
-        raise EpisodeFailed(_format_failure(state.ended, lines), pytrace=False) from None
+        raise EpisodeFailed(_format_failure(state.final_episode, lines), pytrace=False) from None
 
     def interrupt(self, item: pytest.Item, interruption: BaseException) -> None:
-        """Write down what there is of an episode that Ctrl-C or `pytest.exit` ended."""
+        """Write the partial episode that Ctrl-C or `pytest.exit` ended."""
         self.cut_off(item, f"interrupted: {type(interruption).__name__}")
 
     def cut_off(self, item: pytest.Item, reason: str) -> None:
-        """Write down what there is of an episode that ended for a reason outside of it.
+        """Write the partial episode that ended for an external reason.
 
-        No report will come of it, so the terminal summary is told here.
+        No report follows, so its record for the terminal summary is added here.
         """
         state = item.stash[EPISODE]
         ended = _finish_episode(state, Ending("error", reason))
-        # It has not ended: this says more of it than the line of its start.
-        self._write("started", ended, state.draft)
-        facts = build_summary_record(self._redacted(ended))
+        # It has not ended: this line has more data than the one written at its start.
+        self._write("started", ended, state.initial_episode)
+        record = build_summary_record(self._redact_episode(ended))
         if (reports := item.config.pluginmanager.get_plugin(PLUGIN_NAME)) is not None:
-            reports.keep(facts)
+            reports.keep(record)
 
-    def measure(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        """Take a failure out of the call of an evaluation: it is measured, and fails no test."""
+    def measure_failure(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        """Remove a failure from the call of an evaluation: it is measured and fails no test."""
         state = item.stash[EPISODE]
         if call.when != "call" or call.excinfo is None or not measurement.is_measured(item, state):
             return
@@ -297,15 +297,15 @@ class EpisodeSession:
         if ending is None:
             return
         if state.called:
-            state.ended = _finish_episode(state, ending)
+            state.final_episode = _finish_episode(state, ending)
         else:
             state.subtest, self._subtest = ending, state
         call.excinfo = None
 
-    def record(
+    def record_phase(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
     ) -> None:
-        """Write down how a phase ended, where it ended the episode, and mark the report."""
+        """Write how a phase ended, if it ended the episode, and annotate the report."""
         state = item.stash[EPISODE]
         ending = determine_ending(call, report, self._places, self._places.relative(item.path))
         if state.is_evaluation and measurement.failed_in_shared_teardown(call):
@@ -316,20 +316,22 @@ class EpisodeSession:
                 e for e in report.user_properties if not is_result_property(e[0])
             ]
             return
-        ended = _update_after_phase(state, call, report, ending)
-        if ended is not None:
-            state.ended = ended
-            self._write("ended", ended, state.draft)
-        current = state.ended or (state.draft and _build_lost_episode(state.draft))
+        final_episode = _update_after_phase(state, call, report, ending)
+        if final_episode is not None:
+            state.final_episode = final_episode
+            self._write("ended", final_episode, state.initial_episode)
+        current = state.final_episode or (
+            state.initial_episode and _build_lost_episode(state.initial_episode)
+        )
         if current is not None:
-            self._mark(item, report, self._redacted(current))
+            self._annotate_report(item, report, self._redact_episode(current))
         if report.when == "teardown":
             deactivate_episode()
 
     def _begin_subtest(
         self, state: EpisodeItem, call: pytest.CallInfo[None], ending: Ending
     ) -> None:
-        """Take up a subtest that failed; only its report, which comes next, has its name."""
+        """Remember a failed subtest; only its report, which comes next, has its name."""
         if ending.outcome in {"failed", "error"} and call.excinfo is not None:
             state.subtest = ending
             state.subtest_failures.append(call.excinfo.value)
@@ -337,7 +339,7 @@ class EpisodeSession:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Leave the episode with its test, however that ends, and let go of it."""
+        """Deactivate the episode after its test, and free its state."""
         try:
             return (yield)
         finally:
@@ -347,47 +349,51 @@ class EpisodeSession:
                 item.stash[SHOWN] = None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Put the failed subtest, which has its name now, into its episode."""
+        """Record the failed subtest, whose name is known now, in its episode."""
         state, self._subtest = self._subtest, None
         if state is not None:
             record_subtest(state, format_subtest_name(report))
 
-    def _mark(self, item: pytest.Item, report: pytest.TestReport, episode: Episode) -> None:
-        """Put the episode's figures where JUnit and the terminal summary find them."""
+    def _annotate_report(
+        self, item: pytest.Item, report: pytest.TestReport, episode: Episode
+    ) -> None:
+        """Attach the episode's figures for JUnit and the terminal summary."""
         state, properties = item.stash[EPISODE], item.user_properties
         others = [entry for entry in properties if not entry[0].startswith(PREFIX)]
-        if state.facts is None or item.stash.get(SHOWN, None) is not episode:
-            state.facts, item.stash[SHOWN] = build_summary_record(episode), episode
+        if state.summary_record is None or item.stash.get(SHOWN, None) is not episode:
+            state.summary_record, item.stash[SHOWN] = build_summary_record(episode), episode
             own: list[tuple[str, object]] = list(list_junit_properties(episode))
-        else:  # the teardown's report says what the call's did
+        else:  # the teardown's report has the same figures as the call's
             own = [entry for entry in properties if entry[0].startswith(PREFIX)]
         item.user_properties[:] = [*others, *own]
         report.user_properties = list(item.user_properties)
-        setattr(report, ATTRIBUTE, state.facts)
+        setattr(report, ATTRIBUTE, state.summary_record)
 
-    def _redacted(self, episode: Episode) -> Episode:
-        """Return the episode without secrets; it is asked for by its line and by two reports."""
-        known = self._cleaned
+    def _redact_episode(self, episode: Episode) -> Episode:
+        """Return the redacted episode, cached because the journal and two reports use it."""
+        known = self._redacted
         if known is None or known[0] is not self._redactor or known[1] is not episode:
             known = (self._redactor, episode, redact_model(episode, self._redactor))
-            self._cleaned = known
+            self._redacted = known
         return known[2]
 
     def _write(
         self,
         event: Literal["started", "ended"],
         episode: Episode,
-        draft: Episode | None = None,
+        initial: Episode | None = None,
     ) -> None:
         if self._journal is not None:
-            renamed = draft is not None and draft.scenario_id != episode.scenario_id
-            started_as = self._redactor.text(draft.scenario_id) if draft and renamed else None
-            line = JournalLine(event=event, episode=self._redacted(episode), started_as=started_as)
+            renamed = initial is not None and initial.scenario_id != episode.scenario_id
+            started_as = self._redactor.text(initial.scenario_id) if initial and renamed else None
+            line = JournalLine(
+                event=event, episode=self._redact_episode(episode), started_as=started_as
+            )
             self._journal.write(line)
 
 
 def _list_alone_notes(items: Sequence[pytest.Item]) -> Sequence[str]:
-    """Say which episodes run alone, where others are asked to run side by side."""
+    """Return notes on episodes that run alone although concurrency is enabled."""
     if options.get_concurrency(items[0].config) == 1:
         return ()
     from ci_agent_eval.pytest_plugin.concurrency.eligibility import (  # noqa: PLC0415 - inert until used
@@ -398,34 +404,34 @@ def _list_alone_notes(items: Sequence[pytest.Item]) -> Sequence[str]:
 
 
 def _format_failure(episode: Episode, lines: Sequence[str]) -> str:
-    """Return the failure's message; the only complaint stands on the first line."""
+    """Return the failure's message; a single problem is on the first line."""
     title = f"episode {episode.scenario_id!r}"
     if len(lines) == 1:
         return f"{title}: {lines[0]}"
     return "\n  ".join([f"{title}: {len(lines)} problems", *lines])
 
 
-def _build_lost_episode(draft: Episode) -> Episode:
-    return _replace_ending(draft, Ending("error", LOST))
+def _build_lost_episode(initial: Episode) -> Episode:
+    return _replace_ending(initial, Ending("error", LOST))
 
 
 def _update_after_phase(
     state: EpisodeItem, call: pytest.CallInfo[None], report: pytest.TestReport, ending: Ending
 ) -> Episode | None:
-    """Return the episode as the phase leaves it; None where the phase changes nothing."""
+    """Return the episode after a phase, or None if the phase changes nothing."""
     if report.when == "teardown":
         return measurement.add_late_assertions(state, _update_after_teardown(state, ending))
     if report.when == "setup" and report.passed:
         return None
-    if state.ended is not None:
-        return _update_after_judgement(state.ended, call, ending)
-    if call.excinfo is not None and is_of_subtest(state, call.excinfo.value):
+    if state.final_episode is not None:
+        return _update_after_judgement(state.final_episode, call, ending)
+    if call.excinfo is not None and is_from_subtest(state, call.excinfo.value):
         ending = get_ending_after_subtests(state)
     return _finish_episode(state, ending)
 
 
 def _finish_episode(state: EpisodeItem, ending: Ending) -> Episode:
-    """Freeze the episode as it is; without a recorder its setup never got so far."""
+    """Freeze the episode; without a recorder its setup failed before the fixture was created."""
     if state.running is not None:
         state.running.ended = True
     asserted = state.has_counted_assertion
@@ -434,14 +440,16 @@ def _finish_episode(state: EpisodeItem, ending: Ending) -> Episode:
             ending.outcome, ending.reason, failed_assertion=ending.assertion, asserted=asserted
         )
         return _replace_ending(ended, ending) if ending.expected else ended
-    assert state.draft is not None, "an episode begins before it ends"  # noqa: S101 - see begin
+    assert state.initial_episode is not None, "an episode begins before it ends"  # noqa: S101 - see begin
     early = () if state.running is None else tuple(state.running.early_assertions)
-    ended = measurement.add_assertions(_replace_ending(state.draft, ending), early, "in setup")
+    ended = measurement.add_assertions(
+        _replace_ending(state.initial_episode, ending), early, "in setup"
+    )
     return Episode.model_validate({**dict(ended), "asserted": asserted})
 
 
 def _replace_ending(episode: Episode, ending: Ending) -> Episode:
-    """Return the episode with another end; what was to fail is no more than a warning."""
+    """Return the episode with another ending; for an expected failure, assertions only warn."""
     update: dict[str, Any] = {"outcome": ending.outcome, "reason": ending.reason}
     if ending.expected:
         update["assertions"] = tuple(
@@ -454,24 +462,26 @@ def _replace_ending(episode: Episode, ending: Ending) -> Episode:
 def _update_after_judgement(
     episode: Episode, call: pytest.CallInfo[None], ending: Ending
 ) -> Episode:
-    """Keep the judgement, unless an xfail or another plugin turned it round."""
-    complained = call.excinfo is not None and isinstance(call.excinfo.value, EpisodeFailed)
-    is_known = complained or episode.outcome == "failed"
+    """Keep the judgement, unless an xfail or another plugin changed the outcome."""
+    is_own_failure = call.excinfo is not None and isinstance(call.excinfo.value, EpisodeFailed)
+    is_known = is_own_failure or episode.outcome == "failed"
     if ending.outcome == "passed" or (is_known and ending.outcome == "failed"):
         return episode
     if ending.assertion is not None:
-        # A plugin failed the test over something that its own episode does not know of.
+        # Another plugin failed the test for a reason that the episode does not contain.
         episode = measurement.add_assertions(episode, [ending.assertion], "after the test")
     return _replace_ending(episode, ending)
 
 
 def _update_after_teardown(state: EpisodeItem, ending: Ending) -> Episode | None:
-    """Make a broken teardown an error, unless the agent had failed before it."""
-    if state.ended is None:
+    """Turn a broken teardown into an error, unless the agent had failed before it."""
+    if state.final_episode is None:
         return _finish_episode(state, Ending("skipped", "the test was set up but not called"))
     if ending.outcome == "passed":
         return None
-    if state.ended.outcome == "failed":
-        reason = f"{state.ended.reason or 'a check failed'}; then in teardown: {ending.reason}"
-        return state.ended.model_copy(update={"reason": reason})
-    return _replace_ending(state.ended, Ending("error", f"in teardown: {ending.reason}"))
+    if state.final_episode.outcome == "failed":
+        reason = (
+            f"{state.final_episode.reason or 'a check failed'}; then in teardown: {ending.reason}"
+        )
+        return state.final_episode.model_copy(update={"reason": reason})
+    return _replace_ending(state.final_episode, Ending("error", f"in teardown: {ending.reason}"))

@@ -1,7 +1,7 @@
-"""The terminal summary: failing scenarios, then budgets not kept, then totals.
+"""The terminal summary: failing scenarios, then exceeded budgets, then totals.
 
-Works on the plain data that reports carry, so that it is the same with and without
-xdist and costs nothing where there were no episodes.
+It works on the plain data in reports, so it is the same with and without xdist and costs nothing
+without episodes.
 """
 
 from __future__ import annotations
@@ -16,85 +16,89 @@ import pytest
 from ci_agent_eval.contract.wording import make_printable, pluralize
 
 ATTRIBUTE = "agent_eval"
-"""Attribute of a test report that carries the facts of its episode."""
+"""Attribute of a test report that carries the summary record of its episode."""
 
 LOST = "the process ended before the episode did"
-"""Reason of an episode that left nothing but its start."""
+"""Reason of an episode of which only the start was written."""
 
 PLUGIN_NAME = "ci_agent_eval_reports"
-"""Name under which pytest knows what collects the summary."""
+"""pytest's name of the plugin object that collects the summary."""
 
 NOTES = "agent_eval_notes"
-"""Key under which an xdist worker hands its notes over."""
+"""Key under which an xdist worker sends its notes."""
 
 SummaryRecord = Mapping[str, Any]
 
 
 class EpisodeReports:
-    """Keeps the last facts of each episode and says them at the end."""
+    """Keeps the last record of each episode and writes the summary at the end."""
 
     def __init__(self) -> None:
-        self._facts: dict[tuple[Any, ...], SummaryRecord] = {}
+        self._records: dict[tuple[Any, ...], SummaryRecord] = {}
         self._notes: dict[str, None] = {}
         self.evaluated: dict[tuple[Any, ...], SummaryRecord] = {}
-        """The facts of evaluations, of every attempt; their report tells of them."""
-        self.look_up: Callable[[], Iterable[SummaryRecord]] | None = None
-        """Reads the facts of all episodes from the report directory, where there is one."""
+        """The records of evaluations, of every attempt; the evaluation report shows them."""
+        self.load_records: Callable[[], Iterable[SummaryRecord]] | None = None
+        """Loads the records of all episodes from the report directory, if there is one."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep what the report says of an episode; a later phase or attempt stands."""
-        facts: SummaryRecord | None = getattr(report, ATTRIBUTE, None)
-        if facts is not None:
-            self.keep(facts)
+        """Keep the report's record; a later phase or attempt replaces it."""
+        record: SummaryRecord | None = getattr(report, ATTRIBUTE, None)
+        if record is not None:
+            self.keep(record)
 
-    def keep(self, facts: SummaryRecord) -> None:
-        """Keep an episode's facts in place of earlier ones."""
-        # Without the attempt, which stands last: only the last one counts here. Without the
-        # scenario, which stands first: a test that returns its episode says it late.
-        scenario, nodeid, iteration, attempt = facts["key"]
-        if facts["evaluation"] is not None:
-            self.evaluated[nodeid or scenario, iteration, attempt] = facts
+    def keep(self, record: SummaryRecord) -> None:
+        """Keep an episode's record in place of an earlier one."""
+        # Without the attempt, the last part: only the last one counts here. Without the scenario,
+        # the first part: for a test that returns its episode it is known late.
+        scenario, nodeid, iteration, attempt = record["key"]
+        if record["evaluation"] is not None:
+            self.evaluated[nodeid or scenario, iteration, attempt] = record
         else:
-            self._facts[nodeid or scenario, iteration] = facts
+            self._records[nodeid or scenario, iteration] = record
 
     @property
     def count(self) -> int:
-        """How many episodes there is a report of, whatever the number of its attempts."""
-        return len(self._facts) + len({key[:2] for key in self.evaluated})
+        """Number of episodes with a report, however many attempts each had."""
+        return len(self._records) + len({key[:2] for key in self.evaluated})
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take up the notes of an xdist worker; all of them collected the same."""
+        """Add the notes of an xdist worker; all workers collect the same items."""
         output: Mapping[str, Any] = getattr(node, "workeroutput", None) or {}
         self._notes.update(dict.fromkeys(output.get(NOTES, ())))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Write the summary, where there were episodes."""
-        if self.look_up is not None and any(f["reason"] == LOST for f in self._facts.values()):
-            # An xdist worker that was interrupted wrote down more than it could report.
-            for facts in self.look_up():
-                self.keep(facts)
-        if self._facts or self._notes:
+        """Write the summary if there were episodes."""
+        if self.load_records is not None and any(
+            f["reason"] == LOST for f in self._records.values()
+        ):
+            # An interrupted xdist worker wrote more to its journal than it could report.
+            for record in self.load_records():
+                self.keep(record)
+        if self._records or self._notes:
             terminalreporter.write_sep("=", "episodes")
             notes = [f"note: {note}" for note in self._notes]
-            ordered = sorted(self._facts.values(), key=lambda facts: facts["key"])
+            ordered = sorted(self._records.values(), key=lambda record: record["key"])
             lines = render_summary(ordered) if ordered else ()
             for line in (*notes, *lines):
                 terminalreporter.write_line(make_printable(line))
 
 
 def render_summary(episodes: Sequence[SummaryRecord]) -> Iterator[str]:
-    """Yield the lines of the summary for episodes in their order; what repeats is counted."""
-    sizes = Counter(_get_scenario(facts) for facts in episodes)
-    failed = [(facts, _format_failure(facts)) for facts in episodes if facts["outcome"] == "failed"]
-    errors = [
-        (facts, _get_first_line(facts["reason"]))
-        for facts in episodes
-        if facts["outcome"] == "error"
+    """Yield the lines of the summary for episodes in their order; repeated lines are counted."""
+    sizes = Counter(_get_scenario(record) for record in episodes)
+    failed = [
+        (record, _format_failure(record)) for record in episodes if record["outcome"] == "failed"
     ]
-    over = [(facts, violation) for facts in episodes for violation in facts["violations"]]
+    errors = [
+        (record, _get_first_line(record["reason"]))
+        for record in episodes
+        if record["outcome"] == "error"
+    ]
+    over = [(record, violation) for record in episodes for violation in record["violations"]]
     for word, found in (("FAILED", failed), ("ERROR ", errors), ("BUDGET", over)):
-        times = Counter((_get_scenario(facts), text) for facts, text in found)
+        times = Counter((_get_scenario(record), text) for record, text in found)
         for (scenario, text), number in times.items():
             size = sizes[scenario]
             share = f" [{number} of {size} iterations]" if size > 1 else ""
@@ -102,8 +106,8 @@ def render_summary(episodes: Sequence[SummaryRecord]) -> Iterator[str]:
     yield _format_totals(episodes)
 
 
-def _get_scenario(facts: SummaryRecord) -> tuple[str, str]:
-    return facts["scenario_id"], facts["agent"] or ""
+def _get_scenario(record: SummaryRecord) -> tuple[str, str]:
+    return record["scenario_id"], record["agent"] or ""
 
 
 def _format_title(scenario: tuple[str, str]) -> str:
@@ -111,10 +115,10 @@ def _format_title(scenario: tuple[str, str]) -> str:
     return f"{name} (agent {agent})" if agent else name
 
 
-def _format_failure(facts: SummaryRecord) -> str:
-    failed: Sequence[str] = facts["failed"]
+def _format_failure(record: SummaryRecord) -> str:
+    failed: Sequence[str] = record["failed"]
     if not failed:
-        return _get_first_line(facts["reason"])
+        return _get_first_line(record["reason"])
     more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
     return _get_first_line(failed[0]) + more
 
@@ -124,19 +128,19 @@ def _get_first_line(text: str | None) -> str:
 
 
 def _format_totals(episodes: Sequence[SummaryRecord]) -> str:
-    outcomes = [facts["outcome"] for facts in episodes]
+    outcomes = [record["outcome"] for record in episodes]
     counts = [
         f"{outcomes.count(outcome)} {word}"
         for outcome, word in _WORDS.items()
         if outcomes.count(outcome)
     ]
-    reruns = sum(facts["key"][-1] - 1 for facts in episodes)
-    violations = sum(len(facts["violations"]) for facts in episodes)
+    reruns = sum(record["key"][-1] - 1 for record in episodes)
+    violations = sum(len(record["violations"]) for record in episodes)
     costs = [
-        facts[key]
-        for facts in episodes
+        record[key]
+        for record in episodes
         for key in ("cost_usd", "judge_cost_usd", "user_cost_usd")
-        if facts[key] is not None
+        if record[key] is not None
     ]
     parts = [f"{pluralize(len(episodes), 'episode')}: {', '.join(counts)}"]
     parts += [pluralize(reruns, "rerun")] if reruns else []

@@ -1,1 +1,1 @@
-"""Budgets of the suite: shared spending, and stopping the run that exceeds them."""
+"""Budgets of the suite: shared spending, and stopping a run that exceeds a budget."""

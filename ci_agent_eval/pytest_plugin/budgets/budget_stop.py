@@ -1,6 +1,6 @@
-"""Stopping a run at a budget of its suite: no episode starts any more, and running ones end.
+"""Stop a run that exceeds a suite budget: start no further episode and end running ones.
 
-A plugin object, registered where the suite has such a budget.
+The plugin object is registered only if the suite has a budget.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ from ci_agent_eval.storage.ledger.limits import SuiteLimits
 from ci_agent_eval.storage.ledger.sqlite_stores import SharedUsageStore
 
 LOOK_S = 0.2
-"""Seconds between two looks at what the other processes have spent, while an episode waits."""
+"""Seconds between two checks of the other processes' spending while an episode waits."""
 
 COUNTS = "agent_eval_counts"
-"""Key under which an xdist worker hands over how many episodes were selected, and have begun."""
+"""Key under which an xdist worker reports its numbers of selected and started episodes."""
 
 
 class BudgetState:
-    """What one process keeps of the suite's budgets, made when it is first asked for.
+    """The suite budgets of one process, created on first use.
 
-    Not a part of the plugin object: of that pytest asks every attribute when it is registered.
+    Kept apart from the plugin object, because pytest reads every attribute of a plugin when it
+    registers it.
     """
 
     def __init__(self, config: pytest.Config, limits: SuiteLimits, stop: Listener) -> None:
@@ -51,8 +52,8 @@ class BudgetState:
 
     @functools.cached_property
     def budgets(self) -> SuiteBudgetMonitor:
-        """What the run may spend; to be asked for when the session has begun."""
-        file = shared_ledger.ledger_file(self._config)
+        """The limits and the spending of the run; available once the session has begun."""
+        file = shared_ledger.get_ledger_file(self._config)
         spending: UsageStore = ProcessUsageStore() if file is None else SharedUsageStore(file)
         made = SuiteBudgetMonitor(
             self._limits,
@@ -64,17 +65,17 @@ class BudgetState:
         return made
 
     @functools.cached_property
-    def accounts(self) -> SpendingTracker:
-        """What the episodes of this process spend."""
+    def tracker(self) -> SpendingTracker:
+        """The spending of the episodes of this process."""
         return SpendingTracker(self.budgets)
 
 
 class BudgetStop:
-    """Watches what the run spends, and stops it; one for each process of the run."""
+    """Watches the spending of the run and stops it; one object per process."""
 
     def __init__(self, config: pytest.Config, limits: SuiteLimits) -> None:
         self._config = config
-        self.kept = BudgetState(config, limits, self._stop)
+        self.state = BudgetState(config, limits, self._stop)
         self._session: pytest.Session | None = None
         self._watched: SessionLoop | None = None
         self._ended: list[str] = []
@@ -83,7 +84,7 @@ class BudgetStop:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Take the time before anything else does, and before a worker is told of it."""
+        """Read the start time before other hooks run and before a worker needs it."""
         self._session = session
         shared_ledger.get_start_time(self._config)
 
@@ -94,37 +95,39 @@ class BudgetStop:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Start nothing any more once a budget is exceeded; what was started has its turn."""
-        return None if self._is_begun(item) or self.kept.budgets.find_exceeded() is None else True
+        """Skip items once a budget is exceeded, except episodes that were started ahead."""
+        return (
+            None if self._is_started(item) or self.state.budgets.find_exceeded() is None else True
+        )
 
-    def _is_begun(self, item: pytest.Item) -> bool:
-        lanes = self._config.stash.get(SCHEDULER, None)
-        return lanes is not None and lanes.is_begun(item)
+    def _is_started(self, item: pytest.Item) -> bool:
+        scheduler = self._config.stash.get(SCHEDULER, None)
+        return scheduler is not None and scheduler.is_started(item)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
     ) -> Generator[None, Any, Any]:
-        """Keep account of an episode from the moment on that its recorder is there."""
+        """Track an episode's spending as soon as its recorder exists."""
         made = yield
         if fixturedef.argname == RECORDER:
-            self.kept.accounts.open(request.node, made)
+            self.state.tracker.open(request.node, made)
         return made
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Begin no further attempt at an episode that was stopped."""
-        if EPISODE not in item.stash or self._is_begun(item):
+        """Refuse another attempt at an episode that was stopped."""
+        if EPISODE not in item.stash or self._is_started(item):
             return
-        if (cause := self.kept.budgets.find_exceeded()) is not None:
+        if (cause := self.state.budgets.find_exceeded()) is not None:
             raise build_stop_error(cause.sentence)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """End the episode as stopped whose task was cancelled for it."""
+        """Convert the cancellation of an episode's task into a stop error."""
         if EPISODE not in item.stash:
             return (yield)
-        with self._watching():
+        with self._watch_budgets():
             try:
                 return (yield)
             except (Exception, asyncio.CancelledError):
@@ -134,36 +137,36 @@ class BudgetStop:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Take back what an episode has spent that was skipped late: no report counts it."""
+        """Subtract the spending of an episode that was skipped late, as reports do not count it."""
         report = yield
         state = item.stash.get(EPISODE, None)
-        if state is not None and state.ended is not None and report.when == "teardown":
-            self.kept.accounts.close(item, state.ended)
+        if state is not None and state.final_episode is not None and report.when == "teardown":
+            self.state.tracker.close(item, state.final_episode)
         return report
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Let the session of the main process end, too, because its workers have stopped."""
+        """End the main process's session after its workers have stopped."""
         try:
             result = yield
         finally:
-            cause = self.kept.budgets.get_stop() if self._is_controller else None
+            cause = self.state.budgets.get_stop() if self._is_controller else None
             if cause is not None:
                 session.shouldstop = cause.sentence
         if cause is not None:
-            # xdist does so itself, but for older ones.
+            # Older versions of xdist do not raise it themselves.
             raise session.Interrupted(cause.sentence)
         return result
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Hand the numbers of episodes to the main process."""
+        """Send a worker's episode counts to the main process."""
         if is_worker(session.config):
             output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
-            output[COUNTS] = (self._selected or 0, self.kept.accounts.count)
+            output[COUNTS] = (self._selected or 0, self.state.tracker.count)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take up what a worker says: all of them collected the same."""
+        """Add a worker's counts; all workers collect the same episodes."""
         output = getattr(node, "workeroutput", None) or {}
         selected, begun = output.get(COUNTS, (0, 0))
         self._selected = selected or self._selected
@@ -171,16 +174,16 @@ class BudgetStop:
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say that the run was stopped, why, and how many episodes did not run."""
-        if (cause := self.kept.budgets.get_stop()) is not None:
-            told = f"STOPPED {cause.sentence}{self._left_out()}"
-            terminalreporter.write_line(make_printable(told))
+        """Write that the run was stopped, the cause, and how many episodes did not run."""
+        if (cause := self.state.budgets.get_stop()) is not None:
+            text = f"STOPPED {cause.sentence}{self._describe_missing()}"
+            terminalreporter.write_line(make_printable(text))
 
-    def _left_out(self) -> str:
+    def _describe_missing(self) -> str:
         reports = self._config.pluginmanager.get_plugin(PLUGIN_NAME)
         if self._selected is None or not isinstance(reports, EpisodeReports):
             return ""
-        # Of those that a worker cut off there is no report.
+        # Episodes that a worker cut off have no report.
         missing = max(self._selected - max(reports.count, self._begun), 0)
         return f"; {missing} of {self._selected} selected episodes did not run"
 
@@ -190,10 +193,10 @@ class BudgetStop:
         return shared_ledger.FOLDER in self._config.stash
 
     def _stop(self, cause: SuiteStop) -> None:
-        """Let pytest stop after the item that it is at, and end what this one waits for."""
+        """Make pytest stop after the current item, and cancel the running tasks."""
         sentence = cause.sentence
-        lanes = self._config.stash.get(SCHEDULER, None)
-        if lanes is not None and lanes.end_all(sentence):
+        scheduler = self._config.stash.get(SCHEDULER, None)
+        if scheduler is not None and scheduler.end_all(sentence):
             return
         if self._session is not None:
             self._session.shouldstop = sentence
@@ -217,11 +220,11 @@ class BudgetStop:
             loop.call_soon_threadsafe(task.cancel)
 
     @contextmanager
-    def _watching(self) -> Iterator[None]:
-        """While a test runs, look again and again, and let it be cancelled."""
+    def _watch_budgets(self) -> Iterator[None]:
+        """Check the budgets while a test runs, and make its task cancellable."""
         self._ended.clear()
-        self._watched = SessionLoop.of(self._config)
-        watch = BudgetWatcher(self.kept.budgets, self._watched.loop)
+        self._watched = SessionLoop.find(self._config)
+        watch = BudgetWatcher(self.state.budgets, self._watched.loop)
         try:
             yield
         finally:
@@ -230,9 +233,9 @@ class BudgetStop:
 
 
 class BudgetWatcher:
-    """Looks on an event loop whether a budget is exceeded, until it is or it is told to stop.
+    """Checks on an event loop whether a budget is exceeded, until one is or `stop` is called.
 
-    The time is over at its time; what other processes have spent is seen within `LOOK_S`.
+    A time limit is noticed at its deadline, spending of other processes within `LOOK_S`.
     """
 
     def __init__(self, budgets: SuiteBudgetMonitor, loop: asyncio.AbstractEventLoop) -> None:
@@ -241,7 +244,7 @@ class BudgetWatcher:
         self._next = loop.call_later(self._pause_s(), self._look)
 
     def stop(self) -> None:
-        """Look no more."""
+        """End the checks."""
         self._next.cancel()
 
     def _look(self) -> None:
@@ -250,5 +253,5 @@ class BudgetWatcher:
 
     def _pause_s(self) -> float:
         deadline = self._budgets.deadline_s()
-        # A moment later than the deadline, so that it is exceeded and not just reached.
+        # Slightly after the deadline, so that it is exceeded and not just reached.
         return LOOK_S if deadline is None else min(deadline + 0.001, LOOK_S)

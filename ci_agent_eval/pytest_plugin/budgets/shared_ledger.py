@@ -1,7 +1,7 @@
-"""The ledger that the processes of a run share, and its place.
+"""The ledger file that the processes of a run share, and its location.
 
-Imported at every start of pytest, so that it imports only what an unrelated suite has anyway.
-`docs/decisions/0027-run-ledger.md` says why there is a file.
+Imported at every start of pytest, so it imports only modules that an unrelated suite loads anyway.
+`docs/decisions/0027-run-ledger.md` explains why a file is used.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ if TYPE_CHECKING:
     from ci_agent_eval.storage.ledger.sqlite_stores import SharedRateWindows
 
 WORKER_LEDGER = "agent_eval_ledger"
-"""Key under which an xdist worker is told where the run's file is, and when the run began."""
+"""Key of an xdist worker's input: the folder of the run's ledger and the run's start time."""
 
 FOLDER = pytest.StashKey[Path]()
-"""The folder of the run's file, whether it is there or not; on the main process, once there is a
-worker to tell."""
+"""The folder of the run's ledger, which may not exist yet; set on the main process as soon as it
+has an xdist worker."""
 FILE = pytest.StashKey["LedgerFile"]()
 STARTED = pytest.StashKey[float]()
-"""When the session began, on the clock that all processes of a machine have in common."""
+"""When the session began, on the clock that all processes of a machine share."""
 
 clock = time.monotonic
 
 
 def send_ledger_to_worker(node: Any) -> None:
-    """Tell an xdist worker where the run's file is; it is made by whoever needs it first."""
+    """Send an xdist worker the ledger folder; the first process to need the file creates it."""
     config: pytest.Config = node.config
     if FOLDER not in config.stash:
         folder = Path(tempfile.gettempdir()) / f"agent-eval-run-{os.urandom(16).hex()}"
         config.stash[FOLDER] = folder
         config.add_cleanup(functools.partial(shutil.rmtree, folder, ignore_errors=True))
-    told = {
+    worker_input = {
         "folder": str(config.stash[FOLDER]),
         "machine": platform.node(),
         "started": config.stash.get(STARTED, None),
     }
-    node.workerinput[WORKER_LEDGER] = told
+    node.workerinput[WORKER_LEDGER] = worker_input
 
 
 def get_start_time(config: pytest.Config) -> float:
-    """Return when the session began, the main process's; now, on another machine."""
-    if is_worker(config) and ledger_file(config) is not None:
-        told: float = _get_worker_input(config)["started"]
-        return told
+    """Return when the main process's session began; on another machine, the current time."""
+    if is_worker(config) and get_ledger_file(config) is not None:
+        start: float = _get_worker_input(config)["started"]
+        return start
     return config.stash.setdefault(STARTED, clock())
 
 
-def ledger_file(config: pytest.Config) -> LedgerFile | None:
-    """Return the file that this process shares with others; None where it is alone.
+def get_ledger_file(config: pytest.Config) -> LedgerFile | None:
+    """Return the ledger file shared with other processes, or None if there are none.
 
-    A worker on another machine is alone, too.
+    A worker on another machine has none either.
     """
     if FILE in config.stash:
         return config.stash[FILE]
@@ -80,13 +80,13 @@ def ledger_file(config: pytest.Config) -> LedgerFile | None:
 
 
 def _get_worker_input(config: pytest.Config) -> dict[str, Any]:
-    told: dict[str, Any] = config.workerinput[WORKER_LEDGER]  # type: ignore[attr-defined]
-    return told
+    worker_input: dict[str, Any] = config.workerinput[WORKER_LEDGER]  # type: ignore[attr-defined]
+    return worker_input
 
 
 def get_rate_window_factory(config: pytest.Config) -> Callable[[str], SharedRateWindows] | None:
-    """Return what makes the rate limits of a provider; None where no other process has any."""
-    file = ledger_file(config)
+    """Return a function that creates a provider's rate limits, or None for a single process."""
+    file = get_ledger_file(config)
     if file is None:
         return None
     from ci_agent_eval.storage.ledger.sqlite_stores import SharedRateWindows  # noqa: PLC0415 - inert until used

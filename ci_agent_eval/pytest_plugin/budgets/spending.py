@@ -1,4 +1,4 @@
-"""What each episode spends, told to the budgets of the suite as it is spent."""
+"""The spending of each episode, reported to the suite budgets while the episode runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class EpisodeSpending:
-    """One episode's: what is recorded, and what runs have spent that are not recorded yet."""
+    """The spending of one episode: recorded turns plus runs that are not recorded yet."""
 
     def __init__(self, budgets: SuiteBudgetMonitor, name: str) -> None:
         self._budgets = budgets
@@ -27,35 +27,35 @@ class EpisodeSpending:
         self._running: dict[int, RunUsage] = {}
 
     def record(self, spent: RunUsage) -> None:
-        """Say what the episode has spent so far by its record."""
+        """Replace the spending that the episode's record contains so far."""
         # A call without a price leaves a side's sum unknown; what was known before was spent.
         known = self._recorded
         self._recorded = RunUsage(
             max(spent.cost_usd, known.cost_usd), max(spent.tokens, known.tokens)
         )
-        self._tell()
+        self._update_budgets()
 
-    def run(self, run: object, spent: SpentByRun | None) -> None:
-        """Say what a run has spent so far; None: it has ended, and is recorded next."""
+    def record_run(self, run: object, spent: SpentByRun | None) -> None:
+        """Replace the spending of a running agent; None if the run ended and is recorded next."""
         if spent is None:
             self._running.pop(id(run), None)
         else:
             self._running[id(run)] = RunUsage(spent.cost_usd, spent.tokens)
-            self._tell()
+            self._update_budgets()
 
     def close(self, spent: RunUsage) -> None:
-        """Say what the episode has spent in the end."""
+        """Set the final spending of the episode."""
         self._recorded = spent
         self._running.clear()
-        self._tell()
+        self._update_budgets()
 
-    def _tell(self) -> None:
-        whole = sum(self._running.values(), self._recorded)
-        self._budgets.spend(self._name, whole.cost_usd, whole.tokens)
+    def _update_budgets(self) -> None:
+        total = sum(self._running.values(), self._recorded)
+        self._budgets.spend(self._name, total.cost_usd, total.tokens)
 
 
 class SpendingTracker:
-    """Of all episodes that one process has at work."""
+    """The spending of all episodes that one process runs at the same time."""
 
     def __init__(self, budgets: SuiteBudgetMonitor) -> None:
         self._budgets = budgets
@@ -63,7 +63,7 @@ class SpendingTracker:
         self._begun: set[str] = set()
 
     def open(self, item: pytest.Item, recorder: EpisodeRecorder) -> None:
-        """Keep account of an attempt at an episode, which begins now."""
+        """Start to track an attempt at an episode."""
         state = item.stash[EPISODE]
         self._begun.add(f"{item.nodeid}\n{state.iteration}")
         name = f"{item.nodeid}\n{state.iteration}\n{state.attempt}"
@@ -72,16 +72,16 @@ class SpendingTracker:
 
     @property
     def count(self) -> int:
-        """How many episodes have begun, whatever the number of their attempts."""
+        """Number of episodes started, however many attempts each had."""
         return len(self._begun)
 
-    def run(self, episode_id: str, run: object, spent: SpentByRun | None) -> None:
-        """Say what a run has spent so far of the episode that the engine knows by its id."""
+    def record_run(self, episode_id: str, run: object, spent: SpentByRun | None) -> None:
+        """Record the spending so far of a run of the episode with this id."""
         if (account := self._open.get(episode_id)) is not None:
-            account.run(run, spent)
+            account.record_run(run, spent)
 
     def close(self, item: pytest.Item, ended: Episode) -> None:
-        """Say what an episode has spent in the end: of one that was skipped no agent counts."""
+        """Set the final spending of an episode; agents of a skipped episode do not count."""
         account = self._open.pop(item.nodeid, None)
         if account is not None and ended.outcome == "skipped":
             account.close(sum_spending((), ended.judge, ended.simulated_user))

@@ -1,6 +1,6 @@
-"""Budgets of the suite: their options, and the plugin object that keeps them.
+"""Options of the suite budgets, and access to the plugin object that enforces them.
 
-Imported at every start of pytest, so that it imports only what an unrelated suite has anyway.
+Imported at every start of pytest, so it imports only modules that an unrelated suite loads anyway.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ci_agent_eval.storage.ledger.budget_monitor import SuiteBudgetMonitor
 
 NAME = "ci_agent_eval_suite_budgets"
-"""What pytest knows the object by that keeps the budgets of the suite."""
+"""pytest's name of the plugin object that enforces the suite budgets."""
 
 
 def parse_amount(text: str) -> float:
-    """Return an amount; raises argparse's error, which pytest prints as usage."""
+    """Parse an amount; raises argparse's error, which pytest prints as usage."""
     try:
         number = float(text)
     except ValueError:
@@ -35,7 +35,7 @@ def parse_amount(text: str) -> float:
 
 
 def parse_whole_amount(text: str) -> int:
-    """Return a whole amount; raises as `amount` does."""
+    """Parse a whole amount; raises the same error as `parse_amount`."""
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"give a whole number, 0 or more (got {text!r})")
     return int(text)
@@ -46,7 +46,7 @@ KINDS = tuple(kind for kind in SUITE_BUDGET_KINDS if kind.spent)
 
 
 def add_budget_options(parser: pytest.Parser) -> None:
-    """Add an option and an ini setting for each budget of the suite."""
+    """Add an option and an ini setting for each suite budget."""
     group = parser.getgroup("episodes")
     for kind in KINDS:
         option = "--" + kind.name.replace("_", "-")
@@ -61,7 +61,7 @@ def _choose_parser(kind: SuiteBudgetKind) -> Callable[[str], float]:
 
 
 def register_budget_stop(config: pytest.Config) -> None:
-    """Keep the budgets of the suite where there are any. Raises pytest.UsageError."""
+    """Register the plugin object if the suite has budgets. Raises pytest.UsageError."""
     given = {kind.name: _read_limit(config, kind) for kind in KINDS}
     limits = {name: limit for name, limit in given.items() if limit is not None}
     if config.option.collectonly or not limits:
@@ -84,7 +84,7 @@ def _read_limit(config: pytest.Config, kind: SuiteBudgetKind) -> float | None:
 
 
 def get_budget_stop(config: pytest.Config) -> BudgetStop | None:
-    """Return what stops the run at its budgets; None where it has none."""
+    """Return the plugin object that stops the run at its budgets, or None without budgets."""
     found: BudgetStop | None = config.pluginmanager.get_plugin(NAME)
     return found
 
@@ -92,12 +92,12 @@ def get_budget_stop(config: pytest.Config) -> BudgetStop | None:
 def get_spending_listener(
     config: pytest.Config,
 ) -> Callable[[str, object, RunUsage | None], None] | None:
-    """Return what the engine tells of each answer; None where nobody asks."""
+    """Return the function that the engine calls after each answer, or None without budgets."""
     found = get_budget_stop(config)
-    return None if found is None else found.kept.accounts.run
+    return None if found is None else found.state.tracker.record_run
 
 
 def get_suite_budgets(config: pytest.Config) -> SuiteBudgetMonitor | None:
-    """Return the budgets of the running suite; None where it has none."""
+    """Return the budgets of the running suite, or None without budgets."""
     found = get_budget_stop(config)
-    return None if found is None else found.kept.budgets
+    return None if found is None else found.state.budgets

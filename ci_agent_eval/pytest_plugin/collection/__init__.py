@@ -1,1 +1,1 @@
-"""Collection: which items are episodes, their iterations, shards, and what is left out."""
+"""Collection: episodes among the items, their iterations, shards and exclusions."""

@@ -1,4 +1,4 @@
-"""Which items are episodes; cheap, since every item of every project is asked."""
+"""Detection of episodes among the items; fast, because it checks every item of every project."""
 
 from __future__ import annotations
 
@@ -22,75 +22,80 @@ NAME = "episode"
 """Name of the marker and of the fixture."""
 
 RECORDER = "_agent_eval_recorder"
-"""Name of the fixture that every episode's item gets; `episode` is another name for it."""
+"""Name of the fixture that every episode's item requests; `episode` is an alias for it."""
 
 FIXTURES = "ci_agent_eval.pytest_plugin"
 """Module that holds our fixtures."""
 
 CONVERSATION = "cae_declared"
-"""Attribute of a test function that `@conversation` decorates, as that room has it."""
+"""Attribute of a test function that `@conversation` decorates, as `authoring` spells it."""
 
 _FOREIGN_MARKER = pytest.StashKey[bool]()
 
 
 @dataclass(slots=True)
 class EpisodeItem:
-    """What is kept of an episode's item from its selection to its teardown."""
+    """The state of an episode's item from its selection to its teardown."""
 
     nodeid: str
-    """Without secrets, and unlike any other item's."""
+    """Node id without secrets, unique among the items."""
     scenario_id: str
-    """The scenario where the marker names none: the node id that its iterations share."""
+    """Scenario id for a marker without one: the node id that its iterations share."""
     iteration: int = 1
     attempt: int = 0
     problem: str | None = None
-    """Why its marker cannot be read."""
-    draft: Episode | None = None
+    """Why the marker is invalid."""
+    initial_episode: Episode | None = None
     recorder: EpisodeRecorder | None = None
-    ended: Episode | None = None
+    final_episode: Episode | None = None
     called: bool = False
-    """Its test has returned or raised: reports made before that are of subtests."""
+    """Whether the test has returned or raised; earlier reports are about subtests."""
     subtest: Ending | None = None
-    """How the subtest ended whose report is on its way."""
+    """The ending of the subtest whose report comes next."""
     subtest_errors: list[str] = field(default_factory=list)
-    """Subtests that ended in an error, in the words of a reason."""
+    """Reasons of the subtests that ended in an error."""
     subtest_failures: list[BaseException] = field(default_factory=list)
-    """What failed subtests raised."""
+    """Exceptions that failed subtests raised."""
     running: RunningEpisode | None = None
-    """What its assertions tell, from the start of its setup to the end of its teardown."""
+    """The running episode, from the start of setup to the end of teardown."""
 
-    facts: dict[str, Any] | None = None
-    """What its last report carries for the terminal summary."""
+    summary_record: dict[str, Any] | None = None
+    """The record for the terminal summary in the last report."""
 
     def forget(self) -> None:
-        """Let go of all but who it is: its record is on disk, and there may be thousands."""
-        self.draft = self.recorder = self.ended = self.subtest = None
-        self.running = self.facts = None
+        """Free everything except the item's identity.
+
+        The episode is on disk, and there may be thousands of items.
+        """
+        self.initial_episode = self.recorder = self.final_episode = self.subtest = None
+        self.running = self.summary_record = None
         self.subtest_errors.clear()
         self.subtest_failures.clear()
 
     @property
     def is_evaluation(self) -> bool:
-        """Whether its assertions are measured, and fail no test."""
-        return self.draft is not None and self.draft.mode == "evaluation"
+        """Whether its assertions are measured and fail no test."""
+        return self.initial_episode is not None and self.initial_episode.mode == "evaluation"
 
     @property
     def has_counted_assertion(self) -> bool:
-        """Whether an assert passed; of an episode that needs none they may not be counted."""
-        is_counted = self.draft is not None and self.draft.evidence == "required"
+        """Whether an assert passed; always False for an episode that needs no evidence."""
+        is_counted = (
+            self.initial_episode is not None and self.initial_episode.evidence == "required"
+        )
         return is_counted and self.running is not None and self.running.asserted
 
 
 EPISODE = pytest.StashKey[EpisodeItem]()
 
 SHOWN = pytest.StashKey["Episode | None"]()
-"""An episode's item as its last report has it: without secrets; None once it is over."""
+"""In an item's stash: the redacted episode of its last report; None after the test."""
 
 
 def is_episode(item: pytest.Item) -> bool:
-    """Say whether the item is marked, asks for our fixture, returns its episode, or is measured."""
+    """Return whether the item is marked, uses our fixture, returns its episode, or is measured."""
     return (
-        asks_for_fixture(item)
+        uses_fixture(item)
         or is_marked(item)
         or returns_episode(item)
         or is_conversation(item)
@@ -99,29 +104,29 @@ def is_episode(item: pytest.Item) -> bool:
 
 
 def returns_episode(item: pytest.Item) -> bool:
-    """Say whether the item's test is decorated with `@llm_episode`."""
+    """Return whether the item's test is decorated with `@llm_episode`."""
     return hasattr(getattr(item, "obj", None), RETURNING_ATTRIBUTE)
 
 
 def is_conversation(item: pytest.Item) -> bool:
-    """Say whether the item's test is decorated with `@conversation`."""
+    """Return whether the item's test is decorated with `@conversation`."""
     return hasattr(getattr(item, "obj", None), CONVERSATION)
 
 
 def is_linked(item: pytest.Item) -> bool:
-    """Say whether the item's test is decorated with `@llm_unit` or `@llm_episode`."""
+    """Return whether the item's test is decorated with `@llm_unit` or `@llm_episode`."""
     return hasattr(getattr(item, "obj", None), LINKED_ATTRIBUTE)
 
 
 def is_marked(node: pytest.Item | pytest.Collector) -> bool:
-    """Say whether the node is an item that bears our marker."""
+    """Return whether the node is an item with our marker."""
     if not isinstance(node, pytest.Item) or node.get_closest_marker(NAME) is None:
         return False
     return owns_marker(node)
 
 
 def owns_marker(node: pytest.Item | pytest.Collector) -> bool:
-    """Say whether the marker is ours: a project that registers one of this name keeps its own."""
+    """Return whether the marker is ours; a project that registers the same name keeps its own."""
     config = node.config
     if _FOREIGN_MARKER not in config.stash:
         config.stash[_FOREIGN_MARKER] = any(
@@ -131,11 +136,11 @@ def owns_marker(node: pytest.Item | pytest.Collector) -> bool:
     return not config.stash[_FOREIGN_MARKER]
 
 
-def asks_for_fixture(item: pytest.Item) -> bool:
-    """Say whether the fixture `episode` of the item is ours, or extends ours.
+def uses_fixture(item: pytest.Item) -> bool:
+    """Return whether the item's fixture `episode` is ours or extends ours.
 
-    pytest has no public way to ask which definition of a fixture an item will get;
-    `_fixtureinfo` is what its own `--fixtures-per-test` reads.
+    pytest has no public way to find the definition of a fixture that an item will get; its own
+    `--fixtures-per-test` reads `_fixtureinfo`.
     """
     if NAME not in getattr(item, "fixturenames", ()):
         return False
@@ -150,12 +155,12 @@ def asks_for_fixture(item: pytest.Item) -> bool:
 
 
 def get_soft_failure_log(config: pytest.Config) -> Any:
-    """Return the module in which pytest-check collects failures; None where it is not in use."""
+    """Return the module in which pytest-check collects failures, or None if it is not in use."""
     plugin: Any = sys.modules.get("pytest_check.plugin")
     is_used = plugin is not None and config.pluginmanager.is_registered(plugin)
     return plugin.check_log if is_used else None
 
 
 def get_plugin_name(plugin: Any) -> str:
-    """Return the dotted name of the module that a plugin is, or whose object it is."""
+    """Return the dotted name of a plugin module, or of the module of a plugin object."""
     return str(getattr(plugin, "__name__", None) or type(plugin).__module__)

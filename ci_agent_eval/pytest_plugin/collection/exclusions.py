@@ -1,7 +1,7 @@
-"""What a collection leaves out as a whole: by the command line, or where a file skips itself.
+"""Exclusions of a whole collection: by the command line, or by files that skip themselves.
 
-What pytest's ini file and the settings of the suite leave out defines the suite. It is no
-restriction of this one run, so that a scenario that it takes away is missing.
+Exclusions by pytest's ini file or the suite's settings define the suite. They do not restrict this
+one run, so a scenario that they remove is missing.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ci_agent_eval.redaction import Redactor
 
 
 class CollectionOutcome:
-    """Keeps which files could not be collected, and which were skipped."""
+    """The files that could not be collected and the files that were skipped."""
 
     def __init__(self, config: pytest.Config, redactor: Redactor) -> None:
         self._config = config
         self._redactor = redactor
-        self._places = RepositoryPaths.of(config.rootpath, os.environ)
+        self._places = RepositoryPaths.find(config.rootpath, os.environ)
         self.errors: dict[str, str] = {}
         self._skips: dict[str, str] = {}
 
@@ -39,21 +39,21 @@ class CollectionOutcome:
             path = self._config.rootpath / report.nodeid.partition("::")[0]
             self._skips[self._places.relative(path) or report.nodeid] = _get_skip_reason(report)
 
-    def restrict(self, session: Session) -> Session:
-        """Return the session with what the command line leaves out on purpose."""
+    def add_restrictions(self, session: Session) -> Session:
+        """Return the session with the exclusions of the command line."""
         if options.PARSER not in self._config.stash:
             return session
-        asked = _parse_run_arguments(self._config)
-        paths = _list_named_paths(asked, self._config, self._places)
+        arguments = _parse_run_arguments(self._config)
+        paths = _list_named_paths(arguments, self._config, self._places)
         clean = self._redactor.text
         update: dict[str, Any] = {
-            "restrictions": tuple(map(clean, _list_restrictions(asked))),
+            "restrictions": tuple(map(clean, _list_restrictions(arguments))),
             "paths": tuple(map(clean, paths)),
         }
         return session.model_copy(update=update)
 
-    def update(self) -> dict[str, Any]:
-        """Return the fields of `session.json` that tell the outcome."""
+    def list_session_fields(self) -> dict[str, Any]:
+        """Return the fields of `session.json` about collection errors and skips."""
         clean = self._redactor.text
         return {
             "collection_errors": tuple(
@@ -68,7 +68,7 @@ class CollectionOutcome:
 
 
 def _get_skip_reason(report: pytest.CollectReport) -> str:
-    """Return why a file was skipped, without the word that pytest puts before it."""
+    """Return why a file was skipped, without pytest's prefix."""
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
     return str(reason).removeprefix("Skipped: ")
 
@@ -82,33 +82,35 @@ _RESTRICTING = {
     "lf": "--lf",
     "stepwise": "--stepwise",
 }
-"""pytest's options that leave tests out, by where its parser puts them."""
+"""pytest's options that exclude tests, by their names in the parsed arguments."""
 
 
 def _list_run_arguments(config: pytest.Config) -> list[str]:
-    """Return the arguments of this one run; those of a plain `pytest` and `PYTEST_ADDOPTS`."""
+    """Return the arguments of this run, from `PYTEST_ADDOPTS` and the command line."""
     given = config.option.episode_asked
     own = json.loads(given) if given else [str(each) for each in config.invocation_params.args]
     return [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *own]
 
 
 def _parse_run_arguments(config: pytest.Config) -> Any:
-    """Return the arguments of this one run as pytest's own parser reads them, without defaults."""
+    """Parse the arguments of this run with pytest's own parser, without defaults."""
     return config.stash[options.PARSER].parse_known_args(_list_run_arguments(config))
 
 
-def _list_restrictions(asked: Any) -> Iterator[str]:
-    """Yield the arguments that leave tests out, as they may be written on a command line."""
+def _list_restrictions(arguments: Any) -> Iterator[str]:
+    """Yield the arguments that exclude tests, quoted for a command line."""
     for name, option in _RESTRICTING.items():
-        value = getattr(asked, name, None)
+        value = getattr(arguments, name, None)
         for each in value if isinstance(value, list) else [value]:
             if each:
                 yield option if each is True else f"{option} {shlex.quote(str(each))}"
-    yield from (path for path in asked.file_or_dir if "::" in path)
+    yield from (path for path in arguments.file_or_dir if "::" in path)
 
 
-def _list_named_paths(asked: Any, config: pytest.Config, places: RepositoryPaths) -> Sequence[str]:
-    """Return the files and folders that were named, relative to the repository root."""
-    named = [path for path in asked.file_or_dir if "::" not in path]
+def _list_named_paths(
+    arguments: Any, config: pytest.Config, places: RepositoryPaths
+) -> Sequence[str]:
+    """Return the named files and folders, relative to the repository root."""
+    named = [path for path in arguments.file_or_dir if "::" not in path]
     found = (places.relative(os.path.normpath(config.invocation_params.dir / p)) for p in named)
     return [path or given for path, given in zip(found, named, strict=True)]

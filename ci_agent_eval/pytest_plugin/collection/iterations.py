@@ -1,6 +1,6 @@
-"""Iterations: an episode's test is collected N times, each an ordinary item of its own.
+"""Iterations: an episode's test is collected N times, each time as an ordinary item.
 
-Asked of every test function of every project, so it stays cheap and imports no contract.
+Called for every test function of every project, so it is fast and does not import the contract.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ import pytest
 from ci_agent_eval.pytest_plugin.collection import detection
 
 PARAMETER = "_agent_eval_iteration"
-"""Name of the parameter that an iteration bears; nobody's test asks for it."""
+"""Name of the parameter that holds an iteration; no test requests it."""
 
 ARGUMENT = "iterations"
 """Name of the marker's argument."""
 
 
 class Iteration(NamedTuple):
-    """One of the iterations of a test; both 1-based."""
+    """One iteration of a test; both numbers start at 1."""
 
     number: int
-    of: int
+    total: int
 
     @property
     def label(self) -> str:
-        """How the node id calls it."""
-        return f"{self.number}-of-{self.of}"
+        """The iteration's part of the node id."""
+        return f"{self.number}-of-{self.total}"
 
 
 def repeat_episodes(metafunc: pytest.Metafunc, default: int) -> None:
-    """Parametrize those calls of the function that are episodes, after all other parameters.
+    """Parametrize the function's episodes with iterations, after all other parameters.
 
-    `metafunc._calls` is what `parametrize` fills; each call may have a number of its own,
-    which it has no argument for.
+    `parametrize` fills `metafunc._calls`; each call may need its own number of iterations, which
+    has no public argument.
     """
     internals: Any = metafunc
     calls = list(internals._calls) or [None]  # noqa: SLF001 - see above
@@ -52,28 +52,28 @@ def repeat_episodes(metafunc: pytest.Metafunc, default: int) -> None:
 
 
 def _count_iterations(metafunc: pytest.Metafunc, call: Any, default: int) -> int:
-    """Say how often a call runs: once, if it is no episode."""
+    """Return how many times a call runs: once if it is not an episode."""
     definition = metafunc.definition
     added = [mark for mark in getattr(call, "marks", ()) if mark.name == detection.NAME]
     if not detection.is_episode(definition) and not (added and detection.owns_marker(definition)):
         return 1
     parent = definition.parent
     outer = parent.iter_markers(detection.NAME) if parent is not None else ()
-    # In the order in which the item will have them.
+    # In the order of the item's own markers.
     own = [mark for mark in definition.own_markers if mark.name == detection.NAME]
     return _get_requested_count([*own, *added, *outer], default)
 
 
 def _get_requested_count(marks: Iterable[pytest.Mark], default: int) -> int:
-    asked = next((m.kwargs[ARGUMENT] for m in marks if m.kwargs.get(ARGUMENT) is not None), default)
-    # One that is no number is a collection error, which comes of the marker as a whole.
-    return asked if is_iteration_count(asked) else 1
+    count = next((m.kwargs[ARGUMENT] for m in marks if m.kwargs.get(ARGUMENT) is not None), default)
+    # An invalid number is a collection error, raised when the whole marker is read.
+    return count if is_iteration_count(count) else 1
 
 
 def _add_iteration_parameter(metafunc: pytest.Metafunc, times: int) -> None:
     iterations = [Iteration(number, times) for number in range(1, times + 1)]
-    # pytest refuses names that the function does not ask for, and forgets this one afterwards:
-    # the fixtures of an item are those that its function leads to.
+    # pytest refuses names that the function does not request, and drops this one afterwards:
+    # an item has only the fixtures that its function needs.
     names: list[str] = metafunc.fixturenames
     if PARAMETER not in names:
         names.append(PARAMETER)
@@ -82,22 +82,22 @@ def _add_iteration_parameter(metafunc: pytest.Metafunc, times: int) -> None:
 
 
 def is_iteration_count(value: object) -> bool:
-    """Say whether a value is a number of iterations: a whole one, 1 or more."""
+    """Return whether a value is a valid number of iterations: an integer of at least 1."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def get_iteration(item: pytest.Item | pytest.Collector) -> Iteration:
-    """Return which of its iterations an item is; the only one, if it is not repeated."""
+    """Return the item's iteration; 1 of 1 if its test is not repeated."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     found: Iteration = parameters.get(PARAMETER) or Iteration(1, 1)
     return found
 
 
 def get_base_nodeid(item: pytest.Item | pytest.Collector) -> str:
-    """Return the node id that the item's iterations have in common; it keeps the user's own id."""
+    """Return the node id that all iterations of a test share, with the user's own parameter ids."""
     iteration = get_iteration(item)
     nodeid = item.nodeid
-    if iteration.of > 1:
+    if iteration.total > 1:
         nodeid = nodeid.removesuffix(f"[{iteration.label}]")
         own = nodeid.removesuffix(f"-{iteration.label}]")
         nodeid = nodeid if own == nodeid else f"{own}]"
@@ -105,10 +105,10 @@ def get_base_nodeid(item: pytest.Item | pytest.Collector) -> str:
 
 
 def find_unrepeated_episodes(items: Iterable[pytest.Item], default: int) -> Iterator[pytest.Item]:
-    """Yield the episodes that were to be repeated and could not be."""
+    """Yield the episodes that should have been repeated and could not be."""
     for item in items:
         if (
-            get_iteration(item).of == 1
+            get_iteration(item).total == 1
             and _get_requested_count(item.iter_markers(detection.NAME), default) > 1
         ):
             yield item

@@ -1,6 +1,6 @@
-"""What is worth saying of the selected episodes before they run: requirements out of reach.
+"""Notes about the selected episodes before they run: requirements that they cannot meet.
 
-A note never fails anything: the gate judges what came out.
+A note never fails a test: the gate judges the results.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, NAME, owns
 from ci_agent_eval.pytest_plugin.episodes.marker import read_marker_arguments
 
 _MOST = 3
-"""Tests that a note names."""
+"""Maximum number of tests that a note names."""
 
 
 @dataclass
 class _ScenarioRequirements:
-    """What the selected tests ask of one scenario."""
+    """The requirements of all selected tests for one scenario."""
 
     count: int = 0
     rates: list[float] = field(default_factory=list)
     passes: list[int] = field(default_factory=list)
 
-    def take(self, arguments: Mapping[str, Any]) -> None:
+    def add(self, arguments: Mapping[str, Any]) -> None:
         self.count += 1
         rate, passes = arguments.get("min_pass_rate"), arguments.get("min_passes")
         self.rates += [float(rate)] if isinstance(rate, int | float) else []
@@ -42,13 +42,13 @@ class _ScenarioRequirements:
 
 
 def list_notes(items: Sequence[pytest.Item], default: int) -> Iterator[str]:
-    """Yield a sentence for each requirement that this run cannot show to be met."""
+    """Yield a sentence for each requirement that this run cannot prove."""
     scenarios: dict[tuple[str, str], _ScenarioRequirements] = {}
     for item in items:
         arguments = _read_arguments(item)
         name = str(arguments.get("scenario_id") or item.stash[EPISODE].scenario_id)
         key = name, str(arguments.get("agent") or "")
-        scenarios.setdefault(key, _ScenarioRequirements()).take(arguments)
+        scenarios.setdefault(key, _ScenarioRequirements()).add(arguments)
     for (name, agent), scenario in sorted(scenarios.items()):
         title = f"{name} (agent {agent})" if agent else name
         yield from _note_unreachable_passes(title, scenario)
@@ -61,7 +61,7 @@ def _read_arguments(item: pytest.Item) -> Mapping[str, Any]:
     try:
         return read_marker_arguments(item)
     except InputError:
-        return {}  # the item's setup says what is wrong with its marker
+        return {}  # the item's setup reports the problem with its marker
 
 
 def _note_unreachable_passes(title: str, scenario: _ScenarioRequirements) -> Iterator[str]:

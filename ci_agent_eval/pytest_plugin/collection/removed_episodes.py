@@ -1,6 +1,6 @@
-"""Which episodes were collected and taken away again by something but the command line.
+"""Detection of collected episodes that were deselected by something other than the command line.
 
-Only a run that writes a report, or lists its scenarios, watches its collection.
+Registered only for runs that write a report or list their scenarios.
 """
 
 from __future__ import annotations
@@ -25,49 +25,49 @@ from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluatio
 from ci_agent_eval.recording import build_initial_episode
 
 _PASSING_ON = ("pluggy", "ci_agent_eval")
-"""Packages whose frames stand between a hook and what called it."""
+"""Packages whose frames stand between a hook and its caller."""
 
 
 class RemovedEpisodes:
-    """Watches a collection: what was collected, and what deselected it."""
+    """Watches the collection for items and for the code that deselects them."""
 
     def __init__(self, places: RepositoryPaths) -> None:
         self._places = places
         self._items: list[pytest.Item] = []
-        self._left_out: Counter[str] = Counter()
+        self._excluded: Counter[str] = Counter()
         self._removers: dict[str, str] = {}
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
-        """Keep every item, before anything can take it away."""
+        """Keep every item, before a plugin can deselect it."""
         self._items.append(item)
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Tell what pytest's own options left out from what others deselected."""
+        """Distinguish deselection by pytest's own options from other deselection."""
         caller = _find_hook_caller(sys._getframe(1))  # noqa: SLF001 - inspect.stack reads whole files
         name = str(caller.f_globals.get("__name__", ""))
         if name.partition(".")[0] == "_pytest":
-            self._left_out.update(item.nodeid for item in items)
+            self._excluded.update(item.nodeid for item in items)
             return
         by = self._places.relative(caller.f_code.co_filename) or name
         self._removers.update((item.nodeid, by) for item in items)
 
-    def removed(self, selected: Sequence[pytest.Item]) -> tuple[RemovedScenario, ...]:
-        """Return the scenarios of which episodes are neither selected nor left out on purpose."""
-        expected = Counter(item.nodeid for item in selected) + self._left_out
+    def list_scenarios(self, selected: Sequence[pytest.Item]) -> tuple[RemovedScenario, ...]:
+        """Return the scenarios whose episodes are neither selected nor excluded on purpose."""
+        expected = Counter(item.nodeid for item in selected) + self._excluded
         found: Counter[tuple[str, str, str]] = Counter()
         for item in self._items:
             if expected[item.nodeid]:
                 expected[item.nodeid] -= 1
             elif is_episode(item):
-                draft = build_collected_episode(item)
-                found[draft.scenario_id, draft.gate, self._removers.get(item.nodeid, "")] += 1
+                episode = build_collected_episode(item)
+                found[episode.scenario_id, episode.gate, self._removers.get(item.nodeid, "")] += 1
         return tuple(_build_removed_scenarios(found))
 
 
 def watch_collection(config: pytest.Config) -> None:
-    """Watch the collection of this process."""
+    """Register the plugin object that watches this process's collection."""
     config.pluginmanager.register(
-        RemovedEpisodes(RepositoryPaths.of(config.rootpath, os.environ)), options.REMOVED_EPISODES
+        RemovedEpisodes(RepositoryPaths.find(config.rootpath, os.environ)), options.REMOVED_EPISODES
     )
 
 
@@ -78,7 +78,7 @@ def _build_removed_scenarios(found: Counter[tuple[str, str, str]]) -> Iterator[R
 
 
 def build_collected_episode(item: pytest.Item) -> Episode:
-    """Return what the item's marker says; of one that cannot be read, only its scenario."""
+    """Build an item's episode from its marker; from its scenario alone if the marker is invalid."""
     mode: Mode = "evaluation" if is_evaluation(item) else "strict"
     try:
         return build_episode_from_marker(item, scenario_id=get_default_scenario(item), mode=mode)

@@ -1,4 +1,4 @@
-"""`agent-eval scenarios`: the scenarios that a collection finds, written to a file."""
+"""`agent-eval scenarios`: write the collected scenarios to a file."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from ci_agent_eval.redaction import Redactor
 
 
 class ScenarioListWriter:
-    """Watches a collection and writes the scenarios it found; a plugin object of its own."""
+    """A plugin object that writes the scenarios of a collection to a file."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._path = Path(str(config.option.episode_list))
         self._redactor = Redactor.from_environ(os.environ)
-        self._places = RepositoryPaths.of(config.rootpath, os.environ)
+        self._places = RepositoryPaths.find(config.rootpath, os.environ)
         self._collection = CollectionOutcome(config, self._redactor)
         self._items: Sequence[pytest.Item] = ()
 
     @classmethod
     def start(cls, config: pytest.Config) -> None:
-        """Listen from here on."""
-        config.pluginmanager.register(cls(config), "ci_agent_eval_listing")
+        """Register the plugin object."""
+        config.pluginmanager.register(cls(config), "ci_agent_eval_scenario_list")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Keep what could not be collected, and what was skipped."""
+        """Keep files that could not be collected or were skipped."""
         self._collection.add(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Keep the episodes that were selected."""
+        """Keep the selected episodes."""
         self._items = [item for item in session.items if detection.is_episode(item)]
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the file."""
         config = session.config
-        watching = config.pluginmanager.get_plugin(options.REMOVED_EPISODES)
+        removed = config.pluginmanager.get_plugin(options.REMOVED_EPISODES)
         found = Session(
             state="finished",
             exit_status=int(session.exitstatus),
             selected=len(self._items),
-            removed=() if watching is None else watching.removed(self._items),
+            removed=() if removed is None else removed.list_scenarios(self._items),
         )
-        update = self._collection.update()
+        update = self._collection.list_session_fields()
         listing = ScenarioListing(
-            session=self._collection.restrict(found).model_copy(update=update),
+            session=self._collection.add_restrictions(found).model_copy(update=update),
             scenarios=tuple(self._scenarios()),
         )
         text = canonical_json(redact_model(listing, self._redactor))
@@ -63,11 +63,11 @@ class ScenarioListWriter:
 
     def _scenarios(self) -> Iterator[ListedScenario]:
         for item in self._items:
-            draft, (file, _) = build_collected_episode(item), self._places.of_item(item)
+            episode, (file, _) = build_collected_episode(item), self._places.locate_item(item)
             yield ListedScenario(
-                scenario_id=draft.scenario_id,
-                gate=draft.gate,
+                scenario_id=episode.scenario_id,
+                gate=episode.gate,
                 file=file,
-                was=draft.was,
+                was=episode.was,
                 named_at_run_time=detection.returns_episode(item),
             )

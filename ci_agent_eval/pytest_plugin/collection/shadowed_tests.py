@@ -1,6 +1,6 @@
-"""Tests that a later one of the same name replaces: Python keeps only the last.
+"""Tests that a later test of the same name replaces: Python keeps only the last one.
 
-An episode would be missing from the results without a word, so the module is refused.
+The episode would be missing from the results without a message, so the module is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ci_agent_eval.pytest_plugin.collection import detection
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _DECORATORS = {"conversation", "episode", "llm_episode", "scenarios"}
-"""Names of what makes an episode of a test."""
+"""Names of the decorators that turn a test into an episode."""
 
 _PACKAGE = "ci_agent_eval"
 
@@ -24,7 +24,7 @@ _PACKAGE = "ci_agent_eval"
 def refuse_shadowed_tests(
     report: pytest.CollectReport, collector: pytest.Collector
 ) -> pytest.CollectReport:
-    """Return the report, or a failed one where a test and an episode have the same name."""
+    """Return the report, or a failed one if an episode and another test have the same name."""
     if not report.passed or not isinstance(collector, pytest.Module | pytest.Class):
         return report
     items = [item for item in report.result if isinstance(item, pytest.Item)]
@@ -40,7 +40,7 @@ def refuse_shadowed_tests(
 
 
 def _uses_package(collector: pytest.Module | pytest.Class) -> bool:
-    """Say whether the module has something of this package by a name of its own."""
+    """Return whether the module has imported an object of this package."""
     module = collector.getparent(pytest.Module)
     values = () if module is None else list(vars(module.obj).values())
     return any(_is_of_package(value) for value in values)
@@ -53,7 +53,7 @@ def _is_of_package(value: object) -> bool:
 
 
 def _parse_body(collector: pytest.Module | pytest.Class) -> Sequence[ast.stmt]:
-    """Return the statements of the module or class; none where there is no source to read."""
+    """Return the statements of the module or class; none if its source cannot be read."""
     try:
         body: Sequence[ast.stmt] = ast.parse(collector.path.read_bytes()).body
     except (OSError, SyntaxError, ValueError):
@@ -66,9 +66,9 @@ def _parse_body(collector: pytest.Module | pytest.Class) -> Sequence[ast.stmt]:
 
 
 def _find_replaced_functions(body: Sequence[ast.stmt]) -> Iterator[tuple[_Function, _Function]]:
-    """Yield each function of these statements that a later one of them replaces, with that one.
+    """Yield each function that a later function of the same block replaces, with the latter.
 
-    Those of another branch are alternatives.
+    Functions in different branches are alternatives.
     """
     last: dict[str, _Function] = {}
     for node in body:
@@ -83,7 +83,7 @@ def _find_replaced_functions(body: Sequence[ast.stmt]) -> Iterator[tuple[_Functi
 
 
 def _makes_episode(function: _Function) -> bool:
-    """Say whether a decorator of the function makes an episode of it."""
+    """Return whether a decorator turns the function into an episode."""
     for decorator in function.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)

@@ -1,4 +1,4 @@
-"""`--shard`: which items of the suite this process is to run."""
+"""`--shard`: selection of the items that this process runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LARGEST = 256 * 1024 * 1024
 def select_shard_items(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
     """Keep the items of this shard, in their order; return the others.
 
-    All iterations of a scenario stay together. Every shard has to see the same items.
+    All iterations of a scenario stay together. Every shard must see the same items.
     """
     index, count = _parse_shard_option(config)
     units = [_get_sharding_unit(item) for item in items]
@@ -39,7 +39,7 @@ def select_shard_items(config: pytest.Config, items: list[pytest.Item]) -> list[
 
 
 def get_requested_shard(config: pytest.Config, environ: Mapping[str, str]) -> Shard:
-    """Return the shard that was asked for, of which run of a workflow and which attempt at it."""
+    """Return the requested shard, with the workflow run and its attempt."""
     index, count = _parse_shard_option(config)
     return Shard(
         index=index,
@@ -50,7 +50,7 @@ def get_requested_shard(config: pytest.Config, environ: Mapping[str, str]) -> Sh
 
 
 def get_workflow_attempt(environ: Mapping[str, str]) -> int:
-    """Return which attempt at its workflow run this is; 1 outside of one."""
+    """Return the attempt number of the workflow run; 1 outside of a workflow."""
     attempt = environ.get("GITHUB_RUN_ATTEMPT", "1")
     return int(attempt) if attempt.isdecimal() else 1
 
@@ -63,7 +63,7 @@ def _parse_shard_option(config: pytest.Config) -> tuple[int, int]:
 
 
 def _get_sharding_unit(item: pytest.Item) -> str:
-    """Return what an item is split off by: its scenario; of a test that is none, itself."""
+    """Return the unit of items that stay together: the scenario, or else the test itself."""
     if detection.is_marked(item):
         for mark in item.iter_markers(detection.NAME):
             named = mark.kwargs.get("scenario_id") or next(iter(mark.args), None)
@@ -73,7 +73,7 @@ def _get_sharding_unit(item: pytest.Item) -> str:
 
 
 def _load_given_durations(config: pytest.Config) -> Mapping[str, float]:
-    """Return milliseconds by scenario, out of the results of an earlier run."""
+    """Return milliseconds by scenario from the results of an earlier run."""
     given = config.option.shard_durations
     if not given:
         return {}

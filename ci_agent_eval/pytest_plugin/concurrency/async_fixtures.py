@@ -32,7 +32,7 @@ def run_on_session_loop(definition: Any, request: pytest.FixtureRequest) -> Iter
 
     It raises InputError where an event loop runs already: pytest cannot wait for it there.
     """
-    before, loop = definition.func, SessionLoop.of(request.config)
+    before, loop = definition.func, SessionLoop.find(request.config)
     is_refused = loop.is_occupied
     definition.func = (
         _build_refusal(definition.argname, request)

@@ -61,7 +61,7 @@ def _replace_loop_definition(item: pytest.Function, definition: Any) -> Any:
 
 def _find_loop_function(definition: Any, config: pytest.Config) -> Callable[[], Any] | None:
     """Return what gives our loop in place of a definition; None where it is no loop's."""
-    name, loop = definition.argname, SessionLoop.of(config)
+    name, loop = definition.argname, SessionLoop.find(config)
     if _RUNNERS.search(name) and is_from_pytest_asyncio(definition.func):
         return lambda: LoopRunner(loop)
     # Before pytest-asyncio 1.0 a project could have an `event_loop` of its own.

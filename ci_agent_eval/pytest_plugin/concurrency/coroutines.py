@@ -45,7 +45,7 @@ async def run_end_callbacks(item: pytest.Function) -> None:
 
 def run_coroutine_test(item: pytest.Function) -> None:
     """Run what the test returns to its end, in a context that its fixtures have a say in."""
-    SessionLoop.of(item.config).run(call_test(item), copy_context())
+    SessionLoop.find(item.config).run(call_test(item), copy_context())
 
 
 def register_coroutine_tests(session: pytest.Session) -> None:

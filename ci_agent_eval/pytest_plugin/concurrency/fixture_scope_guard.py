@@ -22,7 +22,7 @@ class GuardedItem:
     """The class, module and folder that it is of."""
 
     @classmethod
-    def of(cls, item: pytest.Function) -> GuardedItem:
+    def from_item(cls, item: pytest.Function) -> GuardedItem:
         """Look an item over."""
         module = item.getparent(pytest.Module)
         groups = {

@@ -48,7 +48,7 @@ class EpisodeScheduler:
         self._session = session
         self._concurrency = concurrency
         self._episodes = episodes
-        self._loop = SessionLoop.of(session.config)
+        self._loop = SessionLoop.find(session.config)
         self._order = ItemOrder(session)
         self._window = FixtureScopeGuard()
         self._routing = OutputRouting()
@@ -106,7 +106,7 @@ class EpisodeScheduler:
         """Note whom a shared fixture is for."""
         note_holder(fixturedef, request.node)
 
-    def is_begun(self, item: pytest.Item) -> bool:
+    def is_started(self, item: pytest.Item) -> bool:
         """Say whether the item's episode was started ahead, and its turn has only now come."""
         return item in self._ahead
 
@@ -123,7 +123,7 @@ class EpisodeScheduler:
             lane.end(why)
         return True
 
-    def retime(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    def set_phase_times(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         """Let pytest report how long a phase took, and not how long its turn did."""
         lane = self._current
         if lane is not None and lane.item is item and (times := lane.times.get(call.when)):
@@ -230,7 +230,7 @@ class EpisodeScheduler:
     def _admitted(self, item: pytest.Item) -> bool:
         if find_obstacle(item) is not None or not isinstance(item, pytest.Function):
             return False
-        member = GuardedItem.of(item)
+        member = GuardedItem.from_item(item)
         if not self._window.admits(item, member) or self._brings_a_setup(item):
             return False
         self._window.add(item, member)
@@ -268,7 +268,7 @@ class EpisodeScheduler:
         if find_obstacle(item) is not None or not isinstance(item, pytest.Function):
             return None
         if item not in self._window:
-            self._window.add(item, GuardedItem.of(item))
+            self._window.add(item, GuardedItem.from_item(item))
         lane = EpisodeTask(item)
         lane.set_up_in_turn()
         return lane

@@ -48,7 +48,7 @@ class SessionLoop:
         """Entered whenever the loop runs: other episodes' tasks may be on it."""
 
     @classmethod
-    def of(cls, config: pytest.Config) -> SessionLoop:
+    def find(cls, config: pytest.Config) -> SessionLoop:
         """Return the process's loop; pytest closes it, however the session ends."""
         if LOOP not in config.stash:
             config.stash[LOOP] = cls()

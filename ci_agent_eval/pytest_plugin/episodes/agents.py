@@ -1,4 +1,4 @@
-"""The fixture `aitest_run`: the engine's run, recorded in the test's episode by itself."""
+"""The fixture `aitest_run`: runs of the engine, recorded in the test's episode."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
     from ci_agent_eval.engine.cassette import CassetteStore
     from ci_agent_eval.engine.judge_models import JudgeModels
 
-ENGINE = pytest.StashKey["Engine"]()
+ENGINE = pytest.StashKey["SharedEngine"]()
 
 
 @dataclass(frozen=True)
-class Engine:
-    """What the episodes of a process share."""
+class SharedEngine:
+    """The engine that the episodes of a process share."""
 
     session: EngineSession
     store: CassetteStore
 
 
 class AgentRunError(Exception):
-    """A run that ended by an infrastructure error; the episode is an error, not a failure.
+    """A run that ended with an infrastructure error; the episode is an error, not a failure.
 
-    `result` holds all that happened.
+    `result` holds everything that happened.
     """
 
     def __init__(self, result: AgentResult) -> None:
@@ -58,56 +58,56 @@ class AgentRunError(Exception):
 
 @dataclass
 class EpisodeServers:
-    """The servers that an episode holds: given back when its test has ended."""
+    """The servers that an episode uses, released when its test has ended."""
 
     engine: EngineSession
     episode_id: str
-    _gone: bool = False
+    _released: bool = False
     _error: Exception | None = None
 
     @property
-    def is_gone(self) -> bool:
-        """Whether they were given back, and nothing went wrong."""
-        return self._gone and self._error is None
+    def is_released(self) -> bool:
+        """Whether they were released without an error."""
+        return self._released and self._error is None
 
-    async def give_back(self) -> None:
-        """Give them back now; what goes wrong is the teardown's to tell."""
+    async def release_early(self) -> None:
+        """Release them now; the teardown reports an error."""
         try:
-            await self.given_back()
+            await self.release()
         except Exception as error:  # noqa: BLE001 - see above
             self._error = error
 
-    async def given_back(self) -> None:
-        """Give them back, unless they are; raises what went wrong then or before."""
+    async def release(self) -> None:
+        """Release them unless that is done; raises the error of this or an earlier attempt."""
         if self._error is not None:
             raise self._error
-        if not self._gone:
-            self._gone = True
+        if not self._released:
+            self._released = True
             await self.engine.end_episode(self.episode_id)
 
 
 @contextmanager
 def record_agent_runs(item: pytest.Item, recorder: EpisodeRecorder) -> Iterator[RecordedRuns]:
-    """Give the fixture's runs on the process's one engine session, and hold their cassette."""
-    config, loop = item.config, SessionLoop.of(item.config)
+    """Yield the fixture's function, with the process's engine session and the test's cassette."""
+    config, loop = item.config, SessionLoop.find(item.config)
     if ENGINE not in config.stash:
         config.stash[ENGINE] = _open_engine(config, loop)
     engine = config.stash[ENGINE]
     folder = options.get_cassette_dir(config, item.path)
     with engine.store.episode(item.nodeid, folder, recorder.scenario_id, recorder.iteration):
         engine.session.begin_episode(item.nodeid)
-        held = EpisodeServers(engine.session, item.nodeid)
-        # Another episode may wait for its servers, and this one's teardown for its turn.
-        item.stash.setdefault(AT_END, []).append(held.give_back)
+        servers = EpisodeServers(engine.session, item.nodeid)
+        # Another episode may need its servers before the teardown of this one.
+        item.stash.setdefault(AT_END, []).append(servers.release_early)
         try:
             yield RecordedRuns(recorder, engine.session, loop, item.nodeid)
         finally:
-            if not held.is_gone:  # nothing is awaited for nothing: the loop has others to run
-                loop.run(held.given_back())
+            if not servers.is_released:  # skip an empty await: the loop has other tasks
+                loop.run(servers.release())
 
 
 def record_nested_requests() -> None:
-    """Record and replay what the code of episodes asks of models, where PydanticAI is there."""
+    """Record and replay model requests by the episodes' own code, if PydanticAI is installed."""
     if find_spec("pydantic_ai") is not None:
         from ci_agent_eval.engine.nested_requests import (  # noqa: PLC0415 - inert until used
             record_episode_requests,
@@ -116,7 +116,7 @@ def record_nested_requests() -> None:
         record_episode_requests()
 
 
-def _open_engine(config: pytest.Config, loop: SessionLoop) -> Engine:
+def _open_engine(config: pytest.Config, loop: SessionLoop) -> SharedEngine:
     from ci_agent_eval.engine import EngineSession  # noqa: PLC0415 - inert until used
     from ci_agent_eval.engine.cassette import CassetteStore  # noqa: PLC0415 - as above
     from ci_agent_eval.steering.settings_loader import load_steering_settings  # noqa: PLC0415 - as above
@@ -128,7 +128,7 @@ def _open_engine(config: pytest.Config, loop: SessionLoop) -> Engine:
         clock=time.perf_counter,
         cassette_mode=mode,
         cassettes=store,
-        on_secrets=EpisodeSession.of_running(config).learn,
+        on_secrets=EpisodeSession.get_running(config).add_secrets,
         steering=load_steering_settings(
             root=config.rootpath,
             environ=os.environ,
@@ -137,15 +137,15 @@ def _open_engine(config: pytest.Config, loop: SessionLoop) -> Engine:
         windows=shared_ledger.get_rate_window_factory(config),
         on_spent=suite_budgets.get_spending_listener(config),
     )
-    # A test that runs on the loop already may be the first to ask for the engine.
+    # The first user of the engine may be a test that already runs on the loop.
     session.open()
     loop.close_with(lambda: session.__aexit__(None, None, None))
-    return Engine(session, store)
+    return SharedEngine(session, store)
 
 
 @dataclass(frozen=True)
 class RecordedRuns:
-    """What the fixture `aitest_run` is: a function whose runs become the test's episode."""
+    """The fixture `aitest_run`: a function whose runs become the test's episode."""
 
     recorder: EpisodeRecorder
     engine: EngineSession
@@ -166,9 +166,9 @@ class RecordedRuns:
     ) -> AgentResult:
         """Run an agent and record its turns in the episode, within the episode's hard budgets.
 
-        As `ci_agent_eval.engine.aitest_run`; a run that ended by an infrastructure error
-        raises AgentRunError, unless `raises` is False. One that ended without an answer fails
-        the episode at its end, unless `allowed_stops` or the marker's names its end.
+        Works as `ci_agent_eval.engine.aitest_run`; a run that ends with an infrastructure error
+        raises AgentRunError, unless `raises` is False. A run that ends without an answer fails the
+        episode, unless `allowed_stops` or the marker's argument names its stop reason.
         """
         from ci_agent_eval.contract.fields import parse_stops  # noqa: PLC0415 - as above
         from ci_agent_eval.engine import aitest_run  # noqa: PLC0415 - inert until used
@@ -198,7 +198,7 @@ class RecordedRuns:
         return result
 
     async def judge(self, rubric: Rubric, episode: Episode) -> JudgeVerdict:
-        """Ask the rubric's model about an episode. Raises JudgeError and InputError."""
+        """Send the rubric and an episode to the judge's model. Raises JudgeError, InputError."""
         from ci_agent_eval.engine.judge import ask_judge  # noqa: PLC0415 - inert until used
 
         return await ask_judge(rubric, episode, self._judge_models())
@@ -216,7 +216,7 @@ class RecordedRuns:
         return JudgeModels(self.engine, self.episode_id, self.recorder)
 
     def _limits(self) -> RunLimits:
-        """Return what the hard budgets leave after the turns so far."""
+        """Return the limits that remain of the hard budgets after the turns so far."""
         from ci_agent_eval.engine import RunLimits  # noqa: PLC0415 - inert until used
 
         return RunLimits.from_budgets(self.recorder.budgets).after(self.recorder.trajectory)
@@ -234,7 +234,7 @@ class RecordedRuns:
             # The cassette counts over all runs of the episode.
             cassette_misses=result.cassette.misses - self.recorder.cassette_misses,
         )
-        # An adapter that does not know its agent's tools says none.
+        # An adapter that does not know its agent's tools returns none.
         self.recorder.note_conditions(
             tools=tuple(sorted(set(result.available_tools))) or None,
             prices=None if result.cost_usd is None else get_price_table(),

@@ -1,4 +1,4 @@
-"""Conversations in pytest: the fixture in place of `agent`, and what their scenarios are called."""
+"""Conversations in pytest: the fixture that replaces `agent`, and scenario names."""
 
 from __future__ import annotations
 
@@ -22,27 +22,29 @@ def _conversation_fixture(
 ) -> Generator[ConversationContext, None, None]:
     from ci_agent_eval.authoring.conversations.runner import ConversationContext  # noqa: PLC0415 - inert until used
 
-    setting = ConversationContext(_agent_eval_recorder)
-    yield setting
-    if setting.cleanup_errors and _was_interrupted(request.node):
-        # pytest tears down after Ctrl-C on its way out, where an exception would be its own end.
-        said = "; ".join(f"{type(error).__name__}: {error}" for error in setting.cleanup_errors)
-        request.config.get_terminal_writer().line(
-            make_printable(f"{request.node.nodeid}: cleaning up the agent failed: {said}")
+    conversation = ConversationContext(_agent_eval_recorder)
+    yield conversation
+    if conversation.cleanup_errors and _was_interrupted(request.node):
+        # After Ctrl-C an exception in a teardown would end pytest itself.
+        errors = "; ".join(
+            f"{type(error).__name__}: {error}" for error in conversation.cleanup_errors
         )
-    elif len(setting.cleanup_errors) > 1:
-        raise ExceptionGroup("cleaning up the agents failed", setting.cleanup_errors)
-    elif setting.cleanup_errors:
-        raise setting.cleanup_errors[0]
+        request.config.get_terminal_writer().line(
+            make_printable(f"{request.node.nodeid}: cleaning up the agent failed: {errors}")
+        )
+    elif len(conversation.cleanup_errors) > 1:
+        raise ExceptionGroup("cleaning up the agents failed", conversation.cleanup_errors)
+    elif conversation.cleanup_errors:
+        raise conversation.cleanup_errors[0]
 
 
 def _was_interrupted(item: pytest.Item) -> bool:
-    """Say whether the test never came to an end, not even a bad one."""
-    return item.stash[detection.EPISODE].ended is None
+    """Return whether the test has no ending, not even a failed one."""
+    return item.stash[detection.EPISODE].final_episode is None
 
 
 def get_default_scenario(item: pytest.Item) -> str:
-    """Return the scenario of an item whose marker names none: its conversation, or its node id."""
+    """Return the scenario of an item whose marker names none: its conversation or node id."""
     nodeid = get_base_nodeid(item)
     if not detection.is_conversation(item):
         return nodeid

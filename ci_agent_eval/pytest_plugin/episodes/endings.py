@@ -1,9 +1,9 @@
-"""How an episode ended, from how its test did.
+"""The ending of an episode, derived from the outcome of its test.
 
-A failed assertion, `pytest.fail` and pytest-timeout are the agent's fault: failed. Any
-other exception is the world's: error. A skip is skipped, and so is an expected failure
-(xfail): it says nothing new. A strict xfail that passes is failed, as pytest has it.
-An error's reason says where it was raised, and where the test was at that moment.
+A failed assertion, `pytest.fail` and pytest-timeout are an agent failure: failed. Any other
+exception is an infrastructure error: error. A skip is skipped, and so is an expected failure
+(xfail), which is no new information. A strict xfail that passes is failed, as in pytest. An error's
+reason includes the line that raised it and the test's own line at that moment.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 MAX_LINES = 20
 MAX_CHARACTERS = 2000
 MAX_NAME = 200
-"""What is kept of a message and of an assert statement; the whole is in pytest's own report."""
+"""Limits on messages and assert statements; pytest's own report has the full text."""
 
 
 RECORDED = "is_recorded"
-"""Attribute of an exception over an assertion that the episode has already."""
+"""Attribute of an exception whose assertion is already in the episode."""
 
 
 class EpisodeFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  # a class at run time
-    """Raised after the test returned, over failed checks and hard budgets not kept."""
+    """Raised after the test returned, for failed checks and exceeded hard budgets."""
 
 
 class EpisodeStopped(pytest.fail.Exception):  # type: ignore[name-defined,misc]  # a class at run time
-    """Raised in place of what cancelling a test's task makes: the run is to stop, and says why.
+    """Raised in place of a cancelled task's exception when the run stops, with the reason.
 
-    The episode is an error, whatever the test says of exceptions.
+    The episode is an error, whatever exceptions the test expects.
     """
 
 
-# As pytest does for its own outcomes: reports then show the bare name.
+# Like pytest's own outcomes: reports then show the bare name.
 EpisodeFailed.__module__ = EpisodeStopped.__module__ = "builtins"
 
 
 def build_stop_error(sentence: str) -> EpisodeStopped:
-    """Return what an episode is to raise that is ended because the run is to stop."""
+    """Return the error to raise in an episode that the stopping run ends."""
     return EpisodeStopped(f"stopped: {sentence}", pytrace=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """An outcome, why, and the assertion that failed, if one did."""
+    """An outcome, its reason, and the assertion that failed, if one did."""
 
     outcome: Outcome
     reason: str | None = None
     assertion: Assertion | None = None
     expected: bool = False
-    """It is an xfail: what failed was to fail."""
+    """Whether it is an xfail: the failure was expected."""
 
 
 def determine_ending(
@@ -68,17 +68,17 @@ def determine_ending(
     places: RepositoryPaths,
     test_file: str | None,
 ) -> Ending:
-    """Return how the phase of a test, which stands in `test_file`, ended for the episode."""
+    """Return the ending of the episode after a phase of a test in `test_file`."""
     if call.excinfo is not None and isinstance(call.excinfo.value, EpisodeStopped):
         return Ending("error", str(call.excinfo.value))
     expected = getattr(report, "wasxfail", None)
     if report.skipped and expected is not None:
-        # Older pytest puts a word of its own before what `pytest.xfail` was told.
+        # Older pytest adds a prefix to the reason given to `pytest.xfail`.
         return Ending("skipped", f"xfail: {expected.removeprefix('reason: ')}", expected=True)
     if report.skipped:
         return Ending("skipped", _get_message(call))
     if call.excinfo is None:
-        # Only a strict xfail fails without an exception: it was to fail and did not.
+        # Only a strict xfail fails without an exception: it passed unexpectedly.
         return Ending("failed", str(report.longrepr)) if report.failed else Ending("passed")
     if call.when == "call" and is_failure(call.excinfo.value):
         return build_failure_ending(call.excinfo, places)
@@ -86,7 +86,7 @@ def determine_ending(
 
 
 def is_failure(error: BaseException) -> bool:
-    """Say whether an exception is a failed assertion, or a group of nothing else."""
+    """Return whether an exception is a failed assertion, or a group of only these."""
     if isinstance(error, BaseExceptionGroup):
         return all(is_failure(inner) for inner in error.exceptions)
     if isinstance(error, EpisodeStopped):
@@ -97,7 +97,7 @@ def is_failure(error: BaseException) -> bool:
 def build_failure_ending(
     excinfo: pytest.ExceptionInfo[BaseException], places: RepositoryPaths
 ) -> Ending:
-    """Return how a test ended that raised a failure."""
+    """Return the ending of a test that raised a failure."""
     if getattr(excinfo.value, RECORDED, False):
         return Ending("failed")
     reason = shorten_message(str(excinfo.value)) or type(excinfo.value).__name__
@@ -115,7 +115,7 @@ def build_failure_ending(
 def _find_statement(
     excinfo: pytest.ExceptionInfo[BaseException], places: RepositoryPaths
 ) -> tuple[str | None, str | None, int | None]:
-    """Return the source, file and line of the last statement below the root that was running."""
+    """Return the source, file and line of the last running statement below the root."""
     for entry in reversed(excinfo.traceback):
         file = places.relative(str(entry.path))
         if file is not None:
@@ -139,8 +139,8 @@ def _describe_error(
 def _format_location(
     traceback: TracebackType, places: RepositoryPaths, test_file: str | None
 ) -> str:
-    """Return the innermost line below the root, and the test's own, in brackets."""
-    lines = places.of_traceback(traceback)
+    """Return the innermost line below the root, and the test's own line, in brackets."""
+    lines = places.locate_traceback(traceback)
     if not lines:
         return ""
     raised = lines[-1]
@@ -150,9 +150,9 @@ def _format_location(
 
 
 def shorten_message(text: str) -> str:
-    """Return the beginning of a message, without memory addresses; a mark where it was cut.
+    """Return the start of a message, without memory addresses; "…" marks a cut.
 
-    Without colours, too: pytest explains in them where its terminal has some.
+    It has no colours either: pytest adds them to explanations if its terminal supports them.
     """
     lines = remove_addresses(_COLOUR.sub("", clean_text(text))).splitlines()
     kept = "\n".join(lines[:MAX_LINES])
@@ -160,5 +160,5 @@ def shorten_message(text: str) -> str:
 
 
 def truncate_text(text: str, length: int) -> str:
-    """Return the text, or its beginning and a mark where it was cut."""
+    """Return the text, or its start with "…" if it is too long."""
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,4 +1,4 @@
-"""An episode in few words: JUnit properties, and plain data for the terminal summary."""
+"""Short forms of an episode: JUnit properties, and plain data for the terminal summary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ci_agent_eval.contract.budgets import Budget
 from ci_agent_eval.contract.episode import Assertion, Episode, describe_violation
 
 PREFIX = "agent_eval."
-"""Begins the name of every JUnit property of ours."""
+"""Prefix of all our JUnit properties."""
 
 
 def list_junit_properties(episode: Episode) -> Iterator[tuple[str, str]]:
@@ -23,7 +23,7 @@ def list_junit_properties(episode: Episode) -> Iterator[tuple[str, str]]:
 
 
 def is_result_property(name: str) -> bool:
-    """Say whether a property is of how the episode stands, and not of who it is."""
+    """Return whether a property describes the episode's result and not its identity."""
     return name.startswith(PREFIX) and name != f"{PREFIX}nodeid"
 
 
@@ -37,7 +37,7 @@ def _format_number(figure: float) -> str:
 
 
 def build_summary_record(episode: Episode) -> dict[str, Any]:
-    """Return what the terminal summary says of the episode, as data that xdist can carry."""
+    """Return the data of the terminal summary, in a form that xdist can send."""
     return {
         "key": list(episode.key),
         "scenario_id": episode.scenario_id,
@@ -57,7 +57,7 @@ _MEASURED = {"scenario_id", "nodeid", "iteration", "attempt", "mode", "outcome",
 
 
 def _dump_evaluation(episode: Episode) -> dict[str, Any]:
-    """Return what the report of an evaluation says of it; without its trajectory it is small."""
+    """Return the data of the evaluation report; it is small without the trajectory."""
     return episode.model_dump(
         mode="json", include={*_MEASURED, "assertions", "duration_ms"}, exclude_defaults=True
     ) | {"outcome": episode.outcome}
@@ -72,6 +72,6 @@ def _format_assertion(assertion: Assertion) -> str:
 
 
 def _get_agent_cost(episode: Episode) -> float | None:
-    shown = episode.trajectory.cost_usd if episode.trajectory else None
+    cost = episode.trajectory.cost_usd if episode.trajectory else None
     budget = episode.budgets.cost_usd
-    return shown if shown is not None or budget is None else budget.used
+    return cost if cost is not None or budget is None else budget.used

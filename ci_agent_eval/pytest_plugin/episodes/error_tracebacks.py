@@ -1,6 +1,7 @@
-"""Errors of ours that no line of the test is to blame for: their sentence is all there is to show.
+"""Tracebacks of our own errors that contain no line of the test: only the message is shown.
 
-A test that returned no episode has returned; what is left of a traceback are pytest and we.
+A test that returned no episode has already returned; its traceback holds only pytest's frames and
+ours.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import pytest
 
 from ci_agent_eval.errors import AgentEvalError
 
-_US = frozenset({"ci_agent_eval", "asyncio"})
+_OWN = frozenset({"ci_agent_eval", "asyncio"})
 _PYTEST = frozenset({"_pytest", "pluggy"})
 
 
 def hide_own_traceback(
     item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
 ) -> None:
-    """Take the traceback out of a failed report where nothing in it is the user's."""
+    """Remove the traceback of a failed report if it contains no user code."""
     if call.excinfo is None or not report.failed:
         return
     if isinstance(call.excinfo.value, AgentEvalError) and _is_ours(call.excinfo.tb, str(item.path)):
@@ -26,7 +27,7 @@ def hide_own_traceback(
 
 
 def _is_ours(traceback: TracebackType, test_file: str) -> bool:
-    """Say whether only our own code ran below pytest's, and none of the test's file."""
+    """Return whether only our own code ran below pytest's, and no code of the test's file."""
     below: set[str] = set()
     here: TracebackType | None = traceback
     while here is not None:
@@ -35,4 +36,4 @@ def _is_ours(traceback: TracebackType, test_file: str) -> bool:
             return False
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         below = set() if package in _PYTEST else {*below, package}
-    return below <= _US
+    return below <= _OWN

@@ -1,4 +1,4 @@
-"""The marker `episode`: what it says of an episode, and what is wrong with it."""
+"""The marker `episode`: reading and validating its arguments."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _MERGED = ("budgets", "metadata")
 def build_episode_from_marker(
     item: pytest.Item | pytest.Collector, *, scenario_id: str, **identity: Any
 ) -> Episode:
-    """Return the draft of the item's episode; `scenario_id` is that of a marker without one.
+    """Build the item's initial episode; `scenario_id` is the default if the marker has none.
 
-    Raises InputError with a sentence that names the test and the key.
+    Raises InputError with a message that names the test and the key.
     """
     try:
         arguments = read_marker_arguments(item)
@@ -60,7 +60,7 @@ def build_episode_from_marker(
 
 
 def is_advisory(arguments: Mapping[str, Any], mode: str | None) -> bool:
-    """Say whether an episode only informs: an evaluation that requires nothing of its own."""
+    """Return whether an episode is advisory: an evaluation whose marker sets no requirement."""
     required = ("gate", "min_pass_rate", "min_passes")
     return mode == "evaluation" and not any(key in arguments for key in required)
 
@@ -76,7 +76,7 @@ def _check_alone(given: object) -> None:
 
 
 def _check_reach(item: pytest.Item | pytest.Collector, given: Mapping[str, Any]) -> None:
-    """Refuse to ask for more passes than there are iterations, where no other test adds any."""
+    """Refuse more passes than iterations, if no other test adds iterations."""
     passes: Any = given.get("min_passes")
     times: Any = given.get(ARGUMENT)
     if not is_iteration_count(passes) or not is_iteration_count(times) or passes <= times:
@@ -86,7 +86,7 @@ def _check_reach(item: pytest.Item | pytest.Collector, given: Mapping[str, Any])
 
 
 def _names_own_scenario(item: pytest.Item | pytest.Collector) -> bool:
-    """Say whether a scenario's name is that of one test: not a class's, or of a test's cases."""
+    """Return whether the marker names a scenario of one test, not of a class or several cases."""
     if set(getattr(getattr(item, "callspec", None), "params", {})) - {PARAMETER}:
         return False
     own = [mark for mark in item.own_markers if mark.name == NAME]
@@ -95,10 +95,10 @@ def _names_own_scenario(item: pytest.Item | pytest.Collector) -> bool:
 
 
 def read_marker_arguments(item: pytest.Item | pytest.Collector) -> dict[str, Any]:
-    """Return the arguments of the item's markers; the closest one to the test counts.
+    """Return the arguments of the item's markers; the closest marker to the test wins.
 
-    Budgets and metadata of a class or module are kept beside those of the test. None where a
-    project has a marker of this name for itself.
+    Budgets and metadata of a class or module are merged with those of the test. Empty if a project
+    has its own marker of this name.
     """
     if not owns_marker(item):
         return {}
@@ -113,7 +113,7 @@ def read_marker_arguments(item: pytest.Item | pytest.Collector) -> dict[str, Any
 
 
 def _name_arguments(mark: pytest.Mark) -> Mapping[str, Any]:
-    """Return a marker's arguments by name; the only one without a name is `scenario_id`."""
+    """Return a marker's arguments by name; the only positional one is `scenario_id`."""
     if len(mark.args) > 1:
         raise InputError("give everything after `scenario_id` by name")
     for key in mark.kwargs:
@@ -132,16 +132,16 @@ def _name_arguments(mark: pytest.Mark) -> Mapping[str, Any]:
 def refuse_unreadable_markers(
     report: pytest.CollectReport, items: Sequence[pytest.Item | pytest.Collector]
 ) -> pytest.CollectReport:
-    """Return the report, or a failed one that lists every marker that cannot be read."""
+    """Return the report, or a failed one that lists every invalid marker."""
     problems = [problem for item in items if (problem := find_marker_problem(item)) is not None]
     if not problems:
         return report
-    # The iterations of a test have their problem in common.
+    # All iterations of a test have the same problem.
     return pytest.CollectReport(report.nodeid, "failed", "\n".join(dict.fromkeys(problems)), [])
 
 
 def find_marker_problem(item: pytest.Item | pytest.Collector) -> str | None:
-    """Return what is wrong with the item's markers, or None."""
+    """Return the problem with the item's markers, or None."""
     try:
         build_episode_from_marker(item, scenario_id=item.nodeid, nodeid=item.nodeid)
     except InputError as error:

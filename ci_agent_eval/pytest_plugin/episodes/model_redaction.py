@@ -1,4 +1,4 @@
-"""Contract values without secrets: every free text in them, and none of their fixed words."""
+"""Redaction of contract values: every free text, but no text from a fixed set of words."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Model = TypeVar("Model", bound=FrozenModel)
 
 
 def redact_model(model: Model, redactor: Redactor) -> Model:
-    """Return the value with every text in it redacted, however deep; keys of mappings too.
+    """Return the value with every nested text redacted, including keys of mappings.
 
-    A value without a secret is returned as it is: every episode is looked at, few hold one.
+    A value without a secret is returned unchanged: every episode is checked, few hold a secret.
     """
     updates: dict[str, Any] = {}
     for name in _list_text_fields(type(model)):
@@ -27,19 +27,19 @@ def redact_model(model: Model, redactor: Redactor) -> Model:
 
 
 def _redact_extra_fields(model: Model, redactor: Redactor) -> Model:
-    """Return the value without secrets in the keys that the contract does not know."""
+    """Return the value with the fields redacted that the contract does not define."""
     extra = model.model_extra or {}
     clean = _redact_mapping(extra, redactor)
     if clean is extra:
         return model
     copied = model.model_copy(update=clean)
     for key in extra.keys() - clean.keys():
-        (copied.model_extra or {}).pop(key)  # `model_copy` adds, and takes nothing away
+        (copied.model_extra or {}).pop(key)  # `model_copy` adds keys but removes none
     return copied
 
 
 def _redact_value(value: Any, redactor: Redactor) -> Any:
-    """Return the value without secrets; the very same where there is none in it."""
+    """Return the redacted value; the same object if it has no secret."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
@@ -65,13 +65,13 @@ def _redact_mapping(value: dict[Any, Any], redactor: Redactor) -> dict[Any, Any]
 
 @cache
 def _list_text_fields(kind: type[FrozenModel]) -> tuple[str, ...]:
-    """Return the names of the fields that may hold a free text."""
+    """Return the names of the fields that may hold free text."""
     fields = kind.model_fields.items()
     return tuple(name for name, field in fields if not _is_closed(field.annotation))
 
 
 def _is_closed(annotation: Any) -> bool:
-    """Say whether a field holds figures, or one of a fixed set of words: `failed`, `p95`."""
+    """Return whether a field holds figures or one of a fixed set of words: `failed`, `p95`."""
     if get_origin(annotation) is Literal or annotation in _FIGURES:
         return True
     parts = get_args(annotation)

@@ -1,4 +1,4 @@
-"""What pytest shows of a test, without secrets: tracebacks, captured output, properties."""
+"""Redaction of pytest's reports: tracebacks, captured output, properties."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def redact_report(report: pytest.TestReport, redact: Callable[[str], str]) -> None:
-    """Take secrets out of everything of a report that is shown or written somewhere."""
+    """Redact every text of a report that is shown or written."""
     report.longrepr = _redact_value(report.longrepr, redact)
     report.sections = [(name, redact(text)) for name, text in report.sections]
     report.user_properties = [
@@ -19,13 +19,13 @@ def redact_report(report: pytest.TestReport, redact: Callable[[str], str]) -> No
 
 
 def _redact_value(value: Any, redact: Callable[[str], str]) -> Any:
-    """Return a value as it was, but for its texts; pytest's own representations are copied."""
+    """Return a value with its texts redacted; pytest's own representations are copied."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, list | tuple):
         return type(value)([_redact_value(item, redact) for item in value])
-    # Its tracebacks are trees of such objects, which the terminal, xdist and JUnit each read
-    # in their own way: so their form has to stay.
+    # pytest's tracebacks are trees of these objects, which the terminal, xdist and JUnit each
+    # read differently, so their structure must stay.
     if not hasattr(value, "toterminal") or not hasattr(value, "__dict__"):
         return value
     found = copy.copy(value)

@@ -1,4 +1,4 @@
-"""Where something stands in the source: file relative to the repository root, and line."""
+"""Source locations: file relative to the repository root, and line."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import pytest
 
 @dataclass(frozen=True, slots=True)
 class RepositoryPaths:
-    """Turns files into paths relative to the root of the repository under test."""
+    """Converts files to paths relative to the root of the repository under test."""
 
     root: Path
 
     @classmethod
-    def of(cls, rootdir: Path, environ: Mapping[str, str]) -> RepositoryPaths:
-        """Take the repository that pytest's rootdir is in, or the rootdir itself.
+    def find(cls, rootdir: Path, environ: Mapping[str, str]) -> RepositoryPaths:
+        """Find the repository that contains pytest's rootdir, or use the rootdir itself.
 
-        A checkout without git's own folder is known by what GitHub's runner says.
+        A checkout without git's own folder is located by the environment of GitHub's runner.
         """
         for folder in (rootdir, *rootdir.parents):
             if (folder / ".git").exists():
@@ -32,28 +32,28 @@ class RepositoryPaths:
         return cls(workspace if rootdir.is_relative_to(workspace) else rootdir)
 
     def relative(self, path: str | Path) -> str | None:
-        """Return the posix path below the root; None for a file of a library or elsewhere."""
+        """Return the posix path below the root; None for a library's file or one elsewhere."""
         return _make_relative(self.root, str(path))
 
-    def of_item(self, item: pytest.Item) -> tuple[str | None, int | None]:
+    def locate_item(self, item: pytest.Item) -> tuple[str | None, int | None]:
         """Return the file and the 1-based line of a test."""
         line = item.location[1]
         return self.relative(item.path), None if line is None else line + 1
 
-    def of_traceback(self, traceback: TracebackType | None) -> list[tuple[str, int]]:
-        """Return the lines below the root that were running, the outermost first."""
+    def locate_traceback(self, traceback: TracebackType | None) -> list[tuple[str, int]]:
+        """Return the running lines below the root, the outermost first."""
         return [
             (file, line)
             for frame, line in walk_tb(traceback)
             if not _is_ours(frame) and (file := self.relative(frame.f_code.co_filename))
         ]
 
-    def of_caller(self) -> tuple[str, int] | None:
-        """Return the closest line below the root that led here and is not of this package."""
-        return self.of_frame(sys._getframe(1))  # noqa: SLF001 - inspect.stack reads whole files
+    def locate_caller(self) -> tuple[str, int] | None:
+        """Return the closest calling line below the root and outside of this package."""
+        return self.locate_frame(sys._getframe(1))  # noqa: SLF001 - inspect.stack reads whole files
 
-    def of_frame(self, innermost: FrameType) -> tuple[str, int] | None:
-        """Return the closest line below the root that led to a frame and is not of this package."""
+    def locate_frame(self, innermost: FrameType) -> tuple[str, int] | None:
+        """Return the closest line below the root that led to a frame, outside of this package."""
         for frame in _iter_frames(innermost):
             if not _is_ours(frame) and (file := self.relative(frame.f_code.co_filename)):
                 return file, frame.f_lineno
@@ -62,7 +62,7 @@ class RepositoryPaths:
 
 @lru_cache(4096)
 def _make_relative(root: Path, path: str) -> str | None:
-    """Return the posix path below the root: the same few files are asked for again and again."""
+    """Return the posix path below the root; cached, because the same few files recur."""
     try:
         relative = Path(path).relative_to(root)
     except ValueError:
@@ -71,7 +71,7 @@ def _make_relative(root: Path, path: str) -> str | None:
 
 
 def _is_ours(frame: FrameType) -> bool:
-    """Say whether the frame is this package's: by name, for its path may have been lent."""
+    """Return whether the frame is this package's: by module name, as its path may be rewritten."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "ci_agent_eval"
 
 

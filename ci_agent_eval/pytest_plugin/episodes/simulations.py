@@ -25,10 +25,10 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its ag
 
 @pytest.fixture
 def _agent_eval_run(request: pytest.FixtureRequest) -> Callable[[Awaitable[Any]], Any]:
-    """Run an awaitable to its end on the loop that the episodes of the process share."""
+    """Run an awaitable to completion on the loop that the episodes of the process share."""
     from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop  # noqa: PLC0415 - inert until used
 
-    return SessionLoop.of(request.config).run_awaitable
+    return SessionLoop.find(request.config).run_awaitable
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def simulation(episode: EpisodeRecorder) -> SimulationRunner:
 
 
 class SimulationRunner:
-    """What the fixture `simulation` is: `run_simulation`, which knows its episode."""
+    """The fixture `simulation`: `run_simulation`, bound to the test's episode."""
 
     def __init__(self, recorder: EpisodeRecorder) -> None:
         self._recorder = recorder
@@ -54,9 +54,9 @@ class SimulationRunner:
         tags: Iterable[str] | None = None,
         **options: Any,
     ) -> SimulationResult:
-        """Run a simulation as `run_simulation` does; in an async test `await` it.
+        """Run a simulation with `run_simulation`; in an async test `await` it.
 
-        `max_turns` is by default the limit of the episode's budget `max_turns`, or 5.
+        `max_turns` defaults to the limit of the episode's budget `max_turns`, or 5.
         """
         from ci_agent_eval.authoring.simulation.run import (  # noqa: PLC0415 - inert until used
             find_max_turns,
@@ -70,7 +70,7 @@ class SimulationRunner:
 
 
 def parametrize_scenarios(metafunc: pytest.Metafunc) -> None:
-    """Make an episode of each scenario of a test that `@scenarios` decorates."""
+    """Create an episode for each scenario of a test that `@scenarios` decorates."""
     names: tuple[str, ...] = getattr(metafunc.function, ATTRIBUTE, ())
     if not names:
         return
@@ -79,7 +79,7 @@ def parametrize_scenarios(metafunc: pytest.Metafunc) -> None:
     definition = metafunc.definition
     if ARGUMENT not in metafunc.fixturenames:
         raise _build_usage_error(definition, f"takes no argument `{ARGUMENT}`; give it one")
-    places = RepositoryPaths.of(metafunc.config.rootpath, os.environ)
+    places = RepositoryPaths.find(metafunc.config.rootpath, os.environ)
     found: list[Scenario] = []
     for name in names:
         path = Path(os.path.normpath(definition.path.parent / name))
@@ -92,7 +92,7 @@ def parametrize_scenarios(metafunc: pytest.Metafunc) -> None:
 
 
 def check_scenario_ran(item: pytest.Item) -> None:
-    """Fail a test that returned without having run its scenario: its checks looked at nothing."""
+    """Fail a test that returned without running its scenario, as no check was made."""
     scenario = getattr(item, "callspec", None) and item.callspec.params.get(ARGUMENT)  # type: ignore[attr-defined]
     if scenario is None or not hasattr(getattr(item, "function", None), ATTRIBUTE):
         return
@@ -111,7 +111,7 @@ def _build_parameter(scenario: Scenario) -> Any:
 
 
 def _refuse_same_ids(found: Iterable[Scenario]) -> None:
-    """Refuse two files of a test that have a scenario in common."""
+    """Refuse two files of a test with the same scenario id."""
     places: dict[str, str] = {}
     for scenario in found:
         place = f"{scenario.file}:{scenario.line}"
@@ -122,5 +122,5 @@ def _refuse_same_ids(found: Iterable[Scenario]) -> None:
         places[scenario.id] = place
 
 
-def _build_usage_error(definition: pytest.Item, what: str) -> pytest.Collector.CollectError:
-    return pytest.Collector.CollectError(f"{definition.nodeid}: @scenarios: the test {what}")
+def _build_usage_error(definition: pytest.Item, problem: str) -> pytest.Collector.CollectError:
+    return pytest.Collector.CollectError(f"{definition.nodeid}: @scenarios: the test {problem}")

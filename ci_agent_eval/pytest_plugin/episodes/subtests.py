@@ -1,7 +1,7 @@
 """Subtests of an episode: a failed one is a failed assertion, a broken one an error.
 
-pytest makes a report of each while the test still runs. When it is made its name is not
-known yet; when it is logged, a moment later, it is (`_pytest/subtests.py`).
+pytest creates each report while the test still runs. Its name is not known when it is created, but
+it is when the report is logged, a moment later (`_pytest/subtests.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def format_subtest_name(report: pytest.TestReport) -> str:
 
 
 def record_subtest(state: EpisodeItem, name: str) -> None:
-    """Put the subtest that has just ended badly into its episode."""
+    """Add the subtest that has just failed or broken to its episode."""
     ending, state.subtest = state.subtest, None
     if ending is None:
         return
@@ -38,22 +38,22 @@ def record_subtest(state: EpisodeItem, name: str) -> None:
         state.subtest_errors.append(f"in subtest {name}: {ending.reason}")
 
 
-def is_of_subtest(state: EpisodeItem, error: BaseException) -> bool:
-    """Say whether a subtest raised it: with `-x` it goes on to end the test, too."""
+def is_from_subtest(state: EpisodeItem, error: BaseException) -> bool:
+    """Return whether a subtest raised the error: with `-x` it ends the test, too."""
     return any(error is known for known in state.subtest_failures)
 
 
 def get_ending_after_subtests(state: EpisodeItem, ending: Ending | None = None) -> Ending:
-    """Return how a test ended that came to its own end: by its broken subtests, if any."""
+    """Return the ending of a test that returned: an error if one of its subtests broke."""
     if state.subtest_errors:
         return Ending("error", "; ".join(state.subtest_errors))
     return ending or Ending("passed")
 
 
 def add_subtest_endings(ending: Ending, subtests: Sequence[Ending]) -> Ending:
-    """Return how a test without an episode ended, given its subtests that ended badly.
+    """Return the ending of a test without an episode, including its failed subtests.
 
-    What the test itself failed of comes first; a failed subtest stands over a broken one.
+    The test's own failure takes precedence; a failed subtest wins over a broken one.
     """
     if not subtests or ending.outcome in {"failed", "error"}:
         return ending

@@ -128,8 +128,8 @@ class EvaluationReports:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _facts(self) -> Iterable[SummaryRecord]:
-        look_up = self.reports.look_up
-        return self.reports.evaluated.values() if look_up is None else look_up()
+        load_records = self.reports.load_records
+        return self.reports.evaluated.values() if load_records is None else load_records()
 
     def _write(self, path: Path, report: EvaluationReport, here: Path) -> None:
         from ci_agent_eval.errors import InputError  # noqa: PLC0415 - inert until used

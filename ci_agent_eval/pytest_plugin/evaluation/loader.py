@@ -30,7 +30,7 @@ class EvaluationFinder(importlib.abc.MetaPathFinder):
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._places = RepositoryPaths.of(config.rootpath, os.environ)
+        self._places = RepositoryPaths.find(config.rootpath, os.environ)
         self._files: set[str] = set()
         self._names: set[str] = set()
         self._dotted: dict[tuple[str, str], Path] = {}

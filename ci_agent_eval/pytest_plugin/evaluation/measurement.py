@@ -91,7 +91,11 @@ def note_uncounted_asserts(item: pytest.Item, ended: Episode) -> Episode:
 
 def build_failure(state: EpisodeItem, sentence: str) -> EpisodeFailed:
     """Return what a test is to raise that has returned, over what failed in it."""
-    is_asserted = state.is_evaluation and state.ended is not None and state.ended.failed_assertions
+    is_asserted = (
+        state.is_evaluation
+        and state.final_episode is not None
+        and state.final_episode.failed_assertions
+    )
     kind: Callable[..., EpisodeFailed] = AssertionsFailed if is_asserted else EpisodeFailed
     return kind(sentence, pytrace=False)
 
@@ -143,7 +147,7 @@ def record_unittest_failures(
 
 def record_property_assertion(state: EpisodeItem) -> None:
     """Record the one assertion of an evaluation that held for every example of Hypothesis."""
-    running, draft = state.running, state.draft
+    running, draft = state.running, state.initial_episode
     if state.recorder is None or draft is None or running is None:
         return
     if running.counts_once and running.asserted:
@@ -198,11 +202,11 @@ def add_late_assertions(state: EpisodeItem, ended: Episode | None) -> Episode | 
     After an error it only warns: what an infrastructure error left behind is no agent failure.
     """
     late = [] if state.running is None else state.running.late_assertions
-    if not late or state.ended is None:
+    if not late or state.final_episode is None:
         return ended
-    if state.ended.outcome == "error":
+    if state.final_episode.outcome == "error":
         late = [assertion.model_copy(update={"severity": "warning"}) for assertion in late]
-    return add_assertions(ended or state.ended, late, "in teardown")
+    return add_assertions(ended or state.final_episode, late, "in teardown")
 
 
 def add_assertions(episode: Episode, assertions: Sequence[Assertion], where: str) -> Episode:

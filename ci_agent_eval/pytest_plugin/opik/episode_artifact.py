@@ -1,7 +1,7 @@
 """All episodes of a session as one JSON file, in the layout of Opik's pull request.
 
-It is written whatever came of the tests and of any server. An episode is known from its setup
-on, so that one whose process died is in it as an error.
+It is written whatever the results of the tests and of any server are. An episode is known from its
+setup, so an episode whose process died is included as an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ATTRIBUTE = "agent_eval_artifact"
 
 
 def register_artifact(config: pytest.Config, path: Path) -> None:
-    """Gather the episodes of this process; the main one removes the former file, and writes."""
+    """Collect the episodes of this process; the main process removes the old file and writes."""
     found = EpisodeArtifact(path)
     if not is_worker(config):
         found.claim()
@@ -33,7 +33,7 @@ def register_artifact(config: pytest.Config, path: Path) -> None:
 
 
 class EpisodeArtifact:
-    """Gathers episodes from reports, by their tests."""
+    """Collects episodes from reports, by test."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -42,7 +42,7 @@ class EpisodeArtifact:
         self._broken: set[str] = set()
 
     def claim(self) -> None:
-        """Remove the file of a former run; raises pytest.UsageError where it is not ours."""
+        """Remove the file of an earlier run; raises pytest.UsageError if the file is not ours."""
         try:
             if self._path.exists():
                 self._require_ours()
@@ -53,7 +53,7 @@ class EpisodeArtifact:
             ) from None
 
     def _require_ours(self) -> None:
-        """Tell by its keys: Opik's own file has them, too."""
+        """Recognize the file by its keys, which Opik's own file has too."""
         try:
             keys = json.loads(self._path.read_bytes())
         except ValueError:
@@ -68,7 +68,7 @@ class EpisodeArtifact:
     def pytest_runtest_makereport(
         self, item: pytest.Item
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Put the episode, as it stands, on the report of each phase."""
+        """Attach the current episode to the report of each phase."""
         report = yield
         if (episode := item.stash.get(SHOWN, None)) is not None:
             value = json.loads(canonical_json(episode)) | {"outcome": episode.outcome}
@@ -77,7 +77,7 @@ class EpisodeArtifact:
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the latest of each test; a later attempt starts anew."""
+        """Keep the latest episode of each test; a later attempt starts again."""
         if report.when == "setup":
             self._broken.discard(report.nodeid)
         if report.failed:
@@ -87,7 +87,7 @@ class EpisodeArtifact:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the file; nothing but the episodes decides what is in it."""
+        """Write the file; its content depends only on the episodes."""
         if is_worker(session.config):
             return
         try:
@@ -98,13 +98,13 @@ class EpisodeArtifact:
             self._problem = f"{self._path}: cannot be written ({error.strerror})"
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say where the file could not be written."""
+        """Report that the file could not be written."""
         if self._problem is not None:
             terminalreporter.write_line(make_printable(f"note: {self._problem}"))
 
 
 def render_artifact(episodes: dict[str, dict[str, Any]], broken: set[str]) -> str:
-    """Render the file: the same for the same episodes, whatever their order."""
+    """Render the file; its content does not depend on the order of the episodes."""
     records = [
         {
             "nodeid": found["episode"].get("nodeid") or nodeid,

@@ -1,4 +1,4 @@
-"""The end of an experiment, on the main process: finished, sent, and said."""
+"""The end of an experiment, on the main process: finish it, send it and report it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ci_agent_eval.pytest_plugin.options import is_worker
 
 NAME = "ci_agent_eval_experiment_end"
 PROBLEMS = "agent_eval_experiment_problems"
-"""Key under which an xdist worker hands over what it could not keep."""
+"""Key under which an xdist worker reports the problems of its experiment."""
 
 _COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 def register_experiment_end(config: pytest.Config) -> ExperimentEnd:
-    """Be there at the end of the session; once for each process."""
+    """Return the plugin object of this process, registered on the first call."""
     found = config.pluginmanager.get_plugin(NAME)
     if not isinstance(found, ExperimentEnd):
         found = ExperimentEnd()
@@ -31,34 +31,34 @@ def register_experiment_end(config: pytest.Config) -> ExperimentEnd:
 
 
 class ExperimentEnd:
-    """Gathers what went wrong, finishes the experiment and has it sent."""
+    """Collects problems, finishes the experiment and sends it."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.is_used = False
-        """This very process keeps an experiment."""
-        self._said: list[str] = []
+        """Whether this process itself writes to an experiment."""
+        self._lines: list[str] = []
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take up what an xdist worker could not keep."""
+        """Add the problems of an xdist worker."""
         output = getattr(node, "workeroutput", None) or {}
         self.problems += [text for text in output.get(PROBLEMS, ()) if text not in self.problems]
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Finish the experiment, where one was begun; an interrupted one is not finished."""
+        """Finish the experiment if one was started; an interrupted one stays unfinished."""
         config = session.config
         if is_worker(config):
             config.workeroutput[PROBLEMS] = self.problems  # type: ignore[attr-defined]
             return
-        path = experiment_options.ExperimentSettings.of(config).store
+        path = experiment_options.ExperimentSettings.from_config(config).store
         if not path.is_file():
             return
         try:
             self._finish(config, path, is_complete=exitstatus in _COMPLETE)
         except InputError as error:
-            # Where xdist's workers used the file, they have said what is wrong with it.
+            # If xdist's workers used the file, they have already reported the problem.
             self.problems += [str(error)] if self.is_used else []
 
     def _finish(self, config: pytest.Config, path: Path, *, is_complete: bool) -> None:
@@ -71,10 +71,10 @@ class ExperimentEnd:
                 return
             if is_complete:
                 store.finish(uid, datetime.now(UTC).isoformat(timespec="milliseconds"))
-            below = path.is_relative_to(config.rootpath)
-            shown = path.relative_to(config.rootpath) if below else path
-            self._said.append(f"{experiment.name}: {format_outcomes(experiment.outcomes)}")
-            self._said.append(f"kept in {shown}; agent-eval experiments show {uid}")
+            is_below = path.is_relative_to(config.rootpath)
+            shown = path.relative_to(config.rootpath) if is_below else path
+            self._lines.append(f"{experiment.name}: {format_outcomes(experiment.outcomes)}")
+            self._lines.append(f"kept in {shown}; agent-eval experiments show {uid}")
             unsent = [found.uid for found in store.find_unsent("opik")] if is_complete else []
         if experiment.sink is not None and unsent:
             self._send(path, unsent)
@@ -88,7 +88,7 @@ class ExperimentEnd:
             return
         pushed = push_to_opik(path, uids, target, os.environ)
         if pushed.sent:
-            self._said.append(
+            self._lines.append(
                 f"sent to Opik at {target.host}: {pluralize(len(pushed.sent), 'experiment')}"
             )
         if pushed.problem is not None:
@@ -99,8 +99,8 @@ class ExperimentEnd:
             )
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say where the experiment is, and what went wrong with it."""
-        lines = [*self._said, *(f"note: {problem}" for problem in self.problems)]
+        """Write where the experiment is stored, and its problems."""
+        lines = [*self._lines, *(f"note: {problem}" for problem in self.problems)]
         if lines:
             terminalreporter.write_sep("=", "experiment")
             for line in lines:

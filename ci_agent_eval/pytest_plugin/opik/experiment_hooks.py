@@ -1,4 +1,4 @@
-"""The hooks of experiments, called at every start of pytest: inert unless there is one."""
+"""Hooks of experiments, called at every start of pytest; inert without an experiment."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from ci_agent_eval.pytest_plugin.options import is_worker
 
 
 def configure_experiments(config: pytest.Config) -> None:
-    """Say what is wrong with a setting before anything runs; listen where there is an artifact."""
-    settings = ExperimentSettings.of(config)
-    settings.truth(ENABLED), settings.truth(SERVER)
+    """Validate the settings before any test runs, and register the artifact if requested."""
+    settings = ExperimentSettings.from_config(config)
+    settings.get_flag(ENABLED), settings.get_flag(SERVER)
     if not is_worker(config):
-        wanted = settings.artifact
+        path = settings.artifact
     else:
-        wanted = Path() if settings.truth(ARTIFACT) else None
-    if wanted is not None:
+        path = Path() if settings.get_flag(ARTIFACT) else None
+    if path is not None:
         from ci_agent_eval.pytest_plugin.opik import episode_artifact  # noqa: PLC0415 - inert until used
 
-        episode_artifact.register_artifact(config, wanted)
+        episode_artifact.register_artifact(config, path)
 
 
 def send_experiment_to_worker(node: Any) -> None:
-    """Tell an xdist worker which experiment it works at, and be there at the end for all."""
+    """Tell an xdist worker its experiment, and finish that experiment at the end."""
     from ci_agent_eval.pytest_plugin.opik import experiment_end  # noqa: PLC0415 - inert until used
 
     config: pytest.Config = node.config
     found = get_experiment_identity(config)
-    store = str(ExperimentSettings.of(config).store)
+    store = str(ExperimentSettings.from_config(config).store)
     node.workerinput[WORKER_EXPERIMENT] = {
         "uid": found.uid,
         "started": found.started,
@@ -49,11 +49,11 @@ def send_experiment_to_worker(node: Any) -> None:
 
 
 def start_session_experiment(session: pytest.Session) -> None:
-    """Keep an experiment of the selected tests, where one uses `@llm_unit` or it is asked for."""
+    """Start an experiment of the selected tests if enabled, or if a test uses `@llm_unit`."""
     items = [item for item in session.items if _belongs_to_experiment(item)]
     if not items or session.config.option.collectonly:
         return
-    enabled = ExperimentSettings.of(session.config).truth(ENABLED)
+    enabled = ExperimentSettings.from_config(session.config).get_flag(ENABLED)
     if enabled is None:
         enabled = any(detection.is_linked(i) and not detection.returns_episode(i) for i in items)
     if enabled:

@@ -1,7 +1,7 @@
-"""Options of experiments; read at every start of pytest, so that they import little.
+"""Options of experiments; read at every start of pytest, so this module imports little.
 
-Names that Opik has are Opik's. Options stand over the environment, that over the ini file of
-pytest, that over Opik's own file, and that over the defaults.
+Names that Opik already uses are kept. Precedence: option, environment variable, pytest's ini file,
+Opik's own file, default.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import pytest
 from ci_agent_eval.pytest_plugin.options import is_worker
 
 WORKER_EXPERIMENT = "agent_eval_experiment"
-"""Key under which an xdist worker is told which experiment it works at."""
+"""Key of an xdist worker's input that identifies its experiment."""
 
 OPIK_SECTION = "pytest_"
-"""Begins the names of these settings in Opik's own file, and after `OPIK_` in the environment."""
+"""Prefix of these settings in Opik's own file, and after `OPIK_` in the environment."""
 
 
 class ExperimentSetting(NamedTuple):
@@ -35,12 +35,12 @@ class ExperimentSetting(NamedTuple):
 
     @property
     def ini(self) -> str:
-        """Its key in pytest's ini file."""
+        """The key in pytest's ini file."""
         return self.option.removeprefix("--").replace("-", "_")
 
     @property
     def variable(self) -> str | None:
-        """Its environment variable."""
+        """The environment variable, if there is one."""
         return None if self.opik is None else f"OPIK_PYTEST_{self.opik.upper()}"
 
 
@@ -97,47 +97,49 @@ def add_experiment_options(parser: pytest.Parser) -> None:
     """Add an option and an ini setting for each setting."""
     group = parser.getgroup("experiments", "experiments of agent tests (ci-agent-eval)")
     for setting in SETTINGS:
-        shown = f"{setting.help} (default: {setting.default})" if setting.default else setting.help
+        help_text = (
+            f"{setting.help} (default: {setting.default})" if setting.default else setting.help
+        )
         if setting.is_flag:
-            group.addoption(setting.option, action="store_const", const="true", help=shown)
+            group.addoption(setting.option, action="store_const", const="true", help=help_text)
         else:
-            group.addoption(setting.option, metavar="VALUE", help=shown)
+            group.addoption(setting.option, metavar="VALUE", help=help_text)
         parser.addini(setting.ini, f"as {setting.option}", default="")
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentSettings:
-    """The settings of a session, read where they are asked for."""
+    """The settings of a session, resolved when they are read."""
 
     config: pytest.Config
     environ: Mapping[str, str]
     opik_file: Mapping[str, str]
-    """Opik's own file, where it has been read."""
+    """Opik's own file, if it has been read."""
 
     @classmethod
-    def of(
+    def from_config(
         cls, config: pytest.Config, opik_file: Mapping[str, str] | None = None
     ) -> ExperimentSettings:
-        """Take the settings of the session that `config` belongs to."""
+        """Create the settings of the session that `config` belongs to."""
         return cls(config, os.environ, opik_file or {})
 
-    def text(self, setting: ExperimentSetting) -> str:
-        """Return the setting's text; blank ones count as not given."""
-        return self._found(setting)[0]
+    def get_text(self, setting: ExperimentSetting) -> str:
+        """Return the setting's text; a blank value counts as unset."""
+        return self._resolve(setting)[0]
 
-    def truth(self, setting: ExperimentSetting) -> bool | None:
-        """Return whether a setting is on, None where it is not given at all.
+    def get_flag(self, setting: ExperimentSetting) -> bool | None:
+        """Return whether a setting is on, or None if it is unset.
 
-        Raises pytest.UsageError where it is neither.
+        Raises pytest.UsageError for a value that is neither true nor false.
         """
-        text, where = self._found(setting)
+        text, where = self._resolve(setting)
         if not text:
             return None
         if text.lower() not in _TRUTHS:
             raise pytest.UsageError(f"{where}: {text!r} is neither true nor false")
         return _TRUTHS[text.lower()]
 
-    def _found(self, setting: ExperimentSetting) -> tuple[str, str]:
+    def _resolve(self, setting: ExperimentSetting) -> tuple[str, str]:
         option = getattr(self.config.option, setting.ini, None)
         ini = str(self.config.getini(setting.ini))
         sources = [(option, setting.option)]
@@ -154,20 +156,20 @@ class ExperimentSettings:
 
     @property
     def store(self) -> Path:
-        """The store's file; an xdist worker is told by the main process."""
+        """The store's path; an xdist worker receives it from the main process."""
         if is_worker(self.config):
-            told: str = _get_worker_input(self.config)["store"]
-            return Path(told)
+            store: str = _get_worker_input(self.config)["store"]
+            return Path(store)
         given = getattr(self.config.option, STORE.ini, None)
         base = self.config.invocation_params.dir if given else self.config.rootpath
-        return base / self.text(STORE)
+        return base / self.get_text(STORE)
 
     @property
     def artifact(self) -> Path | None:
-        """The file of all episodes, where one is asked for; raises pytest.UsageError."""
-        if not self.truth(ARTIFACT):
+        """The path of the episode artifact if requested; raises pytest.UsageError."""
+        if not self.get_flag(ARTIFACT):
             return None
-        text, where = self._found(ARTIFACT_PATH)
+        text, where = self._resolve(ARTIFACT_PATH)
         path, base = PurePosixPath(text), self.config.invocation_params.dir
         if path.is_absolute() or ".." in path.parts or "\\" in text:
             raise pytest.UsageError(f"{where}: {text!r} must be a relative path without `..`")
@@ -178,7 +180,7 @@ class ExperimentSettings:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentIdentity:
-    """Which experiment all processes of a run work at."""
+    """The experiment that all processes of a run share."""
 
     uid: str
     started: str
@@ -188,11 +190,13 @@ IDENTITY = pytest.StashKey[ExperimentIdentity]()
 
 
 def get_experiment_identity(config: pytest.Config) -> ExperimentIdentity:
-    """Return the run's experiment; made by the main process when it is first asked for."""
+    """Return the run's experiment; the main process creates it on the first call."""
     if IDENTITY not in config.stash:
         if is_worker(config):
-            told = _get_worker_input(config)
-            config.stash[IDENTITY] = ExperimentIdentity(told["uid"], told["started"])
+            worker_input = _get_worker_input(config)
+            config.stash[IDENTITY] = ExperimentIdentity(
+                worker_input["uid"], worker_input["started"]
+            )
         else:
             config.stash[IDENTITY] = _new_identity(datetime.now(UTC))
     return config.stash[IDENTITY]
@@ -206,5 +210,5 @@ def _new_identity(now: datetime) -> ExperimentIdentity:
 
 
 def _get_worker_input(config: pytest.Config) -> Mapping[str, Any]:
-    told: Mapping[str, Any] = config.workerinput[WORKER_EXPERIMENT]  # type: ignore[attr-defined]
-    return told
+    worker_input: Mapping[str, Any] = config.workerinput[WORKER_EXPERIMENT]  # type: ignore[attr-defined]
+    return worker_input

@@ -1,6 +1,6 @@
-"""An experiment of the tests that one process runs: each is in the store before it starts.
+"""An experiment of the tests that one process runs; each is stored before it starts.
 
-A test that ends its process is there as an error; so is one whose setup failed.
+A test that ends its process is stored as an error; a test whose setup failed is stored too.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ _DEFAULT = LinkedArguments("input", "expected_output", "metadata")
 
 
 def start_experiment(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Open the store and keep an experiment of these tests.
+    """Open the store and start an experiment of these tests.
 
-    A store that cannot be opened costs the experiment, and no test: it is said at the end.
+    If the store cannot be opened, there is no experiment, no test fails, and the end of the session
+    reports it.
     """
-    settings = experiment_options.ExperimentSettings.of(
+    settings = experiment_options.ExperimentSettings.from_config(
         config, load_opik_file(os.environ, Path.home())
     )
     end = experiment_end.register_experiment_end(config)
@@ -64,11 +65,11 @@ def start_experiment(config: pytest.Config, items: Sequence[pytest.Item]) -> Non
         end.problems.append(str(error))
         return
     names = make_distinct_names((item.nodeid for item in items), redactor.text)
-    places = RepositoryPaths.of(config.rootpath, os.environ)
-    kept = ExperimentWriter(
-        store, experiment.uid, settings.text(experiment_options.SCORE), end.problems
+    places = RepositoryPaths.find(config.rootpath, os.environ)
+    writer = ExperimentWriter(
+        store, experiment.uid, settings.get_text(experiment_options.SCORE), end.problems
     )
-    config.pluginmanager.register(ExperimentTests(kept, names, redactor, places), NAME)
+    config.pluginmanager.register(ExperimentTests(writer, names, redactor, places), NAME)
     end.is_used = True
 
 
@@ -76,31 +77,31 @@ def _build_experiment(
     config: pytest.Config, settings: experiment_options.ExperimentSettings, redactor: Redactor
 ) -> Experiment:
     identity = experiment_options.get_experiment_identity(config)
-    prefix = settings.text(experiment_options.PREFIX)
-    described = {
+    prefix = settings.get_text(experiment_options.PREFIX)
+    configuration = {
         "agent_eval": __version__,
-        "passed_score": settings.text(experiment_options.SCORE),
+        "passed_score": settings.get_text(experiment_options.SCORE),
         "pytest": pytest.__version__,
         "python": platform.python_version(),
         "suite": options.get_suite_name(config),
     }
-    wants_server = settings.truth(experiment_options.SERVER) is not False
+    wants_server = settings.get_flag(experiment_options.SERVER) is not False
     server = find_usable_server(os.environ, settings.opik_file) if wants_server else None
     commit = config.option.episode_commit or os.environ.get("GITHUB_SHA") or None
     return Experiment(
         uid=identity.uid,
         name=redactor.text(f"{prefix}-{identity.started}"),
-        dataset=redactor.text(settings.text(experiment_options.DATASET)),
+        dataset=redactor.text(settings.get_text(experiment_options.DATASET)),
         started=identity.started,
         commit=None if commit is None else redactor.text(commit),
-        settings=redactor.value(described),
+        settings=redactor.value(configuration),
         sink=None if server is None else SINK,
     )
 
 
 @dataclass
 class ExperimentWriter:
-    """The store of a running experiment; after its first failure it is left alone."""
+    """Writes to the store of a running experiment; stops after the first failure."""
 
     store: ExperimentStore
     uid: str
@@ -109,7 +110,7 @@ class ExperimentWriter:
     lost: int = 0
 
     def write(self, writing: Callable[[ExperimentStore], None]) -> None:
-        """Write something, unless the store has failed before."""
+        """Call `writing` with the store, unless the store has failed before."""
         if self.lost:
             self.lost += 1
             return
@@ -121,16 +122,16 @@ class ExperimentWriter:
 
 
 class ExperimentTests:
-    """The hooks that watch each test; a plugin object of its own."""
+    """A plugin object whose hooks record each test in the experiment."""
 
     def __init__(
         self,
-        kept: ExperimentWriter,
+        writer: ExperimentWriter,
         names: Mapping[str, str],
         redactor: Redactor,
         places: RepositoryPaths,
     ) -> None:
-        self._kept = kept
+        self._writer = writer
         self._names = names
         self._redactor = redactor
         self._places = places
@@ -140,18 +141,18 @@ class ExperimentTests:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
-        """Put the test into the store as it is if nothing more comes."""
+        """Store the test with the result it has if no other hook follows."""
         if (name := self._names.get(item.nodeid)) is not None:
             self._called.discard(item.nodeid)
             self._outcomes.pop(item.nodeid, None)
             self._subtests.pop(item.nodeid, None)
             trace_id, now = _create_id(), _format_now()
-            self._kept.write(lambda store: store.start(self._kept.uid, name, trace_id, now))
+            self._writer.write(lambda store: store.start(self._writer.uid, name, trace_id, now))
         return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        """Link the test to its item, before the test can change its arguments."""
+        """Link the test to its data set item, before the test can change its arguments."""
         self._link(item)
         try:
             return (yield)
@@ -162,7 +163,7 @@ class ExperimentTests:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Write how the test ended, when a phase ended it."""
+        """Store how the test ended, once a phase ended it."""
         report = yield
         if item.nodeid in self._names:
             self._record(item, call, report)
@@ -171,10 +172,10 @@ class ExperimentTests:
     def _link(self, item: pytest.Item) -> None:
         if (name := self._names.get(item.nodeid)) is None:
             return
-        content, item_id = self._content(item, name), _create_id()
-        self._kept.write(lambda store: store.link(self._kept.uid, name, content, item_id))
+        content, item_id = self._build_content(item, name), _create_id()
+        self._writer.write(lambda store: store.link(self._writer.uid, name, content, item_id))
 
-    def _content(self, item: pytest.Item, name: str) -> ItemContent:
+    def _build_content(self, item: pytest.Item, name: str) -> ItemContent:
         linked: LinkedArguments = getattr(getattr(item, "obj", None), LINKED_ATTRIBUTE, _DEFAULT)
         given = get_test_arguments(item)
 
@@ -202,17 +203,17 @@ class ExperimentTests:
         if report.when == "setup":
             self._link(item)
         subtests = self._subtests.get(item.nodeid, ())
-        self._end(item, add_subtest_endings(self._ending(item, call, report), subtests))
+        self._end(item, add_subtest_endings(self._determine_ending(item, call, report), subtests))
 
     def _keep_subtest(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
     ) -> None:
-        """Remember a subtest that ended badly: the test's own end does not tell of it."""
-        ending = self._ending(item, call, report)
+        """Remember a failed subtest, because the test's own ending does not include it."""
+        ending = self._determine_ending(item, call, report)
         if ending.outcome in {"failed", "error"}:
             self._subtests.setdefault(item.nodeid, []).append(ending)
 
-    def _ending(
+    def _determine_ending(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
     ) -> Ending:
         return determine_ending(call, report, self._places, self._places.relative(item.path))
@@ -234,18 +235,18 @@ class ExperimentTests:
             scores=tuple(self._scores(outcome, () if episode is None else episode.scores)),
             ended=_format_now(),
         )
-        self._kept.write(lambda store: store.end(self._kept.uid, result))
+        self._writer.write(lambda store: store.end(self._writer.uid, result))
 
     def _scores(self, outcome: str, more: Sequence[Score]) -> Iterator[ScoreRow]:
         """Yield whether the test passed, unless it was skipped, then the episode's scores."""
         if outcome != "skipped":
-            yield ScoreRow(self._kept.score, float(outcome == "passed"))
+            yield ScoreRow(self._writer.score, float(outcome == "passed"))
         for score in more:
             yield ScoreRow(score.name, score.value, score.reason)
 
 
 def get_test_arguments(item: pytest.Item) -> Mapping[str, Any]:
-    """Return a test's arguments by name: parameters, fixtures that are there, defaults."""
+    """Return a test's arguments by name: parameters, fixtures in use, defaults."""
     found: dict[str, Any] = {}
     test = getattr(item, "obj", None)
     if callable(test):

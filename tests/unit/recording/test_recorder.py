@@ -416,7 +416,7 @@ def test_whatever_is_said_the_episode_can_be_written_and_read_again(text, value)
 def test_a_checks_place_is_the_callers_even_inside_this_repository():
     # The recorder's own files are below the same root here, and are not the caller.
     places = RepositoryPaths(Path(__file__).parents[3])
-    episode = a_recorder(locate=places.of_caller)
+    episode = a_recorder(locate=places.locate_caller)
     episode.check("polite", True)
     (assertion,) = episode.finish().assertions
     assert assertion.file == "tests/unit/recording/test_recorder.py"
