@@ -15,7 +15,7 @@ from ci_agent_eval.gate.model import (
     Status,
     Thresholds,
     Verdict,
-    compute_share,
+    compute_exact_share,
 )
 from ci_agent_eval.gate.reasons import list_reasons, list_warnings
 
@@ -91,6 +91,6 @@ def _find_status(scenario: ScenarioSummary, required: float) -> Status:
     if not tally.judged:
         return "errored" if tally.error else "skipped"
     enough = tally.passed >= (scenario.min_passes or 0)
-    if not enough or tally.passed < compute_share(required, tally.judged):
+    if not enough or tally.passed < compute_exact_share(required, tally.judged):
         return "failing"
     return "incomplete" if scenario.unjudged_iterations else "passing"

@@ -134,6 +134,6 @@ class Verdict:
     """Acknowledged regressions."""
 
 
-def compute_share(rate: float, whole: int) -> Fraction:
+def compute_exact_share(rate: float, whole: int) -> Fraction:
     """Return `rate` times `whole`, exact in decimals: 0.29 of 100 is 29, not 28.999999999999996."""
     return Fraction(str(rate)) * whole

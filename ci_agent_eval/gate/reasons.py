@@ -15,7 +15,7 @@ from ci_agent_eval.gate.model import (
     Reason,
     Shortfall,
     Thresholds,
-    compute_share,
+    compute_exact_share,
 )
 
 
@@ -130,7 +130,7 @@ def _describe_need(judgement: Judgement) -> str:
 
 def _error_reasons(summary: Summary, policy: GatePolicy) -> Iterator[Reason]:
     gated = summary.gated
-    if gated.error > compute_share(policy.max_error_rate, gated.ran):
+    if gated.error > compute_exact_share(policy.max_error_rate, gated.ran):
         allowed = f"{policy.max_error_rate:.1%} allowed"
         message = f"{gated.error} of {gated.ran} required episodes ended in an error, {allowed}"
         yield Reason("error_budget", message)
@@ -157,7 +157,7 @@ def find_shortfalls(found: EvaluationTally, thresholds: Thresholds) -> Iterator[
     if found.mean_score is None:
         yield "measurement"
         return
-    if rate is not None and found.passed < compute_share(rate, found.conversations):
+    if rate is not None and found.passed < compute_exact_share(rate, found.conversations):
         yield "pass_rate"
     if score is not None and found.mean_score < score:
         yield "score"
@@ -180,7 +180,7 @@ def _evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iterator[
     if (
         score is not None
         and found.tally.judged
-        and errors > compute_share(policy.max_error_rate, whole)
+        and errors > compute_exact_share(policy.max_error_rate, whole)
     ):
         message = (
             f"{errors} of {whole} evaluation conversations have no score: they ended in an error"

@@ -53,7 +53,7 @@ def find_needless_acknowledgements(
     compared: Collection[ScenarioComparison], waivers: Sequence[WaiverStatus]
 ) -> Iterator[str]:
     """Yield a sentence for each acknowledgement that matches no comparison finding."""
-    for waived in _find_uncovering(compared, waivers):
+    for waived in _find_unmatched_waivers(compared, waivers):
         yield f"acknowledgement of {waived}: comparing found nothing of it to accept; take it out"
 
 
@@ -86,7 +86,7 @@ def _apply_to_scenario(
 
 def find_unused_quarantines(summary: Summary, waivers: Sequence[WaiverStatus]) -> Iterator[Finding]:
     """Yield a finding for each quarantine entry that matches no scenario of the run."""
-    for waived in _find_uncovering(summary.scenarios, waivers):
+    for waived in _find_unmatched_waivers(summary.scenarios, waivers):
         message = (
             f"quarantine of {waived}: no scenario of this run is meant by it; "
             "correct it, or take it out"
@@ -94,7 +94,7 @@ def find_unused_quarantines(summary: Summary, waivers: Sequence[WaiverStatus]) -
         yield Finding("unused_entry", "[[quarantine]]", message, blocking=False)
 
 
-def _find_uncovering(
+def _find_unmatched_waivers(
     scenarios: Iterable[ScenarioComparison | ScenarioSummary], waivers: Sequence[WaiverStatus]
 ) -> Iterator[str]:
     """Yield the scenario and agent of each waiver that covers none of the scenarios."""

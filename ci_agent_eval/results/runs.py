@@ -15,8 +15,8 @@ from ci_agent_eval.contract.suite_stop import SuiteStop
 from ci_agent_eval.contract.validation_errors import describe_validation_error
 from ci_agent_eval.results.episodes import (
     INCOMPLETE,
+    EpisodeFileProblem,
     EpisodeIdentity,
-    FileProblem,
     ParsedEpisode,
     identify_episode,
     parse_json,
@@ -203,7 +203,7 @@ def _read_session(file: ResultFile, read: LoadedRun) -> Session | None:
 def _read_file(
     file: ResultFile, read: LoadedRun, spool: EpisodeSink | None, *, is_journal: bool
 ) -> None:
-    problems: list[FileProblem] = []
+    problems: list[EpisodeFileProblem] = []
     merging = _EpisodeMerger(file, read, spool)
     try:
         with open_regular(file.path, follow=True) as opened:
@@ -215,13 +215,13 @@ def _read_file(
                 elif not _is_reported_elsewhere(found, read.session, is_journal=is_journal):
                     problems.append(found)
     except OSError as error:
-        problems.append(FileProblem(f"it cannot be read: {error.strerror}"))
+        problems.append(EpisodeFileProblem(f"it cannot be read: {error.strerror}"))
     read.findings += _build_problem_findings(file, problems)
 
 
 def _read_records(
     opened: BinaryIO, path: Path, spool: EpisodeSink | None
-) -> Iterator[ParsedEpisode | ParsedLine | FileProblem]:
+) -> Iterator[ParsedEpisode | ParsedLine | EpisodeFileProblem]:
     is_archive = opened.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
     opened.seek(0)
     if is_archive:
@@ -234,7 +234,7 @@ def _read_records(
 
 
 def _is_reported_elsewhere(
-    problem: FileProblem, session: Session | None, *, is_journal: bool
+    problem: EpisodeFileProblem, session: Session | None, *, is_journal: bool
 ) -> bool:
     """Return whether a finding of the session or of unfinished episodes covers the problem."""
     if problem != INCOMPLETE or session is None:
@@ -361,7 +361,9 @@ def _collect_iterations(read: LoadedRun, *, only_over: bool = False) -> set[tupl
     return {key[:3] for key, entry in read.entries.items() if entry.is_over or not only_over}
 
 
-def _build_problem_findings(file: ResultFile, problems: Iterable[FileProblem]) -> list[Finding]:
+def _build_problem_findings(
+    file: ResultFile, problems: Iterable[EpisodeFileProblem]
+) -> list[Finding]:
     listed = list(problems)
     findings = [
         replace(_build_unreadable_finding(file, problem.message, problem.line), kind=problem.kind)

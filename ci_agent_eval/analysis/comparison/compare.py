@@ -40,8 +40,8 @@ from ci_agent_eval.analysis.comparison.scenario_runs import (
     RequiredShare,
     ScenarioKey,
     ScenarioRun,
+    build_scenario_metrics,
     compute_demand,
-    compute_metrics,
     group_scenario_runs,
     keep_comparable,
     summarize_baseline_run,
@@ -193,7 +193,7 @@ class _ScenarioPairing:
     def _scenario(
         self, key: ScenarioKey, run: ScenarioRun, past: Sequence[ScenarioRun]
     ) -> ScenarioComparison:
-        after = compute_metrics([run], _pool_runs([run]), self.is_passing)
+        after = build_scenario_metrics([run], _pool_runs([run]), self.is_passing)
         compared = ScenarioComparison(
             scenario_id=key[0],
             agent=key[1] or None,
@@ -208,13 +208,13 @@ class _ScenarioPairing:
         old, new = find_common_conditions(past[0].conditions, run.conditions, across)
         if not new:
             found = list_condition_differences(past[0].conditions, run.conditions, across)
-            before = compute_metrics(past[:1], _pool_runs(past[:1]), self.is_passing)
+            before = build_scenario_metrics(past[:1], _pool_runs(past[:1]), self.is_passing)
             return replace(compared, change="not_comparable", differences=found, before=before)
         now = keep_comparable(run, old, across)
         comparable = self._keep_comparable(past, new)
         pools = self.pools[key] = _pool_runs(comparable), _pool_runs([now])
-        before = compute_metrics(comparable, pools[0], self.is_passing)
-        after = compute_metrics([now], pools[1], self.is_passing)
+        before = build_scenario_metrics(comparable, pools[0], self.is_passing)
+        after = build_scenario_metrics([now], pools[1], self.is_passing)
         return replace(
             compared,
             change=_classify_change(before, after),
@@ -272,7 +272,7 @@ class _ScenarioPairing:
                     agent=key[1] or None,
                     change="vanished",
                     required=run.summary.gate == "required",
-                    before=compute_metrics([run], _pool_runs([run]), self.is_passing),
+                    before=build_scenario_metrics([run], _pool_runs([run]), self.is_passing),
                 )
 
 

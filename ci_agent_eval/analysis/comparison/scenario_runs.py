@@ -110,7 +110,7 @@ def compute_demand(run: ScenarioRun, required_share: RequiredShare) -> float | N
     return required_share(run.summary) if is_required else None
 
 
-def compute_metrics(
+def build_scenario_metrics(
     runs: Sequence[ScenarioRun], pool: IterationPool, is_passing: IsPassing
 ) -> ScenarioMetrics:
     """Return the metrics of a scenario's pooled runs; `passing` is of the latest judged run."""

@@ -15,7 +15,7 @@ from ci_agent_eval.results.importers.score_verdicts import (
     build_judged_fields,
     build_stop_fields,
     find_verdict_names,
-    parse_score,
+    parse_case_score,
 )
 from ci_agent_eval.results.importers.values import (
     as_amount,
@@ -137,7 +137,7 @@ def _iterate_scores(sample: InspectSample) -> Iterator[CaseScore]:
         parts = {f"{scorer}/{name}": part for name, part in sorted(as_mapping(value).items())}
         for name, part in (parts or {scorer: value}).items():
             graded = _GRADES.get(part, part) if isinstance(part, str) else part
-            if (one := parse_score(name, graded, reason)) is not None:
+            if (one := parse_case_score(name, graded, reason)) is not None:
                 yield one
 
 

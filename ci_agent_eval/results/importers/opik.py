@@ -16,7 +16,7 @@ from ci_agent_eval.results.importers.score_verdicts import (
     CaseScore,
     build_judged_fields,
     find_verdict_names,
-    parse_score,
+    parse_case_score,
 )
 from ci_agent_eval.results.importers.values import (
     as_count,
@@ -76,7 +76,9 @@ def _iterate_scores(item: Item) -> Iterator[CaseScore]:
         yield CaseScore(name, float(result.get("passed") is True), as_text(result.get("reason")))
     for score in iterate_objects(item.get("feedback_scores")):
         name = as_text(score.get("name")) or "(no name)"
-        if (one := parse_score(name, score.get("value"), as_text(score.get("reason")))) is not None:
+        if (
+            one := parse_case_score(name, score.get("value"), as_text(score.get("reason")))
+        ) is not None:
             yield one
 
 

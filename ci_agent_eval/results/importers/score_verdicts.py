@@ -61,7 +61,7 @@ def _explain_unjudged(missing: Sequence[str]) -> str:
     return f"it was not judged to its end: it has no score {', '.join(map(repr, missing))}"
 
 
-def parse_score(name: str, value: object, reason: str | None = None) -> CaseScore | None:
+def parse_case_score(name: str, value: object, reason: str | None = None) -> CaseScore | None:
     """Parse a score; None if the value is no number."""
     figure = float(value) if isinstance(value, bool) else as_number(value)
     return None if figure is None else CaseScore(name, float(figure), reason)

@@ -15,7 +15,7 @@ from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.results import parallel_jsonl as module
 from ci_agent_eval.results.episodes import (
-    FileProblem,
+    EpisodeFileProblem,
     ParsedEpisode,
     identify_episode,
     read_episodes,
@@ -34,19 +34,21 @@ SMALL = 400
 """Bytes of a piece: about two of the episodes here."""
 
 
-def as_line(item: ParsedEpisode | ParsedLine | FileProblem) -> ParsedLine | FileProblem:
+def as_line(
+    item: ParsedEpisode | ParsedLine | EpisodeFileProblem,
+) -> ParsedLine | EpisodeFileProblem:
     """Return what is known of an episode, however it was read."""
     if isinstance(item, ParsedEpisode):
         return ParsedLine(identify_episode(item), build_episode_record(item.episode), None)
     return item._replace(place=None) if isinstance(item, ParsedLine) else item
 
 
-def by_one(path: Path) -> list[ParsedLine | FileProblem]:
+def by_one(path: Path) -> list[ParsedLine | EpisodeFileProblem]:
     with path.open("rb") as file:
         return [as_line(item) for item in read_episodes(file, path.name)]
 
 
-def by_several(path: Path, processes: int = 2) -> tuple[list[ParsedLine | FileProblem], int]:
+def by_several(path: Path, processes: int = 2) -> tuple[list[ParsedLine | EpisodeFileProblem], int]:
     """Read in small pieces; also return how many episodes were read ahead."""
     with path.open("rb") as file:
         ahead = ParallelLineReader(file, None, processes, piece=SMALL)
@@ -111,7 +113,7 @@ def test_a_problem_is_told_with_its_line(tmp_path: Path):
     path = tmp_path / "results.json"
     path.write_text(results(*EPISODES[:10], "{", *EPISODES[10:]))
     found, ahead = by_several(path)
-    assert [item.line for item in found if isinstance(item, FileProblem)] == [12]
+    assert [item.line for item in found if isinstance(item, EpisodeFileProblem)] == [12]
     assert ahead
 
 
