@@ -95,8 +95,8 @@ class ConversationRunner:
             answer = yield from self._ask(message)
         finally:
             self._pending_message = None
-        if answer.stopped is not None:
-            raise _build_stop_error(answer.stopped)
+        if answer.stop is not None:
+            raise _build_stop_error(answer.stop)
         replies = self.state.agent_messages
         # A run that may end without an answer (`allowed_stops`) may have recorded none.
         return replies[-1] if len(replies) > before else Message("assistant", answer.text)

@@ -1,4 +1,4 @@
-"""Scenario files: a data set of scenarios becomes the episodes of a test."""
+"""Scenario files: each scenario of a file is an episode of a test."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, TypeVar
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 ATTRIBUTE = "_agent_eval_scenarios"
-"""What a decorated test carries: the paths of its files, for the pytest plugin."""
+"""Attribute of a decorated test: the paths of its files, for the pytest plugin."""
 
 ARGUMENT = "scenario"
-"""Name of the argument that gets the scenario."""
+"""Name of the test's argument for the scenario."""
 
 
 def scenarios(path: str, *more: str) -> Callable[[Function], Function]:
     """Run a test once for each scenario of a file, as an episode with the scenario's id.
 
-    The test takes an argument `scenario` (a `Scenario`) and usually says
-    `scenario.run(app)`. Paths are relative to the test's file; YAML, JSON or CSV, by the
-    end of the name. What is wrong with a file is an error of collection.
+    The test takes an argument `scenario` (a `Scenario`) and usually calls
+    `scenario.run(app)`. Paths are relative to the test's file; the suffix selects YAML, JSON
+    or CSV. Problems of a file are collection errors.
     """
 
     def decorate(function: Function) -> Function:

@@ -1,4 +1,4 @@
-"""Reading a scenario file: YAML, JSON or CSV, by the end of its name."""
+"""Loading of scenario files: YAML, JSON or CSV, by suffix."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import open_regular
 
 MAX_BYTES = 1_048_576
-"""What a file may hold: a few thousand scenarios. PyYAML reads about 0.2 MB a second."""
+"""Size limit of a file: a few thousand scenarios. PyYAML reads about 0.2 MB per second."""
 
-_MOST = 20
-"""Problems of one file that are listed."""
+_MAX_PROBLEMS = 20
+"""Problems of one file in an error message."""
 
 
 def _parse_yaml(text: str) -> LocatedValue | None:
@@ -33,19 +33,19 @@ PARSERS: Mapping[str, Callable[[str], LocatedValue | None]] = {
     ".json": parse_located_json,
     ".csv": parse_located_csv,
 }
-"""How a file is read, by the end of its name."""
+"""The parser of each suffix."""
 
 
 def load_scenarios(path: Path, name: str | None = None) -> tuple[Scenario, ...]:
-    """Read the scenarios of a file, which messages call `name`.
+    """Load the scenarios of a file, which is called `name` in messages.
 
-    Raises InputError with a sentence for each problem, which names file and line.
+    Raises InputError, which lists every problem with file and line.
     """
     return parse_scenarios(_read_file(path, name or str(path)), name or str(path))
 
 
 def parse_scenarios(data: bytes, name: str) -> tuple[Scenario, ...]:
-    """Parse the scenarios of a file's bytes; the end of `name` says which format it is.
+    """Parse the scenarios of a file's bytes; the suffix of `name` selects the format.
 
     Raises InputError, as `load_scenarios` does.
     """
@@ -84,7 +84,7 @@ def _decode_text(data: bytes, name: str) -> str:
     try:
         return data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
-        # By any of the three line ends: CSV of a Mac may have its carriage returns alone.
+        # All three line ends count: CSV of old Macs has carriage returns only.
         line = len((data[: error.start] + b"x").splitlines())
         raise InputError(f"{name}:{line}: is not UTF-8; save it as UTF-8") from None
 
@@ -95,6 +95,6 @@ def _format_problem(name: str, problem: FileProblem) -> str:
 
 
 def _format_problems(name: str, problems: list[FileProblem]) -> str:
-    lines = [_format_problem(name, problem) for problem in problems[:_MOST]]
-    more = len(problems) - _MOST
+    lines = [_format_problem(name, problem) for problem in problems[:_MAX_PROBLEMS]]
+    more = len(problems) - _MAX_PROBLEMS
     return "\n".join(lines + ([f"{name}: and {more} more problems"] if more > 0 else []))

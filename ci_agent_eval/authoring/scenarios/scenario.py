@@ -1,10 +1,10 @@
-"""A scenario as a test gets it: run it on an app, and what the file declares is checked."""
+"""The scenario that a test gets: it runs an app and applies the checks of its file."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakSet
 
@@ -39,7 +39,7 @@ from ci_agent_eval.recording import EpisodeRecorder
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
 _CHECKED_EPISODES: WeakSet[EpisodeRecorder] = WeakSet()
-"""The episodes whose scenario has run and was checked."""
+"""The episodes whose scenario has run and has been checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,44 +47,44 @@ class Scenario:
     """One scenario of a file."""
 
     entry: ScenarioEntry
-    """What the file says, key by key."""
+    """The scenario's keys in the file."""
     file: str
     line: int
-    """1-based, where it begins."""
+    """First line, from 1."""
 
     @property
     def id(self) -> str:
-        """What is tested."""
+        """The scenario's id."""
         return self.entry.id
 
     @property
     def persona(self) -> str:
-        """Who talks to the agent."""
+        """Description of the user who talks to the agent."""
         return self.entry.persona
 
     @property
     def goal(self) -> str | None:
-        """What the user wants, in a sentence."""
+        """The user's goal as a sentence."""
         return self.entry.goal.text
 
     @property
     def budgets(self) -> Budgets:
-        """What an episode of it may use."""
+        """The budgets of an episode."""
         return self.entry.budgets
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Whatever else the file says of it."""
+        """Additional data of the file."""
         return dict(self.entry.metadata)
 
     @property
     def max_turns(self) -> int:
-        """The most exchanges: its own, those of its budget, or Opik's 5."""
+        """The limit of exchanges: the scenario's, its budget's, or Opik's default of 5."""
         return self.entry.max_turns or find_max_turns(self.entry.budgets)
 
     @property
     def user(self) -> SimulatedUser:
-        """The user; a new one at each call."""
+        """The simulated user; a new one at each access."""
         entry = self.entry
         return SimulatedUser(
             entry.persona,
@@ -98,12 +98,12 @@ class Scenario:
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """What the file declares to hold of the whole conversation."""
+        """The checks of the file, for the whole conversation."""
         return tuple(build_checks(self.entry.checks))
 
     @property
     def marker(self) -> dict[str, Any]:
-        """Return the arguments of the marker `episode`; only those that are given."""
+        """The arguments of the marker `episode`; only those that are set."""
         entry = self.entry
         given = {
             "scenario_id": entry.id,
@@ -127,10 +127,10 @@ class Scenario:
         stop_when: Predicate | None = None,
         **app_kwargs: Any,
     ) -> SimulationResult:
-        """Let the scenario's user talk to an app, then check what the file declares.
+        """Let the scenario's user talk to an app, then apply the checks of the file.
 
-        As `run_simulation`: in an async test `await` it. What does not hold fails the
-        test at its end. Raises InputError outside of an episode.
+        As with `run_simulation`, `await` it in an async test. Failed checks fail the test at
+        its end. Raises InputError outside of an episode.
         """
         plan = SimulationPlan(
             initial_message=self.entry.initial_message,
@@ -144,33 +144,33 @@ class Scenario:
         return run_or_defer_steps("scenario.run", self.steps(app, plan), run_awaitable)
 
     def steps(self, app: Any, plan: SimulationPlan) -> Steps[SimulationResult]:
-        """Run it as steps, checks and all; see `run`."""
+        """Run the simulation and the checks as steps; see `run`."""
         recorder = get_active_recorder()
         if recorder is None:
             raise InputError(
                 f"scenario {self.id!r}: it runs in an episode only; let a test have it by "
                 "@scenarios, or mark the test with @pytest.mark.episode"
             )
-        result = yield from simulate_conversation(app, self.user, self._with_goal(plan, recorder))
-        for assertion in [*self._of_the_end(result), *(yield from self._checked(recorder))]:
+        result = yield from simulate_conversation(app, self.user, self._add_goal(plan, recorder))
+        for assertion in [*self._assert_ending(result), *(yield from self._run_checks(recorder))]:
             place = {"file": self.file, "line": self.line}
             recorder.keep(assertion.model_copy(update=place))
         _CHECKED_EPISODES.add(recorder)
         return result
 
     def was_checked(self, recorder: EpisodeRecorder) -> bool:
-        """Say whether it has run in this episode, as far as there is anything to check."""
+        """Return whether the scenario was checked in this episode, or has nothing to check."""
         return recorder in _CHECKED_EPISODES or not (self.checks or self.entry.goal.conditions)
 
-    def _checked(self, recorder: EpisodeRecorder) -> Steps[list[Assertion]]:
+    def _run_checks(self, recorder: EpisodeRecorder) -> Steps[list[Assertion]]:
         episode = recorder.snapshot()
         found: list[Assertion] = []
         for check in self.checks:
             found += yield from await_if_needed(check.assertions(episode))
         return found
 
-    def _of_the_end(self, result: SimulationResult) -> Iterator[Assertion]:
-        """Yield what the end of the conversation itself says."""
+    def _assert_ending(self, result: SimulationResult) -> Iterator[Assertion]:
+        """Yield the assertions about the end of the conversation."""
         if wanted := self.entry.goal.conditions:
             named = ", ".join(f"{name} {value!r}" for name, value in wanted.items())
             reached = result.stop_reason == "goal_reached"
@@ -182,19 +182,19 @@ class Scenario:
         if result.stop_reason == "agent_stopped":
             yield Assertion(name="comes to an answer", passed=False, reason=result.detail)
 
-    def _with_goal(self, plan: SimulationPlan, recorder: EpisodeRecorder) -> SimulationPlan:
+    def _add_goal(self, plan: SimulationPlan, recorder: EpisodeRecorder) -> SimulationPlan:
         goal = self.entry.goal
         if not goal.conditions:
             return plan
 
-        def reached(history: History) -> bool:
+        def is_reached(history: History) -> bool:
             return _is_goal_reached(goal, history, {call.name for call in recorder.tool_calls})
 
-        return plan.replaced(goal=reached)
+        return replace(plan, goal=is_reached)
 
 
 def _is_goal_reached(goal: ScenarioGoal, history: History, called: set[str]) -> bool:
-    """Say whether every condition of a goal has come about so far."""
+    """Return whether every condition of a goal is met so far."""
     if goal.tool_called is not None and goal.tool_called not in called:
         return False
     if goal.reply_matches is None:
@@ -213,7 +213,7 @@ _TOOL_CHECKS: dict[str, Callable[[tuple[str, ...]], Check]] = {
 
 
 def build_checks(given: ScenarioChecks) -> Iterator[Check]:
-    """Yield a check for each key that is given; each text and pattern is one of its own."""
+    """Yield a check for each key that is set; one for each single text and pattern."""
     for name, kind in _TOOL_CHECKS.items():
         if tools := getattr(given, name):
             yield kind(tools)

@@ -1,4 +1,4 @@
-"""Holding what was read against the shape of a scenario; every problem names its line."""
+"""Validation of parsed scenario files; every problem has its line."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MESSAGES = {
     "float_type": "must be a number",
     "list_type": "must be a list",
 }
-"""pydantic's error types whose own words do not say what to write."""
+"""Messages for pydantic's error types whose default message gives no correction."""
 
 _LONGEST = 60
-"""Characters of a wrong value that are shown."""
+"""Characters of a wrong value in a message."""
 
 
 class LocatedEntry(NamedTuple):
-    """A scenario, and the line it begins in."""
+    """A scenario and its first line."""
 
     entry: ScenarioEntry
     line: int
@@ -36,9 +36,9 @@ class LocatedEntry(NamedTuple):
 def validate_scenarios(
     document: LocatedValue | None,
 ) -> tuple[list[LocatedEntry], list[FileProblem]]:
-    """Return the scenarios of a file, and what is wrong with the others.
+    """Return the valid scenarios of a file, and the problems of the others.
 
-    Raises Problem where the file as a whole cannot be read.
+    Raises FileProblem if the file as a whole is invalid.
     """
     items, defaults = _split_document(document)
     entries: list[LocatedEntry] = []
@@ -55,7 +55,7 @@ def validate_scenarios(
 def _split_document(
     document: LocatedValue | None,
 ) -> tuple[tuple[LocatedValue, ...], Mapping[str, LocatedValue]]:
-    """Return the items of a file: a list of them, or `scenarios` beside `defaults`."""
+    """Return the scenarios and the defaults of a file: a list, or `scenarios` and `defaults`."""
     if document is None:
         raise FileProblem(
             1, "is empty; write a list of scenarios, each with id and fixed_responses"
@@ -100,18 +100,18 @@ def _build_entry(item: LocatedValue, defaults: Mapping[str, LocatedValue]) -> Lo
 def _merge_defaults(
     defaults: Mapping[str, LocatedValue], own: Mapping[str, LocatedValue]
 ) -> dict[str, LocatedValue]:
-    """Return the defaults under the entry's own keys; of tables, too, the inner keys.
+    """Merge the entry's keys over the defaults, one level deep in tables.
 
-    A default check is taken back by an empty one.
+    An empty check of the entry removes the default one.
     """
     merged = {**defaults, **own}
     for key, item in own.items():
         below = defaults.get(key)
         if below and isinstance(below.value, Mapping) and isinstance(item.value, Mapping):
             inner = {**below.value, **item.value}
-            left = _remove_disabled_defaults(inner, below.value) if key == "checks" else inner
-            merged[key] = LocatedValue(left, item.line, item.column)
-            if inner and not left:
+            kept = _remove_disabled_defaults(inner, below.value) if key == "checks" else inner
+            merged[key] = LocatedValue(kept, item.line, item.column)
+            if inner and not kept:
                 del merged[key]
     return merged
 
@@ -119,13 +119,13 @@ def _merge_defaults(
 def _remove_disabled_defaults(
     checks: Mapping[str, LocatedValue], defaults: Mapping[str, LocatedValue]
 ) -> dict[str, LocatedValue]:
-    """Return the checks but for defaults in whose place the scenario has an empty one."""
-    back = {n for n, below in defaults.items() if below.value and checks[n].value in ((), {})}
-    return {name: check for name, check in checks.items() if name not in back}
+    """Return the checks without the defaults that the scenario sets to an empty value."""
+    disabled = {n for n, below in defaults.items() if below.value and checks[n].value in ((), {})}
+    return {name: check for name, check in checks.items() if name not in disabled}
 
 
 def _build_problem(error: ValueError, whole: LocatedValue) -> FileProblem:
-    """Return the first problem of a validation error, and where it stands."""
+    """Return the first problem of a validation error, with its location."""
     errors: Any = getattr(error, "errors", None)
     if errors is None:
         return FileProblem(whole.line, str(error))

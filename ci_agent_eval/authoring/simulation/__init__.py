@@ -1,7 +1,4 @@
-"""Simulated users: a persona talks to an agent until something ends the conversation.
-
-The room awaits what it is given and opens nothing itself.
-"""
+"""Simulated users: a persona talks to an agent until the conversation ends."""
 
 from ci_agent_eval.authoring.simulation.conversation import SimulationStop
 from ci_agent_eval.authoring.simulation.result import SimulationResult, UserUsage

@@ -1,4 +1,4 @@
-"""The app under test, whatever it is: a function, an agent that responds, an engine agent."""
+"""The app under test: a function, an agent with `respond`, or an agent of the engine."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its ag
 
 
 class AppAnswer(NamedTuple):
-    """What the app replied; `stopped` says why its run ended without an answer of its own."""
+    """The app's reply, or why its run stopped without an answer."""
 
     text: str
-    stopped: StopCause | None = None
+    stop: StopCause | None = None
 
 
 AskApp: TypeAlias = Callable[[str], Steps[AppAnswer]]
@@ -29,7 +29,7 @@ AskApp: TypeAlias = Callable[[str], Steps[AppAnswer]]
 def build_asker(
     app: object, thread_id: str, kwargs: Mapping[str, Any], recorder: EpisodeRecorder | None
 ) -> AskApp:
-    """Return how to ask an app; each exchange is recorded as a turn. Raises InputError."""
+    """Return a function that asks an app, and records each turn. Raises InputError."""
     if is_engine_agent(app):
         return _build_engine_asker(app, kwargs)
     respond = getattr(app, "respond", None)
@@ -45,15 +45,15 @@ def build_asker(
 
 
 def is_engine_agent(app: object) -> bool:
-    """Say whether the engine runs it: declared there, an adapter of its, or PydanticAI's."""
+    """Return whether the app is an agent or adapter of the engine, or of PydanticAI."""
     if hasattr(app, "answer") and hasattr(app, "label"):
         return True
-    homes = [kind.__module__ for kind in type(app).__mro__]
-    return any(home.startswith(("ci_agent_eval.engine.", "pydantic_ai.")) for home in homes)
+    modules = [kind.__module__ for kind in type(app).__mro__]
+    return any(module.startswith(("ci_agent_eval.engine.", "pydantic_ai.")) for module in modules)
 
 
 def accepts_thread_id(call: Callable[..., Any]) -> bool:
-    """Say whether an app can be told the thread; one that cannot is asked without."""
+    """Return whether an app accepts a `thread_id`."""
     try:
         parameters = inspect.signature(call).parameters
     except (TypeError, ValueError):
@@ -67,22 +67,22 @@ def accepts_thread_id(call: Callable[..., Any]) -> bool:
 def _ask_and_record(
     call: Callable[[], Any], message: str, recorder: EpisodeRecorder | None
 ) -> Steps[AppAnswer]:
-    """Ask once. Whatever the app raises is raised here; the turn so far is kept."""
+    """Ask once. Exceptions of the app are raised here; the turn so far is kept."""
     if recorder is None:
         return _build_answer(parse_reply((yield from await_if_needed(call()))), frozenset())
     with recorder.turn(message) as turn:
         try:
-            said = yield from await_if_needed(call())
+            returned = yield from await_if_needed(call())
         except BaseException as error:
             turn.record_error(error)
             raise
-        reply = parse_reply(said)
+        reply = parse_reply(returned)
         reply.record(turn)
     return _build_answer(reply, recorder.allowed_stops)
 
 
 def _build_answer(reply: AgentReply, allowed_stops: Collection[str]) -> AppAnswer:
-    """Return the answer; after a refusal, and after an end that is allowed, it goes on."""
+    """Build the answer; refusals and allowed stops do not end the conversation."""
     stop = reply.stop
     if stop is None or stop.reason == "refusal" or stop.reason in allowed_stops:
         return AppAnswer(reply.text)
@@ -90,16 +90,16 @@ def _build_answer(reply: AgentReply, allowed_stops: Collection[str]) -> AppAnswe
 
 
 def _build_engine_asker(agent: object, kwargs: Mapping[str, Any]) -> AskApp:
-    """Ask through the fixture `aitest_run`, which records the turns itself."""
-    runs = get_engine_fixture(f"run_simulation: an agent of the engine ({type(agent).__name__})")
+    """Return a function that asks through the fixture `aitest_run`, which records the turns."""
+    run = get_engine_fixture(f"run_simulation: an agent of the engine ({type(agent).__name__})")
     messages: Any = None
 
     def ask(message: str) -> Steps[AppAnswer]:
         nonlocal messages
-        result = yield runs(agent, message, messages=messages, **kwargs)
+        result = yield run(agent, message, messages=messages, **kwargs)
         messages = result.messages
-        broke_off = result.outcome != "passed" and result.stop_reason != "refusal"
-        stopped = StopCause(result.stop_reason, result.error) if broke_off else None
-        return AppAnswer(result.final_response, stopped)
+        is_stopped = result.outcome != "passed" and result.stop_reason != "refusal"
+        stop = StopCause(result.stop_reason, result.error) if is_stopped else None
+        return AppAnswer(result.final_response, stop)
 
     return ask

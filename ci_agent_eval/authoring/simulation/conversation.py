@@ -1,4 +1,4 @@
-"""The conversation so far, and the pure rules by which it ends."""
+"""A simulation's messages, and the reasons why it can end. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
 SimulationStop = Literal[
-    "goal_reached",  # the predicate `goal` said so
-    "stop_token",  # the user said the stop token
-    "stop_when",  # the predicate `stop_when` said so
-    "max_turns",  # the exchanges were used up
+    "goal_reached",  # the predicate `goal` returned true
+    "stop_token",  # the user wrote the stop token
+    "stop_when",  # the predicate `stop_when` returned true
+    "max_turns",  # the limit of exchanges was reached
     "script_ended",  # the script has no further message
-    "off_script",  # no rule of the script answers what the app replied
-    "agent_stopped",  # the agent's run ended without an answer of its own
+    "off_script",  # no rule of the script matches the app's reply
+    "agent_stopped",  # the agent's run ended without an answer
 ]
 """Why a simulation ended."""
 
@@ -21,23 +21,23 @@ History: TypeAlias = list[dict[str, str]]
 
 
 class SimulationExchange(NamedTuple):
-    """What the user said, and what the app replied to it."""
+    """A user's message and the app's reply."""
 
     message: str
     reply: str
 
 
 class UserMessage(NamedTuple):
-    """A message of the user."""
+    """A user's message."""
 
     text: str
-    """Without the stop token; empty where there is nothing to deliver."""
-    last: bool
-    """The user leaves once the reply to it has come."""
+    """Without the stop token; empty if there is nothing to send."""
+    is_last: bool
+    """Whether the user leaves after the reply to it."""
 
 
 def build_history(exchanges: Iterable[SimulationExchange]) -> History:
-    """Return the messages as `{"role": ..., "content": ...}`; new ones at each call."""
+    """Return the messages as new dicts `{"role": ..., "content": ...}`."""
     history: History = []
     for message, reply in exchanges:
         history.append({"role": "user", "content": message})
@@ -46,13 +46,13 @@ def build_history(exchanges: Iterable[SimulationExchange]) -> History:
 
 
 def parse_user_message(text: str, stop_token: str | None) -> UserMessage:
-    """Take the stop token out of what the user said; what follows it is not said."""
+    """Remove the stop token, and the text after it, from a user's message."""
     if not stop_token or stop_token not in text:
-        return UserMessage(text, last=False)
-    return UserMessage(text.partition(stop_token)[0].strip(), last=True)
+        return UserMessage(text, is_last=False)
+    return UserMessage(text.partition(stop_token)[0].strip(), is_last=True)
 
 
 def find_last_reply(history: History) -> str:
-    """Return what the app said last; empty before it said anything."""
+    """Return the app's last reply; empty before the first one."""
     replies = (m["content"] for m in reversed(history) if m["role"] == "assistant")
     return next(replies, "")

@@ -1,7 +1,7 @@
-"""What an agent returns, read: a text, or a mapping or an object that holds one and more.
+"""Parsing of an agent's return value: a text, or a mapping or an object that contains one.
 
-The names are those of our own replies, of Opik's, OpenAI's and LangChain's messages, and of
-PydanticAI's results.
+The accepted names are this package's, those in Opik's, OpenAI's and LangChain's messages, and
+in PydanticAI's results.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TOTAL = ("total", "total_tokens")
 
 
 class AgentReply(NamedTuple):
-    """What an agent replied, and what it took."""
+    """An agent's reply with its tool calls, tokens and cost."""
 
     text: str
     calls: tuple[Mapping[str, Any], ...] = ()
@@ -39,10 +39,10 @@ class AgentReply(NamedTuple):
     source: Any = "live"
     finish_reason: str | None = None
     stop: StopCause | None = None
-    """Why its run ended without an answer."""
+    """Why the run ended without an answer."""
 
     def record(self, turn: TurnRecorder) -> None:
-        """Write it into the turn that is open. Raises InputError for figures that are none."""
+        """Record the reply in the open turn. Raises InputError for invalid figures."""
         for call in self.calls:
             turn.tool_call(**call)
         turn.reply(
@@ -55,43 +55,43 @@ class AgentReply(NamedTuple):
         )
 
 
-def parse_reply(said: object) -> AgentReply:
-    """Read what an agent returned. Raises InputError where there is nothing to read."""
-    if isinstance(said, str):
-        return AgentReply(said, stop=_find_reply_stop(said, (), None))
-    text, calls = _get_first(said, *_TEXT), _parse_tool_calls(said)
+def parse_reply(returned: object) -> AgentReply:
+    """Parse an agent's return value. Raises InputError if it contains no text."""
+    if isinstance(returned, str):
+        return AgentReply(returned, stop=_find_reply_stop(returned, (), None))
+    text, calls = _get_first(returned, *_TEXT), _parse_tool_calls(returned)
     if text is None and calls:
-        text = ""  # an agent may call tools and say nothing
+        text = ""  # an agent may call tools without a text
     if not isinstance(text, str):
         raise InputError(
-            f"the agent returned a {type(said).__name__} without a text; return a text, or "
+            f"the agent returned a {type(returned).__name__} without a text; return a text, or "
             "something with `text` (and tool_calls, usage, cost_usd where it has them)"
         )
-    finish_reason = _get_finish_reason(said)
+    finish_reason = _get_finish_reason(returned)
     return AgentReply(
         text,
         calls,
-        _parse_tokens(_get_first(said, *_TOKENS)),
-        _get_first(said, "cost_usd"),
-        _get_first(said, "source") or "live",
+        _parse_tokens(_get_first(returned, *_TOKENS)),
+        _get_first(returned, "cost_usd"),
+        _get_first(returned, "source") or "live",
         finish_reason,
-        _get_stop_cause(said) or _find_reply_stop(text, calls, finish_reason),
+        _get_stop_cause(returned) or _find_reply_stop(text, calls, finish_reason),
     )
 
 
-def _get_stop_cause(said: object) -> StopCause | None:
-    """Return the stop reason that an agent states; one that is not ours is the model's own."""
-    reason = _get_first(said, "stop_reason")
+def _get_stop_cause(returned: object) -> StopCause | None:
+    """Return the agent's `stop_reason`; None for other values, which are the model's."""
+    reason = _get_first(returned, "stop_reason")
     if reason == "completed" or reason not in get_args(StopReason):
         return None
-    error = _get_first(said, "error")
+    error = _get_first(returned, "error")
     return StopCause(reason, str(error) if error else None)
 
 
-def _get_finish_reason(said: object) -> str | None:
+def _get_finish_reason(returned: object) -> str | None:
     """Return why the model stopped; Anthropic's messages call it `stop_reason`."""
-    reason = _get_first(said, "finish_reason")
-    stop = _get_first(said, "stop_reason")
+    reason = _get_first(returned, "finish_reason")
+    stop = _get_first(returned, "stop_reason")
     stated = stop if reason is None and is_finish_reason(stop) else reason
     return clean_text(stated) if isinstance(stated, str) else None
 
@@ -99,7 +99,7 @@ def _get_finish_reason(said: object) -> str | None:
 def _find_reply_stop(
     text: str, calls: tuple[Mapping[str, Any], ...], finish_reason: str | None
 ) -> StopCause | None:
-    """Return why a reply is no answer; None where it is one."""
+    """Return why a reply is no answer; None if it is one."""
     made = tuple(ToolCall(name=clean_text(call["name"])) for call in calls)
     turn = Turn(
         role="assistant",
@@ -110,8 +110,8 @@ def _find_reply_stop(
     return find_stop_cause(turn)
 
 
-def _parse_tool_calls(said: object) -> tuple[Mapping[str, Any], ...]:
-    given = _get_first(said, *_CALLS)
+def _parse_tool_calls(returned: object) -> tuple[Mapping[str, Any], ...]:
+    given = _get_first(returned, *_CALLS)
     if given is None:
         return ()
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
@@ -137,17 +137,17 @@ def _parse_tool_call(call: object) -> Mapping[str, Any]:
 
 
 def _parse_arguments(given: object) -> Any:
-    """Return arguments; those of OpenAI's calls are the text of a JSON object."""
+    """Return the arguments of a call; OpenAI's are the text of a JSON object."""
     if isinstance(given, str) and given.lstrip().startswith("{"):
         try:
             return json.loads(given)
         except (ValueError, RecursionError):
-            return given  # what a model wrote wrongly is what it gave
+            return given  # invalid JSON of a model is kept as text
     return given
 
 
 def _parse_tokens(given: Any) -> int | TokenUsage | Mapping[str, int] | None:
-    """Read usage; one that tells no total, nor both of its halves, is not measured."""
+    """Parse token usage; None without a total and without both input and output."""
     given = given() if callable(given) else given
     if given is None or isinstance(given, int | TokenUsage):
         return given
@@ -165,18 +165,20 @@ def _parse_tokens(given: Any) -> int | TokenUsage | Mapping[str, int] | None:
 
 
 def _complete_from_total(known: Mapping[str, int], total: Any) -> Mapping[str, int] | None:
-    """Return usage of which a half is missing: the rest of its total, or None without one."""
+    """Compute missing input or output tokens from the total; None without a total."""
     if not isinstance(total, int):
         return None
-    there, missing = ("output", "input") if "output" in known else ("input", "output")
-    half = known.get(there, 0)
-    # What is no number is the recorder's to refuse.
-    return {**known, missing: total - half} if isinstance(half, int) else known
+    present, missing = ("output", "input") if "output" in known else ("input", "output")
+    count = known.get(present, 0)
+    # The recorder refuses a value that is no number.
+    return {**known, missing: total - count} if isinstance(count, int) else known
 
 
-def _get_first(said: object, *names: str) -> Any:
+def _get_first(returned: object, *names: str) -> Any:
     for name in names:
-        value = said.get(name) if isinstance(said, Mapping) else getattr(said, name, None)
+        value = (
+            returned.get(name) if isinstance(returned, Mapping) else getattr(returned, name, None)
+        )
         if value is not None:
             return value
     return None

@@ -1,4 +1,4 @@
-"""What a simulation left behind; a mapping as well, as Opik's `run_simulation` returns one."""
+"""The result of a simulation; also a mapping, like the result of Opik's `run_simulation`."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ KEYS = (
     "turns",
     "last_reply",
 )
-"""What the result holds as a mapping; Opik's keys first."""
+"""Keys of the result as a mapping; Opik's keys first."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserUsage:
-    """What a model took to speak for the user; never counted as the agent's."""
+    """Usage of the model that plays the user; never counted as the agent's."""
 
     calls: int = 0
     tokens: TokenUsage | None = field(default_factory=TokenUsage)
-    """None: a call did not tell."""
+    """None: unknown for at least one call."""
     cost_usd: float | None = 0.0
-    """None: a call was not priced."""
+    """None: unknown for at least one call."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SimulationResult(Mapping[str, Any]):
     """A conversation of a simulated user with an app, and why it ended.
 
-    `result.thread_id` and `result["thread_id"]` are the same. Awaiting it gives itself.
+    `result.thread_id` and `result["thread_id"]` are the same. Awaiting a result returns it.
     """
 
     thread_id: str
     exchanges: tuple[SimulationExchange, ...]
-    """What the user said and what the app replied, in order."""
+    """The user's messages and the app's replies, in order."""
     stop_reason: SimulationStop
     project_name: str | None = None
     tags: tuple[str, ...] = ()
     user: UserUsage = field(default_factory=UserUsage)
     detail: str | None = None
-    """More of the stop reason, where there is more to say."""
+    """Details of the stop reason, if there are any."""
 
     @property
     def conversation_history(self) -> list[dict[str, str]]:
@@ -60,16 +60,16 @@ class SimulationResult(Mapping[str, Any]):
 
     @property
     def turns(self) -> int:
-        """How often the app was asked; each is a message of the user and its reply."""
+        """Number of exchanges: a message of the user and its reply."""
         return len(self.exchanges)
 
     @property
     def last_reply(self) -> str:
-        """The app's last reply; empty where it was never asked."""
+        """The app's last reply; empty if it was never asked."""
         return self.exchanges[-1].reply if self.exchanges else ""
 
     def __repr__(self) -> str:
-        """Say how it ended; pytest shows this beside every assertion on the result."""
+        """Describe the end; pytest shows it for failed assertions on the result."""
         return f"<simulation: {self.stop_reason} after {self.turns} turns>"
 
     def __getitem__(self, key: str) -> Any:

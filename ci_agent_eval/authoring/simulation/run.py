@@ -1,10 +1,10 @@
-"""`run_simulation`: a simulated user talks to an app until something ends it."""
+"""`run_simulation`: a simulated user talks to an app until the conversation ends."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ci_agent_eval.authoring.simulation.app_under_test import AppAnswer, AskApp, build_asker
@@ -29,13 +29,13 @@ from ci_agent_eval.recording import EpisodeRecorder
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
 DEFAULT_MAX_TURNS = 5
-"""Exchanges of a conversation, as Opik's."""
+"""Limit of exchanges, the same as Opik's."""
 
 METADATA = "simulations"
 """Key of an episode's metadata that lists its simulations."""
 
 Predicate: TypeAlias = Callable[[History], Any]
-"""Looks at the conversation so far, plain or async; what it returns is taken for yes or no."""
+"""A sync or async function of the conversation so far; its result is used as a boolean."""
 
 _THREADS = uuid.uuid5(uuid.NAMESPACE_URL, "https://ci-agent-eval.invalid/threads")
 
@@ -55,20 +55,19 @@ def run_simulation(  # noqa: PLR0917 - the positions are Opik's
 ) -> SimulationResult:
     """Let a simulated user talk to an app; return the conversation and why it ended.
 
-    In a plain test it returns when the conversation has ended; in an async one `await` it.
+    In a sync test it returns when the conversation has ended; in an async one `await` it.
 
     `app` is a function `app(message, *, thread_id, **app_kwargs)`, an agent with
-    `respond(message)`, both plain or async, or an agent of the engine. The user speaks
-    first, with `initial_message` where one is given. `max_turns` counts exchanges: a
-    message of the user and the reply to it. After each reply `goal` and then `stop_when`
-    are asked whether that was all. What the app raises is raised here.
+    `respond(message)`, both sync or async, or an agent of the engine. The user begins, with
+    `initial_message` if given. `max_turns` limits the exchanges: a message of the user and the
+    reply to it. After each reply, `goal` and then `stop_when` can end the conversation.
+    Exceptions of the app are raised here.
 
-    In an episode every exchange is recorded as a turn, and how it ended in the metadata.
-    A thread id that is not given follows from the episode, so that it is the same at every
-    run; outside of one it is random.
+    In an episode every exchange is recorded as a turn, and the stop reason in the metadata.
+    The default thread id is derived from the episode, so that it is the same in every run;
+    outside of an episode it is random.
 
-    Raises InputError for what cannot be used, and SimulatedUserError where the model that
-    speaks for the user fails.
+    Raises InputError for invalid arguments, and SimulatedUserError if the user's model fails.
     """
     steps = simulate_conversation(
         app,
@@ -89,7 +88,7 @@ def run_simulation(  # noqa: PLR0917 - the positions are Opik's
 
 @dataclass(frozen=True, slots=True)
 class SimulationPlan:
-    """How a simulation is to run; as the arguments of `run_simulation`."""
+    """The settings of a simulation: arguments of `run_simulation`."""
 
     initial_message: str | None = None
     max_turns: int = DEFAULT_MAX_TURNS
@@ -99,10 +98,6 @@ class SimulationPlan:
     stop_when: Predicate | None = None
     goal: Predicate | None = None
     app_kwargs: dict[str, Any] = field(default_factory=dict)
-
-    def replaced(self, **values: Any) -> SimulationPlan:
-        """Return the plan with other values."""
-        return replace(self, **values)
 
     def __post_init__(self) -> None:
         turns = self.max_turns
@@ -122,101 +117,106 @@ def simulate_conversation(app: Any, user: Any, plan: SimulationPlan) -> Steps[Si
     thread_id = plan.thread_id or build_thread_id(recorder)
     if recorder is not None:
         recorder.thread_id = recorder.thread_id or thread_id
-    talk = _RunningSimulation(
+    running = _RunningSimulation(
         plan, open_user_session(user), build_asker(app, thread_id, plan.app_kwargs, recorder)
     )
     try:
-        stop = yield from talk.to_the_end()
+        end = yield from running.run()
     except BaseException as error:
-        error.add_note(f"in turn {talk.turn} of the simulation")
-        _record_simulation(recorder, talk, talk.record(thread_id, error=type(error).__name__))
+        error.add_note(f"in turn {running.turn} of the simulation")
+        entry = running.build_record(thread_id, error=type(error).__name__)
+        _record_simulation(recorder, running, entry)
         raise
-    _record_simulation(
-        recorder, talk, talk.record(thread_id, stop_reason=stop.reason, detail=stop.detail)
-    )
+    entry = running.build_record(thread_id, stop_reason=end.reason, detail=end.detail)
+    _record_simulation(recorder, running, entry)
     return SimulationResult(
         thread_id=thread_id,
-        exchanges=tuple(talk.exchanges),
-        stop_reason=stop.reason,
+        exchanges=tuple(running.exchanges),
+        stop_reason=end.reason,
         project_name=plan.project_name,
         tags=plan.tags,
-        user=talk.voice.usage,
-        detail=stop.detail,
+        user=running.session.usage,
+        detail=end.detail,
     )
 
 
 @dataclass
 class _RunningSimulation:
-    """A conversation that is going on."""
+    """A conversation in progress."""
 
     plan: SimulationPlan
-    voice: UserSession
+    session: UserSession
     ask: AskApp
     exchanges: list[SimulationExchange] = field(default_factory=list)
     turn: int = 1
-    """The exchange that is going on, or was looked at last."""
+    """Number of the current or last exchange, from 1."""
 
-    def to_the_end(self) -> Steps[SimulationEnd]:
-        """Go from exchange to exchange; return why it ended."""
-        said = yield from self._first()
-        while isinstance(said, UserMessage):
-            if said.last and not said.text:
+    def run(self) -> Steps[SimulationEnd]:
+        """Run all exchanges; return why the conversation ended."""
+        message = yield from self._get_first_message()
+        while isinstance(message, UserMessage):
+            if message.is_last and not message.text:
                 return SimulationEnd("stop_token")
-            answer = yield from self.ask(said.text)
-            self.exchanges.append(SimulationExchange(said.text, answer.text))
-            stop = yield from self._stop(answer, said)
-            if stop is not None:
-                return stop
+            answer = yield from self.ask(message.text)
+            self.exchanges.append(SimulationExchange(message.text, answer.text))
+            end = yield from self._find_end(answer, message)
+            if end is not None:
+                return end
             self.turn += 1
-            said = yield from self.voice.say(self._history())
-        return said
+            message = yield from self.session.get_message(self._build_history())
+        return message
 
-    def record(self, thread_id: str, **ending: str | None) -> dict[str, Any]:
-        """Return what an episode's metadata keeps of it."""
-        kept = {
+    def build_record(self, thread_id: str, **ending: str | None) -> dict[str, Any]:
+        """Return the simulation's entry in the episode's metadata."""
+        entry = {
             "thread_id": thread_id,
             **ending,
             "turns": len(self.exchanges),
             "tags": list(self.plan.tags) or None,
             "project_name": self.plan.project_name,
         }
-        return {name: to_jsonable(value) for name, value in kept.items() if value is not None}
+        return {name: to_jsonable(value) for name, value in entry.items() if value is not None}
 
-    def _first(self) -> Steps[UserMessage | SimulationEnd]:
+    def _get_first_message(self) -> Steps[UserMessage | SimulationEnd]:
         if self.plan.initial_message is not None:
-            return parse_user_message(self.plan.initial_message, self.voice.stop_token)
-        return (yield from self.voice.say([]))
+            return parse_user_message(self.plan.initial_message, self.session.stop_token)
+        return (yield from self.session.get_message([]))
 
-    def _stop(self, answer: AppAnswer, said: UserMessage) -> Steps[SimulationEnd | None]:
-        """Say whether that was the last exchange; the goal is asked first, the count last."""
-        if answer.stopped is not None:
-            return SimulationEnd("agent_stopped", answer.stopped.sentence)
+    def _find_end(self, answer: AppAnswer, message: UserMessage) -> Steps[SimulationEnd | None]:
+        """Return why the conversation ends after this exchange, or None.
+
+        The goal is evaluated first, the limit of exchanges last.
+        """
+        if answer.stop is not None:
+            return SimulationEnd("agent_stopped", answer.stop.sentence)
         predicates: tuple[tuple[SimulationStop, Predicate | None], ...] = (
             ("goal_reached", self.plan.goal),
             ("stop_when", self.plan.stop_when),
         )
-        for reason, holds in predicates:
-            if holds is not None and (yield from await_if_needed(holds(self._history()))):
+        for reason, predicate in predicates:
+            if predicate is None:
+                continue
+            if (yield from await_if_needed(predicate(self._build_history()))):
                 return SimulationEnd(reason)
-        if said.last:
+        if message.is_last:
             return SimulationEnd("stop_token")
         return SimulationEnd("max_turns") if len(self.exchanges) >= self.plan.max_turns else None
 
-    def _history(self) -> History:
-        """Return the conversation so far; a new list at each call, which nobody else holds."""
+    def _build_history(self) -> History:
+        """Return the conversation so far, as a new list."""
         return build_history(self.exchanges)
 
 
 def find_max_turns(budgets: Budgets) -> int:
-    """Return the exchanges that a conversation may have by its budget; 5 without one."""
+    """Return the limit of exchanges by the turn budget; the default without one."""
     return DEFAULT_MAX_TURNS if budgets.max_turns is None else max(1, int(budgets.max_turns.limit))
 
 
 def build_thread_id(recorder: EpisodeRecorder | None) -> str:
-    """Return the thread of a simulation that was given none.
+    """Return the default thread id of a simulation.
 
-    In an episode it follows from scenario, iteration, attempt and how many simulations
-    the episode had before; runs and workers do not show.
+    In an episode it is derived from scenario, iteration, attempt and the number of earlier
+    simulations in the episode, but not from the run or the worker.
     """
     if recorder is None:
         return str(uuid.uuid4())
@@ -228,16 +228,16 @@ def build_thread_id(recorder: EpisodeRecorder | None) -> str:
 
 
 def _get_recorded_simulations(recorder: EpisodeRecorder) -> list[Any]:
-    noted = recorder.metadata.get(METADATA)
-    return noted if isinstance(noted, list) else []
+    entries = recorder.metadata.get(METADATA)
+    return entries if isinstance(entries, list) else []
 
 
 def _record_simulation(
-    recorder: EpisodeRecorder | None, talk: _RunningSimulation, record: dict[str, Any]
+    recorder: EpisodeRecorder | None, running: _RunningSimulation, entry: dict[str, Any]
 ) -> None:
-    """Keep how a simulation ended in the episode's metadata; tests may own the key."""
-    usage = talk.voice.usage
+    """Add a simulation to the episode's metadata, unless the test uses the key itself."""
+    usage = running.session.usage
     if recorder is not None and usage.calls:
         recorder.record_simulated_user(usage.calls, usage.tokens, usage.cost_usd)
     if recorder is not None and isinstance(recorder.metadata.setdefault(METADATA, []), list):
-        recorder.metadata[METADATA].append(record)
+        recorder.metadata[METADATA].append(entry)

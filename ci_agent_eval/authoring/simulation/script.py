@@ -1,4 +1,4 @@
-"""What a scripted user says: fixed responses in a circle, or a script to its end."""
+"""The messages of a scripted user: fixed responses in a cycle, or a script until its end."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ci_agent_eval.errors import InputError
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
 ScriptEntry: TypeAlias = str | Callable[[str], Any] | Mapping[str, str]
-"""A message, a function of the app's last reply, or rules: pattern in that reply to message."""
+"""A message, a function of the app's last reply, or rules (pattern in that reply → message)."""
 
 
 class SimulationEnd(NamedTuple):
-    """The user has nothing to say."""
+    """The reason why a simulation ends."""
 
     reason: SimulationStop
     detail: str | None = None
 
 
 def get_fixed_message(responses: Sequence[str], number: int) -> Steps[str]:
-    """Return the user's message of this number (0-based); after the last comes the first."""
+    """Return the user's message by number (from 0), in a cycle."""
     yield from ()
     return responses[number % len(responses)]
 
@@ -32,7 +32,7 @@ def get_fixed_message(responses: Sequence[str], number: int) -> Steps[str]:
 def get_script_message(
     script: Sequence[ScriptEntry], number: int, history: History
 ) -> Steps[str | SimulationEnd]:
-    """Return the script's entry of this number (0-based), as it answers the last reply."""
+    """Return the message of a script's entry (from 0) for the last reply."""
     if number >= len(script):
         return SimulationEnd("script_ended")
     entry, reply = script[number], find_last_reply(history)
@@ -40,13 +40,13 @@ def get_script_message(
         return entry
     if isinstance(entry, Mapping):
         return _match_rules(entry, number, reply)
-    said = yield from await_if_needed(entry(reply))
-    if said is not None and not isinstance(said, str):
-        kind = type(said).__name__
+    message = yield from await_if_needed(entry(reply))
+    if message is not None and not isinstance(message, str):
+        kind = type(message).__name__
         raise InputError(
             f"SimulatedUser.script[{number}]: it returned a {kind}; return a text, or None to leave"
         )
-    return SimulationEnd("script_ended") if said is None else said
+    return SimulationEnd("script_ended") if message is None else message
 
 
 def _match_rules(rules: Mapping[str, str], number: int, reply: str) -> str | SimulationEnd:
@@ -58,7 +58,7 @@ def _match_rules(rules: Mapping[str, str], number: int, reply: str) -> str | Sim
 
 
 def parse_responses(given: object) -> tuple[str, ...]:
-    """Return fixed responses as they are used. Raises InputError."""
+    """Return fixed responses as a tuple. Raises InputError."""
     texts = _require_list("fixed_responses", given)
     for number, text in enumerate(texts):
         if not isinstance(text, str):
@@ -67,7 +67,7 @@ def parse_responses(given: object) -> tuple[str, ...]:
 
 
 def parse_script(given: object) -> tuple[ScriptEntry, ...]:
-    """Return a script as it is used. Raises InputError, which names the entry."""
+    """Return a script as a tuple. Raises InputError, which names the entry."""
     entries = _require_list("script", given)
     for number, entry in enumerate(entries):
         _require_entry(f"SimulatedUser.script[{number}]", entry)
@@ -90,7 +90,7 @@ def _require_entry(where: str, entry: object) -> None:
 
 
 def require_rule(where: str, pattern: object, message: object) -> None:
-    """Refuse a rule that is no regular expression with a message. Raises InputError."""
+    """Raise InputError unless a rule is a regular expression with a message."""
     if not isinstance(pattern, str) or not isinstance(message, str):
         raise InputError(f"{where}: a rule is a pattern and a message, both texts")
     try:

@@ -1,7 +1,7 @@
-"""Work that may have to wait, written once for plain and for async tests.
+"""Steps: code with awaits, written once for sync and async tests.
 
-A generator yields what has to be awaited and is sent what came of it. In a plain test
-nothing runs on an event loop but these: a plain app may then start a loop of its own.
+A generator yields awaitables and is sent their results. In a sync test only the awaitables run
+on an event loop, so that a sync app can start an event loop itself.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its ag
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Awaitable[Any], Any, T]
 RunAwaitable: TypeAlias = Callable[[Awaitable[Any]], Any]
-"""Runs an awaitable to its end, outside of any event loop."""
+"""Runs an awaitable to completion, outside of any event loop."""
 
 
 def await_if_needed(value: Any) -> Steps[Any]:
-    """Return the value, or what comes of it where it has to be awaited."""
+    """Return the value, or its result if it is awaitable."""
     return (yield value) if inspect.isawaitable(value) else value
 
 
 def run_steps(steps: Steps[T], run: RunAwaitable) -> T:
-    """Go through the steps in plain code; `run` runs what has to be awaited."""
+    """Run the steps in sync code; `run` runs their awaitables."""
     try:
         wanted = next(steps)
         while True:
@@ -43,7 +43,7 @@ def run_steps(steps: Steps[T], run: RunAwaitable) -> T:
 
 
 async def await_steps(steps: Steps[T]) -> T:
-    """Go through the steps on the event loop that is running."""
+    """Run the steps on the running event loop."""
     try:
         wanted = next(steps)
         while True:
@@ -57,13 +57,13 @@ async def await_steps(steps: Steps[T]) -> T:
         return cast("T", stop.value)
 
 
-def run_or_defer_steps(what: str, steps: Steps[T], run: RunAwaitable) -> T:
-    """Go through the steps now; on a running event loop return an awaitable that does.
+def run_or_defer_steps(name: str, steps: Steps[T], run: RunAwaitable) -> T:
+    """Run the steps now; on a running event loop return an awaitable that does.
 
-    Typed as what comes of the steps, which therefore has to be awaitable too.
+    Typed as the result of the steps, which therefore must be awaitable too.
     """
     if _is_loop_running():
-        return cast("T", DeferredSteps(what, steps))
+        return cast("T", DeferredSteps(name, steps))
     return run_steps(steps, run)
 
 
@@ -76,45 +76,45 @@ def _is_loop_running() -> bool:
 
 
 class NotAwaitedError(InputError, AttributeError):
-    """Something was asked of a result that an async test has not awaited yet."""
+    """Raised if an async test uses a result that it has not awaited."""
 
 
 class DeferredSteps:
-    """What an async test gets: it has to be awaited, and says so to whoever forgets."""
+    """Steps that an async test must await; other uses raise NotAwaitedError."""
 
-    def __init__(self, what: str, steps: Steps[Any]) -> None:
-        self._what = what
-        self._work = await_steps(steps)
+    def __init__(self, name: str, steps: Steps[Any]) -> None:
+        self._name = name
+        self._coroutine = await_steps(steps)
         self._episode = get_active_episode()
         if self._episode is not None:
-            self._episode.unawaited.append(self.give_up)
+            self._episode.unawaited.append(self.close_unawaited)
 
-    def give_up(self) -> str:
-        """Close what was to be awaited, and say what to do."""
-        self._work.close()
-        return f"{self._what}(...) was not awaited; write `await {self._what}(...)`"
+    def close_unawaited(self) -> str:
+        """Close the coroutine, and return the problem and its correction."""
+        self._coroutine.close()
+        return f"{self._name}(...) was not awaited; write `await {self._name}(...)`"
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        if self._episode is not None and self.give_up in self._episode.unawaited:
-            self._episode.unawaited.remove(self.give_up)
-        return self._work.__await__()
+        if self._episode is not None and self.close_unawaited in self._episode.unawaited:
+            self._episode.unawaited.remove(self.close_unawaited)
+        return self._coroutine.__await__()
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise self._not_awaited()
+        raise self._build_error()
 
     def __getitem__(self, _: object) -> NoReturn:
-        raise self._not_awaited()
+        raise self._build_error()
 
-    def _not_awaited(self) -> NotAwaitedError:
+    def _build_error(self) -> NotAwaitedError:
         return NotAwaitedError(
-            f"{self._what} has not run yet: this is async code; write `await {self._what}(...)`"
+            f"{self._name} has not run yet: this is async code; write `await {self._name}(...)`"
         )
 
 
 def run_in_new_loop(awaitable: Awaitable[T]) -> T:
-    """Run an awaitable on an event loop of its own."""
+    """Run an awaitable on a new event loop."""
 
     async def work() -> T:
         return await awaitable

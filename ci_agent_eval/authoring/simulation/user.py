@@ -1,4 +1,4 @@
-"""The simulated user: a persona, and what it speaks with."""
+"""The simulated user: a persona, and the source of its messages."""
 
 from __future__ import annotations
 
@@ -33,24 +33,23 @@ from ci_agent_eval.errors import InputError
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
 MessageSource: TypeAlias = Callable[[int, History], Steps[Any]]
-"""Says the message of a number (0-based) in a conversation; a text, or why there is none."""
+"""Returns a message by its number (from 0) in a conversation, or why there is none."""
 
 
 class SimulatedUser:
     """A user of an app, played by fixed responses, a script, or a model.
 
-    `fixed_responses` are said in order, again from the first after the last. A `script` is
-    said once: texts, functions of the app's last reply, or rules (a regular expression,
-    searched in that reply whatever its case, to a message). A `model` is named as the
-    engine names it ("openai:gpt-5-mini", or a `Provider`), or is any function of persona
-    and history, plain or async. Texts that are given go before the model: without one,
-    nothing is left to chance.
+    `fixed_responses` are used in order, in a cycle. A `script` is used once: texts, functions
+    of the app's last reply, or rules (a regular expression, searched in that reply ignoring
+    case, and a message). A `model` is a model of the engine ("openai:gpt-5-mini", or a
+    `Provider`), or any sync or async function of persona and history. Responses and scripts
+    take precedence over the model and are deterministic.
 
-    A message that holds the `stop_token` is the user's last; None turns that off. A model
-    is told of it, and of the `goal` (a sentence). `max_history_messages` is how many of
-    the last messages a model is shown.
+    A message that contains the `stop_token` is the user's last; None turns that off. The token
+    and the `goal` (a sentence) are part of a model's instructions. `max_history_messages`
+    limits the messages in a model's prompt to the last ones.
 
-    Raises InputError for what cannot be used.
+    Raises InputError for invalid arguments.
     """
 
     def __init__(
@@ -73,27 +72,27 @@ class SimulatedUser:
         self.goal = goal
         self.stop_token = None if stop_token is None else _require_text("stop_token", stop_token)
         self.timeout_s = timeout_s
-        self._direct: UserSession | None = None
+        self._session: UserSession | None = None
         if self.fixed_responses and self.script is not None:
             raise InputError("SimulatedUser: give fixed_responses or a script, not both")
         if _is_declared_user(self):
-            self._speak(UsageCounter())
+            self._build_source(UsageCounter())
 
     def generate_response(self, conversation_history: History) -> str:
-        """Return the user's next message, as Opik's: fixed responses and scripts go on.
+        """Return the user's next message, as in Opik: fixed responses and scripts continue.
 
-        `run_simulation` begins anew each time. A class of your own may say something else
-        here. Raises InputError where a script has ended.
+        `run_simulation` starts from the beginning each time. Subclasses may override this.
+        Raises InputError if a script has ended.
         """
-        if self._direct is None:
-            self._direct = open_declared_session(self)
-        said = run_steps(self._direct.say(conversation_history), run_awaitable)
-        if isinstance(said, SimulationEnd):
-            raise InputError(f"SimulatedUser: it has nothing more to say ({said.reason})")
-        return said.text if not said.last else f"{said.text} {self.stop_token}".strip()
+        if self._session is None:
+            self._session = open_declared_session(self)
+        message = run_steps(self._session.get_message(conversation_history), run_awaitable)
+        if isinstance(message, SimulationEnd):
+            raise InputError(f"SimulatedUser: it has nothing more to say ({message.reason})")
+        return message.text if not message.is_last else f"{message.text} {self.stop_token}".strip()
 
-    def _speak(self, tally: UsageCounter) -> MessageSource:
-        """Return what it speaks with. Raises InputError where there is nothing."""
+    def _build_source(self, counter: UsageCounter) -> MessageSource:
+        """Return the source of messages. Raises InputError if there is none."""
         if self.fixed_responses:
             responses = self.fixed_responses
             return lambda number, _: get_fixed_message(responses, number)
@@ -105,43 +104,43 @@ class SimulatedUser:
                 "SimulatedUser: it has nothing to say; give fixed_responses, a script or a model"
             )
         ask = ask_user_function if callable(self.model) else ask_user_model
-        return lambda _, history: ask(self, self._shown(history), tally)
+        return lambda _, history: ask(self, self._limit_history(history), counter)
 
-    def _shown(self, history: History) -> History:
-        most = self.max_history_messages
-        return history if most is None else history[-most:]
+    def _limit_history(self, history: History) -> History:
+        limit = self.max_history_messages
+        return history if limit is None else history[-limit:]
 
 
 @dataclass
 class UserSession:
-    """A user in one conversation."""
+    """A simulated user in one conversation."""
 
-    speak: MessageSource
+    source: MessageSource
     stop_token: str | None
-    tally: UsageCounter = field(default_factory=UsageCounter)
+    counter: UsageCounter = field(default_factory=UsageCounter)
     number: int = 0
 
     @property
     def usage(self) -> UserUsage:
-        """What its model took so far."""
-        return self.tally.usage
+        """Usage of its model so far."""
+        return self.counter.usage
 
-    def say(self, history: History) -> Steps[UserMessage | SimulationEnd]:
-        """Say the next message. Raises SimulatedUserError where its model fails."""
-        said = yield from self.speak(self.number, history)
+    def get_message(self, history: History) -> Steps[UserMessage | SimulationEnd]:
+        """Return the next message. Raises SimulatedUserError if its model fails."""
+        message = yield from self.source(self.number, history)
         self.number += 1
-        if said is None or isinstance(said, SimulationEnd):
-            return said or SimulationEnd("script_ended")
-        if not isinstance(said, str):
-            kind = type(said).__name__
+        if message is None or isinstance(message, SimulationEnd):
+            return message or SimulationEnd("script_ended")
+        if not isinstance(message, str):
+            kind = type(message).__name__
             raise InputError(f"the simulated user said a {kind}; it has to return a text")
-        return parse_user_message(said, self.stop_token)
+        return parse_user_message(message, self.stop_token)
 
 
 def open_user_session(user: object) -> UserSession:
-    """Return the voice of any user: ours, a class made of ours, or anything of Opik's kind.
+    """Open the session of a SimulatedUser, a subclass, or an object with Opik's interface.
 
-    Raises InputError for what cannot speak.
+    Raises InputError for other objects.
     """
     if isinstance(user, SimulatedUser) and _is_declared_user(user):
         return open_declared_session(user)
@@ -159,13 +158,14 @@ def open_user_session(user: object) -> UserSession:
 
 
 def open_declared_session(user: SimulatedUser) -> UserSession:
-    """Return the voice of what a SimulatedUser declares, from its first message on."""
-    tally = UsageCounter()
-    return UserSession(user._speak(tally), user.stop_token, tally)  # noqa: SLF001 - of this module
+    """Open the session of a SimulatedUser, from its first message on."""
+    counter = UsageCounter()
+    source = user._build_source(counter)  # noqa: SLF001 - of this module
+    return UserSession(source, user.stop_token, counter)
 
 
 def _is_declared_user(user: SimulatedUser) -> bool:
-    """Say whether its messages are those declared, and not those of a class of the test's."""
+    """Return whether the user's class does not override `generate_response`."""
     return type(user).generate_response is SimulatedUser.generate_response
 
 

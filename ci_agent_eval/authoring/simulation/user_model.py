@@ -1,4 +1,4 @@
-"""A user whose messages a model writes: any function, or a model of the engine."""
+"""A simulated user played by a model: any function, or a model of the engine."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __tracebackhide__ = True  # a failure shows the frames of the test and of its ag
 
 
 class SimulatedUserError(AgentEvalError):
-    """The simulated user itself failed: its model did not answer. Never the agent's fault."""
+    """Raised if the simulated user's model fails; never an agent failure."""
 
 
 class Persona(Protocol):
-    """What a model is told of the user that it plays."""
+    """The part of a simulated user that its model needs."""
 
     persona: str
     model: Any
@@ -37,7 +37,7 @@ class Persona(Protocol):
 
 @dataclass
 class UsageCounter:
-    """What the model of a user took so far."""
+    """Usage of a simulated user's model so far."""
 
     calls: int = 0
     tokens: list[TokenUsage | None] = field(default_factory=list)
@@ -45,14 +45,14 @@ class UsageCounter:
 
     @property
     def usage(self) -> UserUsage:
-        """The sums; what one call does not tell is not known of all."""
-        counted = [tokens for tokens in self.tokens if tokens is not None]
-        priced = [cost for cost in self.costs if cost is not None]
-        sums = {n: sum(getattr(t, n) for t in counted) for n in TokenUsage.model_fields}
+        """The sums; None if the value of one call is unknown."""
+        known_tokens = [tokens for tokens in self.tokens if tokens is not None]
+        known_costs = [cost for cost in self.costs if cost is not None]
+        sums = {n: sum(getattr(t, n) for t in known_tokens) for n in TokenUsage.model_fields}
         return UserUsage(
             self.calls,
-            TokenUsage(**sums) if len(counted) == self.calls else None,
-            math.fsum(priced) if len(priced) == self.calls else None,
+            TokenUsage(**sums) if len(known_tokens) == self.calls else None,
+            math.fsum(known_costs) if len(known_costs) == self.calls else None,
         )
 
 
@@ -62,10 +62,10 @@ def ask_user_function(user: Persona, history: History, _: UsageCounter) -> Steps
     return (yield from await_if_needed(model(user.persona, history)))
 
 
-def ask_user_model(user: Persona, history: History, tally: UsageCounter) -> Steps[str]:
-    """Ask a model of the engine, within the episode's cassette; its turns are not the agent's.
+def ask_user_model(user: Persona, history: History, counter: UsageCounter) -> Steps[str]:
+    """Ask a model of the engine, through the episode's cassette; its turns are not the agent's.
 
-    Raises SimulatedUserError where it gives no answer.
+    Raises SimulatedUserError if it gives no answer.
     """
     from ci_agent_eval.engine import Agent, Provider  # noqa: PLC0415 - an extra
 
@@ -78,9 +78,9 @@ def ask_user_model(user: Persona, history: History, tally: UsageCounter) -> Step
     agent = Agent(model, name="simulated user", system_prompt=build_instructions(user), max_turns=1)
     result = yield _run_agent(agent, build_prompt(history), user.timeout_s)
     for turn in result.trajectory.agent_turns:
-        tally.calls += 1
-        tally.tokens.append(turn.tokens)
-        tally.costs.append(turn.cost_usd)
+        counter.calls += 1
+        counter.tokens.append(turn.tokens)
+        counter.costs.append(turn.cost_usd)
     if not result.success or not result.final_response.strip():
         why = result.error or "it wrote nothing"
         raise SimulatedUserError(f"the simulated user's model {model.model_id} failed: {why}")
@@ -90,19 +90,19 @@ def ask_user_model(user: Persona, history: History, tally: UsageCounter) -> Step
 async def _run_agent(agent: Agent, prompt: str, timeout_s: float | None) -> AgentResult:
     from ci_agent_eval.engine import aitest_run  # noqa: PLC0415 - an extra
 
-    runs = get_engine_fixture("SimulatedUser.model")
-    if not runs.loop.is_running:
+    fixture = get_engine_fixture("SimulatedUser.model")
+    if not fixture.loop.is_running:
         raise InputError(
             "SimulatedUser.model needs the event loop of this plugin; simulate in an `async def` "
             "test or a plain one, not in a thread or `asyncio.run`, and not on trio"
         )
     return await aitest_run(
-        agent, prompt, session=runs.engine, timeout_s=timeout_s, episode_id=runs.episode_id
+        agent, prompt, session=fixture.engine, timeout_s=timeout_s, episode_id=fixture.episode_id
     )
 
 
 def build_instructions(user: Persona) -> str:
-    """Return what a model is told of its part."""
+    """Build the system prompt of the user's model."""
     goal = f"You want this: {user.goal}\n\n" if user.goal else ""
     leave = (
         f"When you have what you want, or see that you will not get it, end your message with "
@@ -119,7 +119,7 @@ def build_instructions(user: Persona) -> str:
 
 
 def build_prompt(history: History) -> str:
-    """Return the conversation as a model is shown it: JSON, so that no text passes for another."""
+    """Build the prompt with the conversation as JSON, so that no text can pose as another."""
     if not history:
         return "The conversation begins. Write your first message."
     names = {"user": "you", "assistant": "assistant"}
@@ -127,5 +127,5 @@ def build_prompt(history: History) -> str:
         json.dumps({names.get(m["role"], m["role"]): m["content"]}, ensure_ascii=False)
         for m in history
     ]
-    said = "\n".join(lines)
-    return f"The conversation so far, one message a line:\n\n{said}\n\nWrite your next message."
+    messages = "\n".join(lines)
+    return f"The conversation so far, one message a line:\n\n{messages}\n\nWrite your next message."

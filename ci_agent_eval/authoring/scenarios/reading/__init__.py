@@ -1,1 +1,1 @@
-"""Texts of three formats as values that know where they stand."""
+"""Parsers of YAML, JSON and CSV that keep the line of every value."""

@@ -1,7 +1,6 @@
-"""CSV as scenarios: one a row, columns named as the keys, `budgets.tool_calls` for inner ones.
+"""CSV scenarios: one per row; a column is a key, or a nested one (`budgets.tool_calls`).
 
-A cell of a list is JSON (`["a", "b"]`) or texts with `|` between them. An empty cell is not
-given.
+A list's cell is JSON (`["a", "b"]`) or texts separated by `|`. An empty cell means: not set.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from typing import Any
 from ci_agent_eval.authoring.scenarios.reading.located_value import FileProblem, LocatedValue
 
 TABLES = ("budgets", "checks", "goal", "metadata")
-"""Keys that have inner ones."""
+"""Keys with nested keys."""
 
 LISTS = frozenset(
     {"allowed_stops", "fixed_responses", "script", "tags"}
     | {
-        f"checks.{kind}_{what}"
+        f"checks.{kind}_{noun}"
         for kind in ("required", "forbidden")
-        for what in ("tools", "text", "patterns")
+        for noun in ("tools", "text", "patterns")
     }
     | {"checks.ordered_tools", "checks.confirmed_tools"}
 )
@@ -36,7 +35,7 @@ _WHOLE = re.compile(r"[-+]?[0-9]{1,300}")
 
 
 def parse_located_csv(text: str) -> LocatedValue | None:
-    """Parse CSV as a list of scenarios; None where there is nothing. Raises Problem."""
+    """Parse CSV as a list of scenarios; None if it is empty. Raises FileProblem."""
     rows = _read_rows(text)
     header = next(rows, None)
     if header is None:
@@ -46,7 +45,7 @@ def parse_located_csv(text: str) -> LocatedValue | None:
 
 
 def _read_rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that hold anything, each with its first line."""
+    """Yield the rows that are not blank, each with its first line."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     line = 1
     while True:
@@ -65,10 +64,10 @@ def _parse_header(line: int, header: list[str]) -> list[str]:
     names = [name.strip() for name in header]
     if len(names) == 1 and re.search(r"[;\t]", names[0]):
         raise FileProblem(line, "its columns are not separated by commas; save it with commas")
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if not name:
-            raise FileProblem(line, f"column {place + 1} has no name; name it, or take it away")
-        if name in names[:place]:
+            raise FileProblem(line, f"column {index + 1} has no name; name it, or take it away")
+        if name in names[:index]:
             raise FileProblem(line, f"column {name!r} is there twice; keep one of them", name)
     return names
 
@@ -80,44 +79,45 @@ def _parse_row(names: list[str], line: int, cells: list[str]) -> LocatedValue:
             f"the row has {len(cells)} cells, the header {len(names)}; put a cell that holds "
             "a comma in double quotes",
         )
-    whole: dict[str, LocatedValue] = {}
+    row: dict[str, LocatedValue] = {}
     for name, cell in zip(names, cells, strict=True):
         if cell.strip():
-            _insert_cell(whole, name, LocatedValue(_parse_cell(name, cell, line), line, name))
-    return LocatedValue(whole, line)
+            _insert_cell(row, name, LocatedValue(_parse_cell(name, cell, line), line, name))
+    return LocatedValue(row, line)
 
 
-def _insert_cell(whole: dict[str, LocatedValue], name: str, item: LocatedValue) -> None:
-    """Put a cell where its column's name says, making the tables on the way."""
-    here = whole
+def _insert_cell(row: dict[str, LocatedValue], name: str, item: LocatedValue) -> None:
+    """Insert a cell at the path of its column, creating the tables on the way."""
+    parent = row
     *tables, last = _split_column_name(name)
-    for table in tables:
-        inner = here.setdefault(table, LocatedValue({}, item.line, item.column))
+    for table_name in tables:
+        inner = parent.setdefault(table_name, LocatedValue({}, item.line, item.column))
         if not isinstance(inner.value, dict):
-            raise FileProblem(item.line, f"{table!r} has a column of its own already", item.column)
-        here = inner.value
-    if last in here:
+            message = f"{table_name!r} has a column of its own already"
+            raise FileProblem(item.line, message, item.column)
+        parent = inner.value
+    if last in parent:
         raise FileProblem(item.line, f"{last!r} has columns of its own already", item.column)
-    here[last] = item
+    parent[last] = item
 
 
 def _split_column_name(name: str) -> list[str]:
-    """Return the keys that a column stands for; tools and budgets may have dots of their own."""
-    table, dot, rest = name.partition(".")
-    if not dot or table not in TABLES:
+    """Split a column's name into keys; names of tools and custom budgets may contain dots."""
+    table_name, dot, rest = name.partition(".")
+    if not dot or table_name not in TABLES:
         return [name]
     if name.startswith("checks.tool_limits."):
         return ["checks", "tool_limits", name.removeprefix("checks.tool_limits.")]
     if name.startswith("budgets.custom."):
         return ["budgets", "custom", name.removeprefix("budgets.custom.")]
-    return [table, rest]
+    return [table_name, rest]
 
 
 def _parse_cell(name: str, cell: str, line: int) -> Any:
-    listed, table = name in LISTS, name in TABLES and name != "goal"
-    if (listed or table) and cell.lstrip()[:1] in {"[", "{"}:
+    is_list, is_table = name in LISTS, name in TABLES and name != "goal"
+    if (is_list or is_table) and cell.lstrip()[:1] in {"[", "{"}:
         return _parse_json_cell(name, cell, line)
-    if listed:
+    if is_list:
         texts = (text.strip() for text in cell.split("|"))
         return tuple(LocatedValue(text, line, name) for text in texts if text)
     if name in NUMBERS or name.startswith(_NUMBER_TABLES):

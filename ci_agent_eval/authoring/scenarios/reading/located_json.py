@@ -1,4 +1,4 @@
-"""JSON with the line of every value: the standard library's decoder, value by value."""
+"""JSON with the line of every value, read value by value with the standard decoder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 def parse_located_json(text: str) -> LocatedValue | None:
-    """Parse JSON; None where there is nothing. Raises Problem."""
+    """Parse JSON; None if it is empty. Raises FileProblem."""
     if not text.strip():
         return None
     try:
@@ -34,7 +34,7 @@ def parse_located_json(text: str) -> LocatedValue | None:
         raise FileProblem(1, "is nested too deep; write it flat") from None
     except ValueError as error:
         raise FileProblem(1, f"is no JSON that can be read: {error}") from None
-    return _LocatingParser(text).document()
+    return _LocatingParser(text).parse_document()
 
 
 def _reject_constant(name: str) -> NoReturn:
@@ -42,59 +42,59 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 class _LocatingParser:
-    """Goes through a text that is known to be JSON, to see where each value stands."""
+    """Parses a text that is valid JSON, and finds the line of each value."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._ends = [found.start() for found in re.finditer("\n", text)]
+        self._line_ends = [found.start() for found in re.finditer("\n", text)]
         self._decode: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().raw_decode
-        self._place = 0
+        self._position = 0
 
-    def document(self) -> LocatedValue:
-        return self._value(0)
+    def parse_document(self) -> LocatedValue:
+        return self._parse_value(0)
 
-    def _value(self, depth: int) -> LocatedValue:
-        line = self._skip()
+    def _parse_value(self, depth: int) -> LocatedValue:
+        line = self._skip_space()
         if depth > MAX_DEPTH:
             raise FileProblem(line, "is nested too deep; write it flat")
-        first = self._text[self._place]
+        first = self._text[self._position]
         if first == "{":
-            return LocatedValue(self._object(depth), line)
+            return LocatedValue(self._parse_object(depth), line)
         if first == "[":
-            return LocatedValue(self._array(depth), line)
-        return LocatedValue(self._scalar(line), line)
+            return LocatedValue(self._parse_array(depth), line)
+        return LocatedValue(self._parse_scalar(line), line)
 
-    def _object(self, depth: int) -> dict[str, LocatedValue]:
+    def _parse_object(self, depth: int) -> dict[str, LocatedValue]:
         pairs: list[tuple[LocatedKey, LocatedValue]] = []
-        self._place += 1
+        self._position += 1
         while not self._ends_with("}"):
-            line = self._skip()
-            key = LocatedKey(self._scalar(line), line)
-            self._skip()
-            self._place += 1  # the colon
-            pairs.append((key, self._value(depth + 1)))
+            line = self._skip_space()
+            key = LocatedKey(self._parse_scalar(line), line)
+            self._skip_space()
+            self._position += 1  # the colon
+            pairs.append((key, self._parse_value(depth + 1)))
         return build_mapping(pairs)
 
-    def _array(self, depth: int) -> tuple[LocatedValue, ...]:
+    def _parse_array(self, depth: int) -> tuple[LocatedValue, ...]:
         items: list[LocatedValue] = []
-        self._place += 1
+        self._position += 1
         while not self._ends_with("]"):
-            items.append(self._value(depth + 1))
+            items.append(self._parse_value(depth + 1))
         return tuple(items)
 
     def _ends_with(self, bracket: str) -> bool:
-        """Say whether the list of values ends here; go past its end, or past a comma."""
-        self._skip()
-        found = self._text[self._place]
-        self._place += found in {bracket, ","}
+        """Consume a closing bracket or a comma; return whether it was the bracket."""
+        self._skip_space()
+        found = self._text[self._position]
+        self._position += found in {bracket, ","}
         return found == bracket
 
-    def _scalar(self, line: int) -> Any:
-        value, self._place = self._decode(self._text, self._place)
+    def _parse_scalar(self, line: int) -> Any:
+        value, self._position = self._decode(self._text, self._position)
         return require_utf8_text(value, line) if isinstance(value, str) else value
 
-    def _skip(self) -> int:
-        """Go past white space; return the line of what comes."""
-        space = _SPACE.match(self._text, self._place)
-        self._place = self._place if space is None else space.end()
-        return bisect_right(self._ends, self._place) + 1
+    def _skip_space(self) -> int:
+        """Skip white space; return the line of the next character."""
+        space = _SPACE.match(self._text, self._position)
+        self._position = self._position if space is None else space.end()
+        return bisect_right(self._line_ends, self._position) + 1

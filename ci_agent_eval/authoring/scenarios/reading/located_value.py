@@ -1,4 +1,4 @@
-"""Values as they were read, each with the place where it stands."""
+"""Parsed values with their location in the file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 MAX_DEPTH = 32
-"""Values inside of values; a scenario needs five."""
+"""Limit of nested values; a scenario needs five."""
 
 
-class FileProblem(Exception):  # noqa: N818 - the reader's own, never shown as it is
-    """Something is wrong with a file, at this line (1-based) and, in a table, this column."""
+class FileProblem(Exception):  # noqa: N818 - internal, converted to InputError
+    """A problem of a file at a line (from 1) and, in a table, a column."""
 
     def __init__(self, line: int, message: str, column: str | None = None) -> None:
         super().__init__(message)
@@ -22,26 +22,26 @@ class FileProblem(Exception):  # noqa: N818 - the reader's own, never shown as i
 
 @dataclass(frozen=True, slots=True)
 class LocatedValue:
-    """A value: of a mapping dict[str, Located], of a list tuple[Located, ...], or a scalar."""
+    """A mapping (dict[str, LocatedValue]), a list (tuple[LocatedValue, ...]) or a scalar."""
 
     value: Any
     line: int
-    """1-based; of a mapping's value the line of its key."""
+    """From 1; for a mapping's value the line of its key."""
     column: str | None = None
-    """The name of the column, in a table."""
+    """Name of the column in a table."""
 
     def at(self, path: Iterable[str | int]) -> LocatedValue:
-        """Return what stands at a path, or the last on the way there that there is."""
-        here = self
+        """Return the value at a path, or its closest existing ancestor."""
+        found = self
         for part in path:
-            if isinstance(here.value, Mapping) and part in here.value:
-                here = here.value[part]
-            elif isinstance(here.value, tuple) and isinstance(part, int):
-                here = here.value[part] if part < len(here.value) else here
-        return here
+            if isinstance(found.value, Mapping) and part in found.value:
+                found = found.value[part]
+            elif isinstance(found.value, tuple) and isinstance(part, int):
+                found = found.value[part] if part < len(found.value) else found
+        return found
 
     def plain(self) -> Any:
-        """Return the value alone."""
+        """Return the value without locations."""
         if isinstance(self.value, Mapping):
             return {key: item.plain() for key, item in self.value.items()}
         if isinstance(self.value, tuple):
@@ -50,14 +50,14 @@ class LocatedValue:
 
 
 class LocatedKey(NamedTuple):
-    """The name of an entry, and where it stands."""
+    """A mapping's key and its line."""
 
     name: str
     line: int
 
 
 def build_mapping(pairs: Iterable[tuple[LocatedKey, LocatedValue]]) -> dict[str, LocatedValue]:
-    """Return a mapping. Raises Problem for a key that is there twice."""
+    """Build a mapping. Raises FileProblem for a duplicate key."""
     found: dict[str, LocatedValue] = {}
     for key, item in pairs:
         if key.name in found:
@@ -71,7 +71,7 @@ def build_mapping(pairs: Iterable[tuple[LocatedKey, LocatedValue]]) -> dict[str,
 
 
 def require_utf8_text(text: str, line: int) -> str:
-    """Return a text that can be written as UTF-8. Raises Problem."""
+    """Return the text. Raises FileProblem if it cannot be encoded as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

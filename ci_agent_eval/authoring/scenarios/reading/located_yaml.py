@@ -1,8 +1,8 @@
-"""YAML with the line of every value: plain values only, typed as YAML 1.2 does.
+"""YAML with the line of every value: plain values only, typed as in YAML 1.2.
 
-PyYAML itself reads YAML 1.1, where `yes`, `no` and `on` are booleans and `1:30` is a number:
-in a script of messages they are texts. Aliases are refused, for a few lines of them can
-stand for more values than a machine holds.
+PyYAML reads YAML 1.1, where `yes`, `no` and `on` are booleans and `1:30` is a number: in a
+script of messages they are texts. Aliases are refused, because a few lines of them can expand
+to more values than fit into memory.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _CORE = "tag:yaml.org,2002:"
 
 
 class _Yaml12Loader(yaml.SafeLoader):
-    """Composes nodes with the types of YAML 1.2's core schema; constructs nothing."""
+    """Composes nodes with the types of YAML 1.2's core schema; constructs no objects."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own way
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - required by PyYAML
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Compose a node that is no alias."""
+        """Compose a node. Raises FileProblem for an alias."""
         if self.check_event(yaml.AliasEvent):
             event: yaml.AliasEvent = self.peek_event()  # type: ignore[no-untyped-call]
             raise FileProblem(
@@ -63,7 +63,7 @@ for _tag, _pattern, _first in (
 
 
 def parse_located_yaml(text: str) -> LocatedValue | None:
-    """Parse YAML; None where there is nothing. Raises Problem."""
+    """Parse YAML; None if it is empty. Raises FileProblem."""
     try:
         node = yaml.compose(text, Loader=_Yaml12Loader)
         return None if node is None else _convert_node(node, 0)
