@@ -1,1 +1,1 @@
-"""Tool servers: their processes, their lives, and the toolsets an episode sees of them."""
+"""Tool servers: processes, sharing between episodes, and their toolsets."""

@@ -1,4 +1,4 @@
-"""The words of a model's `args`, split as a shell would; what only a shell could do is refused."""
+"""Splitting of a model's `args` into words as in a shell; other shell syntax is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ci_agent_eval.errors import InputError
 
 MAX_CHARACTERS = 100_000
-"""Linux takes no argument of 128 KiB, and shlex needs the square of the length."""
+"""Linux refuses an argument of 128 KiB, and shlex takes quadratic time."""
 
 _OPERATORS = {
     ";": "joins commands",
@@ -20,14 +20,14 @@ _OPERATORS = {
     "<": "is a redirection",
 }
 _EXPANSION = re.compile(r"`|\$(?:[A-Za-z_({]|[0-9?@*#!$-])")
-"""What a shell replaces outside single quotes: `...`, $(...), ${...}, $name, $1."""
+"""Expansions of a shell outside single quotes: `...`, $(...), ${...}, $name, $1."""
 
 
 def split_arguments(text: str) -> list[str]:
-    """Return the words of `text`.
+    """Split `text` into words.
 
-    Raises InputError, in a sentence for the model, on unbalanced quotes and on anything a
-    shell would act on: it stays without effect here, and must not pass for an argument.
+    Raises InputError with a message for the model on unbalanced quotes and on shell syntax,
+    which has no effect here and must not become an argument.
     """
     if len(text) > MAX_CHARACTERS:
         raise InputError(f"args has {len(text)} characters; at most {MAX_CHARACTERS} are taken.")
@@ -40,10 +40,10 @@ def split_arguments(text: str) -> list[str]:
 
 
 def _iterate_pieces(text: str) -> Iterator[str]:
-    """Yield `text` in pieces; raise InputError on what a shell would act on.
+    """Yield `text` in pieces. Raises InputError on shell syntax.
 
-    A backslash that keeps `$` or a backquote from the shell inside double quotes is dropped:
-    shlex does not know it, and what it kept away is not there.
+    A backslash before `$` or a backquote inside double quotes is dropped, because shlex would
+    keep it.
     """
     quote = ""
     position = 0
@@ -75,8 +75,8 @@ def _get_next_quote(character: str, quote: str) -> str:
     return character if character in {"'", '"'} else ""
 
 
-def _build_refusal(found: str, why: str) -> InputError:
+def _build_refusal(syntax: str, reason: str) -> InputError:
     return InputError(
-        f"{found!r} in args {why}, and there is no shell here: nothing was run. Call the tool once "
-        "for each command; put single quotes around text that is meant as it stands."
+        f"{syntax!r} in args {reason}, and there is no shell here: nothing was run. Call the tool "
+        "once for each command; put single quotes around text that is meant as it stands."
     )

@@ -1,4 +1,4 @@
-"""A command-line program as one tool, `<prefix>_execute(args)`; what it does, it does alone."""
+"""A command-line program as one tool, `<prefix>_execute(args)`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ci_agent_eval.engine.servers.processes import build_child_environment
 from ci_agent_eval.errors import InputError
 
 MAX_HELP_CHARACTERS = 4_000
-"""How much of a program's help goes into the tool's description: every request carries it."""
+"""Limit of the help text in the tool's description, which is part of every request."""
 
 _RULES = (
     "`args` is what follows the program's name on a command line. Quotes and backslashes work as "
@@ -31,32 +31,31 @@ _RULES = (
 
 @dataclass(frozen=True, slots=True)
 class CLIProgram:
-    """A declared program that was found, and what it needs to run."""
+    """A declared program with its command and environment."""
 
     declared: CLIServer
     command: tuple[str, ...]
     env: Mapping[str, str] = field(repr=False)
 
     async def execute(self, args: str) -> str:
-        """Run the program with a model's arguments; return its output and how it ended.
+        """Run the program with a model's arguments; return its output and exit code.
 
-        Raises ModelRetry for arguments that cannot or may not be run, ToolFailed with the same
-        text where the program ends with another exit code than 0 or is killed, and ServerError
-        where it cannot be started.
+        Raises ModelRetry for arguments that are invalid or not allowed, ToolFailed with the
+        same text if the program fails or is killed, and ServerError if it cannot be started.
         """
         try:
             words = split_arguments(args)
             check_subcommand(words, self.declared.allowed_subcommands)
         except InputError as error:
             raise ModelRetry(str(error)) from error
-        ended = await self.run(words)
-        text = render_command_result(ended, self.declared.timeout)
-        if ended.timed_out or ended.code:
+        result = await self.run(words)
+        text = render_command_result(result, self.declared.timeout)
+        if result.timed_out or result.code:
             raise ToolFailed(text)
         return text
 
     async def run(self, words: Sequence[str]) -> CommandResult:
-        """Run the program with these arguments. Raises ServerError where it does not start."""
+        """Run the program with these arguments. Raises ServerError if it does not start."""
         declared = self.declared
         try:
             return await run_command(
@@ -74,10 +73,10 @@ class CLIProgram:
 
 
 async def build_cli_toolset(server: CLIServer, environ: Mapping[str, str]) -> AbstractToolset[Any]:
-    """Return the toolset with the program's one tool.
+    """Build the toolset with the program's tool.
 
-    Asks the program for its help, once, where the declaration says so. Raises ServerError
-    where there is no such program.
+    Reads the program's help once if the declaration requests it. Raises ServerError if the
+    program does not exist.
     """
     env = build_child_environment(environ, server.env)
     program = CLIProgram(server, _find_command(server, env["PATH"]), env)
@@ -93,37 +92,36 @@ async def build_cli_toolset(server: CLIServer, environ: Mapping[str, str]) -> Ab
 
 
 def check_subcommand(words: Sequence[str], allowed: Sequence[str] | None) -> None:
-    """Refuse what does not begin with one of the allowed subcommands (`status`, `remote show`).
+    """Raise InputError unless the words begin with an allowed subcommand (`remote show`).
 
-    Options before the subcommand are refused as well: they can change what it means.
-    Raises InputError.
+    Options before the subcommand are refused as well: they can change its meaning.
     """
     if allowed is None or any(_begins_with(words, entry.split()) for entry in allowed):
         return
-    listed = ", ".join(allowed) or "none"
-    said = shlex.quote(words[0]) if words else "nothing"
+    allowed_names = ", ".join(allowed) or "none"
+    first_word = shlex.quote(words[0]) if words else "nothing"
     raise InputError(
-        f"args begins with {said}, which is not allowed: nothing was run. It has to begin with "
-        f"an allowed subcommand: {listed}."
+        f"args begins with {first_word}, which is not allowed: nothing was run. It has to begin "
+        f"with an allowed subcommand: {allowed_names}."
     )
 
 
-def render_command_result(ended: CommandResult, timeout_s: float) -> str:
-    """Return what the model is told: output, errors, what was cut, and the exit code."""
-    parts = [*_render_stream("", ended.stdout), *_render_stream("stderr", ended.stderr)]
-    if ended.timed_out:
+def render_command_result(result: CommandResult, timeout_s: float) -> str:
+    """Render the result for the model: stdout, stderr, truncation and exit code."""
+    parts = [*_render_stream("", result.stdout), *_render_stream("stderr", result.stderr)]
+    if result.timed_out:
         parts.append(f"[killed: it had not ended after {timeout_s:g} s]")
     else:
-        parts.append(f"[exit code {ended.code}]")
+        parts.append(f"[exit code {result.code}]")
     return "\n".join(parts)
 
 
 def render_tool_description(server: CLIServer, text: str | None) -> str:
-    """Return the tool's description; `text` is the program's own help."""
+    """Render the tool's description; `text` is the program's help."""
     parts = [server.description or f"Runs `{server.command}`.", _RULES]
     if server.allowed_subcommands is not None:
-        listed = ", ".join(server.allowed_subcommands) or "none"
-        parts.append(f"Allowed subcommands: {listed}.")
+        allowed_names = ", ".join(server.allowed_subcommands) or "none"
+        parts.append(f"Allowed subcommands: {allowed_names}.")
     if text:
         parts.append(f"Its help (`{server.help_flag}`):\n{text}")
     return "\n\n".join(parts)
@@ -144,9 +142,9 @@ def _render_stream(name: str, output: StreamOutput) -> list[str]:
 
 async def _read_help(program: CLIProgram) -> str:
     server = program.declared
-    ended = await program.run(shlex.split(server.help_flag))
-    text = (ended.stdout.text or ended.stderr.text).strip()
-    if ended.timed_out or not text:
+    result = await program.run(shlex.split(server.help_flag))
+    text = (result.stdout.text or result.stderr.text).strip()
+    if result.timed_out or not text:
         raise ServerError(
             f"CLIServer {server.name}: `{server.command} {server.help_flag}` gave no help. "
             "Set help_flag to what prints it, or discover_help=False."
@@ -158,7 +156,10 @@ async def _read_help(program: CLIProgram) -> str:
 
 
 def _find_command(server: CLIServer, path: str) -> tuple[str, ...]:
-    """Return the command's words, if its program is there; a path may have spaces."""
+    """Return the words of the command. Raises ServerError if the program does not exist.
+
+    A path may contain spaces.
+    """
     for words in ((server.command,), tuple(shlex.split(server.command))):
         if shutil.which(_resolve_program(server.cwd, words[0]), path=path):
             return words

@@ -1,4 +1,4 @@
-"""Run one command on a leash: no shell, no input, a deadline, and so much output and no more."""
+"""Supervised commands: no shell, no input, a timeout and an output limit."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _READ_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class StreamOutput:
-    """What a command wrote to one of its streams."""
+    """The output of a command on one stream."""
 
     text: str
     size: int
-    """Bytes written in all."""
+    """Total bytes written."""
     kept: int
-    """Bytes of them in `text`, from the beginning."""
+    """Bytes of the beginning that `text` holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command ended."""
+    """Exit code and output of a command."""
 
     code: int
     stdout: StreamOutput
@@ -48,10 +48,10 @@ async def run_command(
     timeout_s: float,
     cap_bytes: int,
 ) -> CommandResult:
-    """Run a command to its end, or until its time is up; nothing of it is left afterwards.
+    """Run a command to its end or timeout, then kill all of its processes.
 
     The output streams are read to their ends and kept up to `cap_bytes` each. Raises OSError
-    and ValueError where it cannot be started at all.
+    and ValueError if the command cannot be started.
     """
     process = await asyncio.create_subprocess_exec(
         *build_supervised_command(command, list(env), "null"),
@@ -77,7 +77,7 @@ async def run_command(
 
 
 async def _end_command(process: Process, reading: asyncio.Future[Any]) -> None:
-    """End what still runs. Its output has to be read on meanwhile, or its end is not seen."""
+    """End a running command while its output is read, or its end would not be noticed."""
     if not reading.done():
         if process.returncode is None:
             # Not `terminate`: it may collect the exit code before asyncio's own watcher does.

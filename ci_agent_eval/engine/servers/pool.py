@@ -1,4 +1,4 @@
-"""The tool servers of a session: each started once, shared, watched, and gone at its end."""
+"""The tool servers of a session: started once, shared, restarted, stopped at its end."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ci_agent_eval.engine.servers.running_server import RunningServer
 from ci_agent_eval.engine.servers.shared_server import SharedServer, fill_in_port
 
 MAX_CONCURRENT_STARTS = 4
-"""More servers starting together would only make each miss its deadline."""
+"""With more concurrent starts each server might miss its deadline."""
 
 Server = MCPServer | CLIServer
 
 
 class ServerPool:
-    """Every tool server of one process, on one event loop; `async with` ends them all.
+    """All tool servers of one process, on one event loop; `async with` stops them.
 
-    Equal declarations mean the same server. Nothing is started before it is needed.
+    Equal declarations share a server. Servers start at their first use.
     """
 
     def __init__(self, environ: Mapping[str, str], sleep: Sleep = asyncio.sleep) -> None:
@@ -36,11 +36,11 @@ class ServerPool:
         self._shared: list[SharedServer] = []
         self._cli: list[tuple[CLIServer, AbstractToolset[Any]]] = []
         self._queue = ServerQueue()
-        self._asking = asyncio.Lock()
+        self._cli_lock = asyncio.Lock()
         self._starts = asyncio.Semaphore(MAX_CONCURRENT_STARTS)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._owned: set[RunningServer] = set()
+        self._private: set[RunningServer] = set()
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -51,21 +51,21 @@ class ServerPool:
 
     @property
     def restarts(self) -> int:
-        """How many servers died and were started again."""
+        """Number of servers that were restarted."""
         return sum(shared.restarts for shared in self._shared)
 
     @property
-    def running(self) -> list[RunningServer]:
-        """The shared servers as they run now, in the order of their first use."""
+    def running_servers(self) -> list[RunningServer]:
+        """The running shared servers, in the order of their first use."""
         return [shared.running for shared in self._shared if shared.running is not None]
 
     async def close(self) -> None:
-        """Stop every server, all at once; what is asked of one from now on is refused."""
+        """Stop all servers concurrently; later requests are refused."""
         self._loop = None
         for shared in self._shared:
-            self._apart(shared.stop())
-        for owned in self._owned:
-            self._apart(owned.stop())
+            self._run_detached(shared.stop())
+        for private in self._private:
+            self._run_detached(private.stop())
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 
@@ -73,11 +73,11 @@ class ServerPool:
     async def toolsets(
         self, servers: Sequence[Server], episode_id: str
     ) -> AsyncIterator[list[AbstractToolset[Any]]]:
-        """Give an episode the toolsets of its servers, in their order.
+        """Open the toolsets of an episode's servers, in their order.
 
-        Servers that only one episode may use at a time are waited for in the same order by
-        everyone, so that no two episodes wait for each other; one that holds some already and
-        could only wait for ever gets an InputError. Raises ServerError.
+        All episodes wait in the same order for exclusive servers, so that no two episodes wait
+        for each other. Raises ServerError, and InputError for an episode that holds servers
+        and would cause a deadlock.
         """
         distinct = [server for at, server in enumerate(servers) if server not in servers[:at]]
         toolsets: dict[int, AbstractToolset[Any]] = {}
@@ -89,44 +89,48 @@ class ServerPool:
 
     @asynccontextmanager
     async def toolset(self, server: Server, episode_id: str) -> AsyncIterator[AbstractToolset[Any]]:
-        """Give an episode the tools of one server, for as long as the block lasts.
+        """Open the toolset of one server for an episode.
 
-        Raises ServerError where the server does not start or cannot be reset.
+        Raises ServerError if the server does not start or cannot be reset.
         """
         self._check_loop()
         if isinstance(server, CLIServer):
             yield await self._cli_toolset(server)
         elif server.isolation == "per_episode":
-            async with self._own(server, episode_id) as toolset:
+            async with self._open_private(server, episode_id) as toolset:
                 yield toolset
         elif server.isolation == "reset":
-            async with self._alone(self._shared_for(server), episode_id) as toolset:
+            async with self._open_exclusive(self._get_shared_server(server), episode_id) as toolset:
                 yield toolset
         else:
-            shared = self._shared_for(server)
-            await shared.ready(probe=server.command is None)
-            yield EpisodeToolset(server.label, episode_id, shared.ready)
+            shared = self._get_shared_server(server)
+            await shared.ensure_running(probe=server.command is None)
+            yield EpisodeToolset(server.label, episode_id, shared.ensure_running)
 
     @asynccontextmanager
-    async def _own(self, server: MCPServer, episode_id: str) -> AsyncIterator[EpisodeToolset]:
+    async def _open_private(
+        self, server: MCPServer, episode_id: str
+    ) -> AsyncIterator[EpisodeToolset]:
         running = RunningServer(fill_in_port(server), self._environ)
-        self._owned.add(running)
-        start = self._apart(self._start(running))
+        self._private.add(running)
+        start = self._run_detached(self._start(running))
         try:
             await asyncio.shield(start)
             yield EpisodeToolset(server.label, episode_id, _build_fixed_source(running, episode_id))
         finally:
             start.cancel()
-            self._owned.discard(running)
-            await asyncio.shield(self._apart(_stop_after(start, running)))
+            self._private.discard(running)
+            await asyncio.shield(self._run_detached(_stop_after(start, running)))
 
     @asynccontextmanager
-    async def _alone(self, shared: SharedServer, episode_id: str) -> AsyncIterator[EpisodeToolset]:
-        async with self._queue.turn(shared, episode_id):
-            running = await shared.ready(probe=shared.server.command is None)
-            if shared.used:
+    async def _open_exclusive(
+        self, shared: SharedServer, episode_id: str
+    ) -> AsyncIterator[EpisodeToolset]:
+        async with self._queue.hold(shared, episode_id):
+            running = await shared.ensure_running(probe=shared.server.command is None)
+            if shared.is_used:
                 running = await shared.reset(running)
-            shared.used = True
+            shared.is_used = True
             hidden = shared.server.reset if isinstance(shared.server.reset, str) else None
             source = _build_fixed_source(running, episode_id)
             yield EpisodeToolset(shared.server.label, episode_id, source, hidden)
@@ -135,16 +139,16 @@ class ServerPool:
         async with self._starts:
             await running.start()
 
-    def _shared_for(self, server: MCPServer) -> SharedServer:
+    def _get_shared_server(self, server: MCPServer) -> SharedServer:
         for shared in self._shared:
             if shared.server == server:
                 return shared
-        shared = SharedServer(server, self._environ, self._start, self._apart, self._sleep)
+        shared = SharedServer(server, self._environ, self._start, self._run_detached, self._sleep)
         self._shared.append(shared)
         return shared
 
     async def _cli_toolset(self, server: CLIServer) -> AbstractToolset[Any]:
-        async with self._asking:
+        async with self._cli_lock:
             for known, toolset in self._cli:
                 if known == server:
                     return toolset
@@ -153,22 +157,22 @@ class ServerPool:
             return toolset
 
     def _rank(self, server: Server) -> int:
-        """Return a place in an order that is the same for every episode."""
+        """Return the position in an order that is the same for all episodes."""
         if isinstance(server, CLIServer) or server.isolation != "reset":
             return -1
-        return self._shared.index(self._shared_for(server))
+        return self._shared.index(self._get_shared_server(server))
 
-    def _apart(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Do something that does not end with the episode that asked for it."""
+    def _run_detached(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run work in a task that is not cancelled with its episode."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._discard_task)
         return task
 
-    def _done(self, task: asyncio.Task[Any]) -> None:
+    def _discard_task(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waited has it; nobody may have
+            task.exception()  # marks the exception as retrieved
 
     def _check_loop(self) -> None:
         if self._loop is not asyncio.get_running_loop():
@@ -179,12 +183,12 @@ class ServerPool:
 
 
 def _build_fixed_source(running: RunningServer, episode_id: str) -> Any:
-    """Return the source of an episode that needs the state its own calls have left."""
+    """Return a source that never restarts, for an episode that needs its server's state."""
 
     async def source() -> RunningServer:
-        if not running.lives():
-            await running.settle()
-            raise running.failure(f"died between two calls of the episode {episode_id}")
+        if not running.is_alive():
+            await running.wait_for_exit()
+            raise running.build_error(f"died between two calls of the episode {episode_id}")
         return running
 
     return source

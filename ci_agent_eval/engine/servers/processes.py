@@ -1,4 +1,4 @@
-"""What every process of a tool server needs: its environment, its leash, its last words."""
+"""Processes of tool servers: environment, supervisor and the tail of stderr."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from typing import Literal
 from ci_agent_eval.engine.servers import supervisor
 
 PASSED_VARIABLES = ("PATH", "HOME", "LANG")
-"""What a program gets of our environment: enough to start; anything more the test names."""
+"""Inherited environment variables, enough to start; the test names all others."""
 
 TAIL_CHARACTERS = 8_192
-"""How much of a server's stderr is kept; the rest has been read and let go."""
+"""Characters kept from the end of a server's stderr."""
 
 TAIL_LINES = 20
-"""How many of its last lines a message shows."""
+"""Last lines of stderr in a message."""
 
 _READ_BYTES = 65_536
 
 
 def build_child_environment(environ: Mapping[str, str], named: Mapping[str, str]) -> dict[str, str]:
-    """Return the whole environment of a server: what the test names, and the least to start.
+    """Build the environment of a server from the named and the inherited variables.
 
-    A virtual environment that nobody activated counts as activated, so that `python` is the
-    one the tests run on.
+    The current virtual environment counts as activated, so that `python` is the interpreter
+    of the tests.
     """
     base = {name: environ[name] for name in PASSED_VARIABLES if name in environ}
     path = base.get("PATH", os.defpath)
@@ -41,32 +41,32 @@ def build_child_environment(environ: Mapping[str, str], named: Mapping[str, str]
 def build_supervised_command(
     command: Sequence[str], names: Sequence[str], stdin: Literal["inherit", "null"]
 ) -> list[str]:
-    """Return the command that runs `command` on a leash held by this process."""
+    """Return the command that runs `command` supervised by this process."""
     script = [sys.executable, "-I", "-S", supervisor.__file__]
     return [*script, str(os.getpid()), stdin, ",".join(names), *command]
 
 
 def find_free_port() -> int:
-    """Return a port of the loopback interface that nobody listens on now."""
+    """Return an unused port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 class StderrTail:
-    """The last lines of a process's stderr, read as they come; also tells when it is gone.
+    """The last lines of a process's stderr, which also show the end of the process.
 
-    `stream` is for the process; close it here (`release`) once the process has it. Then
-    `ended` is set when the last process that holds it has ended: the leash outlives all others.
+    `stream` is for the process; close it here (`release`) after the start. Then `ended` is set
+    at the end of the last process that holds it: the supervisor outlives all others.
     """
 
-    def __init__(self, awaited: str | None = None) -> None:
+    def __init__(self, awaited_pattern: str | None = None) -> None:
         self._reader, writer = os.pipe()
         os.set_blocking(self._reader, False)
         self.stream = os.fdopen(writer, "w")
         self.ended = asyncio.Event()
         self.seen = asyncio.Event()
-        self._awaited = re.compile(awaited) if awaited is not None else None
+        self._awaited_pattern = None if awaited_pattern is None else re.compile(awaited_pattern)
         self._text = ""
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._reader, self._read)
@@ -77,7 +77,7 @@ class StderrTail:
         return [line for line in self._text.splitlines() if line.strip()][-TAIL_LINES:]
 
     def has_ended(self) -> bool:
-        """Say whether the process is gone, as of now."""
+        """Return whether the process has ended."""
         self._read()
         return self.ended.is_set()
 
@@ -107,6 +107,7 @@ class StderrTail:
 
     def _take(self, text: str) -> None:
         fresh = self._text[self._text.rfind("\n") + 1 :] + text
-        if self._awaited is not None and any(map(self._awaited.search, fresh.splitlines())):
+        pattern = self._awaited_pattern
+        if pattern is not None and any(map(pattern.search, fresh.splitlines())):
             self.seen.set()
         self._text = (self._text + text)[-TAIL_CHARACTERS:]

@@ -1,4 +1,4 @@
-"""One running MCP server: started with a deadline, asked whether it lives, stopped with its kin."""
+"""A running MCP server: start with a deadline, health check, stop with its processes."""
 
 from __future__ import annotations
 
@@ -40,43 +40,43 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
 
 PROBE_TIMEOUT_S = 5.0
-"""How long a server that is in doubt has to answer a ping."""
+"""Timeout of the ping of a server in doubt."""
 
 _RETRY_S = 0.05
-"""The pause between two looks at a server that is still starting."""
+"""Interval of the checks of a starting server."""
 
 _EXIT_S = 5.0
-"""How long the end of a stopped server is waited for; its leash needs half of it at most."""
+"""Longest wait for the end of a stopped server; its supervisor needs at most half of it."""
 
 _HANDSHAKES = ("legacy", "auto")
-"""`initialize` first, which every server knows; `server/discover` for one that refuses it.
-The other way round, servers that accept nothing before `initialize` would hang up."""
+"""`initialize` first, which every server supports; `server/discover` for one that refuses it.
+In the other order, servers that accept nothing before `initialize` would close."""
 
 _LOST_MESSAGE = re.compile(
     r"Connection closed$|SSE stream |Server returned an error response$|Request '.*' timed out$"
     r"|Session terminated$|Unexpected content type: |Redirect to "
     r"|server answered a request with 202 Accepted$"
 )
-"""The SDK's own sentences, from its dispatcher and its streamable HTTP client."""
+"""Messages of the SDK's dispatcher and streamable HTTP client."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServerRequest:
-    """What an episode asks of a server."""
+    """A request of an episode to a server."""
 
-    what: str
+    subject: str
     episode_id: str
     is_repeatable: bool
-    """It changes nothing at the server, so that it can be asked again."""
+    """Whether it changes nothing at the server and can be repeated."""
 
     def __str__(self) -> str:
-        """Return it with its episode."""
-        return f"{self.what} (episode {self.episode_id})"
+        """Return the subject with the episode."""
+        return f"{self.subject} (episode {self.episode_id})"
 
 
 @dataclass(slots=True, eq=False)
 class RunningServer:
-    """A server we speak to, and its process where it is ours."""
+    """A connected server, with its process if we started it."""
 
     declared: MCPServer
     environ: Mapping[str, str] = field(repr=False)
@@ -84,46 +84,46 @@ class RunningServer:
     tail: StderrTail | None = None
     process: Process | None = None
     broken: bool = False
-    """Its connection was found closed."""
+    """Whether its connection is closed."""
     in_doubt: bool = False
-    """It let a call time out, and has answered nothing since."""
+    """Whether a call timed out and nothing was answered since."""
     has_served: bool = False
-    """It has answered a call."""
-    open_questions: list[ServerRequest] = field(default_factory=list)
-    """What episodes are asking it now, in the order in which they began."""
+    """Whether it has answered a call."""
+    open_requests: list[ServerRequest] = field(default_factory=list)
+    """The open requests of all episodes, in order of start."""
     open_when_lost: tuple[ServerRequest, ...] = ()
-    """What they were asking when its connection was lost: one of them is the cause."""
-    garbage: int = 0
-    """Lines on its stdout that were no messages of the protocol."""
+    """The open requests when the connection was lost: one of them is the cause."""
+    invalid_lines: int = 0
+    """Lines on its stdout that were not messages of the protocol."""
 
     def __post_init__(self) -> None:
         if self.declared.command is not None:
             wait = self.declared.wait
             self.tail = StderrTail(wait.log if wait is not None else None)
         try:
-            self.toolset = self._toolset()
+            self.toolset = self._build_toolset()
         except ValueError as error:
             raise InputError(f"MCPServer.url: {error}") from error
 
-    def lives(self) -> bool:
-        """Say whether it is there, as far as that can be known without asking it."""
+    def is_alive(self) -> bool:
+        """Return whether it seems to run, without sending a request."""
         return not self.broken and (self.tail is None or not self.tail.has_ended())
 
-    async def answers(self) -> bool:
-        """Ask it whether it is there; any answer is a yes."""
+    async def ping(self) -> bool:
+        """Ping the server; return whether it answered, even with an error."""
         try:
             async with asyncio.timeout(min(PROBE_TIMEOUT_S, self.declared.call_timeout_s)):
                 await self.toolset.client.ping()
         except MCPError as error:
             self.in_doubt = is_connection_lost(error)
-        except Exception:  # noqa: BLE001 - each library below fails in its own way; all mean no
+        except Exception:  # noqa: BLE001 - any error means no answer
             self.in_doubt = True
         else:
             self.in_doubt = False
         return not self.in_doubt
 
     async def start(self) -> None:
-        """Start it and shake hands. Raises ServerError with the last lines of its stderr."""
+        """Start and connect. Raises ServerError with the last lines of stderr."""
         wait = self.declared.wait
         limit = (wait.timeout_s if wait is not None else None) or self.declared.startup_timeout_s
         try:
@@ -131,60 +131,62 @@ class RunningServer:
                 await self._open()
         except TimeoutError as error:
             await self.stop()
-            raise self.failure(f"was not ready within {limit:g} s") from error
+            raise self.build_error(f"was not ready within {limit:g} s") from error
         except InputError:
             await self.stop()
             raise
         except Exception as error:
-            await self.settle()
+            await self.wait_for_exit()
             await self.stop()
-            raise self.failure(f"did not start: {describe_cause(error)}") from error
+            raise self.build_error(f"did not start: {describe_cause(error)}") from error
         except BaseException:
             await self.stop()
             raise
 
     async def stop(self) -> None:
-        """End the connection, and the process with all it has started. Never raises."""
+        """Close the connection and end all processes. Never raises."""
         with anyio.CancelScope(shield=True):
             with suppress(Exception):
                 await self.toolset.client.close()  # type: ignore[no-untyped-call]
             if self.process is not None:
                 await end_process(self.process)
-            await self.settle()
+            await self.wait_for_exit()
             if self.tail is not None:
                 self.tail.close()
         self.broken = True
 
-    def was_lost_to_another(self, asked: ServerRequest) -> bool:
-        """Say whether the question may be asked again, as another one cost the server.
+    def was_lost_to_another(self, request: ServerRequest) -> bool:
+        """Return whether the request may be repeated because another one killed the server.
 
-        Where all open questions are repeatable, each may be the cause, and none is asked again:
-        one that crashes the server would be asked for ever.
+        If all open requests are repeatable, each may be the cause, and none is repeated: one
+        that crashes the server would be repeated forever.
         """
-        return asked.is_repeatable and not all(other.is_repeatable for other in self.open_when_lost)
+        return request.is_repeatable and not all(
+            other.is_repeatable for other in self.open_when_lost
+        )
 
-    async def settle(self) -> None:
-        """Wait a while for a process that is ending, so that its last words are known."""
+    async def wait_for_exit(self) -> None:
+        """Wait up to `_EXIT_S` for an ending process, to read the end of its stderr."""
         if self.tail is not None:
             self.tail.release()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_EXIT_S):
                     await self.tail.ended.wait()
 
-    def failure(self, what: str) -> ServerError:
-        """Return the error that says what happened to this server, without its secrets."""
-        said = [f"The MCP server {self.declared.label} {what}."]
-        if self.garbage:
-            said.append(
-                f"It wrote {self.garbage} line(s) to stdout that are no messages of the protocol; "
-                "let it log to stderr."
+    def build_error(self, problem: str) -> ServerError:
+        """Build the error of a problem with this server, without its secrets."""
+        parts = [f"The MCP server {self.declared.label} {problem}."]
+        if self.invalid_lines:
+            parts.append(
+                f"It wrote {self.invalid_lines} line(s) to stdout that are no messages of the "
+                "protocol; let it log to stderr."
             )
         if self.tail is not None:
             lines = self.tail.lines()
-            said.append("Its last lines on stderr:" if lines else "It wrote nothing to stderr.")
-            said.extend(f"  {line}" for line in lines)
+            parts.append("Its last lines on stderr:" if lines else "It wrote nothing to stderr.")
+            parts.extend(f"  {line}" for line in lines)
         redactor = Redactor.of(find_server_secrets(self.declared))
-        return ServerError(redactor.text("\n".join(said)))
+        return ServerError(redactor.text("\n".join(parts)))
 
     async def _open(self) -> None:
         server = self.declared
@@ -192,14 +194,14 @@ class RunningServer:
             await self._shake_hands()
             self._tail.release()
         elif server.command is not None:
-            await self._refuse_stranger()
+            await self._refuse_other_listener()
             await self._spawn([*server.command, *server.args])
             await self._wait_for_log()
-            await self._unless_ended(self._until_connected())
+            await self._run_unless_ended(self._connect_with_retries())
         else:
             await self._shake_hands()
         await self._wait_for_log()
-        await self._unless_ended(self._until_tools())
+        await self._run_unless_ended(self._wait_for_tools())
 
     async def _shake_hands(self) -> None:
         for mode in _HANDSHAKES:
@@ -212,18 +214,18 @@ class RunningServer:
             else:
                 return
 
-    async def _until_connected(self) -> None:
-        """Connect as soon as the server listens; it says in no other way that it does."""
+    async def _connect_with_retries(self) -> None:
+        """Retry the connection until the server listens; there is no other signal of it."""
         while True:
             try:
                 await self._shake_hands()
-            except Exception:  # noqa: BLE001 - whatever it is, the deadline ends it
+            except Exception:  # noqa: BLE001 - retried until the deadline
                 await asyncio.sleep(_RETRY_S)
-                self.toolset = self._toolset()
+                self.toolset = self._build_toolset()
             else:
                 return
 
-    async def _until_tools(self) -> None:
+    async def _wait_for_tools(self) -> None:
         wanted = set(self.declared.wait.tools) if self.declared.wait is not None else set()
         while True:
             offered = {tool.name for tool in await self.toolset.client.list_tools()}
@@ -237,22 +239,22 @@ class RunningServer:
             return
         if self.tail is None:
             raise InputError("Wait.log: a server without a command has no stderr to wait for")
-        await self._unless_ended(self.tail.seen.wait())
+        await self._run_unless_ended(self.tail.seen.wait())
 
-    async def _unless_ended(self, work: Awaitable[Any]) -> None:
-        """Do the work, but not for a process that has ended."""
-        doing = asyncio.ensure_future(work)
+    async def _run_unless_ended(self, work: Awaitable[Any]) -> None:
+        """Await the work. Raises ConnectionError if the process ends before."""
+        work_task = asyncio.ensure_future(work)
         ended = asyncio.ensure_future(self.tail.ended.wait() if self.tail else _wait_forever())
         try:
-            await asyncio.wait({doing, ended}, return_when=asyncio.FIRST_COMPLETED)
-            if not doing.done():
+            await asyncio.wait({work_task, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if not work_task.done():
                 raise ConnectionError("its process ended")
-            doing.result()
+            work_task.result()
         finally:
-            await cancel_tasks(doing, ended)
+            await cancel_tasks(work_task, ended)
 
-    async def _refuse_stranger(self) -> None:
-        """Refuse an address where somebody listens before our process can."""
+    async def _refuse_other_listener(self) -> None:
+        """Raise InputError if another process listens at the server's address."""
         address = urlsplit(self.declared.url or "")
         with suppress(OSError):
             _, writer = await asyncio.open_connection(address.hostname, address.port)
@@ -280,25 +282,25 @@ class RunningServer:
         assert self.tail is not None  # noqa: S101 - every server with a command has one
         return self.tail
 
-    def _toolset(self) -> MCPToolset[Any]:
-        # Whoever asks has a deadline of its own; the library's only has to be later than those.
+    def _build_toolset(self) -> MCPToolset[Any]:
+        # All callers have their own timeouts; the library's only has to be longer.
         longest = self.declared.startup_timeout_s + self.declared.call_timeout_s + PROBE_TIMEOUT_S
         return MCPToolset(
-            self._transport(),
+            self._build_transport(),
             init_timeout=0,
             read_timeout=longest,
-            message_handler=self._take_message,
+            message_handler=self._count_invalid_lines,
         )
 
-    def _transport(self) -> ClientTransport:
+    def _build_transport(self) -> ClientTransport:
         server = self.declared
         if server.transport == "stdio":
-            return self._stdio([*(server.command or ()), *server.args])
+            return self._build_stdio_transport([*(server.command or ()), *server.args])
         if server.transport == "sse":
             return SSETransport(server.url or "", headers=dict(server.headers))
         return StreamableHttpTransport(server.url or "", headers=dict(server.headers))
 
-    def _stdio(self, command: Sequence[str]) -> StdioTransport:
+    def _build_stdio_transport(self, command: Sequence[str]) -> StdioTransport:
         environment = build_child_environment(self.environ, self.declared.env)
         program, *arguments = build_supervised_command(command, list(environment), "inherit")
         return StdioTransport(
@@ -310,16 +312,16 @@ class RunningServer:
             log_file=self._tail.stream,
         )
 
-    async def _take_message(self, message: object) -> None:
+    async def _count_invalid_lines(self, message: object) -> None:
         if isinstance(message, Exception):
-            self.garbage += 1
+            self.invalid_lines += 1
 
 
 def is_connection_lost(error: MCPError) -> bool:
-    """Say whether the error means that the server's answer will never come.
+    """Return whether the error means that the server will never answer.
 
-    What a client's own words and library send is never an invalid request or unreadable. For
-    the rest, servers use the SDK's codes for errors of their own, so its sentences decide.
+    Our client never sends an invalid or unreadable request, so these codes mean a lost server.
+    Servers use the SDK's other codes for their own errors, so the SDK's messages decide.
     """
     if error.error.code in {INVALID_REQUEST, PARSE_ERROR}:
         return True
@@ -327,16 +329,16 @@ def is_connection_lost(error: MCPError) -> bool:
 
 
 def may_be_refusal(error: MCPError) -> bool:
-    """Say whether a server that lives may have answered with the error that `is_lost` knows.
+    """Return whether a running server may have sent the error that `is_connection_lost` knows.
 
-    It does so when it asks for sampling, elicitation or roots, which no test answers: its call
-    reports the client's refusal as its own. A server that forgot the session uses that code too.
+    It does so after requesting sampling, elicitation or roots, which no test answers: it
+    forwards the client's refusal. A server that lost the session uses that code too.
     """
     return error.error.code == INVALID_REQUEST and _LOST_MESSAGE.match(error.error.message) is None
 
 
 async def end_process(process: Process) -> None:
-    """End a leash, and wait until it has ended all that is on it."""
+    """End a supervisor and wait until it has ended all of its processes."""
     if process.returncode is None:
         # Not `terminate`: it may collect the exit code before asyncio's own watcher does.
         with suppress(ProcessLookupError):
@@ -345,7 +347,7 @@ async def end_process(process: Process) -> None:
 
 
 async def cancel_tasks(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel what still runs, and wait until it has stopped."""
+    """Cancel the tasks and wait until they have stopped."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -356,7 +358,7 @@ async def _wait_forever() -> None:
 
 
 def describe_cause(error: BaseException) -> str:
-    """Return what an error says, out of the groups it may stand in."""
+    """Return the message of an error, the first one of an exception group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""One server that episodes share: started by the first user, and again after each death."""
+"""A server that episodes share: started at its first use and restarted after each crash."""
 
 from __future__ import annotations
 
@@ -16,69 +16,69 @@ from ci_agent_eval.engine.servers.processes import find_free_port
 from ci_agent_eval.engine.servers.running_server import RunningServer, describe_cause
 
 PORT = "{port}"
-"""Stands in url, args and env for a port that is free when the server starts."""
+"""Placeholder in url, args and env for a port that is free at the start."""
 
 MAX_FAILED_STARTS = 3
-"""After so many failed starts in a row the server is not started again."""
+"""Failed starts in a row after which the server is not started again."""
 
 MAX_RESTART_BACKOFF_S = 5.0
-"""Longest wait before a restart: one bad tool may cost every episode a restart."""
+"""Longest wait before a restart: one bad tool may cause a restart in every episode."""
 
 
 @dataclass(slots=True, eq=False)
 class SharedServer:
-    """A declared server, the process it is now, and who waits for it."""
+    """A declared server and its current process."""
 
     server: MCPServer
     environ: Mapping[str, str] = field(repr=False)
     start: Callable[[RunningServer], Coroutine[Any, Any, None]]
-    apart: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
-    """Runs work that no episode's end may cancel."""
+    run_detached: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
+    """Runs work in a task that is not cancelled with an episode."""
     sleep: Sleep
-    alone: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the one episode that may use a server with isolation `reset`."""
-    used: bool = False
-    """An episode has used it: it has to be reset for the next one."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the episode that uses a server with isolation `reset`."""
+    is_used: bool = False
+    """Whether an episode has is_used it, so that it must be reset for the next one."""
     restarts: int = 0
-    """How often it was started again: once for each death."""
-    fruitless: int = 0
-    """Deaths in a row before which it had answered no call."""
+    """Number of restarts: one for each crash."""
+    fruitless_crashes: int = 0
+    """Crashes in a row without an answered call before."""
     running: RunningServer | None = None
-    _checking: asyncio.Task[RunningServer] | None = None
+    _check_task: asyncio.Task[RunningServer] | None = None
     _failure: str | None = None
 
-    async def ready(self, *, probe: bool = False) -> RunningServer:
-        """Return the server, living; started, or started again, where it must be.
+    async def ensure_running(self, *, probe: bool = False) -> RunningServer:
+        """Return the running server; starts or restarts it if necessary.
 
-        `probe` asks it, even if nothing speaks against it. Raises ServerError.
+        With `probe` it is always pinged. Raises ServerError.
         """
         running = self.running
-        if running is not None and running.lives() and not running.in_doubt and not probe:
+        if running is not None and running.is_alive() and not running.in_doubt and not probe:
             return running
-        if self._checking is None or self._checking.done():
-            self._checking = self.apart(self._check(running, probe=probe))
-        return await asyncio.shield(self._checking)
+        if self._check_task is None or self._check_task.done():
+            self._check_task = self.run_detached(self._check(running, probe=probe))
+        return await asyncio.shield(self._check_task)
 
     async def reset(self, running: RunningServer) -> RunningServer:
         """Reset the server for the next episode, and return it.
 
-        One that cannot be reset was left so by the episode before: it is restarted and reset
-        once more, so that the next episode does not fail for it. Raises ServerError.
+        If the reset fails, the previous episode is the cause: the server is restarted and
+        reset once more, so that the next episode does not fail. Raises ServerError.
         """
         try:
             await reset_server(running)
         except ServerError:
             running.broken = True
-            running = await self.ready()
+            running = await self.ensure_running()
             await reset_server(running)
         return running
 
     async def stop(self) -> None:
-        """End its process; it is not started again."""
+        """Stop the server for good."""
         self._failure = f"The MCP server {self.server.label} was stopped with its session."
-        if self._checking is not None and not self._checking.done():
-            self._checking.cancel()
-            await asyncio.wait({self._checking})
+        if self._check_task is not None and not self._check_task.done():
+            self._check_task.cancel()
+            await asyncio.wait({self._check_task})
         if self.running is not None:
             await self.running.stop()
 
@@ -86,23 +86,23 @@ class SharedServer:
         if self._failure is not None:
             raise ServerError(self._failure)
         if running is None:
-            return await self._begin()
-        if running.lives() and (not (running.in_doubt or probe) or await running.answers()):
+            return await self._start_with_retries()
+        if running.is_alive() and (not (running.in_doubt or probe) or await running.ping()):
             return running
-        return await self._again(running)
+        return await self._restart(running)
 
-    async def _again(self, dead: RunningServer) -> RunningServer:
+    async def _restart(self, dead: RunningServer) -> RunningServer:
         if not dead.in_doubt:
-            await dead.settle()
+            await dead.wait_for_exit()
         await dead.stop()
         self.restarts += 1
-        self.fruitless = 0 if dead.has_served else self.fruitless + 1
-        if self.fruitless > 1:
-            await self._back_off(self.fruitless - 1)
-        return await self._begin()
+        self.fruitless_crashes = 0 if dead.has_served else self.fruitless_crashes + 1
+        if self.fruitless_crashes > 1:
+            await self._back_off(self.fruitless_crashes - 1)
+        return await self._start_with_retries()
 
-    async def _begin(self) -> RunningServer:
-        """Start it, again after a start that failed. Raises ServerError after too many."""
+    async def _start_with_retries(self) -> RunningServer:
+        """Start the server. Raises ServerError after `MAX_FAILED_STARTS` failed starts."""
         for failed in range(1, MAX_FAILED_STARTS):
             with suppress(ServerError):
                 return await self._start_once()
@@ -126,7 +126,7 @@ class SharedServer:
 
 
 def fill_in_port(server: MCPServer) -> MCPServer:
-    """Return the declaration with a free port wherever it says `{port}`."""
+    """Replace `{port}` in a declaration by a free port."""
     if server.command is None or PORT not in (server.url or ""):
         return server
     port = str(find_free_port())
@@ -140,22 +140,22 @@ def fill_in_port(server: MCPServer) -> MCPServer:
 
 
 async def reset_server(running: RunningServer) -> None:
-    """Reset a server between two episodes, as it declares. Raises ServerError if that fails."""
-    how = running.declared.reset
+    """Reset a server between two episodes as declared. Raises ServerError."""
+    reset = running.declared.reset
     try:
         async with asyncio.timeout(running.declared.call_timeout_s):
-            if isinstance(how, str):
-                await running.toolset.client.call_tool(how)
-            elif how is not None:
-                await _call_reset(how)
+            if isinstance(reset, str):
+                await running.toolset.client.call_tool(reset)
+            elif reset is not None:
+                await _call_reset(reset)
     except Exception as error:
         running.in_doubt = True
-        raise running.failure(
+        raise running.build_error(
             f"could not be reset between two episodes: {describe_cause(error)}"
         ) from error
 
 
-async def _call_reset(how: Callable[[], Awaitable[None] | None]) -> None:
-    answer = how()
+async def _call_reset(reset: Callable[[], Awaitable[None] | None]) -> None:
+    answer = reset()
     if inspect.isawaitable(answer):
         await answer

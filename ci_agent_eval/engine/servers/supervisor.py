@@ -1,13 +1,13 @@
-"""Run a program on a leash: it, and whatever it starts, ends with the process that wanted it.
+"""Supervise a child process: kill its process tree when the parent dies.
 
-Run as a script, by its path, with nothing but the standard library:
+Run as a script, by its path, with only the standard library:
 
-    leash.py PARENT_PID inherit|null NAME,NAME,... PROGRAM ARGUMENT...
+    supervisor.py PARENT_PID inherit|null NAME,NAME,... PROGRAM ARGUMENT...
 
-The program gets this process's stdin (or none), stdout, stderr, and of the environment the
-variables named. It ends with this process, which ends when its own stdin is hung up, when it is
-told to (SIGTERM, SIGINT, SIGHUP), or when the process `PARENT_PID` is gone, even by SIGKILL.
-The exit code is the program's, 128 + n after signal n, or 127 where it could not be started.
+The program gets this process's stdin (or none), stdout, stderr and the named environment
+variables. It ends with this process, which ends when its stdin is closed, on SIGTERM, SIGINT
+or SIGHUP, or when the process `PARENT_PID` is gone, even by SIGKILL. The exit code is the
+program's, 128 + n after signal n, or 127 if it could not be started.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import time
 from contextlib import suppress
 
 EXIT_GRACE_S = 1.0
-"""What a program has to leave by itself once its stdin is closed, as the MCP wants it to."""
+"""Seconds for a program to exit after its stdin is closed, as the MCP requires."""
 
 TERM_S = 1.0
-"""What it has after SIGTERM; then SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 POLL_S = 0.5
-"""How often the parent is looked for where the kernel does not tell of its death."""
+"""Interval of the check for the parent, in case the kernel does not signal its death."""
 
 EXIT_NOT_STARTED = 127
 
@@ -37,7 +37,7 @@ _END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def _call_prctl(option: int, value: int) -> None:
-    """Ask the Linux kernel; elsewhere looking for the parent has to do."""
+    """Call prctl on Linux; elsewhere the parent is polled."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
@@ -48,7 +48,7 @@ def _die_with_supervisor() -> None:
 
 
 def _open_signal_pipe() -> int:
-    """Return a descriptor that a byte arrives on for each signal we handle."""
+    """Return a descriptor that receives a byte for each handled signal."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
@@ -65,19 +65,19 @@ def _start_program(stdin: str, names: str, command: list[str]) -> subprocess.Pop
         env=kept,
         stdin=subprocess.DEVNULL if stdin == "null" else None,
         process_group=0,
-        preexec_fn=_die_with_supervisor,  # noqa: PLW1509 - there is no second thread here
+        preexec_fn=_die_with_supervisor,  # noqa: PLW1509 - this process has a single thread
     )
 
 
 def _release_stdout() -> None:
-    """Leave the program the only writer, so that its end is seen at the other end."""
+    """Close our stdout, so that the reader notices the program's end."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
 
 
 class ProgramSupervisor:
-    """Follows one program to its end, and hurries it when its time has come."""
+    """Waits for a program's end and kills it when it must end."""
 
     def __init__(self, child: int, parent: int, signals: int) -> None:
         self.child = child
@@ -91,35 +91,35 @@ class ProgramSupervisor:
         self.poller.register(0, 0)
 
     def run(self) -> int:
-        """Return the program's exit code, once it has ended."""
+        """Wait for the program's end; return its exit code."""
         while self.code is None:
-            self._listen()
-            self._reap()
-            self._hurry()
+            self._handle_events()
+            self._reap_children()
+            self._signal_if_due()
         return self.code
 
-    def _listen(self) -> None:
-        for descriptor, _ in self.poller.poll(int(self._patience() * 1000)):
+    def _handle_events(self) -> None:
+        for descriptor, _ in self.poller.poll(int(self._compute_timeout_s() * 1000)):
             if descriptor == self.signals:
                 with suppress(BlockingIOError):
                     if set(os.read(self.signals, 64)) & set(_END_SIGNALS):
-                        self._end_in(0)
+                        self._schedule_end(0)
             else:
                 self.poller.unregister(0)
-                self._end_in(EXIT_GRACE_S)
+                self._schedule_end(EXIT_GRACE_S)
         if os.getppid() != self.parent:
-            self._end_in(0)
+            self._schedule_end(0)
 
-    def _patience(self) -> float:
+    def _compute_timeout_s(self) -> float:
         times = [at for at in (self.term_at, self.kill_at) if at is not None]
         return max(0.001, min([POLL_S, *(at - time.monotonic() for at in times)]))
 
-    def _end_in(self, seconds: float) -> None:
+    def _schedule_end(self, seconds: float) -> None:
         if self.kill_at is None:
             at = time.monotonic() + seconds
             self.term_at = at if self.term_at is None else min(at, self.term_at)
 
-    def _hurry(self) -> None:
+    def _signal_if_due(self) -> None:
         now = time.monotonic()
         if self.term_at is not None and now >= self.term_at:
             self.term_at, self.kill_at = None, now + TERM_S
@@ -127,8 +127,8 @@ class ProgramSupervisor:
         elif self.kill_at is not None and now >= self.kill_at:
             _signal_group(self.child, signal.SIGKILL)
 
-    def _reap(self) -> None:
-        """Collect whoever has ended: the program, and orphans it left to us."""
+    def _reap_children(self) -> None:
+        """Collect ended children: the program and adopted orphans."""
         with suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
                 if ended[0] == self.child:
@@ -141,7 +141,7 @@ def _signal_group(group: int, number: int) -> None:
 
 
 def _list_children() -> list[int]:
-    """Return our children, also those whose own parents have ended; none where Linux is not."""
+    """Return our children, including adopted orphans; empty on other systems than Linux."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as listing:  # noqa: PTH123 - pathlib costs every start
             return [int(child) for child in listing.read().split()]
@@ -150,7 +150,7 @@ def _list_children() -> list[int]:
 
 
 def _kill_remaining(group: int) -> None:
-    """Kill what the program has left behind: its group, and who has left the group."""
+    """Kill the remaining processes: the program's group and adopted orphans."""
     _signal_group(group, signal.SIGKILL)
     while left := _list_children():
         for child in left:
@@ -161,7 +161,7 @@ def _kill_remaining(group: int) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the program to its end and return its exit code."""
+    """Run the program to its end; return its exit code."""
     parent, stdin, names, *command = arguments
     _call_prctl(_SET_DEATH_SIGNAL, signal.SIGTERM)
     _call_prctl(_SET_CHILD_SUBREAPER, 1)

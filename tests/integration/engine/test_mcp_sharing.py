@@ -114,7 +114,7 @@ def test_a_server_gets_what_the_test_names_and_no_more() -> None:
 def test_a_server_we_do_not_start_is_used_and_left_alone() -> None:
     async def main() -> None:
         async with ServerPool(os.environ) as owner, owner.toolset(a_web_bank(), "owner") as bank:
-            url = owner.running[0].declared.url
+            url = owner.running_servers[0].declared.url
             guest = MCPServer(transport="streamable-http", url=url)
             async with ServerPool({}) as pool, pool.toolset(guest, "guest") as toolset:
                 assert await call(toolset, "get_balance", account="savings") == "$3,200.00"
@@ -126,7 +126,7 @@ def test_a_server_we_do_not_start_is_used_and_left_alone() -> None:
 def test_a_stranger_at_the_address_is_not_taken_for_our_server() -> None:
     async def main() -> None:
         async with ServerPool(os.environ) as pool, pool.toolset(a_web_bank(), "one"):
-            taken = a_web_bank(url=pool.running[0].declared.url)
+            taken = a_web_bank(url=pool.running_servers[0].declared.url)
             with pytest.raises(InputError, match="something listens at"):
                 async with pool.toolset(taken, "two"):
                     pass
@@ -165,7 +165,7 @@ def test_headers_reach_a_server_and_its_errors_do_not_hold_them() -> None:
 def test_a_wait_is_waited_for(server: MCPServer) -> None:
     async def main() -> None:
         async with ServerPool(os.environ) as pool, pool.toolset(server, "one") as toolset:
-            running = pool.running[0]
+            running = pool.running_servers[0]
             wait = server.wait
             assert wait is not None
             assert {tool.name for tool in await running.toolset.client.list_tools()} >= set(
